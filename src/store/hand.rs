@@ -22,7 +22,7 @@ use super::find::Board;
 use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
-use super::loaded_base::{Save, as_read, distance, loaded};
+use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
@@ -155,22 +155,24 @@ fn saved(
             // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
             FromGit::Held | FromGit::Restored => from_head.0 < from_known.0,
         };
-        Ok(is_nearer.then_some(head.text.as_str()))
+        Ok(is_nearer.then_some(RestsOn::Git(&head.text)))
     };
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
     // Who goes on in what they saved before rests on that.
     let stale = stale_saves(board, queue);
     let goes_on_in = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some(text) = saved.as_deref().filter(|_| !stale.is_empty()) else { return Ok(None) };
-        goes_on_from(&stale, [&known, text], || loaded_of_known(text, replaced_at))
+        let Some(text) = saved.as_deref() else { return Ok(None) };
+        let own = goes_on_from(&stale, [&known, text], || loaded_of_known(text, replaced_at))?;
+        Ok::<_, Error>(own.map(RestsOn::Own))
     };
     let (own_old, own_typed) = (goes_on_in(&old, Some(seen.seq))?, goes_on_in(&typed, seen.unshown)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on =
         |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
-    let was_there = head.filter(|(_, from)| goes_on(from)).map(|(head, _)| head.text.as_str());
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
-    let is_brought = head.is_some_and(|(_, from)| matches!(from, FromGit::Brought(_)));
+    let is_loaded =
+        |from: &FromGit| matches!(from, FromGit::Brought(_)) && (below_old.is_some() || below_typed.is_some());
+    let was_brought = head.filter(|(_, from)| goes_on(from) || is_loaded(from)).map(|(head, _)| head.text.as_str());
     // Whoever saved since a commit goes on from it, if nothing shows that their text is older.
     let known_to = |text: &str, ours: &str| {
         let goes_on = from_git.is_none() && ours != known && loaded_of_known(text, seen.unshown)? == known;
@@ -190,7 +192,7 @@ fn saved(
     }
     let known_to_typed = typed.as_deref().map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
     let saves = [
-        (below_old.or(below_typed).filter(|_| is_brought).or(was_there), from_git, &known, None, None),
+        (was_brought, from_git, &known, None, None),
         (old.as_deref(), old_by_git, &known, Some(seen.seq), below_old.or(own_old)),
         (typed.as_deref(), typed_by_git, &known_to_typed, seen.unshown, below_typed.or(own_typed)),
     ];

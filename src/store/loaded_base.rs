@@ -45,10 +45,25 @@ pub(super) struct Save<'s> {
     /// The event that the file shows which took the place of the one that was written to, or the first that none has shown: of that,
     /// what came with it and what came since, whoever wrote there knew nothing.
     pub replaced_at: Option<u64>,
-    /// What git had brought or put there just before, and was loaded.
-    pub rests_on: Option<&'s str>,
+    pub rests_on: Option<RestsOn<'s>>,
     /// How it came from git itself.
     pub from_git: Option<&'s FromGit>,
+}
+
+/// What is known to have been loaded, and is no version of Tavern's.
+#[derive(Clone, Copy)]
+pub(super) enum RestsOn<'s> {
+    /// What git had brought or put there.
+    Git(&'s str),
+    /// What the saver has saved before.
+    Own(&'s str),
+}
+
+impl<'s> RestsOn<'s> {
+    fn text(self) -> &'s str {
+        let (RestsOn::Git(text) | RestsOn::Own(text)) = self;
+        text
+    }
 }
 
 /// The version of `ours` on which the save rests, or the text of git's that it is known to rest on. What the saver knows of since is
@@ -61,7 +76,8 @@ pub(super) fn loaded(
     returned: &HashSet<TaskId>,
 ) -> Result<Loaded, Error> {
     let (saved, replaced_at) = (save.text, save.replaced_at);
-    let mut loaded = Loaded::whole(save.rests_on.unwrap_or(ours));
+    let rests_on = save.rests_on.map(RestsOn::text);
+    let mut loaded = Loaded::whole(rests_on.unwrap_or(ours));
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
     let may_be_older = || may_be_older(board, &differing(&mine, &theirs));
     if replaced_at.is_none() && returned.is_empty() && !may_be_older()? {
@@ -105,13 +121,15 @@ pub(super) fn loaded(
     }
     let Rewound { since, mut words, mut again, .. } = rewound.whole();
     let mut named = since.named(mine.front());
-    let now = prose(save.rests_on.unwrap_or(ours));
-    if save.rests_on.is_some() {
-        words = Some(now.clone());
-        // What git has done since it has done to this text too.
-        again.retain(|again| again.known().is_some_and(Entry::is_typed));
-    } else {
-        loaded.text = since.taken_back(ours);
+    let now = prose(rests_on.unwrap_or(ours));
+    match save.rests_on {
+        None => loaded.text = since.taken_back(ours),
+        Some(rests_on) => {
+            words = Some(now.clone());
+            // What git has done since it has done to its own text too.
+            let is_own = matches!(rests_on, RestsOn::Own(_));
+            again.retain(|again| again.known().map_or(is_own, Entry::is_typed));
+        }
     }
     if let Some(words) = words {
         let known = again.iter().filter_map(Again::known);

@@ -41,6 +41,9 @@ pub(super) fn goes_on_from<'s>(
     [newest, saved]: [&str; 2],
     loaded: impl FnOnce() -> Result<String, Error>,
 ) -> Result<Option<&'s str>, Error> {
+    if stale.is_empty() {
+        return Ok(None);
+    }
     let [newest, saved_things] = [newest, saved].map(things);
     let is_older = |then: &Things| {
         let names = newest.keys().chain(then.keys());

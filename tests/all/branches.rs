@@ -890,6 +890,29 @@ fn what_a_stash_took_away_is_there_when_it_is_popped() {
     is_calm(&scratch);
 }
 
+/// The stash has what an editor with an old buffer saved for the second time.
+#[test]
+fn what_a_stash_took_from_an_old_buffer_is_there_when_it_is_popped() {
+    let scratch = Scratch::board(&pending(FOUR));
+    scratch.settle();
+    let buffer = scratch.queue();
+    let token = scratch.claim("T-4", &[]);
+    scratch.commit(&["--all"], "Board");
+    let buffer = buffer.replace("T-2: two\n", "T-2: second\n");
+    scratch.write(QUEUE, &buffer);
+    scratch.settle();
+    scratch.write(QUEUE, &buffer);
+    git(&scratch, "stash --quiet");
+    assert!(!scratch.queue().contains("second"), "{}", scratch.queue());
+    scratch.run("tavern-release", &["T-4", "--token", &token]).succeeds();
+    scratch.claim("T-3", &[]);
+    scratch.git(&["checkout", "--quiet", "."]);
+    git(&scratch, "stash pop --quiet");
+    has(&scratch.queue(), &["T-2: second\n"]);
+    scratch.stands("T-3", "in_progress", 1);
+    is_calm(&scratch);
+}
+
 #[test]
 fn what_a_person_saved_and_committed_is_theirs() {
     let scratch = Scratch::board(&pending(FOUR));
