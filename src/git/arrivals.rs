@@ -1,9 +1,9 @@
-//! How some files came into this clone: the texts of them that HEAD was moved to, and those on other branches and tags, in the
-//! order in which that happened.
+//! How some files came into this clone: the texts of them that HEAD was moved to, those on other branches and tags, and those of
+//! the commits below, in the order in which that happened.
 //!
 //! Source: the reflogs of HEAD and of branches, git-reflog(1). What they don't tell counts as brought by git.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use git2::{AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, Reflog
 use super::{GitError, Repository};
 use crate::files;
 
-/// So many moves of HEAD that changed the files are told; what is older has been brought.
+/// So many moves of HEAD that changed the files are told, and so many contents that it did not hold; what is older has been brought.
 const MOST_CHANGES: usize = 1024;
 
 /// So many moves of HEAD are looked at.
@@ -22,6 +22,9 @@ const MOST_MOVES: usize = 4096;
 
 /// So many commits beside HEAD's with other contents are looked at, the newest.
 const MOST_BESIDE: usize = 256;
+
+/// So many commits are looked at below one that came, the newest.
+const MOST_BELOW: usize = 32_768;
 
 /// Bytes of one text.
 const MOST_BYTES: usize = 16 << 20;
@@ -42,7 +45,7 @@ pub enum Carrier {
     Commit,
     /// HEAD was moved otherwise: a clone, a pull, a switch, a merge.
     Move,
-    /// It was fetched, or stands on another branch or tag, and is not what HEAD holds.
+    /// It was fetched, or stands on another branch or tag, or below what came, and is not what HEAD holds.
     Fetch,
 }
 
@@ -60,6 +63,8 @@ struct Came {
     time: i64,
     commit: Oid,
     carrier: Carrier,
+    /// The files are as they were: it counts only for what is below it.
+    is_same: bool,
 }
 
 /// The objects of a commit at the paths that are asked for: equal where the files are.
@@ -131,25 +136,61 @@ impl Repository {
         let head = self.reflog("HEAD")?;
         let own = commits_by_hand(&head);
         let mut beside = self.beside(&own, &mut reader)?.into_iter().peekable();
-        let mut arrivals = Vec::new();
+        let mut all = Vec::new();
         for step in self.moves(&head, &mut reader)? {
             // What came in the same second was there before, unless it rests on this.
             let is_before = |came: &Came| {
                 let rests = || self.git.graph_descendant_of(came.commit, step.commit).unwrap_or_default();
                 came.time < step.time || (came.time == step.time && !(step.carrier == Carrier::Commit && rests()))
             };
-            while let Some(came) = beside.next_if(is_before) {
-                arrivals.push(reader.arrival(came)?);
-            }
-            arrivals.push(reader.arrival(step)?);
+            all.extend(std::iter::from_fn(|| beside.next_if(is_before)));
+            all.push(step);
         }
-        for came in beside {
+        all.extend(beside);
+        let mut arrivals = Vec::new();
+        for came in self.with_below(all, &own, &mut reader) {
             arrivals.push(reader.arrival(came)?);
         }
         Ok(arrivals)
     }
 
-    /// The moves of HEAD that changed the files, the first first.
+    /// All that `came`, each behind the commits of others that came with it: of each content once, the oldest first. Of what HEAD
+    /// did not hold the newest.
+    fn with_below(&self, came: Vec<Came>, own: &HashMap<Oid, i64>, reader: &mut CommitReader<'_>) -> Vec<Came> {
+        let (mut seen, mut told, mut all) = (HashSet::new(), HashSet::new(), Vec::new());
+        for came in came {
+            let mut below =
+                if came.carrier == Carrier::Commit { Vec::new() } else { self.below(came.commit, &mut seen) };
+            seen.insert(came.commit);
+            told.insert(reader.contents(came.commit).clone());
+            below.retain(|commit| !own.contains_key(commit) && told.insert(reader.contents(*commit).clone()));
+            let below = below.into_iter().rev();
+            all.extend(below.map(|commit| Came { commit, carrier: Carrier::Fetch, is_same: false, ..came }));
+            all.extend(Some(came).filter(|came| !came.is_same));
+        }
+        let mut fetched = all.iter().filter(|came| came.carrier == Carrier::Fetch).count();
+        all.retain(|came| {
+            let is_left_out = came.carrier == Carrier::Fetch && fetched > MOST_CHANGES;
+            fetched -= usize::from(is_left_out);
+            !is_left_out
+        });
+        all
+    }
+
+    /// The commits on which `tip` rests and that were not `seen`, the newest first.
+    fn below(&self, tip: Oid, seen: &mut HashSet<Oid>) -> Vec<Oid> {
+        let time = |commit: Oid| self.git.find_commit(commit).ok().map(|commit| commit.time().seconds());
+        let (mut found, mut next) = (Vec::new(), BinaryHeap::from_iter(time(tip).map(|time| (time, tip))));
+        while let Some((_, commit)) = next.pop().filter(|_| found.len() < MOST_BELOW) {
+            found.push(commit);
+            let Ok(commit) = self.git.find_commit(commit) else { continue };
+            let new = commit.parent_ids().filter(|parent| seen.insert(*parent));
+            next.extend(new.filter_map(|parent| Some((time(parent)?, parent))));
+        }
+        found
+    }
+
+    /// The moves of HEAD, the first first.
     fn moves(&self, reflog: &Reflog, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
         let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
             Ok(commit) => Some(commit.id()),
@@ -157,13 +198,13 @@ impl Repository {
             Err(error) => return Err(GitError::library("read what HEAD holds")(error)),
         };
         // From the newest to the oldest: a commit, and how HEAD came there. It is at the first, whatever the reflog says.
-        let (mut steps, mut later) = (Vec::new(), head);
+        let (mut steps, mut later, mut changes) = (Vec::new(), head, 0);
         let mut push = |step: Came, before: Option<Oid>, reader: &mut CommitReader<'_>| {
             let before = before.map(|before| reader.contents(before).clone());
-            if before.as_ref() != Some(reader.contents(step.commit)) {
-                steps.push(step);
-            }
-            steps.len() < MOST_CHANGES
+            let is_same = before.as_ref() == Some(reader.contents(step.commit));
+            changes += usize::from(!is_same);
+            steps.push(Came { is_same, ..step });
+            changes < MOST_CHANGES
         };
         let mut goes_on = true;
         for entry in reflog.iter().take(MOST_MOVES) {
@@ -171,18 +212,18 @@ impl Repository {
             let (old, new) = (entry.id_old(), entry.id_new());
             if let Some(commit) = later.filter(|later| *later != new) {
                 // Nothing tells how HEAD came from the one to the other.
-                goes_on = push(Came { time, commit, carrier: Carrier::Move }, None, reader);
+                goes_on = push(Came { time, commit, carrier: Carrier::Move, is_same: false }, None, reader);
             }
             later = Some(old).filter(|old| !old.is_zero());
             let carrier = if is_by_hand(&entry) { Carrier::Commit } else { Carrier::Move };
-            goes_on = goes_on && push(Came { time, commit: new, carrier }, later, reader);
+            goes_on = goes_on && push(Came { time, commit: new, carrier, is_same: false }, later, reader);
             if !goes_on {
                 break;
             }
         }
         // What stood there before all that is told.
         if let Some(commit) = later {
-            steps.push(Came { time: 0, commit, carrier: Carrier::Move });
+            steps.push(Came { time: 0, commit, carrier: Carrier::Move, is_same: false });
         }
         steps.reverse();
         Ok(steps)
@@ -227,7 +268,8 @@ impl Repository {
         seen.clear();
         steps.retain(|(_, commit)| seen.insert(reader.contents(*commit).clone()));
         steps.drain(..steps.len().saturating_sub(MOST_BESIDE));
-        Ok(steps.into_iter().map(|(time, commit)| Came { time, commit, carrier: Carrier::Fetch }).collect())
+        let came = |(time, commit)| Came { time, commit, carrier: Carrier::Fetch, is_same: false };
+        Ok(steps.into_iter().map(came).collect())
     }
 
     /// When the newest of `own` was made on which `commit` rests; 0 if there is none near.
@@ -363,7 +405,7 @@ mod tests {
         expect(&root, &[(Commit, "one"), (Commit, "two"), (Move, "one"), (Move, "two")]);
         // Without a reflog nobody knows.
         fs::remove_dir_all(root.join(".git/logs")).expect("it is there");
-        expect(&root, &[(Fetch, "two"), (Move, "two")]);
+        expect(&root, &[(Fetch, "one"), (Fetch, "two"), (Move, "two")]);
 
         let clone = Fixture::unborn();
         let url = root.to_string_lossy().into_owned();

@@ -115,8 +115,11 @@ impl<'s> Trust<'s> {
         if parts.iter().all(is_known) {
             return Ok(());
         }
-        // What was made here is known from now on; what can't be read is not.
-        self.look.get_or_init(|| drop(self.look()));
+        // What was made here is known from now on; what can't be read is not. What git has brought stays so.
+        let is_brought = |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
+        if !parts.iter().all(|part| is_known(part) || is_brought(part)) {
+            self.look.get_or_init(|| drop(self.look()));
+        }
         let what: Vec<String> = parts.into_iter().filter(|part| !is_known(part)).map(|part| part.name).collect();
         if what.is_empty() { Ok(()) } else { Err(Untrusted { what }) }
     }

@@ -300,6 +300,29 @@ fn other_ways_of_git_are_no_hand_of_a_person() {
     }
 }
 
+/// Nothing that was ever at the end of a branch has it.
+#[test]
+fn what_others_had_taken_back_before_it_was_pulled_is_no_hand_of_a_person() {
+    let pull = "git pull --quiet --ff-only other main";
+    for way in [
+        &format!("{pull} && git checkout --quiet HEAD~1 -- .tavern"),
+        &format!("{pull} && git restore --source=HEAD~1 .tavern && git commit --quiet --all --message=Mine"),
+        &format!("{pull} && git revert --no-commit HEAD && git commit --quiet --message=Mine"),
+        "git fetch --quiet other main && git checkout --quiet FETCH_HEAD~1 -- .tavern",
+    ] {
+        let [own, other] = shared();
+        let before = other.queue();
+        other.write(QUEUE, "- [ ] T-1: One\n  ```sh\n  touch ~/theirs\n  ```\n");
+        other.commit(&[".tavern"], "Help");
+        other.write(QUEUE, before);
+        other.commit(&[".tavern"], "No help");
+        own.command(Path::new("sh")).args(&["-ec", &format!("sleep 1.1; {way}")]).run().ends(0);
+        assert!(own.queue().contains("touch ~/theirs"), "{way}: {}", own.queue());
+        own.run("tavern-drain", &[]).ends(4).says("nobody has trusted here").says("tavern trust");
+        assert_eq!(ran(&own), [""; 0], "{way}");
+    }
+}
+
 /// One item, of which each side has changed a part.
 #[test]
 fn what_git_mixes_into_a_persons_words_is_no_hand_of_a_person() {
