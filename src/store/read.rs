@@ -45,11 +45,14 @@ impl Board {
         }
     }
 
-    /// The text in its file, if nobody was writing it meanwhile.
+    /// The text in its file, if nobody was writing it meanwhile, and git is not about to say where it came from.
     pub(super) fn read_whole(&self, queue: &Queue) -> Option<Result<Text, Error>> {
         let before = Stamp::at(&queue.path);
         let read = self.read_file(queue);
-        let is_whole = || !is_being_written(&[&queue.path]) && Stamp::at(&queue.path) == before;
+        let is_whole = || {
+            let is_under_way = is_being_written(&[&queue.path]) || self.is_git_at_work([queue]);
+            !is_under_way && Stamp::at(&queue.path) == before
+        };
         (self.is_seen(&read) || is_whole()).then_some(read)
     }
 

@@ -951,6 +951,17 @@ fn while_git_is_about_it_nothing_is_taken_over() {
     assert_eq!(items(&scratch), ["T-5: five", "T-6: six"]);
 }
 
+/// git has put a text of another commit there and into its index: until it is known where that comes from nobody takes it over.
+#[test]
+fn what_git_has_just_put_there_from_another_commit_is_shown_as_it_was_before() {
+    let scratch = Scratch::board(&pending(FOUR));
+    scratch.commit(&[QUEUE], "Four items");
+    scratch.claim("T-2", &[]);
+    scratch.commit(&[QUEUE], "Taken");
+    scratch.git(&["checkout", "--quiet", "HEAD~1", "--", QUEUE]);
+    scratch.stands("T-2", "in_progress", 1);
+}
+
 #[test]
 fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     let [origin, clone] = clone_of(FOUR);
