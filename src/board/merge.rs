@@ -43,6 +43,9 @@ mod versions;
 mod weave;
 mod written;
 
+/// The byte order mark.
+const MARK: char = '\u{feff}';
+
 /// The document made of three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedText {
@@ -74,6 +77,16 @@ pub fn merge_named(
     let is_safe = || parse(ours).0.items().iter().all(|item| item.id.as_ref().is_none_or(|id| !is_held(id)));
     if base == ours && is_safe() {
         return whole(theirs);
+    }
+    // What says how a text is encoded is no part of its first line.
+    let [was, mine, other] = [base, ours, theirs].map(|text| text.starts_with(MARK));
+    if was || mine || other {
+        let [base, ours, theirs] = [base, ours, theirs].map(|text| text.strip_prefix(MARK).unwrap_or(text));
+        let mut merged = merge_named(base, named, ours, theirs, is_held);
+        if if mine == was { other } else { mine } {
+            merged.text.insert(0, MARK);
+        }
+        return merged;
     }
     let documents = [base, ours, theirs].map(|text| parse(text).0);
     let documents = documents.each_ref();

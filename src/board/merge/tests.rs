@@ -313,6 +313,20 @@ fn approvals_of_one_commit_are_united_and_of_two_are_not() {
     assert_eq!(names(&merged(&base, &ours, &theirs).text), ("1a2b3c4".into(), vec!["reviewer/Sam".to_owned()]));
 }
 
+/// One side has the mark of its encoding before the first item, as some editors write it.
+#[test]
+fn what_the_other_side_typed_stays_beside_a_byte_order_mark() {
+    let [with, without] =
+        ["\u{feff}- [ ] plain item\n  ## Pending\n", "- [ ] plain item\nPending\n  text of an item\n"];
+    for (base, mark) in [("", "\u{feff}"), ("\u{feff}", "")] {
+        for (ours, theirs) in [(with, without), (without, with)] {
+            let merged = merged(base, ours, theirs).text;
+            assert!(merged.contains("## Pending\n") && merged.contains("\n  text of an item\n"), "{merged:?}");
+            assert_eq!(merged.strip_prefix('\u{feff}').is_some(), !mark.is_empty(), "{merged:?}");
+        }
+    }
+}
+
 #[test]
 fn what_a_person_answers_is_never_lost() {
     let asked = "- [ ] T-2: two (status: waiting, question: \"red?\"; KEYS)\n".replace("; KEYS", "");
@@ -602,8 +616,8 @@ mod properties {
         fn no_added_line_is_lost(base in documents(), ours in documents(), theirs in documents()) {
             let merged = merged(&base, &ours, &theirs);
             for side in [&ours, &theirs] {
-                for line in side.lines().filter(|line| !base.contains(line.trim()) && !line.contains('[')) {
-                    let line = line.trim_start_matches('\u{feff}').trim();
+                let lines = side.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
+                for line in lines.filter(|line| !base.contains(line) && !line.contains('[')) {
                     prop_assert!(merged.text.contains(line), "{line:?} is lost:\n{:?}", merged.text);
                 }
             }
