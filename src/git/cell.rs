@@ -329,7 +329,7 @@ pub(super) fn boxed(left: &LeftCell<'_>, objects: &Path, script: &str) -> Result
     let start = |source| GitError::Io { doing: "start a sandbox for", path: left.cell.to_owned(), source };
     let ran = run_program(spec, PATIENCE).map_err(start)?;
     let what = || "git in the sandbox".to_owned();
-    let late = || GitError::TimedOut { command: what(), dir: left.cell.to_owned(), limit: PATIENCE };
+    let late = || GitError::TimedOut { command: what(), dir: left.cell.to_owned(), after: PATIENCE };
     let ran = ran.ok_or_else(late)?;
     if ran.exit.is_success() {
         return Ok(ran.stdout);

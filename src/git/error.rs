@@ -37,8 +37,8 @@ pub enum GitError {
     ProgramTooOld,
     #[error("`{command}` {status} in `{}`: {stderr}", dir.display())]
     Program { command: String, dir: PathBuf, status: String, stderr: String },
-    #[error("`{command}` was ended after {} s in `{}`", limit.as_secs(), dir.display())]
-    TimedOut { command: String, dir: PathBuf, limit: Duration },
+    #[error("`{command}` was ended after {} s in `{}`", after.as_secs(), dir.display())]
+    TimedOut { command: String, dir: PathBuf, after: Duration },
 
     #[error("`{}` can't be the name of a branch or reference", name.escape_debug())]
     BadName { name: String },

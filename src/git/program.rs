@@ -217,6 +217,7 @@ impl Call<'_> {
             stdin,
             ..Spec::new("git", &self.dir)
         };
+        let begun = clock::instant();
         let ran = run_program(spec, self.limit).map_err(|source| {
             // A missing folder gives the same error as a missing program.
             if source.kind() == ErrorKind::NotFound && self.dir.is_dir() {
@@ -225,7 +226,8 @@ impl Call<'_> {
                 GitError::Io { doing: "start `git` in", path: self.dir.clone(), source }
             }
         })?;
-        ran.ok_or_else(|| GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit })
+        let after = begun.elapsed();
+        ran.ok_or_else(|| GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), after })
     }
 
     /// The command without the settings that every call has.

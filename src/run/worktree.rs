@@ -263,7 +263,11 @@ fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
         return Ok(());
     }
     let folder = Artifacts::create(&site.board, run)?.path("files");
-    fs::rename(path, &folder).map_err(Error::io("keep the files of the run in", &folder))
+    match fs::rename(path, &folder) {
+        // Somebody has taken it away meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => Ok(()),
+        renamed => renamed.map_err(Error::io("keep the files of the run in", &folder)),
+    }
 }
 
 /// As [`clear`], of an item that has just ended: it has, also where its worktree can't be removed now. Then the log says

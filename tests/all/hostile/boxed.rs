@@ -266,6 +266,15 @@ fn a_git_directory_that_is_a_trap_is_kept_aside_and_hangs_nobody() {
     assert_eq!(item["status"], "dead");
 }
 
+/// Where git looks for files, also for a repository within.
+#[test]
+fn pipes_in_the_worktree_hang_nobody() {
+    let script = "echo x >x.txt\nmkdir -p q/.git sub\nmkfifo .gitattributes .gitignore sub/.gitignore q/.git/HEAD\n";
+    let Some(scratch) = board(script, &["test -e x.txt"], &json!({})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+}
+
 /// Puts letters of its own into the mailbox.
 const LETTERS: &str = r#"echo x >x.txt
 letter() {
