@@ -103,16 +103,22 @@ pub(super) fn loaded(
         loaded.stale = lacking;
         return Ok(loaded);
     }
-    let mut rewound = Rewound::of(ours);
+    let (mut rewound, mut brought_back) = (Rewound::of(ours), HashSet::new());
     for entry in entries.into_iter().take(unseen) {
         let is_known = entry.is_by_hand() && !entry.is_restored() && saver.knows(&entry) == Some(true);
         let is_skipped = match &entry.change {
             // Who has it has seen it. What git added Tavern may have made right since.
             TextChange::Added { after, .. } => !entry.is_by_git() && saver.has(after),
-            // What git took away nobody has taken out, and who still has it brings it back.
-            TextChange::Removed { before, .. } => entry.is_by_git() && !entry.is_restored() && saver.has(before),
+            // What git took away nobody has taken out, and who still has it brings it back, unless git did so before.
+            TextChange::Removed { before, .. } => {
+                let is_back = entry.task.as_ref().is_some_and(|id| brought_back.contains(id));
+                entry.is_by_git() && !entry.is_restored() && !is_back && saver.has(before)
+            }
             _ => false,
         };
+        if entry.is_by_git() && matches!(entry.change, TextChange::Added { .. }) {
+            brought_back.extend(entry.task.clone());
+        }
         if !is_skipped {
             let known = is_known.then(|| Again::Known(Box::new(entry.clone())));
             rewound.take_back(entry);

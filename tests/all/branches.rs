@@ -491,6 +491,33 @@ fn an_old_buffer_takes_nothing_out_that_git_took_away_and_brought_back() {
     is_calm(&scratch);
 }
 
+/// Its items were taken away and brought back since.
+#[test]
+fn a_buffer_from_before_a_switch_and_back_contradicts_nothing_that_was_done_since() {
+    let scratch = board(&pending("- [ ] T-1: one\n"), &pending(FOUR));
+    let buffer = scratch.queue();
+    git(&scratch, "switch --quiet other");
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch.commit(&[QUEUE], "Asked");
+    git(&scratch, "switch --quiet main");
+    let token = scratch.claim("T-4", &[]);
+    scratch.run("tavern-release", &["T-4", "--token", &token]).succeeds();
+    scratch.change(QUEUE, "T-2: two\n", "T-2: second\n");
+    scratch.settle();
+    scratch.commit(&[QUEUE], "Second");
+    scratch.write(QUEUE, buffer.replace("T-3: three\n", "T-3: three\n  Typed.\n"));
+    scratch.git(&["add", QUEUE]);
+    scratch.settle();
+    assert!(!scratch.queue().contains("conflict"), "{}", scratch.queue());
+    has(
+        &scratch.queue(),
+        &["T-2: second\n", "T-3: three\n  Typed.\n", "T-1: one (question: which?", "T-4: four (returns: 1"],
+    );
+    scratch.stands("T-1", "waiting", 0);
+    is_calm(&scratch);
+}
+
 #[test]
 fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     let [origin, clone] = clone_of(FOUR);
