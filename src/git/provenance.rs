@@ -128,11 +128,15 @@ impl Repository {
         Ok(commits.any(|commit| self.blob_at(commit, path) == Some(coming)))
     }
 
-    /// git may have written the file at `path` since the file `inode` was modified at `modified` (seconds and nanoseconds), and was
-    /// no other: whatever git writes, it notes in the index.
+    /// git may have written what HEAD holds at `path` since the file `inode` was modified at `modified` (seconds and nanoseconds), and
+    /// was no other: whatever git writes, it notes in the index. What somebody has staged since is none of HEAD's.
     pub fn may_have_written(&self, path: &Path, inode: u64, modified: (i64, i64)) -> Result<bool, GitError> {
         let index = self.git.index().map_err(GitError::library("read the index"))?;
         let Some(entry) = index.get_path(path, 0) else { return Ok(true) };
+        let head = self.git.head().and_then(|head| head.peel_to_commit());
+        if head.is_ok_and(|head| self.blob_at(head.id(), path) != Some(entry.id)) {
+            return Ok(false);
+        }
         // git keeps 32 bits of the seconds, and not everywhere the rest.
         let (seconds, nanoseconds) = (entry.mtime.seconds(), i64::from(entry.mtime.nanoseconds()));
         let then = modified.0 as i32;

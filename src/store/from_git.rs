@@ -7,7 +7,8 @@ use std::path::Path;
 pub struct AskGit {
     /// What HEAD holds at a path, and how it came there since git's log of HEAD had so many bytes; `None`: nothing.
     pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
-    /// git may have written the file at the path since one with this inode was modified at this time (seconds and nanoseconds).
+    /// git may have written what HEAD holds at the path since the file with this inode was modified at this time (seconds and
+    /// nanoseconds).
     pub may_have_written: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
     /// By git's index the file at the path with this inode, which was modified at this time, is git's own.
     pub has_noted: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
