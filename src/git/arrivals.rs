@@ -14,7 +14,8 @@ use git2::{AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, Reflog
 use super::{GitError, Repository};
 use crate::files;
 
-/// So many moves of HEAD that changed the files are told, and so many contents that it did not hold; what is older has been brought.
+/// So many moves of HEAD that changed the files are told; what is older has been brought. Of the contents that it did not hold so
+/// many are told, the newest.
 const MOST_CHANGES: usize = 1024;
 
 /// So many moves of HEAD are looked at.
