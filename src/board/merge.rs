@@ -82,8 +82,9 @@ pub fn merge_named(
     let [was, mine, other] = [base, ours, theirs].map(|text| text.starts_with(MARK));
     if was || mine || other {
         let [base, ours, theirs] = [base, ours, theirs].map(|text| text.strip_prefix(MARK).unwrap_or(text));
+        let is_marked = if mine == was { other } else { mine };
         let mut merged = merge_named(base, named, ours, theirs, is_held);
-        if if mine == was { other } else { mine } {
+        if is_marked {
             merged.text.insert(0, MARK);
         }
         return merged;
