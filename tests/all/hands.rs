@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use tavern::board::task::Status;
 use tavern::store::HAND;
@@ -613,6 +616,7 @@ fn a_save_counts_once_the_file_is_closed() {
     assert_eq!(by_hand(&scratch), ["noted -", "noted -", "edited T-1", "added T-9 pending"]);
     State::of(&scratch).agrees();
 }
+
 /// Between the moment in which a program sees when the file was written, and the one in which it reads it, somebody writes it.
 #[test]
 fn a_save_while_a_program_reads_the_file_is_merged_as_any_other() {
@@ -636,6 +640,36 @@ fn a_save_while_a_program_reads_the_file_is_merged_as_any_other() {
         has(&queue, &["T-1: one (agent: unknown", "T-2: two (agent: Sam", "T-3: three, typed"]);
         State::of(&scratch).agrees();
     }
+}
+
+/// An editor writes the file as one program is about to replace it, and still does as another one reads it.
+#[test]
+fn what_was_never_shown_stands_whoever_reads_the_file_in_the_middle_of_a_save() {
+    let scratch = Scratch::board(OWNED);
+    scratch.settle();
+    let text = scratch.queue().replace("T-3: three", "T-3: three, typed");
+    let held = scratch.holding("replace.synced@1", "tavern-claim", &["--task", "T-1", "--agent", "Rosie"]);
+    let file = File::options().write(true).truncate(true).open(scratch.work().join(QUEUE)).expect("it is there");
+    let write = || file.write_all_at(text.as_bytes(), 0).expect("there is room");
+    write();
+    held.goes_on().succeeds();
+    // Whenever it is read, it is written meanwhile.
+    let is_claimed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let claim = ["--task", "T-2", "--agent", "Sam"];
+            let ran = scratch.failing("queue.open=sleep:30", "tavern-claim", &claim);
+            is_claimed.store(true, Ordering::Relaxed);
+            ran.ends(0);
+        });
+        while !is_claimed.load(Ordering::Relaxed) {
+            write();
+        }
+    });
+    drop(file);
+    scratch.settle();
+    has(&scratch.queue(), &["T-1: one (agent: Rosie", "T-2: two (agent: Sam", "T-3: three, typed"]);
+    State::of(&scratch).agrees();
 }
 
 /// vim opens the file, and empties it a moment later. Meanwhile Tavern replaces it, and replaces it again.
