@@ -93,6 +93,7 @@ fn saved(
 ) -> Result<Option<Change>, Error> {
     let mut sight = Sight::of(board, queue);
     let text = match board.read_file(queue) {
+        Ok(text) if text.stamp == Stamp::TORN => return Ok(None),
         Ok(text) => Some(text),
         Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => None,
         // What can't be read is reported by whoever needs it.

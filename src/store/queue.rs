@@ -36,7 +36,7 @@ impl Queue {
 pub struct Text {
     pub queue: Queue,
     pub content: String,
-    /// Of the file as it was read.
+    /// Of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
     pub(super) stamp: Stamp,
 }
 
@@ -198,8 +198,7 @@ impl Board {
                 let before = Stamp::of(&file.metadata()?);
                 failpoint::hit("queue.open")?;
                 let bytes = files::read_all(&file)?;
-                // What was written meanwhile is of no stamp.
-                let stamp = if Stamp::of(&file.metadata()?) == before { before } else { Stamp::NONE };
+                let stamp = if Stamp::of(&file.metadata()?) == before { before } else { Stamp::TORN };
                 Ok((stamp, bytes))
             })
             .map_err(Error::io("read", &queue.path))?;

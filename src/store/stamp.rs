@@ -18,6 +18,9 @@ impl Stamp {
     /// Of no file.
     pub(super) const NONE: Stamp = Stamp { inode: (0, 0), length: 0, modified: (0, 0) };
 
+    /// Of what was written while it was read: no file has it, and no baseline.
+    pub(super) const TORN: Stamp = Stamp { modified: (i64::MIN, 0), ..Stamp::NONE };
+
     pub(super) fn of(file: &fs::Metadata) -> Stamp {
         Stamp { inode: (file.dev(), file.ino()), length: file.len(), modified: (file.mtime(), file.mtime_nsec()) }
     }
