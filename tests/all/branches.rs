@@ -188,6 +188,21 @@ fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
     is_calm(&scratch);
 }
 
+/// An editor takes the file away just after git brought it, and before anybody looks.
+#[test]
+fn what_git_had_brought_is_put_back() {
+    let scratch = typed_elsewhere("Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n");
+    scratch.git(&["switch", "--quiet", "other"]);
+    let brought = scratch.queue();
+    std::fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    scratch.run("tavern-check", &["--fix"]).ends(0);
+    assert_eq!(scratch.queue(), brought);
+    scratch.write(QUEUE, brought.replace("T-1: one", "T-1: first"));
+    scratch.settle();
+    has(&scratch.queue(), &["Words.\n", "T-1: first", "- [ ] T-2: two\n  More words.\n"]);
+    is_calm(&scratch);
+}
+
 #[test]
 fn a_branch_has_its_own_order_and_words() {
     let turned = pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
