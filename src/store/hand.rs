@@ -91,13 +91,43 @@ fn saved(
     come: &HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
-    let mut sight = Sight::of(board, queue);
-    let text = match board.read_file(queue) {
+    let sight = Sight::of(board, queue);
+    let found = match board.read_file(queue) {
         Ok(text) if text.stamp == Stamp::TORN => return Ok(None),
-        Ok(text) => Some(text),
-        Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => None,
+        Ok(text) => Found::Text(text),
+        Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => {
+            let why = "the file was removed while an item of it is held; it was put back";
+            Found::Gone(note(queue, why.to_owned(), now))
+        }
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
+    };
+    taken_from(board, last, queue, sight, found, come, now)
+}
+
+/// What stands in a queue's place.
+enum Found {
+    Text(Text),
+    /// Nothing, and it is put back, of which the log has this note.
+    Gone(Entry),
+}
+
+fn taken_from(
+    board: &Board,
+    last: u64,
+    queue: &Queue,
+    mut sight: Sight,
+    found: Found,
+    come: &HashSet<TaskId>,
+    now: Timestamp,
+) -> Result<Option<Change>, Error> {
+    let mut taken = Change::default();
+    let text = match found {
+        Found::Text(text) => Some(text),
+        Found::Gone(note) => {
+            taken.entries.push(note);
+            None
+        }
     };
     let is_gone = text.is_none();
     sight.file = text.as_ref().map(|text| text.stamp);
@@ -115,11 +145,6 @@ fn saved(
     let is_under_way = board.is_git_at_work([queue]) || board.is_unresolved(queue) || is_being_written(&read);
     if is_under_way || !Sight::of(board, queue).is_as(&sight) {
         return Ok(None);
-    }
-    let mut taken = Change::default();
-    if is_gone {
-        let why = "the file was removed while an item of it is held; it was put back";
-        taken.entries.push(note(queue, why.to_owned(), now));
     }
     let known = up_to_date(board, last, queue, &seen)?;
     let mut ours = known.clone();
@@ -353,19 +378,16 @@ fn set_aside(
     files.push(Rewrite::File { path, content: saved.to_owned() });
 }
 
-/// The change that puts a queue back whose file has gone, and logs `note`; `None` if nothing is known of it.
-pub(super) fn put_back(board: &Board, last: u64, queue: &Queue, note: Entry) -> Result<Option<Change>, Error> {
-    let Some(seen) = Baseline::read(board, queue) else { return Ok(None) };
-    let content = up_to_date(board, last, queue, &seen)?;
-    let expected = Sight::of(board, queue);
-    Ok(Some(kept(
-        QueueRewrite { queue: queue.clone(), expected, content, is_shown: false, is_of_save: false },
-        vec![note],
-    )))
-}
-
-fn kept(rewrite: QueueRewrite, entries: Vec<Entry>) -> Change {
-    Change { entries, files: vec![Rewrite::Queue(rewrite)] }
+/// The change that puts a queue back whose file has gone, and logs `note`; with what git had put there before. `None` if nothing is
+/// known of it.
+pub(super) fn put_back(
+    board: &Board,
+    last: u64,
+    queue: &Queue,
+    note: Entry,
+    now: Timestamp,
+) -> Result<Option<Change>, Error> {
+    taken_from(board, last, queue, Sight::of(board, queue), Found::Gone(note), &HashSet::new(), now)
 }
 
 /// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.

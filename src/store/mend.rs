@@ -89,7 +89,7 @@ impl Board {
             }
             let cause = Some("the file was removed; it was put back".to_owned());
             let entry = Entry { cause, ..note(&lost.queue, view.now) };
-            let change = put_back(self, view.last_seq, &lost.queue, entry)?;
+            let change = put_back(self, view.last_seq, &lost.queue, entry, view.now)?;
             Ok((change.unwrap_or_default(), true))
         })
     }
