@@ -28,6 +28,8 @@ pub struct StandIn {
 pub struct Call {
     /// The session that the CLI says it is.
     pub session: String,
+    /// What it has enabled of the API besides.
+    pub betas: String,
     pub body: Value,
 }
 
@@ -150,7 +152,7 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     let mut request_line = String::new();
     reader.read_line(&mut request_line)?;
     let mut length = 0;
-    let mut session = String::new();
+    let (mut session, mut betas) = (String::new(), String::new());
     loop {
         let mut header = String::new();
         if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
@@ -160,6 +162,7 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().unwrap_or(0),
             "x-claude-code-session-id" => value.trim().clone_into(&mut session),
+            "anthropic-beta" => value.trim().clone_into(&mut betas),
             _ => {}
         }
     }
@@ -173,7 +176,7 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     let step = if offers_tools { state.next_step(&body) } else { json!({"text": "aside"}) };
     if offers_tools {
-        state.calls.lock().expect("no server thread panics").push(Call { session, body: body.clone() });
+        state.calls.lock().expect("no server thread panics").push(Call { session, betas, body: body.clone() });
     }
     if step["hang"] == json!(true) {
         state.sleep(600.0);

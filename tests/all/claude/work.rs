@@ -86,6 +86,9 @@ fn a_refuted_agent_hears_why_in_its_own_session() {
 
     let calls = project.provider.calls();
     assert_eq!(calls[2].session, calls[0].session);
+    // The CLI's own choice for a session that it resumes would be another variant of the model.
+    assert_eq!((&calls[2].body["model"], &calls[2].betas), (&calls[0].body["model"], &calls[0].betas));
+    assert_eq!(runs[0]["model"], runs[1]["model"]);
     // What is new, and not the whole prompt again.
     let prompt = calls[2].prompt();
     let parts = ["Attempt 1 ended: failed: `echo it says", "exited with code 1", "it says\nho\n", "Attempt: 2 of 3"];
