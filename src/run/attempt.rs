@@ -94,13 +94,13 @@ fn carry_out(
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
-    let mut ended = follow(site, held, launch.start()?, launch.brief(), &record, heartbeat);
+    let mut ended = follow(site, held, launch.start()?, launch.brief(), &mut record, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
         record.begins_anew(&launch.job)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
-        ended = follow(site, held, launch.start()?, launch.brief(), &record, heartbeat);
+        ended = follow(site, held, launch.start()?, launch.brief(), &mut record, heartbeat);
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
@@ -192,15 +192,15 @@ fn follow(
     held: &Claimed,
     mut session: Session,
     brief: &Brief<'_>,
-    record: &Record<'_>,
+    record: &mut Record<'_>,
     heartbeat: &Heartbeat,
 ) -> SessionEnd {
     let bell = session.bell();
     let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
-    let mut calls = ToolCalls::of(record.artifacts());
-    let mut mailbox = Mailbox::open(site, record.metadata(), &bell);
+    let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
+    let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         mailbox.iter_mut().for_each(Mailbox::answer);
         if site.interrupt.is_raised() || heartbeat.is_lost() {
@@ -217,6 +217,7 @@ fn follow(
         };
         calls.note(&event);
         match event {
+            AgentEvent::Started { model: Some(model), .. } => record.works_with(model),
             AgentEvent::Delivered { text } => {
                 if let Some(message) = inbox.read(&text) {
                     site.board.told(&run_name(&held.task.id, held.lease.token), &message);

@@ -110,10 +110,10 @@ impl<'a> Brief<'a> {
             || self.entries.iter().any(|entry| is_revived(entry) || is_counted_afresh(entry))
     }
 
-    /// The session of the last run, by `runner`, if it goes on.
-    pub fn session(&self, held: &Claimed, runner: &str) -> Option<String> {
+    /// The session of the last run, by `runner`, if it goes on; and its model, where that is known.
+    pub fn session(&self, held: &Claimed, runner: &str) -> Option<(String, Option<String>)> {
         let last = self.earlier.last().filter(|last| last.runner == runner && !self.begins_anew(held, last))?;
-        last.session.clone()
+        Some((last.session.clone()?, last.model.clone()))
     }
 
     /// The agent was started with the prompt, and so was told what was sent to it.

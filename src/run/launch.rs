@@ -144,10 +144,12 @@ impl<'a> Launch<'a> {
             job.wrapper = sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
             cell = Some((own, state));
         }
-        if let Some(session) = brief.session(held, &metadata.runner) {
+        if let Some((session, model)) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);
             if runner.knows_session(&job) {
                 job.opening = Opening::Resumed;
+                // Its own choice may be another variant, which finds nothing in the cache.
+                job.model = job.model.or(model);
             } else {
                 job.session = fresh;
             }
@@ -230,6 +232,7 @@ impl<'a> Launch<'a> {
     pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
         self.job.session = uuid::Uuid::new_v4().to_string();
+        self.job.model.clone_from(&self.metadata.model);
         self.tell()
     }
 

@@ -48,6 +48,7 @@ pub struct Metadata {
     pub attempt: u32,
     pub token: Token,
     pub runner: String,
+    /// As the program says, else as it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +148,16 @@ impl<'a> Record<'a> {
         keep_told(&self.artifacts, job)?;
         self.metadata.session = Some(job.session.clone());
         self.save()
+    }
+
+    /// Its program says with which model it works: a session that goes on has the same. If that can't be written now, it is when the
+    /// program ends.
+    pub fn works_with(&mut self, model: String) {
+        let model = Some(model);
+        if self.metadata.model != model {
+            self.metadata.model = model;
+            drop(self.save());
+        }
     }
 
     /// Its program has ended, and left `commit`.

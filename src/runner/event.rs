@@ -10,6 +10,8 @@ pub enum AgentEvent {
     /// A turn begins. The first one is the start of the session; later ones are not new sessions.
     Started {
         session: String,
+        /// As the program names it, with its variant; `None` where it doesn't say.
+        model: Option<String>,
     },
     /// The agent says something.
     Text {

@@ -74,7 +74,7 @@ impl Reading {
     /// Take `event` into account.
     pub fn note(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::Started { session } => {
+            AgentEvent::Started { session, .. } => {
                 self.session = Some(session.clone());
                 self.is_turn_open = true;
                 self.failure = None;

@@ -34,7 +34,10 @@ fn event(value: &Value) -> Vec<AgentEvent> {
 
 fn system(value: &Value) -> Option<AgentEvent> {
     match text(value, "subtype") {
-        "init" => Some(AgentEvent::Started { session: text(value, "session_id").to_owned() }),
+        "init" => Some(AgentEvent::Started {
+            session: text(value, "session_id").to_owned(),
+            model: value["model"].as_str().map(str::to_owned),
+        }),
         "api_retry" => {
             Some(AgentEvent::Retry { status: status(&value["error_status"]), error: text(value, "error").to_owned() })
         }
