@@ -230,9 +230,10 @@ fn taken_from(
         }
     }
     let is_gits = |text: &str| head_text.as_ref().is_some_and(|head| head.is(text));
-    let not_as_saved = (last..).zip([&old, &typed]).filter_map(|(nth, text)| Some((nth, text.as_deref()?)));
-    let not_as_saved = not_as_saved.filter(|(_, text)| *text != ours && !is_gits(text));
-    taken.files.extend(not_as_saved.map(|(nth, text)| keep_stale(board, queue, text, nth)));
+    let not_as_saved = [(&old, own_old), (&typed, own_typed)];
+    let not_as_saved = not_as_saved.into_iter().filter_map(|(text, own)| Some((text.as_deref()?, own.map(RestsOn::text))));
+    let not_as_saved = not_as_saved.filter(|(text, _)| *text != ours && !is_gits(text));
+    taken.files.extend(keep_stale(board, queue, not_as_saved));
     sight.put_by_git = from_git.filter(|(head, _)| head.text != ours).map(|(head, _)| digest(&head.text));
     let is_shown = match &text {
         Some(text) => text.content == ours,

@@ -60,7 +60,7 @@ pub(super) enum RestsOn<'s> {
 }
 
 impl<'s> RestsOn<'s> {
-    fn text(self) -> &'s str {
+    pub(super) fn text(self) -> &'s str {
         let (RestsOn::Git(text) | RestsOn::Own(text)) = self;
         text
     }

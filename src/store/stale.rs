@@ -2,6 +2,7 @@
 //! Tavern made of it.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::path::PathBuf;
 
 use super::baseline::stale_path;
@@ -16,17 +17,27 @@ use crate::board::merge::prose;
 use crate::board::task::Status;
 use crate::files;
 
-/// So many of the last ones are kept of a queue: more editors than these have nobody's attention.
-const MOST: u64 = 3;
+/// So many are kept of a queue: more editors than these have nobody's attention.
+const MOST: u64 = 6;
 
 /// The saves that are kept of `queue`.
 pub(super) fn stale_saves(board: &Board, queue: &Queue) -> Vec<String> {
     paths(board, queue).filter_map(|path| files::read_text(path).ok()).collect()
 }
 
-/// Keeps `saved` in the place of another one, by its number.
-pub(super) fn keep_stale(board: &Board, queue: &Queue, saved: &str, number: u64) -> Rewrite {
-    Rewrite::File { path: stale_path(board, queue, number % MOST), content: saved.to_owned() }
+/// Keeps each of these saves in the place of the one in which it goes on, else of the oldest.
+pub(super) fn keep_stale<'s>(
+    board: &Board,
+    queue: &Queue,
+    saves: impl Iterator<Item = (&'s str, Option<&'s str>)>,
+) -> Vec<Rewrite> {
+    let mut kept: Vec<PathBuf> = paths(board, queue).collect();
+    kept.sort_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).ok());
+    let mut place = |own: Option<&str>| {
+        let is_own = |path: &PathBuf| own.is_some_and(|own| files::read_text(path).is_ok_and(|text| text == own));
+        kept.remove(kept.iter().position(is_own).unwrap_or_default())
+    };
+    saves.map(|(saved, own)| Rewrite::File { path: place(own), content: saved.to_owned() }).collect()
 }
 
 fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
@@ -90,4 +101,31 @@ fn things(text: &str) -> Things {
     let prose = prose(text);
     let lines = said(&prose).filter(|line| !line.starts_with('#')).map(|line| (format!("\n{}", line.trim()), None));
     items.chain(lines).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_goes_on_takes_the_place_of_their_last_save_and_of_nobody_elses() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let board = Board::open(scratch.path()).expect("it is there");
+        let queue = Queue { id: "main".to_owned(), path: scratch.path().join("main.md") };
+        files::make_folder(stale_path(&board, &queue, 0).parent().expect("it is in a folder")).expect("it is ours");
+        let keep = |saves: &[(&str, Option<&str>)]| {
+            for file in keep_stale(&board, &queue, saves.iter().copied()) {
+                let Rewrite::File { path, content } = file else { panic!("{file:?}") };
+                fs::write(path, content).expect("the folder is ours");
+            }
+        };
+        keep(&[("one", None), ("another", None)]);
+        let texts = ["another, 1", "another, 1, 2", "another, 1, 2, 3"];
+        let mut own = "another";
+        for text in texts.into_iter().cycle().take(20) {
+            keep(&[(text, Some(own))]);
+            own = text;
+        }
+        assert_eq!(stale_saves(&board, &queue), ["one", own]);
+    }
 }
