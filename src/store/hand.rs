@@ -5,7 +5,6 @@
 //! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::path::Path;
 
 use super::appended::{tell_moved, with_appended, with_line_ends};
@@ -28,12 +27,13 @@ use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::{said, up_to_date};
 use super::returned::{with_later_ids, with_returned, without_archived};
+use super::settled::Settled;
 use super::stale::{goes_on_from, keep_stale, stale_saves};
 use super::stamp::Stamp;
 use super::stays;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
-use crate::board::merge::{Changed, Conflict, bare, changes, merge, merge_named, prose};
+use crate::board::merge::{Changed, bare, changes, merge, merge_named, prose};
 use crate::board::problem::listed;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::files;
@@ -94,10 +94,10 @@ fn saved(
     let sight = Sight::of(board, queue);
     let found = match board.read_file(queue) {
         Ok(text) if text.stamp == Stamp::TORN => return Ok(None),
-        Ok(text) => Found::Text(text),
+        Ok(text) => FoundFile::Text(text),
         Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => {
             let why = "the file was removed while an item of it is held; it was put back";
-            Found::Gone(note(queue, why.to_owned(), now))
+            FoundFile::Gone(note(queue, why.to_owned(), now))
         }
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
@@ -106,7 +106,7 @@ fn saved(
 }
 
 /// What stands in a queue's place.
-enum Found {
+enum FoundFile {
     Text(Text),
     /// Nothing, and it is put back, of which the log has this note.
     Gone(Entry),
@@ -117,14 +117,14 @@ fn taken_from(
     last: u64,
     queue: &Queue,
     mut sight: Sight,
-    found: Found,
+    found: FoundFile,
     come: &HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
     let mut taken = Change::default();
     let text = match found {
-        Found::Text(text) => Some(text),
-        Found::Gone(note) => {
+        FoundFile::Text(text) => Some(text),
+        FoundFile::Gone(note) => {
             taken.entries.push(note);
             None
         }
@@ -231,7 +231,8 @@ fn taken_from(
     }
     let is_gits = |text: &str| head_text.as_ref().is_some_and(|head| head.is(text));
     let not_as_saved = [(&old, own_old), (&typed, own_typed)];
-    let not_as_saved = not_as_saved.into_iter().filter_map(|(text, own)| Some((text.as_deref()?, own.map(RestsOn::text))));
+    let not_as_saved =
+        not_as_saved.into_iter().filter_map(|(text, own)| Some((text.as_deref()?, own.map(RestsOn::text))));
     let not_as_saved = not_as_saved.filter(|(text, _)| *text != ours && !is_gits(text));
     taken.files.extend(keep_stale(board, queue, not_as_saved));
     sight.put_by_git = from_git.filter(|(head, _)| head.text != ours).map(|(head, _)| digest(&head.text));
@@ -388,7 +389,7 @@ pub(super) fn put_back(
     note: Entry,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
-    taken_from(board, last, queue, Sight::of(board, queue), Found::Gone(note), &HashSet::new(), now)
+    taken_from(board, last, queue, Sight::of(board, queue), FoundFile::Gone(note), &HashSet::new(), now)
 }
 
 /// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.
@@ -576,57 +577,10 @@ fn held_otherwise(newest: &str, saved: &str) -> HashSet<TaskId> {
         .collect()
 }
 
-fn is_named(item: &str, held: &HashSet<TaskId>) -> bool {
-    item.parse().is_ok_and(|id: TaskId| held.contains(&id))
-}
-
 /// Something about a queue that changed none of its items.
 pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
     let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
     Entry { queue, agent, cause: Some(cause), ..Entry::new(Kind::Noted, now) }
-}
-
-/// A conflict between a person and others, and what became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    pub conflict: Conflict,
-    pub as_what: SettledAs,
-}
-
-/// What became of a conflict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettledAs {
-    /// As its holder has it.
-    Held,
-    /// The one that was changed, not the one that was removed.
-    Changed,
-    /// Both versions stand in the text.
-    Both,
-}
-
-impl Settled {
-    pub(super) fn of(conflict: Conflict, held: &HashSet<TaskId>) -> Settled {
-        let is_held = || conflict.item.as_ref().is_some_and(|item| is_named(item, held));
-        let as_what = match conflict.what.as_str() {
-            "removed" | "status" if is_held() => SettledAs::Held,
-            "removed" => SettledAs::Changed,
-            _ => SettledAs::Both,
-        };
-        Settled { conflict, as_what }
-    }
-}
-
-impl fmt::Display for Settled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Conflict { item, what } = &self.conflict;
-        let item = item.as_deref().unwrap_or("the text");
-        let kept = match self.as_what {
-            SettledAs::Held => "it is held, so it was put back",
-            SettledAs::Changed => "what was changed was kept",
-            SettledAs::Both => "both versions are kept",
-        };
-        write!(f, "{item}: {what} was changed by hand and by others; {kept}")
-    }
 }
 
 /// The events of what a person made of `ours`.

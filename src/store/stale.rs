@@ -106,6 +106,7 @@ fn things(text: &str) -> Things {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::replace::replace_own;
 
     #[test]
     fn who_goes_on_takes_the_place_of_their_last_save_and_of_nobody_elses() {
@@ -116,7 +117,7 @@ mod tests {
         let keep = |saves: &[(&str, Option<&str>)]| {
             for file in keep_stale(&board, &queue, saves.iter().copied()) {
                 let Rewrite::File { path, content } = file else { panic!("{file:?}") };
-                fs::write(path, content).expect("the folder is ours");
+                replace_own(&path, content.as_bytes()).expect("the folder is ours");
             }
         };
         keep(&[("one", None), ("another", None)]);
