@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use git2::{DiffDelta, DiffFormat, DiffOptions, ErrorCode, Oid, Sort};
+use git2::{DiffDelta, DiffFormat, DiffOptions, ErrorCode, Oid, Sort, Tree};
 
 use super::branch::oid;
 use super::{CommitId, GitError, Repository};
@@ -134,15 +134,34 @@ impl Repository {
         Ok(found)
     }
 
+    /// The newest commit that both have.
+    pub fn fork(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, GitError> {
+        Ok(self.merge_base(oid(one), oid(other))?.map(CommitId::from))
+    }
+
     /// What changes from `base` to `tip`, with renames found, cut at the end of a line to at most `limit` bytes.
     pub fn diff(&self, base: &CommitId, tip: &CommitId, limit: usize) -> Result<PatchText, GitError> {
         let comparing = || GitError::library(format!("compare {base} with {tip}"));
         let old = self.find_commit(base)?.tree().map_err(comparing())?;
         let new = self.find_commit(tip)?.tree().map_err(comparing())?;
+        self.patch(&old, &new, &[], limit)
+    }
+
+    /// What changes from `old` to `new` at or under `paths` (none: all of it), as [`Repository::diff`].
+    pub(super) fn patch(
+        &self,
+        old: &Tree<'_>,
+        new: &Tree<'_>,
+        paths: &[PathBuf],
+        limit: usize,
+    ) -> Result<PatchText, GitError> {
         let mut options = DiffOptions::new();
-        options.ignore_submodules(false);
-        let compared = self.git.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));
-        let mut diff = compared.map_err(comparing())?;
+        options.ignore_submodules(false).disable_pathspec_match(true);
+        for path in paths {
+            options.pathspec(path);
+        }
+        let compared = self.git.diff_tree_to_tree(Some(old), Some(new), Some(&mut options));
+        let mut diff = compared.map_err(GitError::library("compare two trees"))?;
         diff.find_similar(None).map_err(GitError::library("find renames"))?;
         let mut bytes = Vec::new();
         let mut is_cut = false;

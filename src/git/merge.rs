@@ -21,9 +21,20 @@ pub enum Merge {
     /// A merge commit with both as parents, first `into`; no reference names it yet. `left_out` are the paths that `from`
     /// changed and that were taken from `into` all the same.
     Clean { commit: CommitId, left_out: Vec<PathBuf> },
-    /// Nothing was written that matters. The paths that need a person, or an agent.
-    Conflict { paths: Vec<PathBuf> },
+    /// Nothing was written that matters.
+    Conflict(MergeConflict),
 }
+
+/// Where two commits can't be merged without a person, or an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeConflict {
+    pub paths: Vec<PathBuf>,
+    /// What `from` would have there after the merge, with git's marks: a patch, cut at the end of a line.
+    pub patch: String,
+}
+
+/// Longest [`MergeConflict::patch`], in bytes.
+const MOST_OF_CONFLICT: usize = 4 << 10;
 
 /// How a branch caught up with another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +62,7 @@ impl Repository {
         } else {
             match self.merged_tree(&ours, &kept)? {
                 Ok(tree) => tree,
-                Err(paths) => return Ok(Merge::Conflict { paths }),
+                Err(conflict) => return Ok(Merge::Conflict(conflict)),
             }
         };
         if tree.id() == ours.tree_id() {
@@ -107,7 +118,7 @@ impl Repository {
         }
         Ok(match self.merged_tree(ours, theirs)? {
             Ok(tree) => Follow::Merged(self.write_commit(&tree, &[ours, theirs], message)?),
-            Err(paths) => Follow::Conflict(paths),
+            Err(conflict) => Follow::Conflict(conflict.paths),
         })
     }
 
@@ -128,12 +139,12 @@ impl Repository {
         Ok(if ended.exit.is_success() { follow } else { Follow::Conflict(Vec::new()) })
     }
 
-    /// The tree of the merge, or the paths in conflict.
+    /// The tree of the merge, or what is in conflict.
     fn merged_tree<'r>(
         &'r self,
         ours: &Commit<'r>,
         theirs: &Commit<'r>,
-    ) -> Result<Result<Tree<'r>, Vec<PathBuf>>, GitError> {
+    ) -> Result<Result<Tree<'r>, MergeConflict>, GitError> {
         let (into, from) = (ours.id().to_string(), theirs.id().to_string());
         let ran = self
             .call(&self.main_checkout())
@@ -147,11 +158,15 @@ impl Repository {
         let mut records = records(&ran.stdout);
         let reading = || GitError::library("read the merged tree");
         let tree = String::from_utf8_lossy(records.next().unwrap_or_default());
-        let tree = Oid::from_str(&tree).map_err(reading())?;
+        let tree = Oid::from_str(&tree).and_then(|id| self.git.find_tree(id)).map_err(reading())?;
         if ran.exit.is_success() {
-            return Ok(Ok(self.git.find_tree(tree).map_err(reading())?));
+            return Ok(Ok(tree));
         }
-        Ok(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))
+        let paths: BTreeSet<PathBuf> = records.map(path_of).collect();
+        let paths: Vec<PathBuf> = paths.into_iter().collect();
+        let before = theirs.tree().map_err(reading())?;
+        let patch = self.patch(&before, &tree, &paths, MOST_OF_CONFLICT)?.text;
+        Ok(Err(MergeConflict { paths, patch }))
     }
 
     /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree

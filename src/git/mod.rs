@@ -47,7 +47,7 @@ pub use error::{GitError, GitErrorKind, UNSHALLOW};
 pub use glob::matches;
 pub use history::{CommitSummary, PatchText};
 pub use inner::Bundle;
-pub use merge::{Follow, Merge};
+pub use merge::{Follow, Merge, MergeConflict};
 pub use provenance::Provenance;
 pub use repository::{Head, Repository};
 pub use salvage::Salvage;

@@ -16,6 +16,8 @@ pub struct Assigned {
     pub branch: Option<String>,
     /// The commit that the branch started from, abbreviated.
     pub base: Option<String>,
+    /// The paths in which it conflicts with what was merged since, in one line.
+    pub conflict: Option<String>,
     /// Counted from 1.
     pub attempt: u32,
     pub max_attempts: u32,
@@ -155,6 +157,7 @@ impl Assigned {
             worktree: "/project/.tavern/worktrees/T-k3f9".into(),
             branch: Some("tavern/T-k3f9".into()),
             base: Some("1a2b3c4".into()),
+            conflict: Some("src/auth.rs".into()),
             attempt: 2,
             max_attempts: 3,
             earlier: vec![EarlierAttempt {

@@ -86,6 +86,11 @@ test login::refuses_a_wrong_password ... FAILED
 </command-output>
 </earlier-attempts>
 
+<conflict>
+What was merged since conflicts with your branch in src/auth.rs. The branch is as it was left. Run
+`git merge tavern/integration` here, settle what conflicts, and commit.
+</conflict>
+
 <review-findings>
 A review has rejected what you did. Deal with each finding, or say at the end why it is wrong. Your branch is as you left it.
 

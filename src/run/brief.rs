@@ -7,12 +7,13 @@ use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
-use super::worktree::{Worktree, salvage_ref};
+use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
 use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::task::{Status, Task, Timestamp};
 use crate::config::{Does, Role};
 use crate::files;
+use crate::git::CommitId;
 use crate::prompt::{
     self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Remark, ReviewTask, Template, TemplateError,
     assigned,
@@ -63,6 +64,8 @@ impl<'a> Brief<'a> {
         let is_review = site.does(held, Does::Review);
         earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
         let branch = worktree.branch.as_ref();
+        let (base, conflict) =
+            branch.filter(|_| !is_first).map_or(Ok((None, None)), |branch| stand(site, held, branch))?;
         let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
         // Of a log that can't be read now the next run is told.
         let (unread, seen) = site.board.messages(&task.id, 0).unwrap_or_default();
@@ -79,7 +82,8 @@ impl<'a> Brief<'a> {
             queue: held.queue.id.clone(),
             worktree: worktree.path.to_string_lossy().into_owned(),
             branch: branch.map(|branch| branch.name.clone()),
-            base: branch.map(|branch| branch.base.short().to_owned()),
+            base: branch.map(|branch| base.as_ref().unwrap_or(&branch.base).short().to_owned()),
+            conflict,
             attempt: held.lease.attempt,
             earlier: attempts(site, held, &earlier, &entries),
             mode: task.mode().to_string(),
@@ -315,6 +319,14 @@ fn review_task(site: &Site, held: &Claimed, runs: &[Metadata]) -> Option<ReviewT
         round: task.state.rounds + 1,
         said: last.map(|run| Artifacts::open(&site.board, &run.run).read("result.txt")).unwrap_or_default(),
     })
+}
+
+/// Where a branch that has work forks from the integration branch, and in which paths the two conflict.
+fn stand(site: &Site, held: &Claimed, branch: &Branch) -> Result<(Option<CommitId>, Option<String>), Error> {
+    let repository = site.repository()?;
+    let Some(tip) = repository.branch_tip(&branch.name)? else { return Ok((None, None)) };
+    let conflict = conflict(site, &held.queue, &branch.base, &tip)?;
+    Ok((repository.fork(&branch.base, &tip)?, conflict.map(|conflict| named(&conflict.paths))))
 }
 
 /// What came of each run.

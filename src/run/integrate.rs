@@ -15,7 +15,7 @@ use super::record::{last_token, role_of_work, run_name};
 use super::report::sent_back;
 use super::site::Site;
 use super::trust::Trust;
-use super::worktree::{clean, clear_ended};
+use super::worktree::{clean, clear_ended, named};
 use crate::board::document::parse;
 use crate::board::eligible::Lack;
 use crate::board::event::{Event, Kind};
@@ -124,9 +124,12 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     let (merged, left_out) = match merge {
         Merge::UpToDate { left_out } => (tip.clone(), left_out),
         Merge::Clean { commit, left_out } => (commit, left_out),
-        Merge::Conflict { paths } => {
-            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            let reason = format!("conflict with `{}` in {}", site.integration(), paths.join(", "));
+        Merge::Conflict(conflict) => {
+            let (branch, paths) = (site.integration(), named(&conflict.paths));
+            let text = format!("$ git merge {branch}\nconflict in {paths}\n{}", conflict.patch);
+            let run = run_name(&task.id, last_token(&site.board, &task.id)?);
+            Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
+            let reason = format!("conflict with `{branch}` in {paths}");
             return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
         }
     };

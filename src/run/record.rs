@@ -367,7 +367,9 @@ const PATCH_LIMIT: usize = 4 << 20;
 /// `diff.patch`: derived from git, so a failure to write it harms nothing.
 fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
     let Ok(repository) = site.repository() else { return };
-    let patch = repository.diff(base, tip, PATCH_LIMIT);
+    // What others have merged since the branch began is not taken away by it.
+    let fork = repository.fork(base, tip).ok().flatten();
+    let patch = repository.diff(fork.as_ref().unwrap_or(base), tip, PATCH_LIMIT);
     drop(patch.map(|patch| artifacts.write("diff.patch", &patch.text)));
 }
 

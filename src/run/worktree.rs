@@ -16,11 +16,12 @@ use super::site::Site;
 use super::take_over::take_over_all;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
+use crate::board::problem::listed;
 use crate::board::task::Task;
 use crate::clock;
 use crate::failpoint;
-use crate::git::{CommitId, GitError, Head, Salvage};
-use crate::store::{Claimed, Entry};
+use crate::git::{CommitId, GitError, Head, Merge, MergeConflict, Salvage};
+use crate::store::{Claimed, Entry, Queue};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub struct Worktree {
 #[derive(Clone, Debug)]
 pub struct Branch {
     pub name: String,
-    /// Where it forks from the integration branch.
+    /// The tip of the integration branch, from which it is made if it is not there.
     pub base: CommitId,
 }
 
@@ -65,7 +66,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
         return make_plain(path);
     };
     let start = match site.repository()?.branch_tip(name)? {
-        Some(earlier) if is_outdated(site, tip, &earlier)? => {
+        Some(earlier) if is_outdated(site, held, tip, &earlier)? => {
             // The branch begins anew at the tip; the prompt names the ref under which the earlier work is kept.
             if path.exists() {
                 keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
@@ -192,11 +193,36 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     }))
 }
 
-/// Earlier work no longer applies to the integration branch, or was taken back there.
-fn is_outdated(site: &Site, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
-    let merge = site.repository()?.merge(tip, earlier, &[".tavern/"], "probe")?;
-    let is_in_conflict = matches!(merge, crate::git::Merge::Conflict { .. });
-    Ok(is_in_conflict || site.repository()?.reverted(earlier, tip)?.is_some())
+/// Earlier work was taken back on the integration branch; or it conflicts with that, and nobody goes on from it: a script that is
+/// run once more does the same upon what is new.
+fn is_outdated(site: &Site, held: &Claimed, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
+    if site.repository()?.reverted(earlier, tip)?.is_some() {
+        return Ok(true);
+    }
+    let runs = runs_of(&site.board, &held.task.id)?;
+    let last = runs.iter().rfind(|run| run.token < held.lease.token && run.role == held.lease.role);
+    let goes_on = last.is_some_and(|last| last.session.is_some());
+    Ok(!goes_on && conflict(site, &held.queue, tip, earlier)?.is_some())
+}
+
+/// The first of these paths in one line, and how many more there are.
+pub fn named(paths: &[PathBuf]) -> String {
+    listed(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+}
+
+/// In what earlier work conflicts with the integration branch at `tip`.
+pub fn conflict(
+    site: &Site,
+    queue: &Queue,
+    tip: &CommitId,
+    earlier: &CommitId,
+) -> Result<Option<MergeConflict>, Error> {
+    let protected = site.protected(queue);
+    let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+    Ok(match site.repository()?.merge(tip, earlier, &protected, "probe")? {
+        Merge::Conflict(conflict) => Some(conflict),
+        Merge::UpToDate { .. } | Merge::Clean { .. } => None,
+    })
 }
 
 /// Where the work of the run with this token is kept when its worktree goes.

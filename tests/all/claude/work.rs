@@ -160,7 +160,7 @@ fn a_conflict_goes_back_into_the_session() {
         of("Task: T-2:", bash(&change("two"))),
         of("Task: T-2:", say("DONE")),
         of("Task: T-1:", say("DONE")),
-        of("Task: T-1:", bash("echo one and two > README.md; git commit -qam both")),
+        of("Task: T-1:", bash("git merge tavern/integration; echo one and two > README.md; git commit -qam both")),
         of("Task: T-1:", say("DONE")),
     ]);
     let project = Project::new("- [ ] T-1: One\n- [ ] T-2: Two\n", steps);
@@ -175,7 +175,13 @@ fn a_conflict_goes_back_into_the_session() {
     project.scratch.stands("T-1", "completed", 2);
     let calls = project.provider.calls();
     let told = "Attempt 1 ended: sent back: conflict with `tavern/integration` in README.md";
-    has(&calls[calls.len() - 2].prompt(), &[told, "refs/tavern/salvage/T-1/"]);
+    let shown = "$ git merge tavern/integration\nconflict in README.md\n";
+    let prompt = calls[calls.len() - 2].prompt();
+    has(&prompt, &[told, shown, "+<<<<<<< ", "+two\n+=======\n one\n", "\n`git merge tavern/integration` here"]);
+    assert!(!prompt.contains("salvage"), "{prompt}");
+    assert!(project.scratch.git(&["log", "--format=%s", "tavern/integration"]).contains("\none\n"));
+    let patch = project.scratch.run("tavern-runs", &["cat", "T-1", "diff.patch"]).succeeds();
+    has(&patch, &["-two\n+one and two\n"]);
     assert_eq!(calls[calls.len() - 2].session, calls[0].session);
 }
 
