@@ -283,6 +283,7 @@ max_attempts: 5
         },
         worktree: false,
         allow_empty: true,
+        fail_empty: false,
         max_attempts: Some(3),
         approve: Consent::ALL.to_vec(),
         review: Some(vec!["person".into()]),

@@ -196,6 +196,7 @@ impl Judge<'_, '_> {
         let mut fields: Vec<(Key, Value)> = (!is_usual).then(|| (Key::Role, role.into())).into_iter().collect();
         fields.extend((!task.worktree).then(|| (Key::Worktree, Value::from(false))));
         fields.extend(task.allow_empty.then(|| (Key::Empty, Value::from("allowed"))));
+        fields.extend(task.fail_empty.then(|| (Key::Empty, Value::from("fail"))));
         let mut yaml_fields = vec![(Key::DoneWhen, task.done_when.clone().into())];
         yaml_fields.extend((!task.touches.is_empty()).then(|| (Key::Touches, task.touches.clone().into())));
         NewItem { id: None, title: task.title.clone(), fields, yaml_fields, description: task.description.clone() }

@@ -38,6 +38,8 @@ pub struct Task {
     pub worktree: bool,
     /// True: done without any change is fine.
     pub allow_empty: bool,
+    /// True: done without any change is not, whatever its commands say.
+    pub fail_empty: bool,
     pub max_attempts: Option<u32>,
     /// When a person has to approve it: before the `start`, before the `merge`.
     pub approve: Vec<Consent>,
@@ -88,7 +90,8 @@ impl Task {
                 Budget::default()
             },
             worktree: keys.flag(Key::Worktree).unwrap_or(true),
-            allow_empty: keys.flag(Key::Empty).unwrap_or(false),
+            allow_empty: keys.flag(Key::Empty) == Some(true),
+            fail_empty: keys.flag(Key::Empty) == Some(false),
             max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
             approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
                 moments.clone()

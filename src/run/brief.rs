@@ -7,6 +7,7 @@ use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
+use super::verify::IF_RIGHT;
 use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
 use crate::board::event::Kind;
 use crate::board::lease::Token;
@@ -351,7 +352,7 @@ fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Ent
                 ("rejected", "see what its review found".into())
             }
             Some(Outcome::Success) if entry(Kind::Parked).is_some() => ("parked", reason),
-            outcome => (outcome.unwrap_or(Outcome::Killed).as_str(), reason),
+            outcome => (outcome.unwrap_or(Outcome::Killed).as_str(), reason.replace(IF_RIGHT, "")),
         }
     };
     let kept = |token| {

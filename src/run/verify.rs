@@ -13,7 +13,7 @@ use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
 use super::worktree::make_plain;
-use crate::board::task::Status;
+use crate::board::task::{Status, Task};
 use crate::config::{Dirty, Does};
 use crate::git::{Changes, CommitId};
 use crate::runner::Outcome;
@@ -91,7 +91,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     }
     let tip = site.tip_of(&folder)?;
     let may_be_empty = held.task.allow_empty || !children::completed(site, &held.task).is_empty();
-    if !may_be_empty && is_empty(site, held, &tip)? {
+    if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
         return over(left_nothing());
     }
     Ok(Verification::Prove { reason, state: WorkState::At(tip) })
@@ -126,6 +126,7 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
 fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Result<(RunResult, Option<bool>), Error> {
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
+    let mut changed_nothing = false;
     let commit = if *state == WorkState::Plain {
         // Who has claimed it by hand has started no run, which would have made it.
         make_plain(&folder)?;
@@ -138,7 +139,8 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
         }
         let may_be_empty = children::gather(site, task, &folder)? || task.allow_empty;
         let tip = site.tip_of(&folder)?;
-        if matches!(state, WorkState::Uncommitted(_)) && !may_be_empty && is_empty(site, held, &tip)? {
+        changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
+        if changed_nothing && !may_be_done(task) {
             return Ok((left_nothing(), None));
         }
         Some(tip)
@@ -149,15 +151,29 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
     Ok(match run_done_when(site, task, bench, &run, "verify.txt")? {
         Evidence::Passed => {
             let commit = commit.map(|tip| tip.as_str().to_owned());
+            let reason = if changed_nothing { ALREADY_DONE.to_owned() } else { reason };
             (RunResult::Passed { commit, reason }, Some(true))
+        }
+        Evidence::Failed(failure) if changed_nothing => {
+            (RunResult::failed_as(Outcome::Empty, format!("it changed nothing, and {failure}")), Some(false))
         }
         Evidence::Failed(failure) => (RunResult::Refuted(failure), Some(false)),
         Evidence::CutShort => (RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None),
     })
 }
 
+/// What a person may do about it; no agent is told to.
+pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";
+
+const ALREADY_DONE: &str = "already done: its commands pass, and nothing was changed";
+
+/// Its commands say whether it was done before anybody took it.
+fn may_be_done(task: &Task) -> bool {
+    !task.done_when.is_empty() && !task.fail_empty
+}
+
 fn left_nothing() -> RunResult {
-    RunResult::failed_as(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`")
+    RunResult::failed_as(Outcome::Empty, format!("it changed nothing{IF_RIGHT}"))
 }
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.

@@ -368,3 +368,24 @@ fn a_queue_that_is_a_link_is_watched_and_guarded_where_its_file_lies() {
     let merged = scratch.git(&["show", "tavern/integration:docs/TODO.md"]);
     assert_eq!(merged, "- [ ] T-9: Later (role: nobody)");
 }
+
+#[test]
+fn what_was_done_before_is_done_if_its_commands_say_so() {
+    let worked = |keys: &str| {
+        let item = format!("- [ ] T-1: One ({keys})\n  ```sh\n  true\n  ```\n");
+        let scratch = board(&item, "max_attempts: 1\n");
+        scratch.run("tavern-agent", &["--until-empty"]);
+        scratch
+    };
+    let done = worked("done_when: test -d .git -o -f .git");
+    done.stands("T-1", "completed", 1);
+    done.run("tavern-runs", &["show", "T-1"]).says("already done: its commands pass, and nothing was changed");
+    for (keys, reason) in [
+        ("done_when: test -s one", "it changed nothing, and `test -s one` exited with code 1"),
+        ("done_when: true, empty: fail", "it changed nothing; if that is right"),
+        ("priority: 1", "it changed nothing; if that is right"),
+    ] {
+        let item = worked(keys).stands("T-1", "dead", 1);
+        assert!(item["reason"].as_str().is_some_and(|told| told.contains(reason)), "{keys}: {item:#}");
+    }
+}
