@@ -661,6 +661,40 @@ fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
     }
 }
 
+/// What was archived before somebody loaded the queue says nothing of which text that was.
+#[test]
+fn what_was_committed_stays_whoever_goes_on_in_a_text_from_after_an_archiving() {
+    let done: String = (5..9).map(|n| format!("- [ ] T-{n}: done (worktree: false, empty: allowed)\n")).collect();
+    let scratch = Scratch::board(&pending(&format!("{done}{FOUR}")));
+    for item in ["T-5", "T-6", "T-7", "T-8"] {
+        let token = scratch.claim(item, &[]);
+        scratch.run("tavern-report", &[item, "--token", &token, "--done"]).ends(0);
+    }
+    scratch.write(CONFIG, "archive: {after: 1h, keep: 0}\n");
+    scratch.at("+7200", "tavern-reap", &[]).succeeds();
+    let mut buffer = scratch.queue();
+    assert!(!buffer.contains("T-8"), "{buffer}");
+    let mut save = |from: &str, to: &str| {
+        buffer = buffer.replacen(from, to, 1);
+        scratch.write(QUEUE, &buffer);
+        scratch.settle();
+    };
+    save("## Pending", "Mine.\n\n## Pending");
+    save("- [ ] T-4", "- [ ] Mine, too\n- [ ] T-4");
+    scratch.change(QUEUE, "T-1: one\n", "T-1: one\n  Others'.\n");
+    scratch.settle();
+    let token = scratch.claim("T-3", &[]);
+    scratch.run("tavern-report", &["T-3", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch.commit(&["--all"], "All of it");
+    scratch.claim("T-2", &[]);
+    git(&scratch, "reset --quiet --hard");
+    scratch.stands("T-2", "in_progress", 1);
+    save("Mine, too", "Mine again");
+    has(&scratch.queue(), &["Mine.\n", "Mine again", "T-1: one\n  Others'.\n"]);
+    scratch.stands("T-3", "waiting", 0);
+    is_calm(&scratch);
+}
+
 #[test]
 fn what_was_corrected_since_a_commit_stands_once() {
     for scratch in boards() {
