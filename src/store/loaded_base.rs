@@ -151,7 +151,11 @@ pub(super) fn loaded(
         }
     });
     loaded.named = named;
-    loaded.text = without(&loaded.text, &lacking);
+    // What neither has any more says nothing of which version it was.
+    let is_gone = |id: &TaskId| mine.find(id).is_none() && theirs.find(id).is_none();
+    let ids = parse(&loaded.text).0.items().iter().filter_map(|item| item.id.clone()).collect::<Vec<_>>();
+    let gone: Vec<TaskId> = ids.into_iter().filter(is_gone).chain(lacking.iter().cloned()).collect();
+    loaded.text = without(&loaded.text, &gone);
     loaded.stale = since.tasks().cloned().chain(lacking).collect();
     loaded.stale.sort();
     loaded.stale.dedup();
