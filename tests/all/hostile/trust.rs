@@ -614,6 +614,21 @@ fn what_its_user_makes_is_never_asked_for() {
     scratch.run("tavern-trust", &[]).ends(0).says("nothing here");
 }
 
+/// The first thing that anybody looked at here is somebody else's.
+#[test]
+fn settings_that_were_made_here_are_never_asked_for() {
+    let origin = Scratch::repository();
+    origin.write("TODO.md", TASK_FILE);
+    origin.commit(&["TODO.md"], "A list");
+    let clone = clone_of(&origin);
+    clone.run("tavern-init", &["--runner", "shell"]).ends(0);
+    clone.run("tavern-drain", &["TODO.md"]).ends(4).says("nobody has trusted here: Count (").says_not("config.yaml");
+    clone.run("tavern-add", &["One", "--id", "T-1", "--description", "```sh\necho 1 > 1.txt\n```"]).ends(0);
+    clone.run("tavern-agent", &["--until-empty"]).ends(0);
+    clone.stands("T-1", "completed", 1);
+    assert_eq!(ran(&clone), [""; 0]);
+}
+
 #[test]
 fn what_an_agent_makes_in_its_worktree_is_not_trusted() {
     let script = "mkdir -p .tavern/queues; printf '%s\\n' '- [ ] T-7: Mine' '  ```sh' '  touch ~/agent' '  ```' > .tavern/queues/main.md; \
