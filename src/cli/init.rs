@@ -10,7 +10,7 @@ use crate::files;
 use crate::git::{Head, Repository};
 use crate::near::nearest;
 use crate::process::find_program;
-use crate::run::{refuse_tracked, sandbox};
+use crate::run::{refuse_tracked, sandbox, settings_made_here};
 use crate::runner::CommandRunner;
 use crate::store::{ATTRIBUTES, Board, IGNORE, whole};
 
@@ -111,7 +111,10 @@ impl Verb for Args {
             board.put_back(&lost)?;
         }
         let written = board.set_up(&files, &may_replace)?;
-        for ((name, _), is_written) in files.iter().zip(written) {
+        for ((name, text), is_written) in files.iter().zip(written) {
+            if is_written && *name == config::FILE && !self.plan.dry_run {
+                settings_made_here(&board, text);
+            }
             let action = match (is_written, self.plan.dry_run) {
                 (false, _) => "kept",
                 (true, true) => "would_write",

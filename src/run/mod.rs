@@ -57,4 +57,4 @@ pub use record::{Metadata, run_name};
 pub use result::{AgentAnswer, Ruling, RunFailure, RunResult};
 pub use site::{Site, runner_named};
 pub use tracked::refuse_tracked;
-pub use trust::{Stranger, Trust, made_here};
+pub use trust::{Stranger, Trust, made_here, settings_made_here};

@@ -168,6 +168,11 @@ pub fn made_here(board: &Board, task: &Task) {
     }
 }
 
+/// The same of config.yaml, which Tavern has just written.
+pub fn settings_made_here(board: &Board, text: &str) {
+    drop(Trusted::of(board).add([Clause::of_file(FILE, text.to_owned()).digest]));
+}
+
 /// What the queue says of all its items.
 fn front(document: &Document<'_>, name: String) -> Option<Clause> {
     Clause::of_front(document.front(), name, document.front_text().to_owned())
