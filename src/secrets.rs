@@ -105,7 +105,7 @@ pub struct Redacting {
 const MOST_HELD: usize = 64 * 1024;
 
 /// What stands before a token tells whether it is one.
-const BEFORE: usize = 2;
+const BEFORE: usize = 32;
 
 impl Redacting {
     pub fn new() -> Redacting {
@@ -254,10 +254,18 @@ fn in_base64(value: &str) -> impl Iterator<Item = String> {
         .flat_map(move |engine| (0..3).map(move |before| spelt(&engine, before)))
 }
 
-/// A token is no part of a longer word; `\n`, as JSON has it, is none either.
+/// A token is no part of a longer word. A character as JSON or an address spells it is none, nor what sets a colour.
 fn is_apart(before: &[u8]) -> bool {
+    let are_hex = |digits: &[&u8]| digits.iter().all(|digit| digit.is_ascii_hexdigit());
     match before {
         [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., b'%', one, two] if are_hex(&[one, two]) => true,
+        [.., b'\\', b'u', one, two, three, four] if are_hex(&[one, two, three, four]) => true,
+        [start @ .., b'm'] => {
+            let is_colour = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+            let colours = start.iter().rev().take(BEFORE - 2).take_while(is_colour).count();
+            start[..start.len() - colours].ends_with(b"[")
+        }
         [.., last] => !is_word(*last),
         [] => true,
     }
@@ -388,6 +396,10 @@ mod tests {
             (format!("key=sk-ant-api03-{long}."), "key=[redacted Anthropic key].".to_owned()),
             (format!(r"\nghp_{long}\n"), r"\n[redacted GitHub token]\n".to_owned()),
             (format!("xghp_{long} task-{long}"), format!("xghp_{long} task-{long}")),
+            (format!("\x1b[1;32mghp_{long}\x1b[0m"), "\x1b[1;32m[redacted GitHub token]\x1b[0m".to_owned()),
+            (format!(r"\u001b[32mghp_{long}\u0022"), r"\u001b[32m[redacted GitHub token]\u0022".to_owned()),
+            (format!(r"?a=x%3Dghp_{long}&\u0022ghp_{long}"), r"?a=x%3D[redacted GitHub token]&\u0022[redacted GitHub token]".to_owned()),
+            (format!("mghp_{long} 3mghp_{long}"), format!("mghp_{long} 3mghp_{long}")),
             (
                 "AKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLES".to_owned(),
                 "[redacted AWS key] AKIAIOSFODNN7EXAMPLES".to_owned(),

@@ -119,6 +119,27 @@ impl Template {
 
     /// The text with `values` in it. A name that they don't have is an error.
     pub(super) fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
+        let environment = self.environment()?;
+        let template =
+            environment.template_from_named_str(&self.name, &self.text).map_err(|error| self.error(&error))?;
+        let mut output = Filled { bytes: Vec::new(), is_full: false };
+        let rendered = template.render_captured_to(Value::from(Serde(values)), &mut output).map(drop);
+        if output.is_full {
+            let message = format!("it writes more than {MOST_OUTPUT} bytes");
+            return Err(TemplateError::whole(&self.name, message));
+        }
+        rendered.map_err(|error| self.error(&error))?;
+        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
+    }
+
+    /// It is written as a template is. Nothing of it is done.
+    pub(super) fn parse(&self) -> Result<(), TemplateError> {
+        let environment = self.environment()?;
+        let parsed = environment.template_from_named_str(&self.name, &self.text);
+        parsed.map(drop).map_err(|error| self.error(&error))
+    }
+
+    fn environment(&self) -> Result<Environment<'_>, TemplateError> {
         let tags = self.tags();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -137,16 +158,7 @@ impl Template {
             let message = format!("it has {} bytes, and {MOST_TEXT} are the most", self.text.len());
             return Err(TemplateError::whole(&self.name, message));
         }
-        let template =
-            environment.template_from_named_str(&self.name, &self.text).map_err(|error| self.error(&error))?;
-        let mut output = Filled { bytes: Vec::new(), is_full: false };
-        let rendered = template.render_captured_to(Value::from(Serde(values)), &mut output).map(drop);
-        if output.is_full {
-            let message = format!("it writes more than {MOST_OUTPUT} bytes");
-            return Err(TemplateError::whole(&self.name, message));
-        }
-        rendered.map_err(|error| self.error(&error))?;
-        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
+        Ok(environment)
     }
 
     /// Its marks, those of what is told beside it, and those of all that is built in.

@@ -40,7 +40,7 @@ pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -
         line.push(ALONE.into());
     }
     show(&mut line, shown(&site.board, site.repository()?, Some(program)));
-    show_writable(&mut line, role);
+    show_writable(&mut line, &writable(site, role)?);
     for home in &state.homes {
         show_home(&mut line, home);
     }
@@ -84,7 +84,7 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
         line.push(ALONE.into());
     }
     show(&mut line, shown(&site.board, site.repository()?, None));
-    show_writable(&mut line, role);
+    show_writable(&mut line, &writable(site, role)?);
     show(&mut line, held(site)?);
     show(&mut line, [(WRITE, folder.to_owned()), (READ, folder.join(".git"))]);
     Ok(end(line, Some(folder)))
@@ -118,10 +118,37 @@ fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
 }
 
 /// What else the role lets be written to; keys and the like only where it names them.
-fn show_writable(line: &mut Vec<OsString>, role: &Role) {
-    let writable: Vec<PathBuf> = role.writable.iter().map(|path| at_home(path)).collect();
+fn show_writable(line: &mut Vec<OsString>, writable: &[PathBuf]) {
     show(line, writable.iter().map(|path| (WRITE, path.clone())));
-    hide_secrets(line, &writable);
+    hide_secrets(line, writable);
+}
+
+/// What else the role lets be written to, but for what is in another of that anyway.
+///
+/// # Errors
+/// Something is in what another role lets be written to: whoever writes there can put a link in its place, which would be followed
+/// out of the sandbox.
+fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
+    let of = |role: &Role| role.writable.iter().map(|path| at_home(path)).collect::<Vec<_>>();
+    let is_in = |path: &Path, outer: &Path| {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        path != outer && (path.starts_with(outer) || path.parent().is_some_and(|own| real(own).starts_with(real(outer))))
+    };
+    let mut own = of(role);
+    let all = own.clone();
+    own.retain(|path| !all.iter().any(|outer| is_in(path, outer)));
+    for (name, other) in site.config.roles.iter().filter(|(_, other)| other.sandbox) {
+        for outer in of(other) {
+            if let Some(path) = own.iter().find(|path| is_in(path, &outer)) {
+                let (path, outer) = (path.display(), outer.display());
+                let message = format!(
+                    "`writable` has {path}, which is in {outer}: an agent of the role `{name}` could put a link there"
+                );
+                return Err(NotReady::new(message, "name the outer one for both roles, in .tavern/config.yaml"));
+            }
+        }
+    }
+    Ok(own)
 }
 
 fn at_home(path: &str) -> PathBuf {
@@ -156,6 +183,7 @@ pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
         return Ok(());
     }
     check(role)?;
+    writable(site, role)?;
     started(begin(Terminal::None), &["true"]).map_err(|why| {
         NotReady::new(
             format!("`sandbox: true` does not work here: {why}"),

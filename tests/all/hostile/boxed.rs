@@ -70,6 +70,27 @@ fn a_role_that_is_changed_meanwhile_lets_no_command_out() {
     }
 }
 
+/// A run puts a link in the place of what the next one may write to.
+#[test]
+fn a_link_in_a_folder_that_may_be_written_to_lets_nobody_out() {
+    let script = "mkdir -p ~/cache\nln -sfn ../kept ~/cache/inner || true\necho out >~/cache/inner/x || true\necho 1 >x.txt\nfalse";
+    let role = |writable: &[&str]| json!({"sandbox": true, "writable": writable});
+    let nested = json!({"roles": {"coder": role(&["~/cache", "~/cache/inner"]), "free": {}}, "max_attempts": 2});
+    let Some(scratch) = board(script, &["true"], &nested) else { return };
+    for folder in ["home/kept", "home/cache"] {
+        fs::create_dir_all(scratch.folder().join(folder)).expect("it is ours");
+    }
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]);
+    assert_eq!(scratch.item("T-1")["attempt"], 2);
+    assert!(scratch.folder().join("home/cache/inner").is_symlink(), "the script has run");
+    assert!(!is_at_home(&scratch, "kept/x"));
+    // Of two roles neither is told to know of the other's.
+    let apart = json!({"base": "main", "roles": {"coder": role(&["~/cache/inner"]), "drone": role(&["~/cache"])}});
+    scratch.write(CONFIG, apart.to_string());
+    scratch.run("tavern-check", &[]).ends(5).says("cache/inner, which is in").says("role `drone`");
+    scratch.run("tavern-agent", &["--once"]).ends(1);
+}
+
 #[test]
 fn the_set_up_is_bounded_too() {
     let Some(scratch) = board("echo x >x.txt", &["true"], &json!({"worktree": {"setup": ESCAPE}})) else { return };

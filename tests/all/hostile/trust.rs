@@ -614,6 +614,22 @@ fn what_its_user_makes_is_never_asked_for() {
     scratch.run("tavern-trust", &[]).ends(0).says("nothing here");
 }
 
+/// One of few steps that takes all the memory, say.
+#[test]
+fn templates_that_nobody_has_trusted_are_not_tried() {
+    let origin = Scratch::initialized();
+    let template = |text: &str| drop(origin.write(".tavern/templates/coder.md", text));
+    template("{{ nosuch }}");
+    origin.commit(&["--all"], "A board");
+    let clone = clone_of(&origin);
+    clone.run("tavern-check", &[]).ends(0).says("nobody has trusted here").says_not("nosuch");
+    clone.run("tavern-trust", &["--yes"]).ends(0);
+    clone.run("tavern-check", &[]).ends(5).says("{{ nosuch }}");
+    template("{{ nosuch");
+    origin.commit(&["--all"], "Broken");
+    clone_of(&origin).run("tavern-check", &[]).ends(5).says("coder.md:1");
+}
+
 /// The first thing that anybody looked at here is somebody else's.
 #[test]
 fn settings_that_were_made_here_are_never_asked_for() {
