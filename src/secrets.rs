@@ -398,7 +398,10 @@ mod tests {
             (format!("xghp_{long} task-{long}"), format!("xghp_{long} task-{long}")),
             (format!("\x1b[1;32mghp_{long}\x1b[0m"), "\x1b[1;32m[redacted GitHub token]\x1b[0m".to_owned()),
             (format!(r"\u001b[32mghp_{long}\u0022"), r"\u001b[32m[redacted GitHub token]\u0022".to_owned()),
-            (format!(r"?a=x%3Dghp_{long}&\u0022ghp_{long}"), r"?a=x%3D[redacted GitHub token]&\u0022[redacted GitHub token]".to_owned()),
+            (
+                format!(r"?a=x%3Dghp_{long}&\u0022ghp_{long}"),
+                r"?a=x%3D[redacted GitHub token]&\u0022[redacted GitHub token]".to_owned(),
+            ),
             (format!("mghp_{long} 3mghp_{long}"), format!("mghp_{long} 3mghp_{long}")),
             (
                 "AKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLES".to_owned(),

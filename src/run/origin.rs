@@ -59,6 +59,11 @@ impl Clause {
         [Some(&self.name), self.title.as_ref()].into_iter().flatten()
     }
 
+    /// Its lines, and which follows which: the same ones in another order say something else.
+    fn words(&self) -> impl Iterator<Item = String> {
+        self.lines.iter().cloned().chain(self.lines.windows(2).map(|two| two.join("\n")))
+    }
+
     /// Its lines that say something wherever they stand; of an item also the first, as it is typed.
     fn telling(&self) -> impl Iterator<Item = &str> {
         let typed = self.text.lines().next().map(str::trim);
@@ -246,7 +251,7 @@ struct CloneHistory<'t> {
     folder: PathBuf,
     brought: HashSet<Digest>,
     lines: LineAuthors,
-    /// By name, each line of what was brought or made: whether somebody here had it first, or has trusted it.
+    /// By name, each line of what was brought or made, and which follows which: whether somebody here had it first, or has trusted it.
     named: HashMap<String, HashMap<String, bool>>,
     /// By name, the lines of what was last made here or trusted, and those that others have taken out of it.
     own: HashMap<String, Vec<String>>,
@@ -327,8 +332,8 @@ impl<'t> CloneHistory<'t> {
         let is_own = !self.brought.contains(&part.digest);
         let is_seen = self.trusted.has(&part.digest) || self.trusted.has(&overruled(&part.digest));
         let lines = self.named.entry(part.name.clone()).or_default();
-        for line in &part.lines {
-            *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
+        for words in part.words() {
+            *lines.entry(words).or_insert(is_own) |= is_seen;
         }
         if is_own {
             self.own.insert(part.name.clone(), part.lines.clone());
@@ -338,7 +343,7 @@ impl<'t> CloneHistory<'t> {
 
     /// It has a line that others have added to what was here, or had first, or it lacks one that they have taken out of it.
     fn is_mixed(&self, part: &Clause) -> bool {
-        let has = |lines: &HashMap<String, bool>| part.lines.iter().any(|line| lines.get(line) == Some(&false));
+        let has = |lines: &HashMap<String, bool>| part.words().any(|words| lines.get(&words) == Some(&false));
         let own = || part.names().filter_map(|name| self.own.get(name)).flatten();
         let lacks = |taken: &HashSet<String>| own().any(|line| taken.contains(line) && !part.lines.contains(line));
         self.lines.are_of_others(part)

@@ -132,7 +132,8 @@ fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
     let of = |role: &Role| role.writable.iter().map(|path| at_home(path)).collect::<Vec<_>>();
     let is_in = |path: &Path, outer: &Path| {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        path != outer && (path.starts_with(outer) || path.parent().is_some_and(|own| real(own).starts_with(real(outer))))
+        path != outer
+            && (path.starts_with(outer) || path.parent().is_some_and(|own| real(own).starts_with(real(outer))))
     };
     let mut own = of(role);
     let all = own.clone();

@@ -358,6 +358,29 @@ fn what_git_mixes_into_a_persons_words_is_no_hand_of_a_person() {
     }
 }
 
+/// Each line is one that a person has typed.
+#[test]
+fn what_others_have_only_moved_is_no_hand_of_a_person() {
+    for way in ["merge --quiet --no-commit", "merge --quiet --squash", "cherry-pick --no-commit"] {
+        let item = "- [ ] T-1: One\n\n  Some words.\n\n  Never say this:\n  touch ~/theirs\n\n  It would be bad.\n";
+        let script = "  ```sh\n  echo 1 > 1.txt\n  ```\n";
+        let own = Scratch::shell(&format!("{item}\n{script}"), "base: main\n");
+        own.commit(&[".tavern"], "A board");
+        let other = clone_of(&own);
+        own.git(&["remote", "add", "other", &other.work().display().to_string()]);
+        other.change(QUEUE, "  ```sh\n", "");
+        other.change(QUEUE, "  touch ~/theirs\n", "  ```sh\n  touch ~/theirs\n");
+        other.commit(&[".tavern"], "Tidy");
+        own.change(QUEUE, "Some words", "More words");
+        own.commit(&[".tavern"], "More");
+        let line = format!("sleep 1.1; git fetch --quiet other && git {way} other/main");
+        own.command(Path::new("sh")).args(&["-ec", &line]).run().ends(0);
+        assert!(own.queue().contains("More words") && own.queue().contains("sh\n  touch ~/theirs"), "{}", own.queue());
+        own.run("tavern-drain", &[]).ends(4).says("nobody has trusted here: T-1");
+        assert_eq!(ran(&own), [""; 0], "{way}");
+    }
+}
+
 const THEIRS: &str = "  ```sh\n  touch ~/theirs; echo 1 >1.txt\n  ```\n";
 
 /// A clone of these files, in which each line was run, with `tavern` and `$UP` at hand. All that stands in the queue is asked for.
