@@ -119,6 +119,32 @@ fn who_goes_on_in_an_old_text_takes_nothing_out_by_the_next_saves() {
     }
 }
 
+/// Two go on in texts from before a claim. What one corrects in their own words is none of the other's.
+#[test]
+fn who_corrects_themselves_in_an_old_text_takes_nothing_out_that_another_typed() {
+    let items = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n  line a\n  line b\n";
+    let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
+    scratch.settle();
+    scratch.claim("T-1", &[]);
+    let (alice, mut bob) = (scratch.queue(), scratch.queue());
+    scratch.claim("T-2", &[]);
+    let edit = |bob: &mut String, from: &str, to: &str| {
+        *bob = bob.replacen(from, to, 1);
+        save(&scratch, bob);
+    };
+    edit(&mut bob, "- [ ] T-3: three\n", "- [ ] nine\n- [ ] T-3: three\n  typed one\n");
+    save(&scratch, &alice.replace("line b\n", "line b\n  Ask Anna first\n"));
+    edit(&mut bob, "T-3: three", "T-3: the three");
+    edit(&mut bob, "T-3: the three\n  typed one", "T-3: the three, too\n  typed two");
+    scratch.run("tavern-add", &["four", "--id", "T-4"]).succeeds();
+    scratch.run("tavern-release", &["T-4", "--cancel"]).succeeds();
+    edit(&mut bob, "typed two", "typed three");
+    for _ in 0..3 {
+        has(&scratch.queue(), &["the three, too\n", "  typed three\n", "  Ask Anna first\n"]);
+        save(&scratch, &bob);
+    }
+}
+
 /// They tick what they saw done, where it stood then: that is no tick in the newest text.
 #[test]
 fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
