@@ -132,9 +132,9 @@ pub(super) fn loaded(
         None => loaded.text = since.taken_back(ours),
         Some(rests_on) => {
             words = Some(now.clone());
-            // What git has done since it has done to its own text too.
+            // What the saver knew of is in what they saved themselves; what git has done since it has done to that, too.
             let is_own = matches!(rests_on, RestsOn::Own(_));
-            again.retain(|again| again.known().map_or(is_own, Entry::is_typed));
+            again.retain(|again| again.known().map_or(is_own, |entry| !is_own && entry.is_typed()));
         }
     }
     if let Some(words) = words {
