@@ -115,10 +115,14 @@ fn obstacles(board: &Board, faults: &mut Faults<'_>) {
 
 /// Templates of the board's own, each tried with samples. Of those that nobody has trusted nothing is done.
 fn templates(board: &Board, faults: &mut Faults<'_>) {
+    let paths = files(&board.path("templates"));
+    if paths.is_empty() {
+        return;
+    }
     let site = Site::unopened(board.clone(), Interrupt::new());
     let is_trusted = site.is_ok_and(|site| Trust::of(&site).settings().is_ok());
     let check = if is_trusted { prompt::check } else { prompt::check_written };
-    for path in files(&board.path("templates")) {
+    for path in paths {
         let name = shown(&path, faults.here);
         let text = match files::read_text(&path) {
             Ok(text) => text,
