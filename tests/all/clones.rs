@@ -243,6 +243,24 @@ fn exchange_until_even(pushing: &Scratch, pulling: &Scratch) {
 
 /// A merge base that a shallow clone lacks is none that there is not: what was deleted since would come back.
 #[test]
+fn who_loaded_what_was_pulled_takes_nothing_out_that_another_typed_before_any_look() {
+    let [first, second] = clones("- [ ] T-1: one\n");
+    first.write(QUEUE, first.queue().replace("- [ ] T-1: one\n", "- [ ] T-1: one\n- [ ] T-2: two\n"));
+    first.settle();
+    commit(&first);
+    first.git(&["push", "--quiet", "origin", "main"]);
+    second.git(&["pull", "--quiet", "--ff-only"]);
+    let loaded = second.queue();
+    second.write(QUEUE, loaded.replace("## Pending\n", "Ask Ana first.\n\n## Pending\n"));
+    second.settle();
+    second.run("tavern-claim", &["--task", "T-1", "--agent", "A"]).succeeds();
+    commit(&second);
+    second.write(QUEUE, loaded.replace("## Pending\n", "Ask Bert, too.\n\n## Pending\n"));
+    second.settle();
+    has(&second.queue(), &["Ask Ana first.\n", "Ask Bert, too.\n", "- [ ] T-2: two\n", "T-1: one (agent: A"]);
+}
+
+#[test]
 fn a_shallow_clone_refuses_to_merge_what_it_can_not_tell_apart() {
     let hub = Scratch::shell("## Pending\n\n- [ ] T-1: One\n  ```sh\n  echo one > one.txt\n  ```\n", "base: main\n");
     hub.write("old.txt", "old\n");
