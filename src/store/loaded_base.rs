@@ -455,8 +455,10 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     }
     let mut best = None;
     for (newer, Passed { entry, facts }) in passed.iter().enumerate().rev() {
-        // Nobody has loaded half of what came together, but for whoever wrote a line that Tavern has moved.
-        let is_whole = passed.get(newer + 1).is_none_or(|older| older.entry.save() != entry.save());
+        // Nobody has loaded half of what came together, but for what git put there before somebody typed in it, and for whoever
+        // wrote a line that Tavern has moved.
+        let is_apart = |older: &Entry| older.save() != entry.save() || older.is_by_git() != entry.is_by_git();
+        let is_whole = passed.get(newer + 1).is_none_or(|older| is_apart(older.entry));
         let was_there = is_whole || entry.is_move_of_added();
         // Of several that are as near the oldest: what came later may never have been seen.
         if was_there && best.is_none_or(|(nearest, _)| wrong.count() < nearest) {
