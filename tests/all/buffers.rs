@@ -145,6 +145,66 @@ fn who_corrects_themselves_in_an_old_text_takes_nothing_out_that_another_typed()
     }
 }
 
+/// What they see in their editor is what they meant, but for what an agent has done since.
+#[test]
+fn who_corrects_what_they_typed_in_an_old_text_has_it_once() {
+    let typed = "- [ ] T-3: three\n";
+    let corrections = [
+        ("- [ ] T-3: three\n  ```sh\n  make tset\n  ```\n", "tset", "test"),
+        ("- [ ] T-3: three\n  ```sh\n  make tset\n  ```\n", "tset", "test -j2"),
+        ("- [ ] T-3: three\n  - [ ] step A\n  - [ ] step B\n", "[ ] step A", "[x] step A"),
+        ("- [ ] T-3: three\n  Ask Ana first.\n", "Ana", "Anna"),
+        ("- [ ] T-3: three and detla\n", "detla", "delta"),
+        ("- [ ] T-3: three (done_when: make tset)\n", "tset", "test"),
+        ("- [ ] T-3: three (role: reviewr)\n", "reviewr", "reviewer"),
+        ("- [ ] Fix teh tests\n- [ ] T-3: three\n", "teh", "the"),
+        ("- [ ] Write manual\n- [ ] T-3: three\n", "manual", "the manual"),
+        ("- [ ] Other thing\n- [ ] T-3: three\n", "Other", "Please do the other"),
+    ];
+    let lines = |text: &str| text.lines().filter(|line| !line.contains("T-1")).map(str::to_owned).collect::<Vec<_>>();
+    for (text, from, to) in corrections {
+        let scratch =
+            Scratch::board(&format!("## Pending\n\n- [ ] T-1: one\n{typed}\n## In Progress\n\n## Completed\n"));
+        let mut buffer = scratch.queue().replace(typed, text);
+        save(&scratch, &buffer);
+        scratch.claim("T-1", &[]);
+        buffer = buffer.replace(from, to);
+        for _ in 0..2 {
+            save(&scratch, &buffer);
+            let queue = scratch.queue();
+            let [saved, stands] = [&buffer, &queue].map(|text| lines(text.trim()));
+            assert!(
+                saved.iter().filter(|line| !line.is_empty()).eq(stands.iter().filter(|line| !line.is_empty())),
+                "{queue}"
+            );
+        }
+    }
+}
+
+/// What is only much like what another typed is none of it, and what was so before it was corrected neither.
+#[test]
+fn an_old_text_takes_no_other_line_for_one_that_was_typed_since() {
+    let items = "- [ ] T-1: one\n- [ ] T-2: teh two\n- [ ] Test the parser\n- [ ] T-3: three\n";
+    let others = [
+        ("- [ ] T-3", "- [ ] Test\n- [ ] T-3", "- [ ] Test\n"),
+        ("- [ ] T-3", "- [ ] Test the parsers\n- [ ] T-3", "- [ ] Test the parsers\n"),
+        ("- [ ] T-3: three\n", "- [ ] T-3: three\n  Chapter 1.\n", "  Chapter 1.\n"),
+        ("teh two", "the two", "the two"),
+    ];
+    for (from, to, stays) in others {
+        let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
+        let mut buffer = scratch.queue();
+        save(&scratch, &scratch.queue().replace(from, to));
+        scratch.claim("T-1", &[]);
+        for (from, to) in [("T-3: three\n", "T-3: three\n  Chapter 2.\n"), ("teh two", "teh two, mine")] {
+            buffer = buffer.replace(from, to);
+            save(&scratch, &buffer);
+            has(&scratch.queue(), &[stays, "- [ ] Test the parser\n", "  Chapter 2.\n"]);
+        }
+        has(&scratch.queue(), &["mine"]);
+    }
+}
+
 /// They tick what they saw done, where it stood then: that is no tick in the newest text.
 #[test]
 fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
