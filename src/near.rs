@@ -1,27 +1,25 @@
 //! Near misses: the known word that a mistyped one was probably meant to be.
 
-/// The candidate closest to `word`, if one is close enough to be what was meant: at most a third of the letters of the
-/// shorter of the two, and three at most, are missing, added, wrong or swapped. Case does not count; two letters are too few to guess from.
+/// The candidate closest to `word`, if one [is near](is_near). Case does not count.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let count = word.chars().count();
-    if !(3..=32).contains(&count) {
-        return None;
-    }
     let word = word.to_lowercase();
-    candidates
-        .into_iter()
-        .filter_map(|candidate| {
-            let length = candidate.chars().count();
-            let most = count.min(length).div_ceil(3).min(3);
-            // So many letters are missing or added at least: to compare them all costs far more, and a long queue asks often.
-            let distance = || strsim::osa_distance(&word, &candidate.to_lowercase());
-            (length.abs_diff(count) <= most)
-                .then(distance)
-                .filter(|distance| *distance <= most)
-                .map(|it| (it, candidate))
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let near = candidates.into_iter().filter_map(|other| Some((distance(&word, &other.to_lowercase())?, other)));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
+}
+
+/// At most a third of the letters of the shorter of the two, and three at most, are missing, added, wrong or swapped. Two letters
+/// are too few to guess from, and more than 32 are no word.
+pub fn is_near(word: &str, other: &str) -> bool {
+    distance(word, other).is_some()
+}
+
+/// How many letters are others, if the two are near.
+fn distance(word: &str, other: &str) -> Option<usize> {
+    let [count, length] = [word, other].map(|word| word.chars().count());
+    let most = count.min(length).div_ceil(3).min(3);
+    // So many letters are missing or added at least: to compare them all costs far more, and a long queue asks often.
+    let may_be_near = (3..=32).contains(&count) && length.abs_diff(count) <= most;
+    may_be_near.then(|| strsim::osa_distance(word, other)).filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]

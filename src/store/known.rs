@@ -13,20 +13,31 @@ use crate::board::markup;
 use crate::board::merge::{Named, bare, merge, prose};
 use crate::board::rewrite::set_item;
 use crate::board::text::apply;
+use crate::near::is_near;
+
+/// Lines of more bytes are only seen to be corrected by what is typed between their words.
+const LONGEST: usize = 1000;
 
 /// What was saved.
 pub(super) struct Saved<'s, 't> {
     document: &'s Document<'t>,
     prose: String,
+    /// Its items without an ID that the newest text has not under their title: they may have had another.
+    untold: Vec<&'s Item<'t>>,
 }
 
 impl<'s, 't> Saved<'s, 't> {
-    pub(super) fn of(document: &'s Document<'t>) -> Saved<'s, 't> {
-        Saved { document, prose: prose(document.text()) }
+    /// What `document` has, where `newest` is there.
+    pub(super) fn of(document: &'s Document<'t>, newest: &Document<'_>) -> Saved<'s, 't> {
+        let nameless = |item: &&Item<'_>| item.id.is_none();
+        let told: HashSet<&str> = newest.items().iter().filter(nameless).map(|item| newest.title(item)).collect();
+        let is_untold = |item: &&Item<'_>| nameless(item) && !told.contains(document.title(item));
+        let untold = document.items().iter().filter(is_untold).collect();
+        Saved { document, prose: prose(document.text()), untold }
     }
 
     /// It was saved by somebody who knew of what was done by hand: what that brought is there, if only with others between its
-    /// words, or what it took is not. `None`: it does not tell.
+    /// words, or corrected, or what it took is not. `None`: it does not tell.
     pub(super) fn knows(&self, entry: &Entry) -> Option<bool> {
         let alone = |text| parse_alone(text, self.document.front());
         let is_known = match &entry.change {
@@ -98,7 +109,7 @@ impl<'s, 't> Saved<'s, 't> {
         self.find(&parse_alone(text, self.document.front())).is_some()
     }
 
-    /// The item that is alone in `document`: by its ID, else by its title, or one that goes on from that.
+    /// The item that is alone in `document`: by its ID, else by its title, or one that goes on from that or corrects it.
     fn find(&self, document: &Document<'_>) -> Option<&'s Item<'t>> {
         let item = document.items().first()?;
         let title = document.title(item);
@@ -110,8 +121,12 @@ impl<'s, 't> Saved<'s, 't> {
         }
         // From before it got its ID.
         let mut nameless = self.document.items().iter().filter(|other| item.id.is_none() || other.id.is_none());
-        let same = nameless.clone().find(|other| self.document.title(other) == title);
-        same.or_else(|| nameless.find(|other| self.document.title(other).starts_with(title)))
+        let mut untold = self.untold.iter().copied();
+        let goes_on = |other: &&Item<'_>| {
+            let longer = self.document.title(other);
+            longer.starts_with(title) || goes_on(longer, title) || corrects(longer, title)
+        };
+        nameless.find(|other| self.document.title(other) == title).or_else(|| untold.find(goes_on))
     }
 }
 
@@ -148,20 +163,42 @@ fn parts<'t>(document: &Document<'t>, item: &Item<'t>) -> Vec<&'t str> {
     head.map(|span| &text[span]).chain(said(lines).map(str::trim)).collect()
 }
 
-/// `now` has all that `after` has more than `before`, or else lacks what it has less.
+/// `now` has all that `after` has more than `before`, if only corrected, or else lacks what it has less.
 fn is_gone_on([before, after, now]: [Vec<&str>; 3]) -> bool {
-    let mut brought = after.iter().filter(|part| !before.contains(part)).peekable();
-    let mut taken = before.iter().filter(|part| !after.contains(part));
-    match brought.peek() {
-        Some(_) => brought.all(|part| now.iter().any(|now| goes_on(now, part))),
-        None => taken.all(|part| !now.contains(part)),
+    let brought: Vec<&str> = after.iter().filter(|part| !before.contains(part)).copied().collect();
+    let taken: Vec<&str> = before.into_iter().filter(|part| !after.contains(part)).collect();
+    if brought.is_empty() {
+        return taken.iter().all(|part| !now.contains(part));
     }
+    // What is as near to how it was before shows that, and corrects nothing.
+    let is_nearer = |now: &str, part: &str| {
+        let from = strsim::osa_distance(now, part);
+        taken.iter().all(|was| from < strsim::osa_distance(now, was))
+    };
+    let is_in = |part: &str, now: &str| goes_on(now, part) || corrects(now, part) && is_nearer(now, part);
+    brought.iter().all(|part| now.iter().any(|now| is_in(part, now)))
 }
 
 /// `line` has all words of `part` in their order, if only as the beginnings of longer ones: somebody has typed between them.
 fn goes_on(line: &str, part: &str) -> bool {
-    let mut words = line.split_whitespace();
-    part.split_whitespace().all(|part| words.any(|word| word.starts_with(part)))
+    has_words(line.split_whitespace(), part.split_whitespace(), |word, part| word.starts_with(part))
+}
+
+/// `line` has all words of `part` in their order, some spelled a little otherwise: somebody has corrected them, or ticked a step.
+/// What has a number is another thing under another. To compare long lines letter by letter takes too long.
+fn corrects(line: &str, part: &str) -> bool {
+    let words = |line| str::split_whitespace(line).filter(|word| !["[", "]", "[x]", "[X]"].contains(word));
+    let has_number = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+    let is_it = |word: &str, part: &str| word.starts_with(part) || !has_number(part) && is_near(word, part);
+    line.len().max(part.len()) <= LONGEST && has_words(words(line), words(part), is_it)
+}
+
+fn has_words<'w>(
+    mut words: impl Iterator<Item = &'w str>,
+    mut parts: impl Iterator<Item = &'w str>,
+    is_it: impl Fn(&str, &str) -> bool,
+) -> bool {
+    parts.all(|part| words.any(|word| is_it(word, part)))
 }
 
 /// `text` with what was done by hand to an item; `None` if it is there, or has nothing to be done to. What is `named` by how it

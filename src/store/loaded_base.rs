@@ -91,7 +91,7 @@ pub(super) fn loaded(
         looks += 1;
         looks < MOST_LINES
     })?;
-    let saver = Saved::of(&theirs);
+    let saver = Saved::of(&theirs, &mine);
     let is_later = |entry: &&Entry| replaced_at.is_some_and(|at| entry.seq >= at || entry.through == Some(at));
     let later = entries.iter().take_while(is_later).count();
     let unseen = unseen(&entries, &mine, &theirs, &saver).max(later);
