@@ -181,6 +181,26 @@ fn who_corrects_what_they_typed_in_an_old_text_has_it_once() {
     }
 }
 
+#[test]
+fn lines_between_the_items_stand_once_however_often_an_old_text_is_saved() {
+    let items = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n";
+    let scratch = Scratch::board(&format!("## In Progress\n\n## Completed\n\n## Pending\n\n{items}"));
+    let typed = "A note.\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] four\n\nA second note.\n\n- [ ] T-3: three\n";
+    save(&scratch, &scratch.queue().replace(items, typed));
+    let mut buffer = scratch.queue();
+    scratch.claim("T-1", &[]);
+    scratch.claim("T-2", &[]);
+    for (before, typed) in [("- [ ] four", "Ask Anna first."), ("- [ ] T-1", "Ask Bert, too."), ("", "")] {
+        buffer = buffer.replacen(before, &format!("\n{typed}\n\n{before}"), 1);
+        save(&scratch, &buffer);
+    }
+    let words = |text: &str| {
+        let words = text.lines().filter(|line| !line.is_empty() && !line.starts_with("- [ ]"));
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&scratch.queue()), words(&buffer));
+}
+
 /// What is only much like what another typed is none of it, and what was so before it was corrected neither.
 #[test]
 fn an_old_text_takes_no_other_line_for_one_that_was_typed_since() {
