@@ -92,14 +92,18 @@ impl<'s, 't> Saved<'s, 't> {
         for change in capture_diff_slices(Algorithm::Patience, &old_lines, &new_lines) {
             let is_same = change.tag() == DiffTag::Equal;
             let kept = old[change.old_range()].iter().filter(|(line, _)| is_same || !taken.contains(line.trim()));
-            let mut kept: Vec<(String, &str)> = kept.map(|(line, empty)| ((*line).to_owned(), *empty)).collect();
+            let mut kept: Vec<Kept<'_>> =
+                kept.map(|(line, empty)| Kept { line: (*line).to_owned(), empty, is_brought: false }).collect();
             for (line, empty) in new[change.new_range()].iter().filter(|_| !is_same) {
                 let Some(brought) = brought_as(line) else { continue };
-                let place = |next: Option<&str>| kept.iter().position(|(line, _)| Some(line.trim()) == next);
-                let at = place(brought.below).map(|at| at + 1).or_else(|| place(brought.above)).unwrap_or(kept.len());
-                kept.insert(at, (format!("{}{}", brought.said, &line[line.trim_end().len()..]), empty));
+                let place = |next: Option<&str>| kept.iter().position(|kept| Some(kept.line.trim()) == next);
+                // What was brought below the same line stands as the save has it.
+                let below = |at: usize| at + 1 + kept[at + 1..].iter().take_while(|kept| kept.is_brought).count();
+                let at = place(brought.below).map(below).or_else(|| place(brought.above)).unwrap_or(kept.len());
+                let line = format!("{}{}", brought.said, &line[line.trim_end().len()..]);
+                kept.insert(at, Kept { line, empty, is_brought: true });
             }
-            lines.extend(kept.iter().flat_map(|(line, empty)| [line, *empty]));
+            lines.extend(kept.iter().flat_map(|kept| [&kept.line, kept.empty]));
         }
         lines
     }
@@ -137,6 +141,14 @@ struct BroughtLine<'e> {
     below: Option<&'e str>,
     /// The one that it was put above.
     above: Option<&'e str>,
+}
+
+/// A line of those that whoever saved knew.
+struct Kept<'w> {
+    line: String,
+    /// The empty ones behind it.
+    empty: &'w str,
+    is_brought: bool,
 }
 
 /// Lines, each with the empty ones behind it.
