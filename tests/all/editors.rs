@@ -19,6 +19,10 @@ use crate::ways::{WAYS, Way};
 
 const ITEMS: u64 = 30;
 
+/// What a person types behind every other word, and what they make of it when they see it.
+const TYPO: &str = " teh end";
+const CORRECTED: &str = " the end";
+
 /// Saves of one buffer after the other by one person at one board.
 const SAVES: u64 = 25;
 
@@ -140,7 +144,10 @@ impl Desk {
     }
 
     fn types(&self, text: &str, dice: &mut Dice) -> String {
-        let (word, number) = (self.word(), dice.below(ITEMS));
+        let (mut word, number) = (self.word(), dice.below(ITEMS));
+        if dice.below(2) == 0 {
+            word += TYPO;
+        }
         let item = format!("- [ ] A-{number}:");
         match dice.below(4) {
             0 => text.replacen("## In Progress", &format!("- [ ] {word}\n\n## In Progress"), 1),
@@ -148,6 +155,17 @@ impl Desk {
             2 => text.replacen(&item, &format!("  {word}\n{item}"), 1),
             _ => text.replacen(&format!("{item} item"), &format!("{item} item {word}"), 1),
         }
+    }
+
+    /// A person corrects what they have typed in this buffer: how it is spelled, or all of it.
+    fn corrects(&self, buffer: &Buffer, dice: &mut Dice) -> Option<String> {
+        let own: Vec<&String> = buffer.saved.iter().filter(|word| !buffer.loaded.contains(word.as_str())).collect();
+        let word = *own.get(dice.below(own.len().max(1) as u64) as usize)?;
+        let misspelled = format!("{word}{TYPO}");
+        let is_spelled = buffer.text.contains(&misspelled) && dice.below(3) > 0;
+        let [from, to] =
+            if is_spelled { [misspelled, format!("{word}{CORRECTED}")] } else { [word.clone(), self.word()] };
+        Some(buffer.text.replacen(&from, &to, 1))
     }
 
     /// So many saves; what others did is loaded only now and then.
@@ -170,7 +188,8 @@ impl Desk {
                 _ => {}
             }
             buffer.before = Some(buffer.text.clone());
-            buffer.text = self.types(&buffer.text, dice);
+            let corrected = Some(()).filter(|()| dice.below(4) == 0).and_then(|()| self.corrects(&buffer, dice));
+            buffer.text = corrected.unwrap_or_else(|| self.types(&buffer.text, dice));
             self.save(&mut buffer, way, dice);
             saves += 1;
         }
@@ -224,7 +243,8 @@ impl Desk {
         // What somebody has just saved may stand there as they saved it, and that may be an old text.
         let seen = seen(&self.scratch);
         // A text that lacks words, and else reads like the newest, takes them out. Who was told that the file has changed loads it.
-        let lacks = words(&format!("{newest}\n{seen}")).difference(&words(&buffer.text)).next().is_some();
+        let (known, text) = (words(&format!("{newest}\n{seen}")), words(&buffer.text));
+        let lacks = known.difference(&text).any(|word| !buffer.ever.contains(word));
         let of_tavern =
             |line: &&str| line.starts_with("- [") && ![&newest, &seen].iter().any(|text| text.contains(*line));
         let is_old = buffer.loaded.lines().filter(of_tavern).any(|line| {
