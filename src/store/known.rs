@@ -177,9 +177,10 @@ fn parts<'t>(document: &Document<'t>, item: &Item<'t>) -> Vec<&'t str> {
 
 /// `now` has all that `after` has more than `before`, if only corrected, or else lacks what it has less.
 fn is_gone_on([before, after, now]: [Vec<&str>; 3]) -> bool {
-    let brought: Vec<&str> = after.iter().filter(|part| !before.contains(part)).copied().collect();
-    let taken: Vec<&str> = before.into_iter().filter(|part| !after.contains(part)).collect();
-    if brought.is_empty() {
+    let [was, is] = [&before, &after].map(|parts| parts.iter().copied().collect::<HashSet<&str>>());
+    let mut brought = after.iter().filter(|part| !was.contains(*part)).peekable();
+    let taken: Vec<&&str> = before.iter().filter(|part| !is.contains(*part)).collect();
+    if brought.peek().is_none() {
         return taken.iter().all(|part| !now.contains(part));
     }
     // What is as near to how it was before shows that, and corrects nothing.
@@ -187,8 +188,11 @@ fn is_gone_on([before, after, now]: [Vec<&str>; 3]) -> bool {
         let from = strsim::osa_distance(now, part);
         taken.iter().all(|was| from < strsim::osa_distance(now, was))
     };
-    let is_in = |part: &str, now: &str| goes_on(now, part) || corrects(now, part) && is_nearer(now, part);
-    brought.iter().all(|part| now.iter().any(|now| is_in(part, now)))
+    let others = now.iter().filter(|now| !was.contains(*now) && !is.contains(*now));
+    brought.all(|part| {
+        now.iter().any(|now| goes_on(now, part))
+            || others.clone().any(|now| corrects(now, part) && is_nearer(now, part))
+    })
 }
 
 /// `line` has all words of `part` in their order, if only as the beginnings of longer ones: somebody has typed between them.
