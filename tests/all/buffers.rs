@@ -155,6 +155,7 @@ fn who_corrects_what_they_typed_in_an_old_text_has_it_once() {
         ("- [ ] T-3: three\n  - [ ] step A\n  - [ ] step B\n", "[ ] step A", "[x] step A"),
         ("- [ ] T-3: three\n  Ask Ana first.\n", "Ana", "Anna"),
         ("- [ ] T-3: three and detla\n", "detla", "delta"),
+        ("\nAsk teh boss.\n\n- [ ] T-3: three\n", "teh", "the"),
         ("- [ ] T-3: three (done_when: make tset)\n", "tset", "test"),
         ("- [ ] T-3: three (role: reviewr)\n", "reviewr", "reviewer"),
         ("- [ ] Fix teh tests\n- [ ] T-3: three\n", "teh", "the"),
@@ -178,6 +179,35 @@ fn who_corrects_what_they_typed_in_an_old_text_has_it_once() {
                 "{queue}"
             );
         }
+    }
+}
+
+/// Others typed meanwhile what they have not seen, and they save again and again.
+#[test]
+fn who_corrects_what_they_typed_after_several_saves_has_it_once() {
+    let items = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n";
+    for (typed, to) in [
+        ("- [ ] T-3: three\n  typed teh end\n", "- [ ] T-3: three\n  typed the end\n"),
+        ("Typed teh end.\n\n- [ ] T-3: three\n", "Typed the end.\n\n- [ ] T-3: three\n"),
+    ] {
+        let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
+        let mut buffer = scratch.queue();
+        scratch.claim("T-1", &[]);
+        let edits = [
+            ("T-4: four", "T-4: four, mine"),
+            ("- [ ] T-2", "- [ ] nine\n- [ ] T-2"),
+            ("- [ ] T-3: three\n", typed),
+            (typed, to),
+            ("nine", "nine, all mine"),
+        ];
+        for (from, to) in edits {
+            buffer = buffer.replacen(from, to, 1);
+            save(&scratch, &buffer);
+            save(&scratch, &scratch.queue().replacen("T-2: two", "T-2: two x", 1));
+        }
+        let queue = scratch.queue();
+        assert_eq!((queue.matches("yped the end").count(), queue.matches("yped teh end").count()), (1, 0), "{queue}");
+        has(&queue, &["two x x x x x", "nine, all mine", "four, mine"]);
     }
 }
 
