@@ -83,7 +83,8 @@ impl<'s, 't> Saved<'s, 't> {
         }
         let brought_as = |line: &str| {
             let same = brought.iter().find(|brought| brought.said.trim() == line.trim());
-            same.or_else(|| brought.iter().find(|brought| goes_on(line, brought.said)))
+            let goes_on = || brought.iter().find(|brought| goes_on(line, brought.said));
+            same.or_else(goes_on).or_else(|| brought.iter().find(|brought| corrects(line, brought.said)))
         };
         let (old, new) = (paragraphs(words), paragraphs(&self.prose));
         let [old_lines, new_lines] =

@@ -16,9 +16,13 @@ use crate::board::document::parse;
 use crate::board::merge::prose;
 use crate::board::task::Status;
 use crate::files;
+use crate::near::is_near;
 
 /// So many are kept of a queue: more editors than these have nobody's attention.
 const MOST: u64 = 6;
+
+/// More words than these are others in a text, and not corrected.
+const MOST_CORRECTED: usize = 100;
 
 /// The saves that are kept of `queue`.
 pub(super) fn stale_saves(board: &Board, queue: &Queue) -> Vec<String> {
@@ -44,7 +48,7 @@ fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
     (0..MOST).map(move |number| stale_path(board, queue, number))
 }
 
-/// The one of `stale` in which `saved` goes on: it has all its words, shows two things or more as they were there, and nothing as it
+/// The one of `stale` in which `saved` goes on: it has all its words, if only corrected, shows two things or more as they were there, and nothing as it
 /// is in `newest` only. It is nearer to it than to what was `loaded`, a version of Tavern's. One who takes things out of the newest
 /// text twice means it: something must be there as it was.
 pub(super) fn goes_on_from<'s>(
@@ -71,19 +75,49 @@ pub(super) fn goes_on_from<'s>(
         }
         !shown.is_empty() && shown.len() + lacking.len() > 1
     };
-    // So nothing is ever taken out by it.
-    let words_of_saved = counted(saved);
-    let has_all = |then: &str| {
-        counted(then).iter().all(|(word, count)| words_of_saved.get(word).is_some_and(|found| found >= count))
-    };
-    let older = stale.iter().filter(|then| has_all(then) && is_older(&things(then)));
-    let nearest = older.map(|then| (distance(then, saved), then.as_str())).min();
-    let Some((from, then)) = nearest else { return Ok(None) };
-    let is_nearer = from < distance(&loaded()?, saved);
+    let words = counted(saved);
+    let nearness = |then: &str, [lacking, new]: [usize; 2]| (distance(then, saved).0, lacking + new);
+    let older = stale.iter().filter_map(|then| {
+        let apart = apart(&counted(then), &words);
+        // So nothing is ever taken out by it.
+        let goes_on = apart[0] == 0 && is_older(&things(then));
+        goes_on.then(|| (nearness(then, apart), then.as_str()))
+    });
+    let Some((from, then)) = older.min() else { return Ok(None) };
+    let loaded = loaded()?;
+    let is_nearer = from < nearness(&loaded, apart(&counted(&loaded), &words));
     Ok(is_nearer.then_some(then))
 }
 
-fn counted(text: &str) -> HashMap<&str, usize> {
+/// How many words of `then` are not among those that were saved, and how many of these are new. Corrected they are neither.
+fn apart(then: &Words<'_>, saved: &Words<'_>) -> [usize; 2] {
+    let (mut lacking, mut new) = (more(then, saved), more(saved, then));
+    let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+    // Nobody corrects so many at once, and to compare each with each takes long.
+    if lacking.len() <= MOST_CORRECTED {
+        lacking.retain(|word| {
+            let corrected = new.iter().position(|new| !has_digit(word) && is_near(new, word));
+            corrected.map(|place| new.remove(place)).is_none()
+        });
+    }
+    [lacking.len(), new.len()]
+}
+
+/// The words that are more often in one text than in another, each as often as it is more.
+fn more<'t>(words: &Words<'t>, than: &Words<'_>) -> Vec<&'t str> {
+    let times = |(word, count): (&&'t str, &usize)| {
+        let times = count.saturating_sub(than.get(word).copied().unwrap_or_default());
+        std::iter::repeat_n(*word, times)
+    };
+    let mut more: Vec<&str> = words.iter().flat_map(times).collect();
+    more.sort_unstable();
+    more
+}
+
+/// How often each word is in a text.
+type Words<'t> = HashMap<&'t str, usize>;
+
+fn counted(text: &str) -> Words<'_> {
     let mut words = HashMap::new();
     let all = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     all.for_each(|word| *words.entry(word).or_default() += 1);
