@@ -1165,3 +1165,26 @@ fn what_git_puts_back_without_its_id_undoes_no_question() {
     has(&scratch.queue(), &["Typed. (question: which?)"]);
     State::of(&scratch).agrees();
 }
+
+/// Whoever goes on in what a switch has put there has their own words once, however they correct them.
+#[test]
+fn who_corrects_what_they_typed_in_what_was_switched_to_has_it_once() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## In Progress\n\n## Completed\n");
+    scratch.commit(&["--all"], "Board");
+    scratch.git(&["branch", "other"]);
+    let token = scratch.claim("T-2", &[]);
+    scratch.run("tavern-release", &["T-2", "--token", &token]).succeeds();
+    scratch.claim("T-1", &[]);
+    scratch.commit(&["--all"], "Queue");
+    scratch.git(&["switch", "--quiet", "other"]);
+    let mut buffer = scratch.queue();
+    let edits = [("\n\n## In", "\n- [ ] Write teh manual\n\n## In"), ("teh", "the"), ("T-2: two", "T-2: two, mine")];
+    for (from, to) in edits {
+        buffer = buffer.replacen(from, to, 1);
+        scratch.write(QUEUE, &buffer);
+        scratch.settle();
+        scratch.run("tavern-add", &["More"]).succeeds();
+    }
+    let queue = scratch.queue();
+    assert_eq!((queue.matches("the manual").count(), queue.matches("teh manual").count()), (1, 0), "{queue}");
+}
