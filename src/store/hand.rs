@@ -186,12 +186,17 @@ fn taken_from(
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
     // Who goes on in what they saved before rests on that.
     let stale = stale_saves(board, queue);
-    let goes_on_in = |saved: &Option<String>, replaced_at: Option<u64>| {
+    let goes_on_in = |saved: &Option<String>, replaced_at: Option<u64>, below: Option<RestsOn<'_>>| {
         let Some(text) = saved.as_deref() else { return Ok(None) };
-        let own = goes_on_from(&stale, [&known, text], || loaded_of_known(text, replaced_at))?;
+        let else_loaded = || match below {
+            Some(below) => Ok(below.text().to_owned()),
+            None => loaded_of_known(text, replaced_at),
+        };
+        let own = goes_on_from(&stale, [&known, text], else_loaded)?;
         Ok::<_, Error>(own.map(RestsOn::Own))
     };
-    let (own_old, own_typed) = (goes_on_in(&old, Some(seen.seq))?, goes_on_in(&typed, seen.unshown)?);
+    let own_old = goes_on_in(&old, Some(seen.seq), below_old)?;
+    let own_typed = goes_on_in(&typed, seen.unshown, below_typed)?;
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on =
         |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
@@ -219,8 +224,8 @@ fn taken_from(
     let known_to_typed = typed.as_deref().map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
     let saves = [
         (was_brought, from_git, &known, None, None),
-        (old.as_deref(), old_by_git, &known, Some(seen.seq), below_old.or(own_old)),
-        (typed.as_deref(), typed_by_git, &known_to_typed, seen.unshown, below_typed.or(own_typed)),
+        (old.as_deref(), old_by_git, &known, Some(seen.seq), own_old.or(below_old)),
+        (typed.as_deref(), typed_by_git, &known_to_typed, seen.unshown, own_typed.or(below_typed)),
     ];
     for (text, from_git, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
