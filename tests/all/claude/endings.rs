@@ -26,8 +26,8 @@ fn a_killed_agent_has_crashed_and_is_started_again() {
     let project = in_the_middle();
     let agent = project.agent().start();
     project.wait_for_hold();
-    project.let_go();
     project.kill("claude");
+    project.let_go();
     agent.end().succeeds();
     assert_went_on(&project, &["crashed", "success"], 2);
     let run = &project.runs()[0];
