@@ -93,8 +93,8 @@ impl<'s, 't> Saved<'s, 't> {
         for change in capture_diff_slices(Algorithm::Patience, &old_lines, &new_lines) {
             let is_same = change.tag() == DiffTag::Equal;
             let kept = old[change.old_range()].iter().filter(|(line, _)| is_same || !taken.contains(line.trim()));
-            let mut kept: Vec<Kept<'_>> =
-                kept.map(|(line, empty)| Kept { line: (*line).to_owned(), empty, is_brought: false }).collect();
+            let mut kept: Vec<KnownLine<'_>> =
+                kept.map(|(line, empty)| KnownLine { line: (*line).to_owned(), empty, is_brought: false }).collect();
             for (line, empty) in new[change.new_range()].iter().filter(|_| !is_same) {
                 let Some(brought) = brought_as(line) else { continue };
                 let place = |next: Option<&str>| kept.iter().position(|kept| Some(kept.line.trim()) == next);
@@ -102,7 +102,7 @@ impl<'s, 't> Saved<'s, 't> {
                 let below = |at: usize| at + 1 + kept[at + 1..].iter().take_while(|kept| kept.is_brought).count();
                 let at = place(brought.below).map(below).or_else(|| place(brought.above)).unwrap_or(kept.len());
                 let line = format!("{}{}", brought.said, &line[line.trim_end().len()..]);
-                kept.insert(at, Kept { line, empty, is_brought: true });
+                kept.insert(at, KnownLine { line, empty, is_brought: true });
             }
             lines.extend(kept.iter().flat_map(|kept| [&kept.line, kept.empty]));
         }
@@ -145,7 +145,7 @@ struct BroughtLine<'e> {
 }
 
 /// A line of those that whoever saved knew.
-struct Kept<'w> {
+struct KnownLine<'w> {
     line: String,
     /// The empty ones behind it.
     empty: &'w str,
