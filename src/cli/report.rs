@@ -58,7 +58,7 @@ impl Verb for Args {
         let answer = match (&self.failed, &self.waiting) {
             (Some(reason), _) => RunResult::failed(reason).into(),
             (_, Some(question)) => RunResult::Asks(question.clone()).into(),
-            _ if self.done => AgentAnswer::Done(String::new()),
+            _ if self.done => AgentAnswer::done(String::new()),
             _ => attempt::last(&site, &held).ok_or_else(|| no_run(task))?,
         };
         let result = if self.plan.dry_run {

@@ -50,7 +50,7 @@ pub struct Role {
     pub budget: Budget,
     /// A run that gives no sign of life for this long is prodded, then ended; zero: never.
     pub idle: Period,
-    /// How often a silent or undecided agent is prodded on.
+    /// How often an agent is prodded on that is silent or undecided, or not done.
     pub prods: u32,
     /// Attempts of an item of this role; `None`: as the item, its queue or the board says.
     pub max_attempts: Option<u32>,

@@ -41,6 +41,8 @@ pub struct Assigned {
     pub children: Vec<ChildResult>,
     /// What people have said about it. Oldest first.
     pub notes: Vec<Remark>,
+    /// Why it is not done, though its agent says so.
+    pub refutation: Option<Refutation>,
 }
 
 /// The task itself.
@@ -70,6 +72,15 @@ pub struct EarlierAttempt {
     pub commits: Vec<String>,
     /// Where its uncommitted work was kept.
     pub salvage: Option<String>,
+}
+
+/// What was found when an answer was put to the proof.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Refutation {
+    /// In one line.
+    pub reason: String,
+    /// What the command printed that failed; the end of it is kept. May be empty.
+    pub output: String,
 }
 
 /// What is to be looked at.
@@ -200,6 +211,10 @@ impl Assigned {
                 said: "Made it.".into(),
             }],
             notes: remark("Rosie", "Use argon2."),
+            refutation: Some(Refutation {
+                reason: "`cargo test login` exited with 101".into(),
+                output: "test login::refuses_a_wrong_password ... FAILED".into(),
+            }),
         }
     }
 }

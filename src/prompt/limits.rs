@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::assigned::{Answered, Assigned, EarlierAttempt, QueueState, Remark};
+use super::assigned::{Answered, Assigned, EarlierAttempt, QueueState, Refutation, Remark};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +82,9 @@ impl PromptLimits {
                 queues.map(|queue| QueueState { items: self.cut_list(&queue.items), ..queue.clone() }).collect();
         }
         cut.notes = self.cut_notes(&assigned.notes);
+        if let Some(Refutation { reason, output }) = &mut cut.refutation {
+            (*reason, *output) = (head(reason, 512), tail(output.trim_end(), self.output));
+        }
         cut
     }
 

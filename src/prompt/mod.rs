@@ -4,7 +4,7 @@
 //! command's output) can't forge the marks of a block, and can't make the prompt longer than its limits.
 
 pub use assigned::{
-    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Planning, QueueState, Remark, ReviewTask,
+    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Planning, QueueState, Refutation, Remark, ReviewTask,
 };
 pub use limits::{PromptLimits, head, tail};
 pub use marks::neutral;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 13] = [
+const BUILT_IN: [(&str, &str); 14] = [
     ("coder.md", include_str!("../../templates/coder.md")),
     ("reviewer.md", include_str!("../../templates/reviewer.md")),
     ("planner.md", include_str!("../../templates/planner.md")),
@@ -24,6 +24,7 @@ const BUILT_IN: [(&str, &str); 13] = [
     ("resume.md", include_str!("../../templates/resume.md")),
     ("message.md", include_str!("../../templates/message.md")),
     ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
+    ("prod-refuted.md", include_str!("../../templates/prod-refuted.md")),
     ("prod-silent.md", include_str!("../../templates/prod-silent.md")),
 ];
 

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::artifacts::{Artifacts, ToolCalls};
-use super::brief::{Attendance, Brief};
+use super::brief::Attendance;
 use super::children;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::Inbox;
 use super::launch::Launch;
+use super::live::{self, Live};
 use super::mail::Mailbox;
 use super::plan;
 use super::record::{Record, run_name, run_of};
@@ -23,7 +24,7 @@ use crate::board::event::Kind;
 use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
-use crate::git::GitError;
+use crate::git::{CommitId, GitError};
 use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd};
 use crate::store::{Claimed, Entry};
@@ -94,13 +95,13 @@ fn carry_out(
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
-    let mut ended = follow(site, held, launch.start()?, launch.brief(), &mut record, heartbeat);
+    let (mut ended, mut proven) = follow(site, held, &launch, launch.start()?, &mut record, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
         record.begins_anew(&launch.job)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
-        ended = follow(site, held, launch.start()?, launch.brief(), &mut record, heartbeat);
+        (ended, proven) = follow(site, held, &launch, launch.start()?, &mut record, heartbeat);
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
@@ -124,7 +125,10 @@ fn carry_out(
     } else if let Some(why) = broken {
         RunResult::failed(why).into()
     } else {
-        tidied(site, held, &launch, &record, &ended)?
+        match tidied(site, held, &launch, &record, &ended)? {
+            AgentAnswer::Done { reason, .. } => AgentAnswer::Done { reason, proven },
+            answer => answer,
+        }
     };
     record.answered(&answer)?;
     Ok(answer)
@@ -144,8 +148,8 @@ fn tidied(
     }
     let artifacts = record.artifacts();
     let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
-        (Does::Plan, AgentAnswer::Done(_)) => plan::judge(site, held, artifacts, &ended.result)?,
-        (Does::Review, AgentAnswer::Done(_)) => {
+        (Does::Plan, AgentAnswer::Done { .. }) => plan::judge(site, held, artifacts, &ended.result)?,
+        (Does::Review, AgentAnswer::Done { .. }) => {
             review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, &ended.result)?
         }
         (_, answer) => answer,
@@ -179,22 +183,24 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
     Some(match run.outcome? {
         Outcome::Success => match review::taken(&Artifacts::open(&site.board, &run.run)) {
             Some(verdict) => AgentAnswer::Verdict(verdict),
-            None => AgentAnswer::Done(reason),
+            None => AgentAnswer::done(reason),
         },
         Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
         outcome => RunResult::of(outcome, &run.runner, &reason, run.resets_at).into(),
     })
 }
 
-/// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
+/// Follows the agent until it is over: artifacts, messages, the proof of what it says, the end if one is asked for. With the commit
+/// at which its answer was proven.
 fn follow(
     site: &Site,
     held: &Claimed,
+    launch: &Launch<'_>,
     mut session: Session,
-    brief: &Brief<'_>,
     record: &mut Record<'_>,
     heartbeat: &Heartbeat,
-) -> SessionEnd {
+) -> (SessionEnd, Option<CommitId>) {
+    let (brief, mut proven) = (launch.brief(), None);
     let bell = session.bell();
     let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
@@ -213,7 +219,7 @@ fn follow(
         let event = match session.next(Duration::from_secs(30)) {
             Next::Event(event) => event,
             Next::Quiet => continue,
-            Next::Over => return session.finish(),
+            Next::Over => return (session.finish(), proven),
         };
         calls.note(&event);
         match event {
@@ -223,10 +229,24 @@ fn follow(
                     site.board.told(&run_name(&held.task.id, held.lease.token), &message);
                 }
             }
+            AgentEvent::Answered { text } => {
+                proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text)) {
+                    Live::Refuted(text) if session.refute(&text) => None,
+                    Live::Refuted(_) => {
+                        session.accept();
+                        None
+                    }
+                    Live::Accepted { proven } => {
+                        session.accept();
+                        proven
+                    }
+                };
+            }
             AgentEvent::Prodded { why, number, most } => {
                 let why = match why {
                     Prodding::Undecided => "it ended its turn without DONE or WAITING",
                     Prodding::Silent => "no sign of life for too long",
+                    Prodding::Refuted => "it is not done",
                 };
                 note(site, held, format!("prodded on, {number} of {most}: {why}"));
             }

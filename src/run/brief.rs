@@ -16,8 +16,8 @@ use crate::config::{Does, Role};
 use crate::files;
 use crate::git::CommitId;
 use crate::prompt::{
-    self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Remark, ReviewTask, Template, TemplateError,
-    assigned,
+    self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Refutation, Remark, ReviewTask, Template,
+    TemplateError, assigned,
 };
 use crate::runner::{Outcome, PROMPT, Prods};
 use crate::store::{Claimed, Entry, Message, walk_log};
@@ -28,6 +28,8 @@ const RESUME: &str = "resume.md";
 const MESSAGE: &str = "message.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
+/// The template for an agent that says that it is done, and is not.
+const REFUTED: &str = "prod-refuted.md";
 
 /// Who sees what the program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +99,7 @@ impl<'a> Brief<'a> {
             max_attempts: most_attempts(site, task, &held.lease.role),
             planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
             children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
+            refutation: None,
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
         let templates = templates(site.role(&lease.role)?).iter().map(texts).collect::<Result<_, Error>>()?;
@@ -177,6 +180,11 @@ impl<'a> Brief<'a> {
         Ok(Prods { most: role.prods, undecided, silent })
     }
 
+    /// What an agent is told that says that it is done, and is not.
+    pub fn refuted(&self, refutation: Refutation) -> Result<String, Error> {
+        self.told(REFUTED, &Assigned { refutation: Some(refutation), ..self.values.clone() })
+    }
+
     fn told(&self, template: &str, values: &Assigned) -> Result<String, Error> {
         let template = Template { beside: self.templates.clone(), ..self::template(self.site, template)? };
         Ok(assigned(&template, values, &PromptLimits::default())?)
@@ -192,8 +200,8 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
 }
 
 /// The templates that runs of `role` may need.
-pub fn templates(role: &Role) -> [&str; 6] {
-    [&role.template, rules(role), RESUME, undecided(role), SILENT, MESSAGE]
+pub fn templates(role: &Role) -> [&str; 7] {
+    [&role.template, rules(role), RESUME, undecided(role), SILENT, REFUTED, MESSAGE]
 }
 
 /// The template for what holds for every task of the role.

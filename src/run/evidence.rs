@@ -1,5 +1,6 @@
 //! Evidence: `done_when`, run by us, outside the agent, at one commit.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,15 +38,36 @@ pub struct Bench<'a> {
 
 /// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact` of `run`; where
 /// there is nothing to run, there is none.
-pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, artifact: &str) -> Result<Evidence, Error> {
-    let Bench { role, folder, commit, mark } = bench;
+pub fn run_done_when(
+    site: &Site,
+    task: &Task,
+    bench: &Bench<'_>,
+    run: &str,
+    artifact: &str,
+) -> Result<Evidence, Error> {
     if task.done_when.is_empty() {
         return Ok(Evidence::Passed);
     }
+    let (evidence, text) = run_commands(site, task, bench, &sandbox::of_command(site, bench.role, bench.folder)?)?;
+    if bench.role.sandbox {
+        // The agent's own were taken out when its program ended.
+        site.repository()?.remove_inner(bench.folder)?;
+    }
+    Artifacts::create(&site.board, run)?.write(artifact, &text)?;
+    Ok(evidence)
+}
+
+/// What they came to in the sandbox that `wrapper` makes, if any, and all that they printed.
+pub fn run_commands(
+    site: &Site,
+    task: &Task,
+    bench: &Bench<'_>,
+    wrapper: &[OsString],
+) -> Result<(Evidence, String), Error> {
+    let Bench { folder, commit, mark, .. } = bench;
     Trust::of(site).item(task)?;
     let mut evidence = Evidence::Passed;
     let mut text = String::new();
-    let wrapper = sandbox::of_command(site, role, folder)?;
     for command in &task.done_when {
         let spec = CommandSpec {
             timeout: site.config.verify.timeout.limit(),
@@ -54,11 +76,11 @@ pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, arti
             env: surroundings::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
             inherits: false,
             run: Some(mark.clone()),
-            wrapper: wrapper.clone(),
+            wrapper: wrapper.to_owned(),
             ..CommandSpec::new(command, folder)
         };
         let result = run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", folder))?;
-        text.push_str(&told(command, &result, commit));
+        text.push_str(&told(command, &result, *commit));
         evidence = match result.end {
             CommandEnd::Interrupted => Evidence::CutShort,
             _ if result.is_success() => Evidence::Passed,
@@ -71,15 +93,10 @@ pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, arti
             break;
         }
     }
-    if role.sandbox {
-        // The agent's own were taken out when its program ended.
-        site.repository()?.remove_inner(folder)?;
-    }
     if evidence == Evidence::CutShort {
         text.push_str("interrupted before the last command had ended\n");
     }
-    Artifacts::create(&site.board, run)?.write(artifact, &text)?;
-    Ok(evidence)
+    Ok((evidence, text))
 }
 
 /// One command's part of the artifact.

@@ -195,7 +195,7 @@ fn verify(
         return Ok(Some(Integrated::Blocked(why)));
     }
     let bench = Bench { role, folder: &folder, commit: Some(merged), mark: mark_of(site, INTEGRATION) };
-    match run_done_when(site, task, bench, &run, MERGED)? {
+    match run_done_when(site, task, &bench, &run, MERGED)? {
         Evidence::Passed => Ok(None),
         Evidence::CutShort => Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
         Evidence::Failed(failure) => {

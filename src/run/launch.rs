@@ -128,6 +128,7 @@ impl<'a> Launch<'a> {
             limits: limits(task, role),
             grace: site.config.grace.duration(),
             prods: brief.prods(role)?,
+            is_proven_live: attendance == Attendance::Followed,
             script: held.script.clone(),
         };
         let mut cell = None;

@@ -37,6 +37,7 @@ mod furnish;
 mod heartbeat;
 mod keys;
 mod launch;
+mod live;
 pub mod mail;
 mod origin;
 mod prune;

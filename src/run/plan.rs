@@ -15,7 +15,7 @@ use crate::board::plan::{Plan, Rules, read};
 use crate::board::problem::{Position, Problem, render};
 use crate::board::task::{MAX_ID, Status, Task, TaskId};
 use crate::config::{Does, PlanLane, Role};
-use crate::prompt::{Planning, QueueState};
+use crate::prompt::{Planning, QueueState, Refutation};
 use crate::runner::answer::checklist;
 use crate::store::Claimed;
 
@@ -27,6 +27,17 @@ const MOST_SPECS: usize = 60;
 
 /// Folders that they are in, beside the root.
 const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
+
+/// Why the plan that a planner gives may not be taken, while its session is open. `said` are its last words.
+pub fn refutation(site: &Site, held: &Claimed, artifacts: &Artifacts, said: &str) -> Option<Refutation> {
+    let text = Some(artifacts.read(PLAN)).filter(|text| !text.trim().is_empty());
+    let text = match text.map_or_else(|| checklist(said), Ok) {
+        Ok(text) => text,
+        Err(why) => return Some(Refutation { reason: format!("it gave no plan: {why}"), output: String::new() }),
+    };
+    let problems = taken(site, held, &text).err()?;
+    Some(Refutation { reason: reason(&text, &problems), output: told_problems(&text, &problems) })
+}
 
 /// What a planner's run that says that it is done came to: its plan, if that may be taken. `said` are its last words.
 pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, said: &str) -> Result<AgentAnswer, Error> {
@@ -69,11 +80,12 @@ pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, S
             };
             (RunResult::Planned { plan, reason }, String::new())
         }
-        Err(problems) => {
-            let told = problems.iter().map(|problem| render(PLAN, &text, problem)).collect();
-            (RunResult::failed(reason(&text, &problems)), told)
-        }
+        Err(problems) => (RunResult::failed(reason(&text, &problems)), told_problems(&text, &problems)),
     }
+}
+
+fn told_problems(text: &str, problems: &[Problem]) -> String {
+    problems.iter().map(|problem| render(PLAN, text, problem)).collect()
 }
 
 /// The first of the problems, in one line.

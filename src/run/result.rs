@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::plan::Plan;
 use crate::board::task::{TaskId, Timestamp};
+use crate::git::CommitId;
 use crate::runner::answer::last_block;
 use crate::runner::{Outcome, SessionEnd, Signal};
 use crate::yaml;
@@ -14,8 +15,13 @@ use crate::yaml;
 /// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentAnswer {
-    /// It says that it is done: its work is to be verified, its plan to be read. The text is for people.
-    Done(String),
+    /// It says that it is done: its work is to be verified, its plan to be read.
+    Done {
+        /// For people.
+        reason: String,
+        /// Where `done_when` has passed while its session was open.
+        proven: Option<CommitId>,
+    },
     /// It judged work that may have moved on meanwhile.
     Verdict(Verdict),
     Result(RunResult),
@@ -59,18 +65,23 @@ pub struct RunFailure {
 }
 
 impl AgentAnswer {
+    /// Nothing of it is proven yet.
+    pub fn done(reason: String) -> AgentAnswer {
+        AgentAnswer::Done { reason, proven: None }
+    }
+
     /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
     pub fn of(ended: &SessionEnd, runner: &str) -> AgentAnswer {
         match (ended.outcome, &ended.signal) {
             (Outcome::Success, Signal::Waiting(question)) => RunResult::Asks(question.clone()).into(),
-            (Outcome::Success, _) => AgentAnswer::Done(ended.reason.clone()),
+            (Outcome::Success, _) => AgentAnswer::done(ended.reason.clone()),
             (outcome, _) => RunResult::of(outcome, runner, &ended.reason, ended.resets_at).into(),
         }
     }
 
     pub fn outcome(&self) -> Outcome {
         match self {
-            AgentAnswer::Done(_) | AgentAnswer::Verdict(_) => Outcome::Success,
+            AgentAnswer::Done { .. } | AgentAnswer::Verdict(_) => Outcome::Success,
             AgentAnswer::Result(result) => result.outcome(),
         }
     }
@@ -78,7 +89,7 @@ impl AgentAnswer {
     /// In one line, for people.
     pub fn reason(&self) -> String {
         match self {
-            AgentAnswer::Done(reason) => reason.clone(),
+            AgentAnswer::Done { reason, .. } => reason.clone(),
             AgentAnswer::Verdict(verdict) => verdict.line(),
             AgentAnswer::Result(result) => result.reason(),
         }
@@ -87,7 +98,7 @@ impl AgentAnswer {
     pub fn result(&self) -> Option<&RunResult> {
         match self {
             AgentAnswer::Result(result) => Some(result),
-            AgentAnswer::Done(_) | AgentAnswer::Verdict(_) => None,
+            AgentAnswer::Done { .. } | AgentAnswer::Verdict(_) => None,
         }
     }
 }

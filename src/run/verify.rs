@@ -25,7 +25,12 @@ pub enum Verification {
     /// Nothing: this is what it came to, with what is written down of a plan that was not taken.
     Over { result: RunResult, problems: String },
     /// `done_when` is run at the work's commit.
-    Prove { reason: String, state: WorkState },
+    Prove {
+        reason: String,
+        state: WorkState,
+        /// Where it has passed already.
+        proven: Option<CommitId>,
+    },
 }
 
 /// What the folder of an item holds before its work is verified.
@@ -44,7 +49,7 @@ impl Verification {
     pub fn expected(self) -> RunResult {
         match self {
             Verification::Over { result, .. } => result,
-            Verification::Prove { reason, state } => {
+            Verification::Prove { reason, state, .. } => {
                 let commit = if let WorkState::At(tip) = state { Some(tip.as_str().to_owned()) } else { None };
                 RunResult::Passed { commit, reason }
             }
@@ -60,10 +65,10 @@ pub fn takes_time(held: &Claimed) -> bool {
 /// Looks at what there is to verify of `answer`.
 pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
     let over = |result| Ok(Verification::Over { result, problems: String::new() });
-    let reason = match answer {
+    let (reason, proven) = match answer {
         AgentAnswer::Result(result) => return over(result),
         AgentAnswer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
-        AgentAnswer::Done(reason) => reason,
+        AgentAnswer::Done { reason, proven } => (reason, proven),
     };
     // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
     if held.task.status() == Status::Reviewing {
@@ -79,14 +84,14 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         return over(RunResult::Parked(children));
     }
     if !held.task.worktree {
-        return Ok(Verification::Prove { reason, state: WorkState::Plain });
+        return Ok(Verification::Prove { reason, state: WorkState::Plain, proven: None });
     }
     let folder = site.board.worktree(&held.task.id);
     let changes = site.repository()?.changes(&folder)?;
     if !changes.is_clean() {
         return match site.config.dirty {
             Dirty::Refuse => over(RunResult::failed("it left changes uncommitted (`dirty: refuse` in config.yaml)")),
-            Dirty::Commit => Ok(Verification::Prove { reason, state: WorkState::Uncommitted(changes) }),
+            Dirty::Commit => Ok(Verification::Prove { reason, state: WorkState::Uncommitted(changes), proven: None }),
         };
     }
     let tip = site.tip_of(&folder)?;
@@ -94,7 +99,8 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
         return over(left_nothing());
     }
-    Ok(Verification::Prove { reason, state: WorkState::At(tip) })
+    let proven = proven.filter(|proven| *proven == tip);
+    Ok(Verification::Prove { reason, state: WorkState::At(tip), proven })
 }
 
 /// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
@@ -111,7 +117,7 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
             }
             (result, None)
         }
-        Verification::Prove { reason, state } => prove(site, held, reason, &state)?,
+        Verification::Prove { reason, state, proven } => prove(site, held, reason, &state, proven.as_ref())?,
     };
     if let Some(mut record) = Record::open(site, &run) {
         // What was committed for the agent belongs to its patch, whatever the proof said.
@@ -122,8 +128,14 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
     Ok(result)
 }
 
-/// What it came to, and whether `done_when` passed, if it was run.
-fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Result<(RunResult, Option<bool>), Error> {
+/// What it came to, and whether `done_when` passed, if it was run. It is not run again at the commit where it is `proven`.
+fn prove(
+    site: &Site,
+    held: &Claimed,
+    reason: String,
+    state: &WorkState,
+    proven: Option<&CommitId>,
+) -> Result<(RunResult, Option<bool>), Error> {
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
     let mut changed_nothing = false;
@@ -148,7 +160,11 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
     let run = run_name(&task.id, held.lease.token);
     let role = site.role(&held.lease.role)?;
     let bench = Bench { role, folder: &folder, commit: commit.as_ref(), mark: mark_of(site, &run) };
-    Ok(match run_done_when(site, task, bench, &run, "verify.txt")? {
+    let evidence = match proven {
+        Some(_) if proven == commit.as_ref() => Evidence::Passed,
+        _ => run_done_when(site, task, &bench, &run, VERIFY)?,
+    };
+    Ok(match evidence {
         Evidence::Passed => {
             let commit = commit.map(|tip| tip.as_str().to_owned());
             let reason = if changed_nothing { ALREADY_DONE.to_owned() } else { reason };
@@ -161,6 +177,9 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
         Evidence::CutShort => (RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None),
     })
 }
+
+/// What `done_when` printed.
+pub const VERIFY: &str = "verify.txt";
 
 /// What a person may do about it; no agent is told to.
 pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";

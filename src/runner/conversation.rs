@@ -37,6 +37,8 @@ struct Conversation {
     unread: VecDeque<String>,
     /// How often it was prodded.
     prodded: u32,
+    /// What it was told of answers that were refuted.
+    refutations: Vec<String>,
     /// It was prodded out of a silence: the turn that this breaks off is not its last.
     is_broken_off: bool,
     is_ending: bool,
@@ -64,6 +66,7 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
             has_begun: false,
             unread: VecDeque::new(),
             prodded: 0,
+            refutations: Vec::new(),
             is_broken_off: false,
             is_ending: false,
             answered_at: None,
@@ -109,7 +112,8 @@ impl Conversation {
         None
     }
 
-    /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or lets it end.
+    /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or has its answer proven, or
+    /// lets it end.
     fn end_turn(&mut self, events: &mut VecDeque<AgentEvent>) {
         self.answered_at = Some(clock::instant());
         let has_answered = self.reading.has_answered();
@@ -118,10 +122,17 @@ impl Conversation {
                 // A turn of its own comes of it. If not, the time for lingering is soon over.
                 return;
             }
-            let is_undecided = has_answered && self.is_undecided();
+            let signal = self.reading.signal();
+            let is_undecided = has_answered && self.may_go_on() && signal == Signal::None;
             // It waits for what runs in the background.
             if is_undecided && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events)) {
                 self.answered_at = None;
+                return;
+            }
+            let may_be_refuted = self.job.is_proven_live && self.prodded < self.job.prods.most;
+            if has_answered && may_be_refuted && self.may_go_on() && signal == Signal::Done {
+                self.answered_at = None;
+                events.push_back(AgentEvent::Answered { text: self.reading.result().to_owned() });
                 return;
             }
         }
@@ -135,6 +146,7 @@ impl Conversation {
         let mut message = match why {
             Prodding::Undecided => user_message(&prods.undecided),
             Prodding::Silent => user_message(&prods.silent),
+            Prodding::Refuted => user_message(self.refutations.last().map_or("", String::as_str)),
         };
         if why == Prodding::Silent {
             // Breaks off what it does; else it would be heard only when that is over.
@@ -149,10 +161,11 @@ impl Conversation {
         true
     }
 
-    fn is_undecided(&self) -> bool {
+    /// It has not used up what it may.
+    fn may_go_on(&self) -> bool {
         // The program counts turns afresh with each thing that it is told.
         let has_turns = self.job.limits.turns.is_none_or(|most| self.reading.turns < most);
-        has_turns && self.overspent(&self.reading.usage).is_none() && self.reading.signal() == Signal::None
+        has_turns && self.overspent(&self.reading.usage).is_none()
     }
 
     /// The event, with what was used in this run alone. `None`: it tells what was used before.
@@ -193,7 +206,8 @@ impl Conversation {
             self.has_begun = true;
             return false;
         }
-        if self.prodded > 0 && [&self.job.prods.undecided, &self.job.prods.silent].contains(&text) {
+        let prods = [&self.job.prods.undecided, &self.job.prods.silent];
+        if self.prodded > 0 && prods.into_iter().chain(&self.refutations).any(|prod| prod == text) {
             return false;
         }
         if let Some(index) = self.unread.iter().position(|unread| unread == text) {
@@ -240,6 +254,19 @@ impl Speaker for Conversation {
 
     fn wake(&mut self, events: &mut VecDeque<AgentEvent>) -> bool {
         self.prod(Prodding::Silent, events)
+    }
+
+    fn accept(&mut self) {
+        self.answered_at = Some(clock::instant());
+        // What was said meanwhile is still answered.
+        if self.unread.is_empty() {
+            self.input = None;
+        }
+    }
+
+    fn refute(&mut self, text: &str, events: &mut VecDeque<AgentEvent>) -> bool {
+        self.refutations.push(text.to_owned());
+        self.prod(Prodding::Refuted, events)
     }
 
     /// A polite word needs somebody who listens: not before the session has begun, and not after the answer.

@@ -43,8 +43,14 @@ pub enum AgentEvent {
     Delivered {
         text: String,
     },
-    /// The agent ended its turn without a signal, or was silent for too long, and was told to go on: the `number`th time
-    /// of at most `most`.
+    /// The agent says that it is done, and its session is held open until its supervisor accepts or refutes that:
+    /// [`super::Session::accept`], [`super::Session::refute`].
+    Answered {
+        /// Its last words.
+        text: String,
+    },
+    /// The agent ended its turn without a signal, or with one that was refuted, or was silent for too long, and was told to
+    /// go on: the `number`th time of at most `most`.
     Prodded {
         why: Prodding,
         number: u32,
@@ -81,6 +87,8 @@ pub enum Prodding {
     Undecided,
     /// It gave no sign of life.
     Silent,
+    /// It says that it is done, and is not.
+    Refuted,
 }
 
 /// Whose event it is.

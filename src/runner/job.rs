@@ -38,6 +38,8 @@ pub struct Job {
     /// How long each polite step of an ending may take before the next one.
     pub grace: Duration,
     pub prods: Prods,
+    /// That it is done is put to the proof while its session is open, as often as it may be prodded.
+    pub is_proven_live: bool,
     /// The item's own script, for the shell runner.
     pub script: Option<String>,
 }
@@ -90,7 +92,7 @@ pub struct Limits {
 /// to are not prodded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prods {
-    /// How often in a run, for either reason; 0: never.
+    /// How often in a run, for whatever reason; 0: never.
     pub most: u32,
     /// What it is told when it ends its turn without saying whether it is done or waits for a person.
     pub undecided: String,
@@ -123,6 +125,7 @@ impl Job {
             limits: Limits::default(),
             grace: Duration::from_millis(500),
             prods: Prods::default(),
+            is_proven_live: false,
             script: None,
         }
     }

@@ -115,7 +115,7 @@ impl Reading {
             AgentEvent::Turn(turn) => self.note_turn(turn),
             AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
             AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
-            AgentEvent::Delivered { .. } | AgentEvent::Prodded { .. } => {}
+            AgentEvent::Delivered { .. } | AgentEvent::Answered { .. } | AgentEvent::Prodded { .. } => {}
         }
     }
 
@@ -152,7 +152,7 @@ impl Reading {
     }
 
     /// The final text: the last result that isn't empty and no error.
-    fn result(&self) -> &str {
+    pub fn result(&self) -> &str {
         let turn = self.turn.as_ref().filter(|turn| !turn.is_error);
         let result = turn.and_then(|turn| turn.result.as_deref()).unwrap_or_default();
         if result.is_empty() && turn.is_some() { &self.last_text } else { result }

@@ -63,6 +63,14 @@ pub(super) trait Speaker: Send {
         false
     }
 
+    /// That it is done is taken: it may end.
+    fn accept(&mut self) {}
+
+    /// Tells it why it is not done. False if it may not be told so (again), or takes no messages.
+    fn refute(&mut self, _text: &str, _events: &mut VecDeque<AgentEvent>) -> bool {
+        false
+    }
+
     /// The program is being ended. True if it was asked to break off what it does, and listens.
     fn break_off(&mut self) -> bool {
         false
@@ -191,6 +199,27 @@ impl Session {
     /// False if the program takes no messages, or no more: it has given its answer, or is being ended.
     pub fn say(&mut self, text: &str) -> bool {
         self.speaker.say(text)
+    }
+
+    /// Does something while the agent waits: that counts neither as its time nor as its silence.
+    pub fn aside<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let begun = clock::instant();
+        let done = work();
+        let now = clock::instant();
+        self.started_at += now.duration_since(begun);
+        self.last_sign = now;
+        done
+    }
+
+    /// Takes an [`AgentEvent::Answered`]: the program may end.
+    pub fn accept(&mut self) {
+        self.speaker.accept();
+    }
+
+    /// Tells the agent why it is not done, after an [`AgentEvent::Answered`]. False if it may not be told so (again), or takes no
+    /// messages: then its answer stands.
+    pub fn refute(&mut self, text: &str) -> bool {
+        self.speaker.refute(text, &mut self.pending)
     }
 
     /// Begin to end it, politely first; returns at once, [`Session::next`] goes on until it is over. Only the first

@@ -5,6 +5,7 @@
 
 mod endings;
 mod limits;
+mod live;
 mod plan;
 pub mod project;
 mod provider;

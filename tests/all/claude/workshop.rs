@@ -59,6 +59,7 @@ impl Workshop {
             limits: Limits { wall: Some(Duration::from_secs(120)), ..Limits::default() },
             grace: Duration::from_secs(5),
             prods: Prods::default(),
+            is_proven_live: false,
             script: None,
         };
         let claude = Claude {
