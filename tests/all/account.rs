@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -47,18 +48,31 @@ pub struct Account {
     pub words: BTreeSet<String>,
     /// Words that somebody has undone or thrown away, and that others may have: at most once.
     pub loose: BTreeSet<String>,
+    /// Words of which somebody has corrected the end: as it was and as it is both may stand, where it can't be told what was loaded.
+    pub corrected: BTreeSet<String>,
     /// Each once.
     pub items: BTreeSet<String>,
     /// Of each token its item, and what became of that.
     pub ends: BTreeMap<u64, (String, End)>,
+    /// git has put texts there.
+    pub is_in_git: bool,
 }
 
 impl Account {
+    /// The words that stand twice, as they were and corrected.
+    pub fn twice(&self, scratch: &Scratch) -> usize {
+        let all = Account::all(scratch);
+        self.corrected.iter().filter(|word| all.matches(word.as_str()).count() > 1).count()
+    }
+
+    fn all(scratch: &Scratch) -> String {
+        let archive = fs::read_to_string(scratch.work().join(ARCHIVE)).unwrap_or_default();
+        format!("{}\n{archive}", scratch.queue())
+    }
+
     /// What is not as it must be.
     pub fn faults(&self, scratch: &Scratch) -> Vec<String> {
-        let queue = scratch.queue();
-        let archive = fs::read_to_string(scratch.work().join(ARCHIVE)).unwrap_or_default();
-        let all = format!("{queue}\n{archive}");
+        let all = Account::all(scratch);
         let mut faults = Vec::new();
         // A mark repeats what both versions of a title have.
         let (marks, said): (Vec<&str>, Vec<&str>) = all.lines().partition(|line| line.contains("<!-- conflict: title"));
@@ -67,13 +81,11 @@ impl Account {
             0 => usize::from(marks.contains(word)),
             times => times,
         };
-        for (words, allowed) in [(&self.words, 1..=1), (&self.loose, 0..=1)] {
+        for (words, least) in [(&self.words, 1), (&self.loose, 0)] {
             let times = words.iter().map(|word| (word, times(word)));
-            faults.extend(
-                times
-                    .filter(|(_, times)| !allowed.contains(times))
-                    .map(|(word, times)| format!("{word} is there {times} times")),
-            );
+            let most = |word: &String| if self.corrected.contains(word) { 2 } else { 1 };
+            let wrong = times.filter(|(word, times)| !(least..=most(word)).contains(times));
+            faults.extend(wrong.map(|(word, times)| format!("{word} is there {times} times")));
         }
         let mut lanes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut lane = "";
@@ -107,7 +119,10 @@ impl Account {
         let leases = fs::read_dir(scratch.work().join(".git/tavern/leases")).into_iter().flatten().flatten();
         faults.extend(leases.map(|lease| format!("a lease is left: {}", lease.path().display())));
         let seen = fs::read_dir(scratch.work().join(".git/tavern/seen")).into_iter().flatten().flatten();
-        let aside = seen.filter(|file| file.file_name().to_string_lossy().ends_with(".aside"));
+        // git reads of a file only so many bytes as it had when it looked: what it stashes while a program writes may be cut.
+        let is_gits = |path: &Path| self.is_in_git && fs::read(path).is_ok_and(|text| !text.ends_with(b"\n"));
+        let aside =
+            seen.filter(|file| file.file_name().to_string_lossy().ends_with(".aside") && !is_gits(&file.path()));
         faults.extend(aside.map(|file| format!("a save was set aside: {}", file.path().display())));
         faults
     }

@@ -76,6 +76,8 @@ struct Buffer {
     ever: BTreeSet<String>,
     /// Words that it had when it was last saved: what somebody has put in their place since is not typed again.
     saved: BTreeSet<String>,
+    /// Words of which the end has been corrected.
+    corrected: BTreeSet<String>,
     saves: usize,
     /// Of git, when it was loaded.
     changes: usize,
@@ -134,7 +136,7 @@ impl Desk {
         let changes = self.changes.load(Ordering::Relaxed);
         let text = self.load();
         let (ever, saved) = (words(&text), BTreeSet::new());
-        Buffer { loaded: text.clone(), text, before: None, ever, saved, saves: 0, changes }
+        Buffer { loaded: text.clone(), text, before: None, ever, saved, corrected: BTreeSet::new(), saves: 0, changes }
     }
 
     /// Loaded while nobody else writes the file: half a text would be saved as half a text.
@@ -157,15 +159,20 @@ impl Desk {
         }
     }
 
-    /// A person corrects what they have typed in this buffer: how it is spelled, or all of it.
-    fn corrects(&self, buffer: &Buffer, dice: &mut Dice) -> Option<String> {
+    /// A person corrects what they have typed in this buffer: how it is spelled, or all of it. False if that is nothing.
+    fn corrects(&self, buffer: &mut Buffer, dice: &mut Dice) -> bool {
         let own: Vec<&String> = buffer.saved.iter().filter(|word| !buffer.loaded.contains(word.as_str())).collect();
-        let word = *own.get(dice.below(own.len().max(1) as u64) as usize)?;
+        let Some(word) = own.get(dice.below(own.len().max(1) as u64) as usize).map(|word| (*word).clone()) else {
+            return false;
+        };
         let misspelled = format!("{word}{TYPO}");
-        let is_spelled = buffer.text.contains(&misspelled) && dice.below(3) > 0;
-        let [from, to] =
-            if is_spelled { [misspelled, format!("{word}{CORRECTED}")] } else { [word.clone(), self.word()] };
-        Some(buffer.text.replacen(&from, &to, 1))
+        if buffer.text.contains(&misspelled) && dice.below(3) > 0 {
+            buffer.text = buffer.text.replacen(&misspelled, &format!("{word}{CORRECTED}"), 1);
+            buffer.corrected.insert(word);
+        } else {
+            buffer.text = buffer.text.replacen(&word, &self.word(), 1);
+        }
+        true
     }
 
     /// So many saves; what others did is loaded only now and then.
@@ -188,8 +195,9 @@ impl Desk {
                 _ => {}
             }
             buffer.before = Some(buffer.text.clone());
-            let corrected = Some(()).filter(|()| dice.below(4) == 0).and_then(|()| self.corrects(&buffer, dice));
-            buffer.text = corrected.unwrap_or_else(|| self.types(&buffer.text, dice));
+            if dice.below(4) > 0 || !self.corrects(&mut buffer, dice) {
+                buffer.text = self.types(&buffer.text, dice);
+            }
             self.save(&mut buffer, way, dice);
             saves += 1;
         }
@@ -218,6 +226,9 @@ impl Desk {
             return;
         }
         self.is_taken_over(&word);
+        if account.corrected.contains(&old) {
+            account.corrected.insert(word.clone());
+        }
         account.words.insert(word);
         account.words.remove(&old);
     }
@@ -272,6 +283,7 @@ impl Desk {
         account.loose.retain(|word| !new.contains(word));
         account.words.extend(new);
         buffer.saved = text;
+        account.corrected.append(&mut buffer.corrected);
     }
 
     /// Where whoever looks for the cause of a loss finds all saves, and the board: `TAVERN_TEST_KEEP`.
@@ -482,9 +494,11 @@ impl Desk {
         }
         assert!(faults.is_empty(), "{story}\n{faults:#?}\n{told}\n{}\n{}", self.told(), self.scratch.queue());
         println!(
-            "{story}: {} words, {} undone or thrown away, {} items, {} claims",
+            "{story}: {} words, {} undone or thrown away, {} corrected ({} stand twice), {} items, {} claims",
             account.words.len(),
             account.loose.len(),
+            account.corrected.len(),
+            account.twice(&self.scratch),
             account.items.len(),
             account.ends.len()
         );
@@ -494,6 +508,7 @@ impl Desk {
 /// A board with people who save in these ways, and so many claimers.
 fn board(seed: u64, ways: &[Way], claimers: u64, is_in_git: bool) {
     let desk = Desk::begin(ways.len());
+    desk.account().is_in_git = is_in_git;
     let dice = |person: u64| Dice((seed * 1000 + person).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     thread::scope(|scope| {
         let desk = &desk;
