@@ -105,6 +105,13 @@ impl Repository {
         sweep(&folder.join(REMOVED));
     }
 
+    /// Takes away all that a linked worktree holds which its last commit does not, but for what is ignored and for repositories inside.
+    pub fn restore(&self, worktree: &Path) -> Result<(), GitError> {
+        let checkout = self.checkout(worktree)?;
+        self.call(&checkout).args(["reset", "--quiet", "--hard"]).limit(THOROUGH).read()?;
+        self.call(&checkout).args(["clean", "--quiet", "-fd"]).limit(THOROUGH).read().map(drop)
+    }
+
     /// Puts the worktree at `path` back on `branch`, moved forward to the commit that the worktree is at; its files and its
     /// index stay as they are. False if that commit does not descend from the branch: then nothing is changed.
     ///

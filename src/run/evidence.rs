@@ -64,23 +64,12 @@ pub fn run_commands(
     bench: &Bench<'_>,
     wrapper: &[OsString],
 ) -> Result<(Evidence, String), Error> {
-    let Bench { folder, commit, mark, .. } = bench;
     Trust::of(site).item(task)?;
     let mut evidence = Evidence::Passed;
     let mut text = String::new();
     for command in &task.done_when {
-        let spec = CommandSpec {
-            timeout: site.config.verify.timeout.limit(),
-            grace: site.config.grace.duration().min(Duration::from_secs(10)),
-            keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
-            env: surroundings::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
-            inherits: false,
-            run: Some(mark.clone()),
-            wrapper: wrapper.to_owned(),
-            ..CommandSpec::new(command, folder)
-        };
-        let result = run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", folder))?;
-        text.push_str(&told(command, &result, *commit));
+        let result = run_one(site, task, command, bench, wrapper)?;
+        text.push_str(&told(command, &result, bench.commit));
         evidence = match result.end {
             CommandEnd::Interrupted => Evidence::CutShort,
             _ if result.is_success() => Evidence::Passed,
@@ -97,6 +86,27 @@ pub fn run_commands(
         text.push_str("interrupted before the last command had ended\n");
     }
     Ok((evidence, text))
+}
+
+/// Runs one command in the surroundings of `done_when`.
+pub fn run_one(
+    site: &Site,
+    task: &Task,
+    command: &str,
+    bench: &Bench<'_>,
+    wrapper: &[OsString],
+) -> Result<CommandResult, Error> {
+    let spec = CommandSpec {
+        timeout: site.config.verify.timeout.limit(),
+        grace: site.config.grace.duration().min(Duration::from_secs(10)),
+        keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
+        env: surroundings::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
+        inherits: false,
+        run: Some(bench.mark.clone()),
+        wrapper: wrapper.to_owned(),
+        ..CommandSpec::new(command, bench.folder)
+    };
+    run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", bench.folder))
 }
 
 /// One command's part of the artifact.

@@ -4,7 +4,7 @@
 use super::artifacts::{Artifacts, VERDICT};
 use super::children;
 use super::error::Error;
-use super::evidence::{Bench, Evidence, run_commands};
+use super::evidence::{Bench, Evidence, run_commands, run_one};
 use super::launch::Launch;
 use super::plan;
 use super::processes::mark_of;
@@ -14,6 +14,7 @@ use super::site::Site;
 use super::verify::{self, IF_RIGHT, VERIFY, Verification, WorkState};
 use crate::config::Does;
 use crate::git::CommitId;
+use crate::process::CommandResult;
 use crate::prompt::Refutation;
 use crate::runner::Outcome;
 use crate::secrets::redact;
@@ -47,35 +48,75 @@ pub fn prove(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Artif
 }
 
 enum Proof {
-    Passed { commit: Option<CommitId> },
+    /// Nothing is found against it.
+    Passed {
+        commit: Option<CommitId>,
+    },
     Refuted(Refutation),
 }
 
+const PASSED: Proof = Proof::Passed { commit: None };
+
 fn prove_work(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Artifacts) -> Result<Proof, Error> {
-    const PASSED: Proof = Proof::Passed { commit: None };
+    let (task, folder) = (&held.task, &launch.worktree.path);
+    let mark = mark_of(site, &run_name(&task.id, held.lease.token));
+    let bench = Bench { role: launch.role, folder, commit: None, mark };
     if !children::parked(site, held).is_empty() {
         return Ok(PASSED);
     }
-    // What it has committed in a sandbox is looked at when its program has ended.
-    let look = || verify::plan(site, held, AgentAnswer::done(String::new()));
-    let commit = match if launch.role.sandbox { None } else { Some(look()?) } {
-        Some(Verification::Over {
+    if launch.role.sandbox {
+        return prove_boxed(site, held, launch, artifacts, &bench);
+    }
+    let state = match verify::plan(site, held, AgentAnswer::done(String::new()))? {
+        Verification::Over {
             result: RunResult::Failed(RunFailure { outcome: Outcome::Failed | Outcome::Empty, reason, .. }),
             ..
-        }) => {
+        } => {
             return Ok(Proof::Refuted(Refutation { reason: reason.replace(IF_RIGHT, ""), output: String::new() }));
         }
-        Some(Verification::Over { .. }) => return Ok(PASSED),
-        Some(Verification::Prove { state: WorkState::At(tip), .. }) => Some(tip),
-        Some(Verification::Prove { .. }) | None => None,
+        Verification::Over { .. } => return Ok(PASSED),
+        Verification::Prove { state, .. } => state,
     };
-    if held.task.done_when.is_empty() {
+    if task.done_when.is_empty() {
         return Ok(PASSED);
     }
-    let mark = mark_of(site, &run_name(&held.task.id, held.lease.token));
-    let bench = Bench { role: launch.role, folder: &launch.worktree.path, commit: commit.as_ref(), mark };
-    // Among what it has made itself.
-    let (evidence, output) = run_commands(site, &held.task, &bench, &launch.job.wrapper)?;
+    if state == WorkState::Plain {
+        return proof(artifacts, run_commands(site, task, &bench, &[])?, None);
+    }
+    verify::commit_left(site, held, &state)?;
+    let (repository, tip) = (site.repository()?, site.tip_of(folder)?);
+    let is_clean = repository.changes(folder)?.is_clean();
+    let ran = run_commands(site, task, &Bench { commit: Some(&tip), ..bench }, &[])?;
+    // What they have left there is none of its work.
+    if is_clean && !repository.changes(folder)?.is_clean() {
+        repository.restore(folder)?;
+    }
+    proof(artifacts, ran, Some(tip))
+}
+
+/// What it has committed in a sandbox is there alone until its program has ended: the commands run in that one, among it.
+fn prove_boxed(
+    site: &Site,
+    held: &Claimed,
+    launch: &Launch<'_>,
+    artifacts: &Artifacts,
+    bench: &Bench<'_>,
+) -> Result<Proof, Error> {
+    let (task, wrapper) = (&held.task, &launch.job.wrapper);
+    let status = || run_one(site, task, "git status --porcelain --untracked-files=all", bench, wrapper);
+    let is_clean = |status: &CommandResult| status.is_success() && status.output.trim().is_empty();
+    if task.done_when.is_empty() || task.worktree && !is_clean(&status()?) {
+        return Ok(PASSED);
+    }
+    let ran = run_commands(site, task, bench, wrapper)?;
+    if task.worktree && !is_clean(&status()?) {
+        run_one(site, task, "git reset --quiet --hard && git clean --quiet -fd", bench, wrapper)?;
+    }
+    proof(artifacts, ran, None)
+}
+
+fn proof(artifacts: &Artifacts, ran: (Evidence, String), commit: Option<CommitId>) -> Result<Proof, Error> {
+    let (evidence, output) = ran;
     artifacts.write(VERIFY, &output)?;
     Ok(match evidence {
         Evidence::Passed => Proof::Passed { commit },

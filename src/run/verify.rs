@@ -144,11 +144,7 @@ fn prove(
         make_plain(&folder)?;
         None
     } else {
-        if let WorkState::Uncommitted(changes) = state {
-            let protected = site.protected(&held.queue);
-            let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-            site.repository()?.commit_all(&folder, changes, &format!("{}: {}", task.id, task.title), &protected)?;
-        }
+        commit_left(site, held, state)?;
         let may_be_empty = children::gather(site, task, &folder)? || task.allow_empty;
         let tip = site.tip_of(&folder)?;
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
@@ -176,6 +172,17 @@ fn prove(
         Evidence::Failed(failure) => (RunResult::Refuted(failure), Some(false)),
         Evidence::CutShort => (RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None),
     })
+}
+
+/// Commits what an agent has left uncommitted.
+pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(), Error> {
+    let (task, folder) = (&held.task, site.board.worktree(&held.task.id));
+    if let WorkState::Uncommitted(changes) = state {
+        let protected = site.protected(&held.queue);
+        let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+        site.repository()?.commit_all(&folder, changes, &format!("{}: {}", task.id, task.title), &protected)?;
+    }
+    Ok(())
 }
 
 /// What `done_when` printed.

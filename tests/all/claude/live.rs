@@ -66,6 +66,31 @@ fn in_a_sandbox_its_commands_see_what_it_has_committed_there() {
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
 }
 
+/// What the commands leave in the worktree is none of the agent's work.
+#[test]
+fn what_its_commands_leave_is_not_merged() {
+    for sandbox in [false, true] {
+        let items = ITEM.replace("echo ran >> $HOME/proofs; ", "echo ran >> left; echo ran >> README.md; ");
+        let steps = json!([
+            bash("echo ho > hello && git add -A && git commit -qm 'Say hello'"),
+            say("DONE"),
+            bash(
+                "ls > seen; git status --porcelain >> seen; echo hi > hello && git add -A && git commit -qm 'Say it right'"
+            ),
+            say("DONE"),
+        ]);
+        let project = prodded(2, &items, steps);
+        project.set(json!({"roles": {"coder": {"prods": 2, "sandbox": sandbox}}}));
+        project.work();
+        project.scratch.stands("T-1", "completed", 1);
+        assert_eq!(project.outcomes(), ["success"]);
+        assert_eq!((project.merged("hello").as_deref(), project.merged("left")), (Some("hi\n"), None));
+        let seen = project.merged("seen").expect("the agent made it");
+        assert!(!seen.contains("left") && !seen.contains(" M README.md"), "{seen}");
+        assert_eq!(project.merged("README.md"), Some(project.scratch.git(&["show", "main:README.md"]) + "\n"));
+    }
+}
+
 #[test]
 fn what_is_never_right_ends_the_attempt() {
     let wrong = |word: &str| bash(&format!("echo {word} > hello && git add -A && git commit -qm {word}"));
@@ -80,12 +105,12 @@ fn what_is_never_right_ends_the_attempt() {
 }
 
 #[test]
-fn what_is_left_uncommitted_is_proven_once_more_at_its_commit() {
+fn what_is_left_uncommitted_is_committed_first() {
     let project = prodded(1, ITEM, json!([bash("echo hi > hello"), say("DONE")]));
     project.work();
     project.scratch.stands("T-1", "completed", 1);
-    // In the session, at the commit, and when it was merged.
-    assert_eq!((proofs(&project), project.merged("hello").as_deref()), (3, Some("hi\n")));
+    // In the session, and when it was merged.
+    assert_eq!((proofs(&project), project.merged("hello").as_deref()), (2, Some("hi\n")));
 }
 
 #[test]
