@@ -21,7 +21,7 @@ pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
 pub use period::Period;
-pub use role::{Does, Network, Role};
+pub use role::{Does, Effort, Network, Role};
 pub use runner::{RunnerConfig, RunnerKind};
 pub use size::Size;
 

@@ -33,6 +33,29 @@ pub enum Network {
     None,
 }
 
+/// How hard Claude thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl Effort {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::Xhigh => "xhigh",
+            Effort::Max => "max",
+        }
+    }
+}
+
 /// What an agent of this role is and may do. An item or a queue may override runner, model and budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -46,6 +69,10 @@ pub struct Role {
     pub template: String,
     /// Passed on to the runner; `None`: the runner's own choice.
     pub model: Option<String>,
+    /// How hard Claude thinks; `None`: its own choice.
+    pub effort: Option<Effort>,
+    /// What Claude takes where its model is overloaded, if only for a moment; `None`: the run waits, or ends.
+    pub fallback_model: Option<String>,
     /// Limits of one run; what is unset is unlimited.
     pub budget: Budget,
     /// A run that gives no sign of life for this long is prodded, then ended; zero: never.
@@ -78,6 +105,8 @@ impl Default for Role {
             queues: vec!["main".to_owned()],
             template: "coder.md".to_owned(),
             model: None,
+            effort: None,
+            fallback_model: None,
             budget: Budget::default(),
             idle: Period::minutes(10),
             prods: 3,

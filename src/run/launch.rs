@@ -65,6 +65,9 @@ impl fmt::Display for CommandLine {
     }
 }
 
+/// A session is named by so many characters of its item's ID and title.
+const LONGEST_NAME: usize = 100;
+
 /// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
 const NEW_SESSION: &str = "NEW-SESSION";
 
@@ -116,6 +119,7 @@ impl<'a> Launch<'a> {
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
+            name: redact(&format!("{}: {}", task.id, task.title)).chars().take(LONGEST_NAME).collect(),
             run_dir: artifacts.dir().to_owned(),
             worktree: worktree.path.clone(),
             prompt: String::new(),

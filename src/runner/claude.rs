@@ -24,6 +24,10 @@ pub struct Claude {
     pub program: PathBuf,
     /// `--permission-mode`. None of them asks in this mode: what isn't allowed is denied, and listed in the outcome.
     pub permission_mode: String,
+    /// `--effort`; `None`: its own choice.
+    pub effort: Option<String>,
+    /// `--fallback-model`: what it takes while its model is overloaded.
+    pub fallback_model: Option<String>,
     /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`. Unattended no tool but these is offered (`--tools`), unless there are
     /// none or all are allowed.
     pub allowed_tools: Vec<String>,
@@ -313,7 +317,15 @@ impl Claude {
         if !self.obeys_repository {
             args.extend(OBEYS_USER.map(OsString::from));
         }
-        args.extend(job.model.iter().flat_map(|model| ["--model".into(), model.into()]));
+        let named = [
+            ("--model", &job.model),
+            ("--effort", &self.effort),
+            ("--fallback-model", &self.fallback_model),
+            ("--name", &Some(job.name.clone()).filter(|name| !name.is_empty())),
+        ];
+        for (option, value) in named {
+            args.extend(value.iter().flat_map(|value| [option.into(), value.into()]));
+        }
         args.extend(["--permission-mode".into(), (&self.permission_mode).into()]);
         if !job.rules.is_empty() {
             args.extend(["--append-system-prompt".into(), (&job.rules).into()]);
@@ -339,6 +351,8 @@ mod tests {
         Claude {
             program: program.into(),
             permission_mode: "acceptEdits".to_owned(),
+            effort: None,
+            fallback_model: None,
             allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()],
             denied_tools: vec!["CronCreate".to_owned()],
             obeys_repository: true,
@@ -366,6 +380,11 @@ mod tests {
         let resumed = "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
         assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {denied} {resumed}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{resumed} do it\n"));
+        claude.effort = Some("high".to_owned());
+        claude.fallback_model = Some("haiku".to_owned());
+        job.name = "T-1: Do it".to_owned();
+        let named = "--model sonnet --effort high --fallback-model haiku --name T-1: Do it --permission-mode";
+        assert!(line(claude.args(&job)).contains(named), "{}", line(claude.args(&job)));
         claude.obeys_repository = false;
         assert!(line(claude.args(&job)).contains("Edit --setting-sources user --strict-mcp-config --model"));
     }

@@ -17,6 +17,8 @@ pub struct Job {
     /// Names for `{task}` and `{run}` in command lines.
     pub task: String,
     pub run: String,
+    /// What a person finds its session by, in one line; may be empty.
+    pub name: String,
     /// Where the logs go, and where the same prompt is in a file; must exist.
     pub run_dir: PathBuf,
     /// The folder the agent works in; must exist.
@@ -113,6 +115,7 @@ impl Job {
         Job {
             task: "T-1".to_owned(),
             run: "T-1-1".to_owned(),
+            name: String::new(),
             run_dir,
             worktree,
             prompt: "do it\n".to_owned(),

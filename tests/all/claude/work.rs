@@ -246,3 +246,13 @@ fn one_that_had_a_single_attempt_is_brought_back_with_a_clear_head() {
         assert!(sessions.len() == 2 && sessions[0] != sessions[1], "{task}: {sessions:?}");
     }
 }
+
+#[test]
+fn a_role_says_how_hard_it_thinks_and_what_it_falls_back_to() {
+    let settings = json!({"roles": {"coder": {"effort": "low", "fallback_model": "haiku"}}});
+    let project = Project::with(settings, HELLO, json!([bash(COMMIT), say("DONE")]));
+    project.work();
+    project.scratch.stands("T-1", "completed", 1);
+    let call = &project.provider.calls()[0];
+    assert_eq!(call.body["output_config"]["effort"], "low", "{:#}", call.body["output_config"]);
+}

@@ -46,6 +46,7 @@ impl Workshop {
         let job = Job {
             task: "T-1".to_owned(),
             run: "T-1-1".to_owned(),
+            name: String::new(),
             run_dir,
             worktree: scratch.work(),
             rules: String::new(),
@@ -65,6 +66,8 @@ impl Workshop {
         let claude = Claude {
             program: installed(),
             permission_mode: "acceptEdits".to_owned(),
+            effort: None,
+            fallback_model: None,
             obeys_repository: true,
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
             denied_tools: Vec::new(),
