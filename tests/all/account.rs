@@ -102,9 +102,14 @@ impl Account {
         let has_another = |item: &str| {
             typed.contains_key(item) && lanes.keys().any(|other| *other != item && typed.get(*other) == typed.get(item))
         };
+        // Whoever takes back what they have typed takes the item out, if nobody holds it.
+        let is_undone = |item: &str| {
+            let typed = typed.get(item).map_or("", String::as_str);
+            self.loose.iter().any(|word| typed.contains(word.as_str()))
+        };
         for item in self.items.iter().map(String::as_str).chain(told.keys().copied()) {
             let stands = lanes.get(item).map_or(&[][..], Vec::as_slice);
-            if stands.is_empty() && has_another(item) {
+            if stands.is_empty() && (has_another(item) || is_undone(item)) {
                 continue;
             }
             let is_right = |lane: &&str| told.get(item).is_none_or(|end| end.lanes().contains(lane));
