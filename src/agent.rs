@@ -293,7 +293,8 @@ impl Agent<'_> {
                     result => {
                         let (outcome, reason) = (result.outcome(), result.reason());
                         let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
-                        Told::Ended { task, run, outcome, reason, status, again_at }
+                        let verified = matches!(result, RunResult::Passed { .. }) && !held.task.done_when.is_empty();
+                        Told::Ended { task, run, outcome, reason, status, verified, again_at }
                     }
                 });
                 if done.task.status().is_ended() {

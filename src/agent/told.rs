@@ -29,6 +29,9 @@ pub enum Told {
         outcome: Outcome,
         reason: String,
         status: Status,
+        /// Commands of ours have passed at its commit.
+        #[serde(default)]
+        verified: bool,
         /// The end of its back-off.
         again_at: Option<Timestamp>,
     },
@@ -119,11 +122,17 @@ impl fmt::Display for Told {
             Told::Claimed { task: Some(task), title, attempt, .. } => {
                 write!(f, "{task} claimed, attempt {attempt}: {title}")
             }
-            Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
-            Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
-                write!(f, "{task} done and verified, now in review")
+            Told::Ended { task, status, verified, outcome: Outcome::Success, .. }
+                if matches!(status, Status::Approved | Status::InReview | Status::Completed) =>
+            {
+                let verified = if *verified { " and verified" } else { "" };
+                let now = match status {
+                    Status::InReview => ", now in review",
+                    Status::Completed => ", now completed",
+                    _ => "",
+                };
+                write!(f, "{task} done{verified}{now}")
             }
-            Told::Ended { task, status: Status::Completed, .. } => write!(f, "{task} done and verified, now completed"),
             Told::Planned { task, reason, .. } => write!(f, "{task} planned: {reason}"),
             Told::Ended { task, status: Status::Waiting, outcome: Outcome::Success, reason, .. } => {
                 write!(f, "{task} {reason}")

@@ -8,8 +8,9 @@ use rustix::io::Errno;
 use serde_json::json;
 use similar::TextDiff;
 
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::event::Kind;
+use crate::board::front::Front;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::config::Period;
@@ -112,6 +113,13 @@ impl Args {
     }
 }
 
+/// The item has a `done_when`.
+fn has_commands(entry: &Entry) -> bool {
+    let front = Front::default();
+    let alone = parse_alone(entry.change.before().unwrap_or_default(), &front);
+    alone.items().first().is_some_and(|item| !alone.task_of(item).done_when.is_empty())
+}
+
 /// The event as a person would tell it.
 pub(super) fn sentence(entry: &Entry) -> String {
     let task = match (&entry.task, &entry.queue) {
@@ -134,7 +142,8 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Claimed if entry.change.from() == Some(Status::Waiting) => format!("{agent} took {task} up again"),
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
-        Kind::Submitted => format!("{agent} finished {task}, and its commands passed"),
+        Kind::Submitted if has_commands(entry) => format!("{agent} finished {task}, and its commands passed"),
+        Kind::Submitted => format!("{agent} finished {task}"),
         Kind::Approved => format!("{agent} approved {task}{}", to(", now ")),
         Kind::Rejected => format!("{agent} rejected {task}{}", to(", now ")),
         Kind::Parked => format!("{agent} put {task} aside until its children have ended"),

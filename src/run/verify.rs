@@ -164,7 +164,7 @@ fn prove(
         Evidence::Passed => {
             let commit = commit.map(|tip| tip.as_str().to_owned());
             let reason = if changed_nothing { ALREADY_DONE.to_owned() } else { reason };
-            (RunResult::Passed { commit, reason }, Some(true))
+            (RunResult::Passed { commit, reason }, Some(true).filter(|_| !task.done_when.is_empty()))
         }
         Evidence::Failed(failure) if changed_nothing => {
             (RunResult::failed_as(Outcome::Empty, format!("it changed nothing, and {failure}")), Some(false))

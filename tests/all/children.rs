@@ -321,7 +321,7 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
                for keys in 'review: none' 'budget: {usd: 99}' 'allowed: true' 'max_attempts: 9'; do\n\
                tavern add \"Sneak (parent: T-1, $keys)\" 2>>\"$NOTES/refused\" && exit 1\ndone\n";
     script(&scratch, "T-1", 1, add);
-    agent(&scratch).says("T-1.1 done and verified, now in review").says_not("merged");
+    agent(&scratch).says("T-1.1 done, now in review").says_not("merged");
     for id in ["T-1.1", "T-1.2"] {
         scratch.run("tavern-status", &[id]).ends(0).says("status      in_review").says("waits for   person");
     }

@@ -259,7 +259,7 @@ fn a_queue_that_a_role_takes_from_is_made_by_whoever_needs_it_first() {
     scratch.run("tavern-add", &["x", "--queue", "urgent", "--dry-run"]).ends(0);
     scratch.run("tavern-add", &["x", "--queue", "urgency"]).ends(2).says("no queue or file `urgency`");
     assert!(!scratch.work().join(urgent).exists());
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0).says("T-1 done and verified");
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0).says("T-1 done\n");
     let made = scratch.read(urgent);
     assert!(made.starts_with("---\nid: urgent\n---\n") && made.ends_with("## Pending\n"), "{made}");
     scratch.run("tavern-add", &["Two", "--queue", "urgent"]).ends(0);
@@ -377,4 +377,18 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
     let plain = Scratch::repository();
     plain.run("tavern-init", &["--quiet", "--runner", "shell", "--no-merge-driver"]).succeeds();
     plain.run("tavern-check", &[]).says("nothing is wrong");
+}
+
+/// Nobody is told that commands have passed where there were none.
+#[test]
+fn only_what_commands_have_shown_is_told_as_verified() {
+    let script = "  ```sh\n  echo done > $TAVERN_TASK.txt\n  ```\n";
+    let items = format!("- [ ] T-1: One\n{script}- [ ] T-2: Two (done_when: test -s T-2.txt)\n{script}");
+    let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## Completed\n"));
+    let told = scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    assert!(told.contains("T-1 done\n") && told.contains("T-2 done and verified\n"), "{told}");
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert!(log.contains("finished T-1 at ") && log.contains("finished T-2, and its commands passed at "), "{log}");
+    let runs = scratch.records("tavern-runs", &["list"]);
+    assert_eq!((&runs[0]["verified"], &runs[1]["verified"]), (&serde_json::Value::Null, &serde_json::json!(true)));
 }

@@ -53,7 +53,7 @@ fn a_role_that_nobody_works_as_is_told_once() {
     assert_eq!(lines("for a drone, and no agent works as one"), 1, "{ran}");
     assert_eq!(lines("for a reviewer, and no agent works as one"), 1, "{ran}");
     assert!(ran.stdout.contains("T-3 pending — Three\n  it is for role drone"), "{ran}");
-    assert!(ran.stdout.contains("T-1 in_review — One\n  verified, and in review"), "{ran}");
+    assert!(ran.stdout.contains("T-1 in_review — One\n  tavern status T-1 says who has to approve it"), "{ran}");
     // Of a role that there is not, nobody could.
     let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1).says("role `tester` is not in config.yaml");

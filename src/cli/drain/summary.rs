@@ -192,11 +192,9 @@ fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> 
         // What a person does about it stands by itself.
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
-        (Status::Approved, _) => Some("verified, but not merged: tavern merge says why".to_owned()),
+        (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
         (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),
-        (Status::InReview, None) => {
-            Some(format!("verified, and in review: tavern status {} says who has to approve it", task.id))
-        }
+        (Status::InReview, None) => Some(format!("tavern status {} says who has to approve it", task.id)),
         (Status::Pending, None) if !crew.iter().any(|post| post.role == role) => {
             Some(hints::sentence(&Lack::Role(role.to_owned()), Some(&task.id), Some(&queue.id)))
         }
