@@ -250,7 +250,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let ended = "agent event task run outcome reason status verified again_at";
     let planned = "queue line task title status reason run kept commands";
     let run = "run task title queue agent role attempt token runner worktree branch base started ended outcome reason \
-               commit verified usage turns tool_calls summary";
+               commit usage turns tool_calls summary";
     let claim = format!("{task} queue lease worktree_path");
     let status = format!("kind {task} queue line lease expires_at freshness runs kept children");
     let file = "file action";
