@@ -50,7 +50,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
     let again = drain(&scratch, &["TODO.md"]);
     assert_eq!(
         again.to_string(),
-        "exit 0\n--- stdout\n3 completed, 0 left, $0.00 in 0 s\nmerged work is on branch tavern/integration\n--- stderr\nthere is nothing to do: no item is open\n"
+        "exit 0\n--- stdout\n3 completed, 0 left in 0 s\nmerged work is on branch tavern/integration\n--- stderr\nthere is nothing to do: no item is open\n"
     );
 }
 
@@ -189,7 +189,7 @@ fn a_file_that_is_no_work_is_told() {
     for name in ["EMPTY.md", "PROSE.md"] {
         let ran = drain(&scratch, &[name]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "there is nothing to do: no item is open\n"), "{ran}");
-        assert_eq!(ran.stdout, "0 completed, 0 left, $0.00 in 0 s\n");
+        assert_eq!(ran.stdout, "0 completed, 0 left in 0 s\n");
     }
     assert_eq!(scratch.read("EMPTY.md"), "");
     for (name, words) in [

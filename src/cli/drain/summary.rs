@@ -94,8 +94,9 @@ impl Summary {
     }
 
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
-        let (left, usd) = (self.left.len(), human::money(self.usd));
-        let mut lines = vec![format!("{} completed, {left} left, {usd} in {} s", self.completed, self.seconds)];
+        let spent = if self.usd > 0.0 { format!(", {}", human::money(self.usd)) } else { String::new() };
+        let (completed, left) = (self.completed, self.left.len());
+        let mut lines = vec![format!("{completed} completed, {left} left{spent} in {} s", self.seconds)];
         let mut alike = Alike::default();
         for left in &self.left {
             let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
