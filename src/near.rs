@@ -1,19 +1,19 @@
 //! Near misses: the known word that a mistyped one was probably meant to be.
 
-/// The candidate closest to `word`, if one [is near](is_near). Case does not count.
+/// The candidate closest to `word`, if one is close enough to be what was meant: at most a third of the letters of the shorter of
+/// the two, and three at most, are missing, added, wrong or swapped. Case does not count.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let near = candidates.into_iter().filter_map(|other| Some((distance(&word, &other.to_lowercase())?, other)));
     near.min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
 }
 
-/// At most a third of the letters of the shorter of the two, and three at most, are missing, added, wrong or swapped. Two letters
-/// are too few to guess from, and more than 32 are no word.
-pub fn is_near(word: &str, other: &str) -> bool {
-    distance(word, other).is_some()
+/// `word` is so close to `other` that it may be that, corrected. What has a number is another thing under another.
+pub fn corrects(word: &str, other: &str) -> bool {
+    !other.contains(|c: char| c.is_ascii_digit()) && distance(word, other).is_some()
 }
 
-/// How many letters are others, if the two are near.
+/// How many letters are others, if the two are near. Two letters are too few to guess from, and more than 32 are no word.
 fn distance(word: &str, other: &str) -> Option<usize> {
     let [count, length] = [word, other].map(|word| word.chars().count());
     let most = count.min(length).div_ceil(3).min(3);
@@ -25,6 +25,19 @@ fn distance(word: &str, other: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_corrected_and_a_number_is_not() {
+        for (word, other, is_it) in [
+            ("the", "teh", true),
+            ("Anna", "Ana", true),
+            ("test", "more", false),
+            ("v13", "v12", false),
+            ("as", "is", false),
+        ] {
+            assert_eq!(corrects(word, other), is_it, "{word} {other}");
+        }
+    }
 
     #[test]
     fn only_near_words_are_guessed() {

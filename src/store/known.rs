@@ -13,7 +13,7 @@ use crate::board::markup;
 use crate::board::merge::{Named, bare, merge, prose};
 use crate::board::rewrite::set_item;
 use crate::board::text::apply;
-use crate::near::is_near;
+use crate::near;
 
 /// Lines of more bytes are only seen to be corrected by what is typed between their words.
 const LONGEST: usize = 1000;
@@ -202,11 +202,10 @@ fn goes_on(line: &str, part: &str) -> bool {
 }
 
 /// `line` has all words of `part` in their order, some spelled a little otherwise: somebody has corrected them, or ticked a step.
-/// What has a number is another thing under another. To compare long lines letter by letter takes too long.
+/// To compare long lines letter by letter takes too long.
 fn corrects(line: &str, part: &str) -> bool {
     let words = |line| str::split_whitespace(line).filter(|word| !["[", "]", "[x]", "[X]"].contains(word));
-    let has_number = |word: &str| word.contains(|c: char| c.is_ascii_digit());
-    let is_it = |word: &str, part: &str| word.starts_with(part) || !has_number(part) && is_near(word, part);
+    let is_it = |word: &str, part: &str| word.starts_with(part) || near::corrects(word, part);
     line.len().max(part.len()) <= LONGEST && has_words(words(line), words(part), is_it)
 }
 

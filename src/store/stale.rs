@@ -16,12 +16,12 @@ use crate::board::document::parse;
 use crate::board::merge::prose;
 use crate::board::task::Status;
 use crate::files;
-use crate::near::is_near;
+use crate::near;
 
 /// So many are kept of a queue: more editors than these have nobody's attention.
 const MOST: u64 = 6;
 
-/// More words than these are others in a text, and not corrected.
+/// Where more words than these are others, none is taken for corrected.
 const MOST_CORRECTED: usize = 100;
 
 /// The saves that are kept of `queue`.
@@ -48,9 +48,9 @@ fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
     (0..MOST).map(move |number| stale_path(board, queue, number))
 }
 
-/// The one of `stale` in which `saved` goes on: it has all its words, if only corrected, shows two things or more as they were there, and nothing as it
-/// is in `newest` only. It is nearer to it than to what was `loaded`, a version of Tavern's. One who takes things out of the newest
-/// text twice means it: something must be there as it was.
+/// The one of `stale` in which `saved` goes on: it has all its words, if only corrected, shows two things or more as they were
+/// there, and nothing as it is in `newest` only. It is nearer to it than to what was `loaded`. One who takes things out of the
+/// newest text twice means it: something must be there as it was.
 pub(super) fn goes_on_from<'s>(
     stale: &'s [String],
     [newest, saved]: [&str; 2],
@@ -92,11 +92,10 @@ pub(super) fn goes_on_from<'s>(
 /// How many words of `then` are not among those that were saved, and how many of these are new. Corrected they are neither.
 fn apart(then: &Words<'_>, saved: &Words<'_>) -> [usize; 2] {
     let (mut lacking, mut new) = (more(then, saved), more(saved, then));
-    let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
     // Nobody corrects so many at once, and to compare each with each takes long.
     if lacking.len() <= MOST_CORRECTED {
         lacking.retain(|word| {
-            let corrected = new.iter().position(|new| !has_digit(word) && is_near(new, word));
+            let corrected = new.iter().position(|new| near::corrects(new, word));
             corrected.map(|place| new.remove(place)).is_none()
         });
     }
