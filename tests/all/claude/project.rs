@@ -79,6 +79,12 @@ impl Project {
         self.scratch.write(CONFIG, config.to_string());
     }
 
+    /// Not every container and not every kernel lets a sandbox be made.
+    pub fn has_sandboxes(&self) -> bool {
+        let probe = ["-c", "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc true"];
+        self.scratch.command("sh".as_ref()).args(&probe).run().code == Some(0)
+    }
+
     /// An agent that works until nothing is left to do.
     pub fn agent(&self) -> Run {
         self.scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty", "--format", "json"])

@@ -192,8 +192,7 @@ fn in_a_sandbox_the_cli_keeps_its_session_and_goes_on_in_it() {
     let commit = format!("{outside}{COMMIT} && git add hello-box && git commit -qm box");
     let steps = json!([say("Which one?\n\nWAITING: which one?"), bash(&commit), say("DONE")]);
     let project = Project::with(boxed, HELLO, steps);
-    let probe = ["-c", "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc true"];
-    if project.scratch.command("sh".as_ref()).args(&probe).run().code != Some(0) {
+    if !project.has_sandboxes() {
         assert_eq!(project.agent().run().code, Some(1), "nothing is begun without one");
         return;
     }
