@@ -266,6 +266,9 @@ impl Desk {
             *buffer = self.buffer();
             buffer.text = self.types(&buffer.text, dice);
         }
+        // What an undo brings back is as in an old text, of which it can't be told.
+        let is_back = |word: &&String| !buffer.loaded.contains(word.as_str()) && !buffer.saved.contains(*word);
+        let back: Vec<String> = words(&buffer.text).intersection(&buffer.ever).filter(is_back).cloned().collect();
         buffer.ever.extend(words(&buffer.text));
         self.keep_save(&format!("{way:?}"), &buffer.text);
         way.save(&self.path(), &buffer.text, buffer.saves, dice);
@@ -282,6 +285,8 @@ impl Desk {
         account.loose.extend::<BTreeSet<_>>(undone);
         account.loose.retain(|word| !new.contains(word));
         account.words.extend(new);
+        account.words.retain(|word| !back.contains(word));
+        account.loose.extend(back);
         buffer.saved = text;
         account.corrected.append(&mut buffer.corrected);
     }
