@@ -76,7 +76,7 @@ fn an_interrupted_drain_leaves_nothing_running() {
     // As a terminal does it: all of the group hears of it. The agents are told by the drain alone.
     drain.signal_group(Signal::INT);
     let ran = drain.end().ends(130);
-    assert!(ran.stdout.starts_with("1 completed, 1 left, "), "{ran}");
+    assert!(ran.stdout.starts_with("1 completed, 1 left in "), "{ran}");
     assert_given_back(&scratch);
 }
 
