@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_yaml::Value;
 
-use crate::board::key::Shape;
+use crate::board::key::{Key, Owner, Shape};
 use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::board::problem::Problem;
 use crate::board::status::{Consent, words};
@@ -137,7 +137,15 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             }
             Some(_) => {}
             None => {
-                if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
+                if is_of_items(name) {
+                    let message = format!("`{name}` is a key of items, and does nothing here");
+                    problems.push(Problem::warning(
+                        "unknown-key",
+                        span(),
+                        message,
+                        "write it at each item that it is for",
+                    ));
+                } else if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
                     let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
                     problems.push(Problem::warning("unknown-key", span(), message, hint));
                 }
@@ -145,6 +153,11 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
         }
     }
     front
+}
+
+/// Whoever writes it in front matter means all items. `tags` is what other programs have there.
+fn is_of_items(name: &str) -> bool {
+    Key::named(name).is_some_and(|key| key.owner() == Owner::Person && key != Key::Tags)
 }
 
 impl Front {
@@ -219,7 +232,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\ngoal: a shop\r\nkanban-plugin: board\r\n--- \r\nrest";
+                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -252,6 +265,7 @@ mod tests {
                 "\"empty_behavi\\x6fur\": x",
                 Some("main"),
             ),
+            ("---\nid: main\nempty: allowed\n---\n", "unknown-key", "empty: allowed", Some("main")),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
             ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
