@@ -91,7 +91,7 @@ fn prove_work(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Arti
     if is_clean && !repository.changes(folder)?.is_clean() {
         repository.restore(folder)?;
     }
-    proof(artifacts, ran, Some(tip))
+    proof(artifacts, ran, is_clean.then_some(tip))
 }
 
 /// What it has committed in a sandbox is there alone until its program has ended: the commands run in that one, among it.
