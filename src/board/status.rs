@@ -37,7 +37,7 @@ macro_rules! words {
     };
 }
 
-pub(super) use words;
+pub(crate) use words;
 
 words! {
     /// Where a task stands. `specs/states.md` draws the arrows between these.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::status::words;
 use crate::board::task::Budget;
 
 use super::period::Period;
@@ -33,26 +34,14 @@ pub enum Network {
     None,
 }
 
-/// How hard Claude thinks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
-    Low,
-    Medium,
-    High,
-    Xhigh,
-    Max,
-}
-
-impl Effort {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-            Effort::Xhigh => "xhigh",
-            Effort::Max => "max",
-        }
+words! {
+    /// How hard Claude thinks.
+    Effort {
+        Low "low",
+        Medium "medium",
+        High "high",
+        Xhigh "xhigh",
+        Max "max",
     }
 }
 
