@@ -1,5 +1,7 @@
 //! What is nobody else's to know: variables of the user's that go to no agent and to no command of an item.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::support::{AT_ONCE, Scratch, has};
@@ -247,12 +249,20 @@ fn nobody_else_looks_into_what_is_not_committed() {
     leak(&scratch);
     let mode = |path: &str| {
         let metadata = std::fs::metadata(scratch.work().join(path)).expect("it is there");
-        std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777
+        metadata.permissions().mode() & 0o777
     };
     for folder in
         [".git/tavern", ".git/tavern/events", ".tavern/runs", ".tavern/worktrees", ".tavern/inbox", ".tavern/agents"]
     {
         assert_eq!(mode(folder), 0o700, "{folder}");
+        for entry in walkdir::WalkDir::new(scratch.work().join(folder)) {
+            let entry = entry.expect("it is there");
+            // A worktree is as git makes it, and a queue that was replaced as its owner has it.
+            let is_theirs =
+                folder == ".tavern/worktrees" || entry.path().starts_with(scratch.work().join(".git/tavern/seen"));
+            let mode = entry.metadata().expect("it is there").permissions().mode() & 0o777;
+            assert!(is_theirs || mode | 0o700 == 0o700, "{mode:o} {}", entry.path().display());
+        }
     }
     assert_eq!(mode(".tavern/queues/main.md") & 0o044, 0o044, "what people commit is as they have it");
     scratch.run("tavern-edit", &[]).ends(0);
