@@ -2,10 +2,10 @@
 //!
 //! A clone may bring a link to somebody's keys, a pipe that nobody writes to, or a device without an end in the place of any file.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
@@ -30,9 +30,14 @@ pub fn open_or_make(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR | OFlags::CREATE)
 }
 
-/// The same, for what is put at its end.
+/// The same; what is written goes to its end.
 pub fn open_to_append(path: impl AsRef<Path>) -> io::Result<File> {
-    open_as(path.as_ref(), OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+    open_as(path.as_ref(), OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)
+}
+
+/// Writes a file that nobody else reads or writes yet: a crash may leave a part of it.
+pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+    open_as(path.as_ref(), OFlags::WRONLY | OFlags::TRUNC | OFlags::CREATE)?.write_all(bytes)
 }
 
 /// All of the file at `path`.
@@ -73,12 +78,12 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     Ok(target)
 }
 
-/// Makes the folder, and those above it that are missing.
+/// Makes the folder, and those above it that are missing: none is more open than the one that it is in.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     match (is_plain_folder(path), path.parent()) {
         (Err(error), Some(parent)) if error.kind() == ErrorKind::NotFound => {
             make_folder(parent)?;
-            match fs::create_dir(path) {
+            match DirBuilder::new().mode(mode_in(parent, 0o777)?).create(path) {
                 // Somebody else was faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => is_plain_folder(path),
                 made => made,
@@ -94,6 +99,12 @@ pub fn make_own_folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
+/// What `mode` leaves of itself for what is made in `folder`: nobody may do more there than with the folder.
+pub fn mode_in(folder: &Path, mode: u32) -> io::Result<u32> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    Ok(mode & (fs::metadata(folder)?.mode() | 0o700))
+}
+
 /// It is there, and no part of its path is a link.
 pub fn is_plain_folder(path: &Path) -> io::Result<()> {
     match opened(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
@@ -103,7 +114,7 @@ pub fn is_plain_folder(path: &Path) -> io::Result<()> {
 }
 
 /// All of an open file, from where it stands.
-pub fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
+pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     if length > MOST {
         return Err(io::Error::new(
@@ -113,14 +124,17 @@ pub fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     // It may grow meanwhile, and files of /proc tell no length.
-    file.by_ref().take(MOST).read_to_end(&mut bytes)?;
+    file.take(MOST).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
     // A pipe is not waited for; a terminal does not become ours.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o644) } else { Mode::empty() };
+    let mode = match path.parent().filter(|_| flags.contains(OFlags::CREATE)) {
+        Some(folder) => Mode::from_raw_mode(mode_in(folder, 0o644)?),
+        None => Mode::empty(),
+    };
     let file = match opened(path, flags, mode) {
         Ok(file) => File::from(file),
         Err(Errno::LOOP) => return Err(refused(A_LINK)),

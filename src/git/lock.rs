@@ -4,7 +4,7 @@
 //! given [`FileLock::share`] keeps the lock until it ends, also when the process that took it has been killed.
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use fs2::{FileExt, TryLockError};
 
 use super::GitError;
 use crate::clock;
+use crate::files;
 
 /// How long [`FileLock::take`] waits. Only administrative steps of some milliseconds are done under these locks.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,13 +27,7 @@ pub(super) struct FileLock {
 impl FileLock {
     /// Waits for the lock, at most [`PATIENCE`]; makes the file, but not its folder.
     pub(super) fn take(path: &Path) -> Result<FileLock, GitError> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(GitError::io("open", path))?;
+        let file = files::open_or_make(path).map_err(GitError::io("open", path))?;
         let started = clock::instant();
         let mut pause = Duration::from_millis(1);
         loop {

@@ -1,19 +1,20 @@
 //! A program's output as a locked file. The lock lives as long as anybody holds the file open as output, so no second
 //! program writes to it while the first, or an orphan of it, still runs, even after its supervisor died (as nq does).
-#![expect(clippy::disallowed_methods, reason = "this room starts programs and owns their logs")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use fs2::FileExt;
+
+use crate::files;
 
 /// Create (or go on with) the log at `path` and lock it. Hand the file over as the program's output and keep no copy.
 ///
 /// # Errors
 /// `WouldBlock` if the log is locked: an earlier program still writes to it. Otherwise what the system says.
 pub fn create_log(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| named(path, &error))?;
+    let file = files::open_to_append(path).map_err(|error| named(path, &error))?;
     match FileExt::try_lock(&file) {
         Ok(()) => Ok(file),
         Err(fs2::TryLockError::WouldBlock) => Err(io::Error::new(

@@ -84,12 +84,12 @@ impl Cell {
             fs::copy(file, self.copy_of(file)).map_err(Error::io("copy", file))?;
         }
         if let Some(filter) = keys::filter() {
-            fs::write(self.keys(), filter).map_err(Error::io("write", &self.keys()))?;
+            files::write(self.keys(), &filter).map_err(Error::io("write", &self.keys()))?;
         }
         if site.repository()?.is_worktree(worktree)? {
             site.repository()?.make_cell(worktree, &self.git())?;
             let text = [b"gitdir: ", self.git().as_os_str().as_encoded_bytes(), b"\n"].concat();
-            fs::write(self.link(), text).map_err(Error::io("write", &self.link()))?;
+            files::write(self.link(), &text).map_err(Error::io("write", &self.link()))?;
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! What the Claude CLI says in its live mode, and how it is spoken to: messages, prods, budgets that need its figures.
-#![expect(clippy::disallowed_methods, reason = "a runner writes into its run's folder")]
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::ChildStdin;
 use std::sync::mpsc::{self, Sender};
@@ -20,6 +19,7 @@ use super::stream;
 use super::transcript::Transcript;
 use super::{STDERR_LOG, THREAD_LOG};
 use crate::clock;
+use crate::files;
 use crate::process::{LogLine, ProgramExit, Spec};
 
 /// How often the CLI is asked at most what it has spent.
@@ -55,7 +55,7 @@ struct Conversation {
 
 /// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
 pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
-    let log = OpenOptions::new().create(true).append(true).read(true).open(job.run_dir.join(STDERR_LOG))?;
+    let log = files::open_to_append(job.run_dir.join(STDERR_LOG))?;
     let (stderr, stderr_before) = (log.try_clone()?, log.metadata()?.len());
     let transcript = Transcript::of(job);
     Session::start(spec, job, THREAD_LOG, Some(log), |child| {

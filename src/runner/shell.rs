@@ -1,11 +1,10 @@
 //! The shell runner: runs the item's own script in its worktree. It needs no model, no key and no network.
-#![expect(clippy::disallowed_methods, reason = "a runner writes into its run's folder")]
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 
 use crate::board::eligible::NotReady;
+use crate::files;
 use crate::process::Spec;
 
 use super::job::Job;
@@ -41,7 +40,7 @@ impl Runner for Shell {
 
     fn start(&self, job: &Job) -> Result<Session, NotReady> {
         let path = job.run_dir.join(SCRIPT);
-        fs::write(&path, script(job)?)
+        files::write(&path, script(job)?.as_bytes())
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;
         Ok(plain::start(self.spec(job)?, job)?)
     }

@@ -3,9 +3,9 @@
 //! Killed anywhere, the file is the old one or the new one, never a part of either.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -206,11 +206,11 @@ fn stage(path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
     let folder = folder_of(path);
     // Somebody may have removed it with all that was in it.
     files::make_folder(folder).map_err(Error::io("write to", folder))?;
-    let mut temp = tempfile::Builder::new()
-        .prefix(TEMP_PREFIX)
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder)
-        .map_err(Error::io("write to", folder))?;
+    let make = || {
+        let mode = Permissions::from_mode(files::mode_in(folder, 0o644)?);
+        tempfile::Builder::new().prefix(TEMP_PREFIX).permissions(mode).tempfile_in(folder)
+    };
+    let mut temp = make().map_err(Error::io("write to", folder))?;
     keep_mode(path, temp.as_file()).map_err(Error::io("keep the owner of", path))?;
     failpoint::hit("replace.staged")
         .and_then(|()| parts.iter().try_for_each(|part| temp.write_all(part)))
