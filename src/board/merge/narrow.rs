@@ -31,22 +31,21 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
         parts.push(Part::Agreed(behind.to_vec()));
         return parts;
     }
-    // What contradicted before is settled as a whole.
-    if ours.iter().any(is_bound) {
-        return vec![Part::Contradiction { ours: ours.to_vec(), theirs: theirs.to_vec() }];
+    // What contradicted before is settled as a whole, and what was written around it stands.
+    if let Some((first, last)) = ours.iter().position(is_bound).zip(ours.iter().rposition(is_bound)) {
+        let (before, behind) = (&ours[..first], &ours[last + 1..]);
+        let is_around = |atom: &Atom<'t>| !atom.is_blank() && (before.contains(atom) || behind.contains(atom));
+        let more = without(theirs, is_around);
+        let ours = ours[first..=last].to_vec();
+        let settled = match says(&more) || !says(theirs) {
+            true => Part::Contradiction { ours, theirs: more },
+            false => Part::Agreed([more.into_iter().filter(Atom::is_item).collect(), ours].concat()),
+        };
+        return vec![Part::Agreed(before.to_vec()), settled, Part::Agreed(behind.to_vec())];
     }
     let (mut seen, in_both) = (HashSet::new(), new_in_both(base, ours, theirs));
     let mut once = |atoms: Vec<Atom<'t>>| {
-        let (mut kept, mut is_left_out) = (Vec::new(), false);
-        for atom in atoms {
-            // A line takes the empty ones behind it along.
-            is_left_out =
-                (is_left_out && atom.is_blank()) || ((atom.is_item() || in_both.contains(&atom)) && !seen.insert(atom));
-            if !is_left_out {
-                kept.push(atom);
-            }
-        }
-        kept
+        without(&atoms, |atom| (atom.is_item() || in_both.contains(atom)) && !seen.insert(*atom))
     };
     let (mut parts, mut at) = (Vec::new(), 0);
     for Overlap { range, mine, other } in overlaps(&hunks(base, ours), &hunks(base, theirs)) {
@@ -65,6 +64,16 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
     }
     parts.push(Part::Agreed(once(base[at..].to_vec())));
     parts
+}
+
+/// A line that is left out takes the empty ones behind it along.
+fn without<'t>(atoms: &[Atom<'t>], mut is_out: impl FnMut(&Atom<'t>) -> bool) -> Vec<Atom<'t>> {
+    let mut is_left_out = false;
+    let mut stays = |atom: &&Atom<'t>| {
+        is_left_out = (is_left_out && atom.is_blank()) || is_out(atom);
+        !is_left_out
+    };
+    atoms.iter().filter(|atom| stays(atom)).copied().collect()
 }
 
 /// The lines of words that both sides have put in, each once: one of them had loaded it from the other.

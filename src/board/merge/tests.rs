@@ -368,6 +368,32 @@ fn no_item_stands_between_marks_and_no_mark_in_another() {
     assert_eq!(merged(base, &ours, &theirs).text, expected);
 }
 
+/// What was written around a conflict is beside it, and what one of its versions says already is not said again.
+#[test]
+fn a_conflict_stands_in_no_other() {
+    let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
+    let conflict = |more: &str| {
+        format!(
+            "<!-- conflict: one side says -->\nOne.\n\nTwo.\n<!-- conflict: the other side says -->\nThree.\n{more}<!-- conflict: end -->\n"
+        )
+    };
+    let ours = text(&format!("Before.\n\n{}\nBehind.\n", conflict("")));
+    for (theirs, expected) in [
+        ("Two.\n", ours.clone()),
+        ("Before.\n\nOne.\n\nTwo.\n", ours.clone()),
+        ("One.\n\nFour.\n", {
+            let more = "<!-- conflict: the other side says -->\nOne.\n\nFour.\n";
+            text(&format!("Before.\n\n{}\nBehind.\n", conflict(more)))
+        }),
+        ("Behind.\n\nFour.\n", {
+            let more = "<!-- conflict: the other side says -->\nFour.\n";
+            text(&format!("Before.\n\n{}\nBehind.\n", conflict(more)))
+        }),
+    ] {
+        assert_eq!(merged(&text("Old.\n"), &ours, &text(theirs)).text, expected, "{theirs}");
+    }
+}
+
 #[test]
 fn a_line_that_an_open_fence_swallows_is_not_taken_out_with_its_item() {
     let base = "## Pending\n## Pending\n***\n## Pending\n## Waiting\n    - [ ] four in";

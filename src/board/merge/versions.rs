@@ -4,13 +4,14 @@
 use super::conflict::{Bound, MARK};
 use super::written::Atom;
 
-/// The versions of a stretch: those that stand in `mine`, and `other`, unless the text says it between marks already.
+/// The versions of a stretch: those that stand in `mine`, and `other`, unless one of them, or the text between other marks, says that
+/// already.
 pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>], marked: &[String]) -> Vec<Vec<Atom<'t>>> {
     let mut versions = standing(mine);
     let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
     let new = self::said(other);
     let is_marked = versions.len() > 1;
-    if (is_marked && said.contains(&new)) || marked.contains(&new) {
+    if (is_marked && said.iter().any(|version| says_all_of(version, &new))) || marked.contains(&new) {
         return versions;
     }
     match gone_on(&said, &new).filter(|_| is_marked) {
@@ -50,6 +51,12 @@ fn said(version: &[Atom<'_>]) -> String {
         _ => None,
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Every line of `new`, which has some, stands in the version too, in that order; nothing is said by another of nothing.
+fn says_all_of(version: &str, new: &str) -> bool {
+    let mut lines = version.lines();
+    version == new || !new.is_empty() && new.lines().all(|line| lines.any(|other| other == line))
 }
 
 /// Which of the versions `said` has gone on to be `new`: one of which every word is there still. Whose a version is that only
