@@ -234,6 +234,8 @@ words! {
         Sent "sent",
         /// Its agent was given a message; the cause is its text, the agent whoever sent it.
         Told "told",
+        /// While its agent ran something changed in the repository outside of its worktree.
+        Strayed "strayed",
         /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
         Noted "noted",
     }

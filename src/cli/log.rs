@@ -181,6 +181,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Archived => format!("{task} was moved to the archive"),
         Kind::Sent => format!("{agent} wrote to {task}"),
         Kind::Told => format!("{task} was told{by}"),
+        Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Noted => task,
     };
     let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));

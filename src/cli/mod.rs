@@ -55,6 +55,7 @@ pub mod report;
 pub mod runs;
 pub mod spawn;
 pub mod status;
+mod strayed;
 pub mod tell;
 pub mod trust;
 pub mod undo;

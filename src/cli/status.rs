@@ -23,6 +23,7 @@ use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, 
 use super::alike::Alike;
 use super::moment::moment;
 use super::need::{self, Need, NeedKind, tell_of_queues};
+use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 mod stats;
@@ -105,6 +106,7 @@ enum Record<'a> {
         /// What it does with its item.
         mode: Option<Mode>,
     },
+    Strayed(&'a Strayed),
     Quota {
         runner: &'a str,
         #[serde(flatten)]
@@ -215,6 +217,12 @@ impl Args {
         }
         for (record, text) in &needs {
             context.out.record(record, format_args!("  {text}"))?;
+        }
+        for strayed in Strayed::recent(board)? {
+            context.out.record(&Record::Strayed(&strayed), &strayed)?;
+        }
+        if let Some(site) = &site {
+            tell_of_tip(context, site);
         }
         agents(context, board)
     }

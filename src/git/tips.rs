@@ -13,11 +13,19 @@ use crate::files;
 /// So many moves of HEAD are looked at.
 const MOST_MOVES: usize = 4096;
 
+/// So begins what git's logs say of what an agent did, by the variable that is set for it.
+const BY_AGENT: &str = "agent ";
+
+/// The variable that has git name `run` in its logs wherever its agent commits, merges or resets, and its value.
+pub fn reflog_action(run: &str) -> (String, String) {
+    ("GIT_REFLOG_ACTION".to_owned(), format!("{BY_AGENT}{run}"))
+}
+
 /// Where a reference was by the last move that git's log has a word for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastWord {
     Here,
-    /// It was moved from there without a word.
+    /// It was moved from there without a word, or by an agent.
     Elsewhere(CommitId),
     /// There is no log, or nothing in it.
     Nowhere,
@@ -50,7 +58,7 @@ impl Repository {
     /// HEAD of the main work tree came to `tip` by a commit, a merge, a pull or the like; switching there is only looking at it.
     pub fn was_made_in_checkout(&self, tip: &CommitId) -> Result<bool, GitError> {
         let Some(log) = self.log_of("HEAD")? else { return Ok(false) };
-        let is_look = |how: &str| how.starts_with("checkout:");
+        let is_look = |how: &str| how.starts_with("checkout:") || how.starts_with(BY_AGENT);
         let mut moves = log.iter().take(MOST_MOVES);
         Ok(moves.any(|entry| {
             CommitId::from(entry.id_new()) == *tip && entry.message().ok().flatten().is_some_and(|how| !is_look(how))
@@ -58,12 +66,13 @@ impl Repository {
     }
 
     /// What git's log of `reference` says of it at `tip`. Whoever writes the file of a reference, or runs `git update-ref`, leaves no
-    /// word; a commit, a merge or a fetch does.
+    /// word; a commit, a merge or a fetch does, and an agent's own does not count.
     pub fn last_word(&self, reference: &str, tip: &CommitId) -> Result<LastWord, GitError> {
         let led = self.git.find_reference(reference).and_then(|found| found.resolve());
         let name = led.ok().and_then(|led| Some(led.name().ok()?.to_owned()));
         let Some(log) = name.map_or(Ok(None), |name| self.log_of(&name))? else { return Ok(LastWord::Nowhere) };
-        let has_word = |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_some_and(|how| !how.is_empty());
+        let is_word = |how: &str| !how.is_empty() && !how.starts_with(BY_AGENT);
+        let has_word = |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_some_and(is_word);
         // git writes it just before it moves the branch.
         let is_of_tip = |entry: &ReflogEntry<'_>| [entry.id_new(), entry.id_old()].contains(&oid(tip));
         if log.get(0).is_some_and(|newest| has_word(&newest) && is_of_tip(&newest)) {

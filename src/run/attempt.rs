@@ -16,6 +16,7 @@ use super::record::{Record, run_name, run_of};
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
+use super::strayed;
 use super::take_over::take_over;
 use super::trust::Trust;
 use super::verify::verify;
@@ -95,6 +96,7 @@ fn carry_out(
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    let outside = strayed::look(site, launch.role);
     let (mut ended, mut proven) = follow(site, held, &launch, launch.start()?, &mut record, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
@@ -114,6 +116,8 @@ fn carry_out(
     let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
+    let strayed = outside.and_then(|outside| strayed::changes(site, &outside, worktree).ok()).unwrap_or_default();
+    strayed.iter().for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
     // Of what a provider or a limit has ended nothing is to be excused.
     let is_broken = matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
     let was_cleaned = cleaned.filter(|_| is_broken);
@@ -255,13 +259,17 @@ fn follow(
     }
 }
 
-/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
 fn note(site: &Site, held: &Claimed, text: String) {
+    tell(site, held, Kind::Noted, text);
+}
+
+/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
+fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
     drop(site.board.note(Entry {
         task: Some(held.task.id.clone()),
         agent: Some(held.lease.agent.clone()),
         run: Some(run_name(&held.task.id, held.lease.token)),
         cause: Some(text),
-        ..Entry::new(Kind::Noted, clock::now())
+        ..Entry::new(kind, clock::now())
     }));
 }

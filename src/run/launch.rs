@@ -24,6 +24,7 @@ use crate::board::lease::Work;
 use crate::board::task::Task;
 use crate::clock;
 use crate::config::Role;
+use crate::git::reflog_action;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, argument, attend, quoted};
 use crate::runner::job::Opening;
@@ -148,6 +149,8 @@ impl<'a> Launch<'a> {
             job.env.push((MAILBOX.to_owned(), own.mail().to_string_lossy().into_owned()));
             job.wrapper = sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
             cell = Some((own, state));
+        } else {
+            job.env.push(reflog_action(&run));
         }
         if let Some((session, model)) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);

@@ -37,9 +37,10 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
         let is_around = |atom: &Atom<'t>| !atom.is_blank() && (before.contains(atom) || behind.contains(atom));
         let more = without(theirs, is_around);
         let ours = ours[first..=last].to_vec();
-        let settled = match says(&more) || !says(theirs) {
-            true => Part::Contradiction { ours, theirs: more },
-            false => Part::Agreed([more.into_iter().filter(Atom::is_item).collect(), ours].concat()),
+        let settled = if says(&more) || !says(theirs) {
+            Part::Contradiction { ours, theirs: more }
+        } else {
+            Part::Agreed([more.into_iter().filter(Atom::is_item).collect(), ours].concat())
         };
         return vec![Part::Agreed(before.to_vec()), settled, Part::Agreed(behind.to_vec())];
     }

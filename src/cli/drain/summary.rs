@@ -12,6 +12,7 @@ use crate::board::task::{Status, Task, TaskId};
 use crate::cli::alike::Alike;
 use crate::cli::check::shown;
 use crate::cli::need::{self, Need, NeedKind};
+use crate::cli::strayed::{Strayed, tell_of_tip};
 use crate::cli::{CliError, Context, hints, human};
 use crate::run::Site;
 use crate::run::readiness::{Unready, unready};
@@ -43,6 +44,8 @@ pub(super) struct Summary {
     pub completed: usize,
     pub cancelled: usize,
     pub left: Vec<Left>,
+    /// What changed outside of a worktree while its agent ran.
+    pub strayed: Vec<Strayed>,
     pub usd: f64,
     pub seconds: u64,
 }
@@ -112,8 +115,11 @@ impl Summary {
             lines.extend(left.kept.iter().map(|place| format!("  its work: git show {place}")));
         }
         lines.extend(alike.left_out());
+        lines.extend(self.strayed.iter().map(Strayed::to_string));
         lines.extend((self.completed > 0).then(|| format!("merged work is on branch {}", site.integration())));
-        context.out.record(self, lines.join("\n"))
+        context.out.record(self, lines.join("\n"))?;
+        tell_of_tip(context, site);
+        Ok(())
     }
 }
 
@@ -166,6 +172,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
         }
     }
     summary.add_archived(site, queues, &since, &strayed)?;
+    summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
     Ok(summary)
 }
 

@@ -208,6 +208,62 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
     }
 }
 
+/// It is no person's, though git has a word for it.
+#[test]
+fn what_an_agent_commits_in_the_checkout_is_not_followed() {
+    for way in
+        ["git commit --quiet --message=Evil", "git stash --quiet; git stash pop --quiet --index; git commit -qm Evil"]
+    {
+        let scratch =
+            board("person", &format!("cd ../../..\ngit switch -q main\necho evil > evil.txt\ngit add evil.txt\n{way}"));
+        scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+        let ran = attack(&scratch).ends(4).says("`main` is at ").says("where neither Tavern nor you have put it");
+        scratch.run("tavern-status", &[]).says("`main` is at ");
+        let back = ran.stdout.lines().find_map(|line| line.split("put it back: git ").nth(1)).expect("it is told");
+        assert!(back.starts_with("update-ref"), "{back}");
+        scratch.run("tavern-merge", &["--accept", "main"]).ends(0);
+        scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+        assert!(scratch.merged().contains("evil.txt"), "it was accepted");
+    }
+}
+
+/// What a run has done to the repository outside of its worktree is told where people look.
+#[test]
+fn what_an_agent_changes_outside_of_its_worktree_is_told() {
+    let scratch = Scratch::initialized();
+    scratch.git(&["init", "--quiet", "--bare", "../far"]);
+    scratch.git(&["remote", "add", "origin", &scratch.folder().join("far").to_string_lossy()]);
+    scratch.git(&["push", "--quiet", "origin", "main"]);
+    let script = "echo 1 > 1.txt; git add 1.txt; git commit -qm One\n  git push -q origin HEAD:main; git branch dev\n  \
+                  git config core.hooksPath ~/hooks; git config --unset user.name\n  echo true > ../../../.git/hooks/pre-push";
+    scratch.git(&["config", "user.name", "Joe"]);
+    scratch.write(
+        QUEUE,
+        format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 > 2.txt\n  ```\n"),
+    );
+    scratch.write(CONFIG, format!("base: main\n{AT_ONCE}"));
+    let told = [
+        "its work was put on `origin/main` (",
+        "its work was put on `dev` (",
+        "`core.hookspath` was set in .git/config",
+        "`user.name` was taken out of .git/config",
+        ".git/hooks/pre-push was changed",
+    ];
+    let drained = scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
+    let [status, log] = ["tavern-status", "tavern-log"].map(|program| scratch.run(program, &[]).succeeds());
+    for told in told {
+        for shown in [&drained, &status, &log] {
+            assert_eq!(shown.matches(told).count(), 1, "{told}: {shown}");
+            assert!(!shown.contains(" ran T-2"), "{shown}");
+        }
+    }
+    let changes =
+        scratch.records("tavern-status", &[]).into_iter().filter(|record| record["kind"] == "strayed").count();
+    assert_eq!(changes, told.len());
+    // A day later it is the log's.
+    scratch.at("+90000", "tavern-status", &[]).ends(0).says_not(" ran T-1");
+}
+
 #[test]
 fn a_base_of_which_git_keeps_no_log_is_followed() {
     let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n");

@@ -1,0 +1,117 @@
+//! What lies outside of any worktree of a repository, and what has changed there meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::SystemTime;
+
+use git2::Config;
+
+use super::branch::oid;
+use super::{CommitId, GitError, Repository};
+
+/// References, settings and hooks, as they were at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outside {
+    references: BTreeMap<String, CommitId>,
+    settings: BTreeMap<String, Vec<String>>,
+    /// By name, with length and time.
+    hooks: BTreeMap<String, (u64, Option<SystemTime>)>,
+}
+
+/// One thing that changed there, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutsideChange {
+    /// The branch, remote-tracking branch or tag has commits of the work now.
+    Published {
+        reference: String,
+        tip: CommitId,
+    },
+    Set {
+        key: String,
+    },
+    Unset {
+        key: String,
+    },
+    Hook {
+        name: String,
+    },
+}
+
+impl fmt::Display for OutsideChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OutsideChange::Published { reference, tip } => {
+                write!(f, "its work was put on `{reference}` ({})", tip.short())
+            }
+            OutsideChange::Set { key } => write!(f, "`{key}` was set in .git/config"),
+            OutsideChange::Unset { key } => write!(f, "`{key}` was taken out of .git/config"),
+            OutsideChange::Hook { name } => write!(f, ".git/hooks/{name} was changed"),
+        }
+    }
+}
+
+impl Repository {
+    /// What is there now, without the references of this prefix.
+    pub fn outside(&self, without: &str) -> Result<Outside, GitError> {
+        let mut references = BTreeMap::new();
+        for kind in ["refs/heads/", "refs/remotes/", "refs/tags/"] {
+            references.extend(self.references(kind)?.into_iter().filter(|(name, _)| !name.starts_with(without)));
+        }
+        Ok(Outside { references, settings: self.settings()?, hooks: self.hooks() })
+    }
+
+    /// What has changed since `before`. Of references those tell that have commits which `tip` has and `start` has not.
+    pub fn changed_since(
+        &self,
+        before: &Outside,
+        now: &Outside,
+        work: Option<(&CommitId, &CommitId)>,
+    ) -> Result<Vec<OutsideChange>, GitError> {
+        let mut changes = Vec::new();
+        for (name, tip) in now.references.iter().filter(|(name, tip)| before.references.get(*name) != Some(tip)) {
+            if let Some((start, end)) = work
+                && let Some(base) = self.merge_base(oid(tip), oid(end))?
+                && !self.is_ancestor(&base.into(), start)?
+            {
+                let short = name.splitn(3, '/').last().unwrap_or(name).to_owned();
+                changes.push(OutsideChange::Published { reference: short, tip: tip.clone() });
+            }
+        }
+        let keys: BTreeSet<&String> = before.settings.keys().chain(now.settings.keys()).collect();
+        changes.extend(keys.into_iter().filter(|key| before.settings.get(*key) != now.settings.get(*key)).map(|key| {
+            let key = key.clone();
+            if now.settings.contains_key(&key) { OutsideChange::Set { key } } else { OutsideChange::Unset { key } }
+        }));
+        let hooks: BTreeSet<&String> = before.hooks.keys().chain(now.hooks.keys()).collect();
+        let hooks = hooks.into_iter().filter(|name| before.hooks.get(*name) != now.hooks.get(*name));
+        changes.extend(hooks.map(|name| OutsideChange::Hook { name: name.clone() }));
+        Ok(changes)
+    }
+
+    /// Of the repository's own file; where a branch is pushed to and pulled from is nobody's concern.
+    fn settings(&self) -> Result<BTreeMap<String, Vec<String>>, GitError> {
+        let read = || {
+            let config = Config::open(&self.common_dir().join("config"))?;
+            let mut entries = config.entries(None)?;
+            let mut settings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            while let Some(entry) = entries.next() {
+                let entry = entry?;
+                let value = String::from_utf8_lossy(entry.value_bytes()).into_owned();
+                settings.entry(String::from_utf8_lossy(entry.name_bytes()).into_owned()).or_default().push(value);
+            }
+            settings.retain(|key, _| !key.starts_with("branch."));
+            Ok(settings)
+        };
+        read().map_err(GitError::library("read the repository's settings"))
+    }
+
+    /// Those that git runs.
+    fn hooks(&self) -> BTreeMap<String, (u64, Option<SystemTime>)> {
+        let entries = std::fs::read_dir(self.common_dir().join("hooks"));
+        let hooks = entries.into_iter().flatten().flatten().filter_map(|entry| {
+            let (name, metadata) = (entry.file_name().to_string_lossy().into_owned(), entry.metadata().ok()?);
+            (!name.ends_with(".sample")).then(|| (name, (metadata.len(), metadata.modified().ok())))
+        });
+        hooks.collect()
+    }
+}
