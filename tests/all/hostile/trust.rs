@@ -806,6 +806,96 @@ fn the_defaults_of_a_queue_that_a_pull_has_changed_are_asked_for() {
     own.run("tavern-agent", &["--until-empty"]).says("T-9 merged");
 }
 
+/// A board without its settings has no review, no sandbox, no rules.
+#[test]
+fn settings_that_a_pull_takes_away_are_asked_for() {
+    const TEMPLATE: &str = ".tavern/templates/coder.md";
+    let script = "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n";
+    let board = || {
+        let own = Scratch::shell(script, "base: main\nreview: [person]\n");
+        own.write(TEMPLATE, "Take care.\n");
+        own.commit(&[".tavern"], "A board");
+        own.settle();
+        own
+    };
+    let ways: [(&str, &dyn Fn(&Scratch)); 4] = [
+        (CONFIG, &|other| drop(other.git(&["rm", "--quiet", CONFIG]))),
+        (CONFIG, &|other| drop(other.write(CONFIG, ""))),
+        (CONFIG, &|other| drop(other.git(&["mv", CONFIG, ".tavern/config.yml"]))),
+        (TEMPLATE, &|other| drop(other.git(&["rm", "--quiet", TEMPLATE]))),
+    ];
+    for (file, way) in ways {
+        let own = board();
+        let other = clone_of(&own);
+        way(&other);
+        other.commit(&["--all"], "Tidy");
+        own.git(&["pull", "--quiet", "--no-rebase", "--no-edit", &other.work().display().to_string(), "main"]);
+        let name = file.strip_prefix(".tavern/").expect("it is the board's");
+        own.run("tavern-agent", &["--once"]).ends(4).says(name);
+        let gone = if file == CONFIG { "-review: [person]" } else { "-Take care." };
+        own.run("tavern-trust", &[]).ends(4).says(name).says(gone);
+        own.run("tavern-trust", &["--yes"]).ends(0);
+        own.run("tavern-agent", &["--once"]).ends(0).says("T-1 done");
+    }
+    // Who takes them away here means it.
+    for is_committed in [false, true] {
+        let own = board();
+        own.git(&["rm", "--quiet", CONFIG, TEMPLATE]);
+        if is_committed {
+            own.commit(&["--all"], "Tidy");
+        }
+        own.run("tavern-trust", &[]).ends(0).says("nothing here");
+        own.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged");
+    }
+}
+
+#[test]
+fn a_link_that_a_pull_brings_is_no_queue_before_it_is_trusted() {
+    let notes = "- [ ] T-9: Mine\n  ```sh\n  touch ~/notes; echo 9 > 9.txt\n  ```\n";
+    let own = Scratch::shell("- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n", "base: main\n");
+    own.write(".gitignore", ".env\n");
+    own.write("NOTES.md", notes);
+    own.commit(&["--all", ".tavern", ".gitignore", "NOTES.md"], "A board");
+    own.write(".env", "KEY=1\n");
+    let other = clone_of(&own);
+    for (name, target) in [("env", "../../.env"), ("notes", "../../NOTES.md")] {
+        let link = other.work().join(format!(".tavern/queues/{name}.md"));
+        std::os::unix::fs::symlink(target, link).expect("the folder is ours");
+    }
+    other.commit(&[".tavern"], "More");
+    let url = other.work().display().to_string();
+    own.git(&["pull", "--quiet", "--no-rebase", "--no-edit", &url, "main"]);
+    own.run("tavern-agent", &["--until-empty"]).ends(4).says("queues/notes.md");
+    own.run("tavern-trust", &[]).ends(4).says("../../NOTES.md");
+    let clone = clone_of(&other);
+    clone.write(".env", "KEY=1\n");
+    for scratch in [&own, &clone] {
+        scratch.run("tavern-add", &["More", "--queue", "env"]).ends(4).says("a link to a file that git does not have");
+        assert_eq!(scratch.read(".env"), "KEY=1\n");
+    }
+    assert_eq!(ran(&own), [""; 0]);
+    own.git(&["rm", "--quiet", "--cached", ".tavern/queues/env.md"]);
+    own.run("tavern-trust", &["--yes"]).ends(0);
+    own.run("tavern-agent", &["--until-empty"]).ends(0).says("T-9 merged");
+    own.run("tavern-add", &["More", "--queue", "env"]).ends(0);
+}
+
+#[test]
+fn a_draft_that_a_pull_moves_is_released_by_nobody() {
+    let ours = "## Draft\n\n- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n";
+    let own = pulled(ours, &ours.replace("## Draft", "## Pending"));
+    own.run("tavern-agent", &["--until-empty"]).says("T-1").says_not("merged");
+    own.run("tavern-trust", &["--yes"]).ends(0);
+    own.run("tavern-agent", &["--until-empty"]).says("T-1 merged");
+    // By hand it is.
+    let own = pulled(ours, &format!("{ours}\nTheir words.\n"));
+    own.change(QUEUE, "## Draft", "## Pending");
+    own.run("tavern-agent", &["--until-empty"]).says("T-1 merged");
+    let own = pulled(ours, &format!("{ours}\nTheir words.\n"));
+    own.run("tavern-release", &["T-1"]).ends(0);
+    own.run("tavern-agent", &["--until-empty"]).says("T-1 merged");
+}
+
 #[test]
 fn what_looks_like_a_comment_and_is_none_is_shown() {
     let origin = Scratch::repository();
