@@ -78,6 +78,8 @@ impl Verb for Args {
             ));
         }
         if !self.plan.dry_run {
+            // So that it is known what is taken away later.
+            site.board.settle()?;
             trust.allow(unknown)?;
         }
         context.out.note(format!("trusted from now on: {count} that git has brought"));

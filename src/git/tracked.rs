@@ -22,6 +22,12 @@ impl Repository {
         Ok(paths.iter().filter_map(name).map(OsString::from_vec).collect())
     }
 
+    /// The index has a file at `path`, or below it.
+    pub fn tracks(&self, path: &Path) -> Result<bool, GitError> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(true) };
+        Ok(self.tracked_in(folder)?.contains(name))
+    }
+
     /// The paths in the index that begin with `prefix`.
     fn indexed(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, git2::Error> {
         let mut index = self.git.index()?;

@@ -6,7 +6,7 @@ use crate::git::{Provenance, Repository};
 use crate::store::{AskGit, Brought, FromGit, HeadText};
 
 /// What can't be read is as if it came by hand.
-pub const ASK_GIT: AskGit = AskGit { head_text, may_have_written, has_noted, is_bringing, is_on_a_branch };
+pub const ASK_GIT: AskGit = AskGit { head_text, may_have_written, has_noted, is_bringing, is_tracked, is_on_a_branch };
 
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
@@ -33,6 +33,10 @@ fn has_noted(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool
 
 fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {
     Repository::discover(root).and_then(|repository| repository.is_bringing(path, text)).unwrap_or_default()
+}
+
+fn is_tracked(root: &Path, path: &Path) -> bool {
+    Repository::discover(root).and_then(|repository| repository.tracks(path)).unwrap_or_default()
 }
 
 fn is_on_a_branch(root: &Path, path: &Path) -> bool {

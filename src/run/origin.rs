@@ -12,7 +12,7 @@ use super::error::Error;
 use super::site::Site;
 use crate::board::document::parse;
 use crate::board::front::Front;
-use crate::board::task::{Task, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::config::FILE;
 use crate::git::{Arrival, Carrier};
 use crate::store::{Digest, Trusted};
@@ -39,10 +39,23 @@ impl Clause {
         Clause { digest, name: name.to_owned(), text, title, lines }
     }
 
+    /// The link `name` among the queues, which leads to `target`.
+    pub fn of_link(name: &str, target: &str) -> Clause {
+        Clause { digest: Digest::of("link", &format!("{name}\n{target}")), ..Clause::of_file(name, target.to_owned()) }
+    }
+
+    /// That the file `name` of the board, which said `was`, is gone or empty.
+    pub fn of_removed(name: &str, was: &str) -> Clause {
+        let digest = Digest::of("removed", &format!("{name}\n{was}"));
+        Clause { digest, ..Clause::of_file(name, String::new()) }
+    }
+
     /// What `task` says, with the defaults of its queue; `text` is how it stands there.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
-        let digest = Digest::of("item", &task.wording());
+        // A draft that was made here, or trusted, is not released by that.
+        let kind = if task.status() == Status::Draft { "draft" } else { "item" };
+        let digest = Digest::of(kind, &task.wording());
         Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines() }
     }
 
@@ -52,6 +65,11 @@ impl Clause {
         let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
         let digest = Digest::of("front", &words);
         (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines })
+    }
+
+    /// It is that a file is gone.
+    pub(super) fn is_removal(&self) -> bool {
+        self.lines.is_empty()
     }
 
     /// The names under which it may have been known: its own, and that of an item which had no ID yet.
@@ -253,6 +271,8 @@ struct CloneHistory<'t> {
     lines: LineAuthors,
     /// By name, each line of what was brought or made, and which follows which: whether somebody here had it first, or has trusted it.
     named: HashMap<String, HashMap<String, bool>>,
+    /// Names that HEAD held and holds no more, and by what they went.
+    gone: HashMap<String, Carrier>,
     /// By name, the lines of what was last made here or trusted, and those that others have taken out of it.
     own: HashMap<String, Vec<String>>,
     taken: HashMap<String, HashSet<String>>,
@@ -265,9 +285,9 @@ struct CloneHistory<'t> {
 impl<'t> CloneHistory<'t> {
     fn new(trusted: &'t Trusted, wanted: Sought, folder: PathBuf) -> CloneHistory<'t> {
         let lines = LineAuthors { wanted: wanted.lines.clone(), authors: HashMap::new() };
-        let (brought, named, own, taken) = Default::default();
+        let (brought, named, own, taken, gone) = Default::default();
         let (read, items, origins) = Default::default();
-        CloneHistory { trusted, wanted, folder, brought, lines, named, own, taken, read, items, origins }
+        CloneHistory { trusted, wanted, folder, brought, lines, named, own, taken, gone, read, items, origins }
     }
 
     fn take(&mut self, arrival: &Arrival) {
@@ -285,7 +305,10 @@ impl<'t> CloneHistory<'t> {
             self.settle(part, arrival.carrier);
         }
         if arrival.carrier != Carrier::Fetch {
-            self.origins.head = parts.iter().map(|part| (part.name.clone(), part.digest.clone())).collect();
+            let head = parts.iter().map(|part| (part.name.clone(), part.digest.clone())).collect();
+            let before = std::mem::replace(&mut self.origins.head, head);
+            let gone = before.into_keys().map(|name| (name, arrival.carrier));
+            self.gone.extend(gone.filter(|(name, _)| !self.origins.head.contains_key(name)));
         }
     }
 
@@ -319,7 +342,9 @@ impl<'t> CloneHistory<'t> {
             let before = self.origins.committed(part);
             let is_brought = |before: &Digest| self.brought.contains(before) && !self.trusted.has(&overruled(before));
             let rests_on_brought = before.as_ref().is_some_and(is_brought);
-            let is_by_hand = carrier == Carrier::Commit && !self.trusted.has(&brought(&part.digest));
+            let is_by_hand = carrier == Carrier::Commit
+                && !self.trusted.has(&brought(&part.digest))
+                && (!part.is_removal() || self.is_gone_by_hand(&part.name));
             if is_by_hand && !rests_on_brought && !self.is_mixed(part) {
                 self.origins.made.insert(part.digest.clone());
             } else {
@@ -341,6 +366,11 @@ impl<'t> CloneHistory<'t> {
         }
     }
 
+    /// HEAD holds it still, or whoever took it away did so here.
+    fn is_gone_by_hand(&self, name: &str) -> bool {
+        self.origins.head.contains_key(name) || self.gone.get(name).is_none_or(|carrier| *carrier == Carrier::Commit)
+    }
+
     /// It has a line that others have added to what was here, or had first, or it lacks one that they have taken out of it.
     fn is_mixed(&self, part: &Clause) -> bool {
         let has = |lines: &HashMap<String, bool>| part.words().any(|words| lines.get(&words) == Some(&false));
@@ -354,10 +384,16 @@ impl<'t> CloneHistory<'t> {
     fn parts_of(&mut self, path: &Path, text: &str) -> Vec<Rc<Clause>> {
         let wanted = &self.wanted;
         let is_wanted = |part: Clause| Some(part).filter(|part| wanted.wants(part)).map(Rc::new);
-        if let Ok(name) = path.strip_prefix(&self.folder)
-            && !name.starts_with("queues")
-        {
-            return is_wanted(Clause::of_file(&name.to_string_lossy(), text.to_owned())).into_iter().collect();
+        let name = path.strip_prefix(&self.folder).ok().map(|name| name.to_string_lossy());
+        if let Some(name) = name.as_ref().filter(|name| !name.starts_with("queues")) {
+            // Empty settings are none.
+            let part = (!text.is_empty()).then(|| Clause::of_file(name, text.to_owned()));
+            return part.and_then(is_wanted).into_iter().collect();
+        }
+        // A link's text is where it leads.
+        let link = name.filter(|_| !text.contains('\n')).map(|name| Clause::of_link(&name, text));
+        if let Some(link) = link.and_then(is_wanted) {
+            return vec![link];
         }
         let (document, _) = parse(text);
         let said = document.front_text();

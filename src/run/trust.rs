@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use walkdir::WalkDir;
+use walkdir::{DirEntry as WalkDirEntry, WalkDir};
 
 use super::error::Error;
 use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
@@ -141,13 +141,18 @@ impl<'s> Trust<'s> {
         let made: Vec<Digest> =
             parts.iter().filter(|part| origins.is_made_here(part)).map(|part| part.digest.clone()).collect();
         let is_made: HashSet<Digest> = made.iter().cloned().collect();
-        let known = made.into_iter().chain(origins.brought().iter().map(brought));
-        if self.site.board.is_dry() {
-            self.with_trusted(|trusted| trusted.suppose(known));
-        } else {
-            // Else it is looked for again next time.
-            drop(self.with_trusted(|trusted| trusted.add(known)));
-        }
+        // git takes a file away before it moves HEAD: what HEAD still holds is asked about again next time.
+        let is_leaving = |part: &&&Clause| part.is_removal() && origins.committed(part).is_some();
+        let leaving: HashSet<&Digest> = parts.iter().filter(is_leaving).map(|part| &part.digest).collect();
+        let (here, known): (Vec<Digest>, Vec<Digest>) =
+            made.into_iter().chain(origins.brought().iter().map(brought)).partition(|digest| leaving.contains(digest));
+        self.with_trusted(|trusted| {
+            if !self.site.board.is_dry() {
+                // Else it is looked for again next time.
+                drop(trusted.add(known.iter().cloned()));
+            }
+            trusted.suppose(known.into_iter().chain(here));
+        });
         unknown.retain(|one| !is_made.contains(&one.part.digest));
         for one in &mut unknown {
             one.was = origins.was(&one.part);
@@ -193,7 +198,21 @@ fn settings(site: &Site) -> Vec<Clause> {
         Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
     });
     let config = Some(&site.settings).filter(|text| !text.is_empty());
-    config.map(|text| Clause::of_file(FILE, text.clone())).into_iter().chain(templates).collect()
+    let config = config.map(|text| Clause::of_file(FILE, text.clone()));
+    let gone = site.board.removed_files().into_iter().filter(|(name, _)| name != FILE || config.is_none());
+    let gone: Vec<Clause> = gone.map(|(name, was)| Clause::of_removed(&name, &was)).collect();
+    config.into_iter().chain(templates).chain(gone).chain(links(site)).collect()
+}
+
+/// What makes a queue of a file elsewhere.
+fn links(site: &Site) -> Vec<Clause> {
+    let folder = site.board.path("queues");
+    let found = WalkDir::new(&folder).max_depth(1).sort_by_file_name().into_iter().filter_map(Result::ok);
+    let links = found.filter(WalkDirEntry::path_is_symlink).filter_map(|entry| {
+        let name = entry.path().strip_prefix(site.board.dir()).ok()?.to_string_lossy().into_owned();
+        Some(Clause::of_link(&name, &fs::read_link(entry.path()).ok()?.to_string_lossy()))
+    });
+    links.collect()
 }
 
 /// All that may be run some day, as it stands.

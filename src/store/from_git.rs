@@ -14,6 +14,8 @@ pub struct AskGit {
     pub has_noted: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
     /// git has written this text at the path, and is about to move HEAD to what has it.
     pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
+    /// git's index has something at the path.
+    pub is_tracked: fn(root: &Path, path: &Path) -> bool,
     /// A branch has a file at the path.
     pub is_on_a_branch: fn(root: &Path, path: &Path) -> bool,
 }

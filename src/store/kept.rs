@@ -11,7 +11,7 @@ use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::mend::{Lost, note};
-use super::queue::{Queue, is_blank};
+use super::queue::{Queue, fault_of_name, is_blank};
 use super::replace::Staged;
 use crate::config::{self, Config};
 use crate::files;
@@ -58,6 +58,13 @@ impl Board {
         lost.collect()
     }
 
+    /// config.yaml and templates that are gone or empty, with what was last typed there.
+    pub fn removed_files(&self) -> Vec<(String, String)> {
+        let is_gone = |name: &String| files::read(self.path(name)).map_or(true, |text| text.is_empty());
+        let gone = names(&self.private(FOLDER)).into_iter().filter(is_gone);
+        gone.filter_map(|name| files::read_text(self.kept_path(&name)).ok().map(|was| (name, was))).collect()
+    }
+
     fn is_in_git(&self, file: &Queue) -> bool {
         self.whom_to_ask(file).is_some_and(|(ask, root, path)| (ask.is_on_a_branch)(&root, &path))
     }
@@ -90,6 +97,8 @@ impl Board {
 /// Those that are in `folder`.
 fn names(folder: &Path) -> Vec<String> {
     let templates = fs::read_dir(folder.join(TEMPLATES)).into_iter().flatten().flatten();
+    // A name of two lines is told nowhere, so nothing by it is brought back.
+    let templates = templates.filter(|file| fault_of_name(file.file_name().as_ref()).is_none());
     let templates = templates.filter_map(|file| Some(format!("{TEMPLATES}/{}", file.file_name().to_str()?)));
     let mut names: Vec<String> = templates.collect();
     names.sort();

@@ -67,7 +67,7 @@ impl Board {
     /// names is the first of them.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {
         let folder = self.path("queues");
-        let mut names: Vec<String> = match files::led(&folder, self.root()).and_then(fs::read_dir) {
+        let mut names: Vec<String> = match self.led(&folder).and_then(fs::read_dir) {
             Ok(entries) => entries
                 .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
                 .filter(|name| is_queue(name.as_ref()))
@@ -92,6 +92,23 @@ impl Board {
         Ok(queues)
     }
 
+    /// Where `path` leads, as [`files::led`] has it. What git has as a link must not lead to what git does not have: whoever made it
+    /// can't mean a file of this user's own.
+    fn led(&self, path: &Path) -> io::Result<PathBuf> {
+        let target = files::led(path, self.root())?;
+        let is_link = path.is_symlink();
+        if let Some(git) = self.git.filter(|_| is_link) {
+            let root = fs::canonicalize(self.root())?;
+            let link = path.parent().map_or_else(|| Ok(root.clone()), fs::canonicalize)?;
+            let is_tracked = |path: &Path| path.strip_prefix(&root).is_ok_and(|path| (git.is_tracked)(&root, path));
+            let is_astray = is_tracked(&link.join(path.file_name().unwrap_or_default())) && !is_tracked(&target);
+            if is_astray {
+                return Err(files::refused("git has it as a link to a file that git does not have"));
+            }
+        }
+        Ok(target)
+    }
+
     /// It is a file, or will be one by what a dry run has decided.
     fn is_there(&self, path: &Path) -> bool {
         path.is_file() || self.rehearsed(path).is_some()
@@ -112,7 +129,7 @@ impl Board {
             if fault_of_name(&path).is_some() {
                 return Err(Error::NoQueue(one_line(name)));
             }
-            match files::led(&path, self.root()) {
+            match self.led(&path) {
                 Ok(path) if path.is_file() => return Ok(self.queue_at(path)),
                 Err(error) if error.kind() == files::REFUSED => return Err(Error::io("read", &path)(error)),
                 _ => {}
@@ -192,7 +209,8 @@ impl Board {
             let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
             return Ok(Text { queue: queue.clone(), content, stamp });
         }
-        let (stamp, bytes) = files::led(&queue.path, self.root())
+        let (stamp, bytes) = self
+            .led(&queue.path)
             .and_then(|path| {
                 let file = files::open(path)?;
                 let before = Stamp::of(&file.metadata()?);
