@@ -2,7 +2,9 @@
 //!
 //! `metadata.json`, `prompt.md`, `rules.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
 //! `diff.patch` are made from them and from git, and may fail without harm.
+#![expect(clippy::disallowed_methods, reason = "a run owns its folder")]
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,16 @@ impl Artifacts {
         let calls = dir.join("tool_calls");
         files::make_folder(&calls).map_err(Error::io("make the folder", &calls))?;
         Ok(Artifacts { dir })
+    }
+
+    /// Takes away what stands in the place of a run that has not begun: somebody else has put it there. It is a temp folder from
+    /// then on.
+    pub fn clear(board: &Board, run: &str) -> Result<(), Error> {
+        let dir = board.run_dir(run);
+        match fs::rename(&dir, dir.with_file_name(format!("{TEMP_PREFIX}{}-{run}", uuid::Uuid::new_v4()))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed.map_err(Error::io("take away", &dir)),
+        }
     }
 
     /// The folder of an earlier run.

@@ -83,6 +83,9 @@ pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error
     // A dry run is to show it, whoever wrote it.
     if !site.board.is_dry() {
         Trust::of(site).item_of(&held.queue, &held.task)?;
+        if held.lease.work.is_none() {
+            Artifacts::clear(&site.board, &run_name(&held.task.id, held.lease.token))?;
+        }
     }
     Launch::plan(site, held, place(site, held)?, Attendance::Followed)
 }

@@ -285,9 +285,9 @@ struct CloneHistory<'t> {
 impl<'t> CloneHistory<'t> {
     fn new(trusted: &'t Trusted, wanted: Sought, folder: PathBuf) -> CloneHistory<'t> {
         let lines = LineAuthors { wanted: wanted.lines.clone(), authors: HashMap::new() };
-        let (brought, named, own, taken, gone) = Default::default();
+        let (brought, named, gone, own, taken) = Default::default();
         let (read, items, origins) = Default::default();
-        CloneHistory { trusted, wanted, folder, brought, lines, named, own, taken, gone, read, items, origins }
+        CloneHistory { trusted, wanted, folder, brought, lines, named, gone, own, taken, read, items, origins }
     }
 
     fn take(&mut self, arrival: &Arrival) {
