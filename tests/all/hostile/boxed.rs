@@ -175,6 +175,37 @@ fn who_has_the_terminal_types_nothing_into_it() {
     assert!(talk(", sandbox: true").is_none_or(|code| code == "7\n"));
 }
 
+#[test]
+fn the_keys_that_the_kernel_keeps_are_not_reached() {
+    // `add_key` to a keyring that goes with the process.
+    let Some(number) =
+        [("x86_64", 248), ("aarch64", 217)].into_iter().find(|(arch, _)| *arch == std::env::consts::ARCH)
+    else {
+        return;
+    };
+    let adds = format!(
+        "perl -e 'my ($t, $n, $v) = qw(user tavern x); exit(syscall({}, $t, $n, $v, 1, -2) < 0 ? 0 : 7)'",
+        number.1
+    );
+    let Some(scratch) = board(&format!("{adds}\necho x >x.txt"), &[&adds], &json!({})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+}
+
+#[test]
+fn no_lock_of_the_board_is_held_from_inside() {
+    let lock = "exec 9<\"$(git -C \"$TAVERN_DIR/..\" rev-parse --absolute-git-dir)/tavern/lock\"\nflock 9\n";
+    let Some(scratch) = board(&format!("{lock}{WAITS}"), &[], &json!({})) else { return };
+    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]).start();
+    let begun = scratch.work().join(".tavern/worktrees/T-1/begun");
+    wait_until("it has begun", || begun.exists());
+    let added = scratch.run("tavern-add", &["More", "--id", "T-3"]);
+    scratch.write("../home/go", "");
+    agent.end().ends(0);
+    added.ends(0);
+    is_done(&scratch);
+}
+
 /// Writes to each of these what is to be found nowhere.
 const OVERWRITES: &str = r#"common=$(git -C "$TAVERN_DIR/.." rev-parse --absolute-git-dir)
 own=$(git rev-parse --absolute-git-dir)
