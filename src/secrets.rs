@@ -438,6 +438,8 @@ mod tests {
         let value = "k/e+y?=\u{fffd}ö";
         let spelt = |text: &str| spellings(value).contains(text);
         assert!(["k%2Fe%2By%3F%3D%EF%BF%BD%C3%B6", "k/e%2by%3f%3d%ef%bf%bd%c3%b6"].into_iter().all(spelt));
+        // As PHP has JSON, and as a form has a blank.
+        assert!(spelt(r"k\/e+y?=\ufffd\u00f6") && spellings("two words").contains("two+words"));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
-use super::keys;
 use super::site::Site;
 use crate::files;
 use crate::runner::ProgramState;
@@ -40,11 +39,6 @@ impl Cell {
     /// What is seen in the place of the run's folder.
     pub fn results(&self) -> PathBuf {
         self.dir.join("results")
-    }
-
-    /// The filter of system calls for who is given the terminal.
-    pub fn keys(&self) -> PathBuf {
-        self.dir.join("keys")
     }
 
     /// How its programs reach the board.
@@ -82,9 +76,6 @@ impl Cell {
         }
         for file in state.files.iter().filter(|file| file.is_file()) {
             fs::copy(file, self.copy_of(file)).map_err(Error::io("copy", file))?;
-        }
-        if let Some(filter) = keys::filter() {
-            files::write(self.keys(), &filter).map_err(Error::io("write", &self.keys()))?;
         }
         if site.repository()?.is_worktree(worktree)? {
             site.repository()?.make_cell(worktree, &self.git())?;

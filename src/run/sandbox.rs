@@ -10,15 +10,17 @@ use std::time::Duration;
 use super::cell::Cell;
 use super::enclosure::{ALONE, PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown};
 use super::error::Error;
-use super::keys;
 use super::site::Site;
+use super::syscalls;
 use crate::board::eligible::NotReady;
 use crate::config::{Network, Role};
+use crate::files;
 use crate::git::matches;
 use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, argument, find_program, run_command};
 use crate::runner::shell::SCRIPT;
 use crate::runner::{PROMPT, ProgramHome, ProgramState};
+use crate::store::replace_volatile;
 
 /// Between what an agent program works in a sandbox.
 pub struct Boxed<'a> {
@@ -47,6 +49,7 @@ pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -
     show(&mut line, state.folders.iter().map(|folder| (WRITE, folder.clone())));
     show(&mut line, held(site)?);
     show(&mut line, [worktree.to_owned(), cell.git(), cell.mail().join("out")].map(|path| (WRITE, path)));
+    hide_lock(&mut line, site);
     let link = worktree.join(".git");
     let stands_for = [(READ, cell.link(), link), (WRITE, cell.results(), run_dir.to_owned())];
     let files = state.files.iter().map(|file| (WRITE, cell.copy_of(file), file.clone()));
@@ -54,21 +57,30 @@ pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -
     for (option, from, to) in stands_for.into_iter().chain(files).chain(told) {
         line.extend([option.into(), from.into(), to.into()]);
     }
-    let line = end(line, Some(worktree));
-    if terminal == Terminal::Given { without_keys(line, cell) } else { Ok(line) }
-}
-
-/// The same, which can't put keys into the terminal that it has. Bubblewrap reads the filter from a descriptor.
-fn without_keys(line: Vec<OsString>, cell: &Cell) -> Result<Vec<OsString>, Error> {
-    if keys::filter().is_none() {
+    if terminal == Terminal::Given && syscalls::filter().is_none() {
         let message = "`sandbox: true` can't keep a program from typing into your terminal on this processor";
         return Err(NotReady::new(message, "talk with an agent of a role without it").into());
+    }
+    filtered(site, end(line, Some(worktree)))
+}
+
+/// The file with the filter of system calls. It stands for the board's lock, too, which nobody takes from inside.
+const FILTER: &str = "syscalls";
+
+/// The same without the system calls that reach out of it. Bubblewrap reads the filter from a descriptor.
+fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+    let (file, filter) = (site.board.private(FILTER), syscalls::filter().unwrap_or_default());
+    if !site.board.is_dry() && files::read(&file).ok().as_ref() != Some(&filter) {
+        replace_volatile(&file, &filter)?;
+    }
+    if filter.is_empty() {
+        return Ok(line);
     }
     let shell = ["sh", "-c", "exec \"$@\" 9<\"$0\""].map(OsString::from);
     let mut words = line.into_iter();
     let program = words.next();
-    let filter = ["--seccomp", "9"].map(OsString::from);
-    Ok(shell.into_iter().chain([cell.keys().into()]).chain(program).chain(filter).chain(words).collect())
+    let option = ["--seccomp", "9"].map(OsString::from);
+    Ok(shell.into_iter().chain([file.into()]).chain(program).chain(option).chain(words).collect())
 }
 
 /// For commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and write nothing but files there.
@@ -87,7 +99,8 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
     show_writable(&mut line, &writable(site, role)?);
     show(&mut line, held(site)?);
     show(&mut line, [(WRITE, folder.to_owned()), (READ, folder.join(".git"))]);
-    Ok(end(line, Some(folder)))
+    hide_lock(&mut line, site);
+    filtered(site, end(line, Some(folder)))
 }
 
 /// For git that looks into a cell: it reaches nobody, and writes to `out` alone.
@@ -103,6 +116,11 @@ pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
 /// What nobody in a sandbox writes to, whatever else is let: git's folder, and the board.
 fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
     Ok([(READ, site.repository()?.common_dir().to_owned()), (READ, site.board.dir().to_owned())])
+}
+
+/// Who can read a file can lock it.
+fn hide_lock(line: &mut Vec<OsString>, site: &Site) {
+    line.extend([READ.into(), site.board.private(FILTER).into(), site.board.private("lock").into()]);
 }
 
 /// A folder with a program's settings: they can be read, what it keeps can be written, and what else it makes there is thrown
