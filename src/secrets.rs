@@ -223,13 +223,26 @@ impl Secrets {
 
 /// A value as it stands, and as JSON, addresses and base64 have it.
 fn spellings(value: &str) -> BTreeSet<String> {
-    let json = serde_json::to_string(value).unwrap_or_default();
-    let plain = [value.to_owned(), json.trim_matches('"').to_owned()];
-    plain.into_iter().chain(in_addresses(value)).chain(in_base64(value)).collect()
+    std::iter::once(value.to_owned()).chain(in_json(value)).chain(in_addresses(value)).chain(in_base64(value)).collect()
 }
 
-/// Some programs leave a slash as it is, and some write the digits small.
-fn in_addresses(value: &str) -> [String; 4] {
+/// Some programs escape slashes, and some all but ASCII.
+fn in_json(value: &str) -> [String; 4] {
+    let json = serde_json::to_string(value).unwrap_or_default();
+    let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let mut units = [0; 2];
+    let mut ascii = String::new();
+    for letter in json.chars() {
+        match letter {
+            letter if letter.is_ascii() => ascii.push(letter),
+            letter => ascii.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}"))),
+        }
+    }
+    [json.replace('/', "\\/"), ascii.replace('/', "\\/"), json.to_owned(), ascii]
+}
+
+/// Some programs leave a slash as it is, some write the digits small, and forms have a plus for a blank.
+fn in_addresses(value: &str) -> impl Iterator<Item = String> {
     let spelt = |left: &[u8], is_small: bool| {
         let letter = |byte: u8| match byte {
             byte if is_word(byte) || b".~".contains(&byte) || left.contains(&byte) => char::from(byte).to_string(),
@@ -238,7 +251,8 @@ fn in_addresses(value: &str) -> [String; 4] {
         };
         value.bytes().map(letter).collect()
     };
-    [spelt(b"", false), spelt(b"/", false), spelt(b"", true), spelt(b"/", true)]
+    let all: [String; 4] = [spelt(b"", false), spelt(b"/", false), spelt(b"", true), spelt(b"/", true)];
+    all.into_iter().flat_map(|spelt| [spelt.replace("%20", "+"), spelt])
 }
 
 /// Three bytes are four letters: what stands before the value decides which letters it is, and the outermost are not its own
