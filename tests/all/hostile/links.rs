@@ -132,6 +132,23 @@ fn no_program_waits_for_a_pipe() {
     });
 }
 
+/// Which git reads beside any file.
+#[test]
+fn no_git_of_ours_waits_for_a_pipe_in_the_checkout() {
+    for place in [".gitattributes", ".gitignore", ".tavern/.gitattributes", ".tavern/queues/.gitattributes"] {
+        let scratch = used_board();
+        let own = scratch.work().join(place);
+        drop(fs::remove_file(&own));
+        mkfifoat(CWD, &own, Mode::from_raw_mode(0o600)).expect("the folder is ours");
+        for line in ["tavern commit", "tavern add More", "tavern check", "tavern agent --until-empty", "tavern merge"] {
+            let words: Vec<&str> = ["20"].into_iter().chain(line.split(' ')).collect();
+            let ran = scratch.command(Path::new("timeout")).args(&words).run();
+            assert_ne!(ran.code, Some(124), "{place}: {line}: {ran}");
+        }
+        scratch.has_no_process();
+    }
+}
+
 #[test]
 fn the_board_is_no_link() {
     let scratch = used_board();

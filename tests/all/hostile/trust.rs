@@ -654,6 +654,20 @@ fn templates_that_nobody_has_trusted_are_not_tried() {
 }
 
 /// The first thing that anybody looked at here is somebody else's.
+/// Of an item that a person has named: it is theirs to read, and the board's words are not theirs to run.
+#[test]
+fn nothing_of_a_template_that_nobody_has_trusted_is_shown_as_a_prompt() {
+    let origin = Scratch::repository();
+    let bomb = "{% set ns = namespace(a=\"aaaaaaaaaaaaaaaa\") %}{% for i in range(30) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}";
+    origin.write(".tavern/templates/coder.md", bomb);
+    origin.write(CONFIG, "base: main\nroles: {coder: {runner: own}}\nrunners: {own: {command: [cat]}}\n");
+    origin.write(QUEUE, "- [ ] T-1: One\n");
+    origin.commit(&["--all"], "A board");
+    let clone = clone_of(&origin);
+    let token = clone.claim("T-1", &["--agent", "Frodo"]);
+    runs(&clone, &format!("spawn T-1 --token {token} --dry-run --prompt")).ends(4).says("nobody has trusted here");
+}
+
 #[test]
 fn settings_that_were_made_here_are_never_asked_for() {
     let origin = Scratch::repository();
