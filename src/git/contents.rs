@@ -11,7 +11,7 @@ use git2::{ErrorCode, FileMode, ObjectType, Oid};
 
 use super::commit::refuse_rebase;
 use super::history::path_of;
-use super::program::{THOROUGH, records};
+use super::program::{THOROUGH, records, refuse_pipes};
 use super::repository::Checkout;
 use super::{CommitId, GitError, Head, Repository};
 
@@ -78,6 +78,8 @@ impl Repository {
 
     /// The contents as an object, through the user's filters.
     fn store_blob(&self, checkout: &Checkout, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
+        let folders = path.parent().into_iter().flat_map(Path::ancestors);
+        folders.map(|folder| checkout.root.join(folder)).try_for_each(|folder| refuse_pipes(&folder))?;
         let call = self.call(checkout).args(["hash-object", "-w", "--stdin", "--path"]).arg(path).input(bytes)?;
         let id = call.read()?;
         let id = String::from_utf8_lossy(&id);

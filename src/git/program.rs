@@ -22,6 +22,7 @@ use super::repository::Checkout;
 use super::stale_lock::{LOCK_PATIENCE, LOCK_PAUSE};
 use super::{GitError, Repository};
 use crate::clock;
+use crate::files;
 use crate::process::start::UNATTENDED;
 use crate::process::{ProgramExit, Ran, Spec, fixed, run_program};
 
@@ -147,6 +148,7 @@ impl Call<'_> {
     /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a lock stays in
     /// the way. A git that is killed from outside is started once more.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
+        refuse_pipes(&self.dir)?;
         if self.is_over_sandboxed() {
             self.filters = self.filters_in_sandbox()?;
         }
@@ -235,6 +237,19 @@ impl Call<'_> {
         let own = self.args.iter().skip(2 * SETTINGS.len()).map(|arg| arg.to_string_lossy().into_owned());
         std::iter::once("git".to_owned()).chain(own).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Files that git reads in a folder beside any other.
+const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
+
+/// git would wait for ever for a pipe in the place of one.
+pub(super) fn refuse_pipes(folder: &Path) -> Result<(), GitError> {
+    for path in READ_BY_GIT.map(|name| folder.join(name)) {
+        if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink()) {
+            return Err(GitError::io("read", &path)(files::refused(files::NOT_A_FILE)));
+        }
+    }
+    Ok(())
 }
 
 /// The lock that git names as the reason of its failure.

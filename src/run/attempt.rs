@@ -80,8 +80,10 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
 
 /// What is started for `held`, in the worktree that was made for it.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
-    // A dry run is to show it, whoever wrote it.
-    if !site.board.is_dry() {
+    // A dry run is to show the item, whoever wrote it.
+    if site.board.is_dry() {
+        Trust::of(site).settings().map_err(Error::from)?;
+    } else {
         Trust::of(site).item_of(&held.queue, &held.task)?;
         if held.lease.work.is_none() {
             Artifacts::clear(&site.board, &run_name(&held.task.id, held.lease.token))?;
