@@ -19,6 +19,7 @@ use crate::prompt::{
     self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Refutation, Remark, ReviewTask, Template,
     TemplateError, assigned,
 };
+use crate::runner::permission::is_yes;
 use crate::runner::{Outcome, PROMPT, Prods};
 use crate::store::{Claimed, Entry, Message, walk_log};
 
@@ -122,6 +123,16 @@ impl<'a> Brief<'a> {
     pub fn session(&self, held: &Claimed, runner: &str) -> Option<(String, Option<String>)> {
         let last = self.earlier.last().filter(|last| last.runner == runner && !self.begins_anew(held, last))?;
         Some((last.session.clone()?, last.model.clone()))
+    }
+
+    /// What a person has allowed that an earlier run was refused.
+    pub fn permits(&self) -> Vec<String> {
+        let given = |run: &&Metadata| {
+            exchanges(&self.entries).into_iter().any(|(question, answer)| {
+                question.token == Some(run.token) && is_yes(answer.cause.as_deref().unwrap_or_default())
+            })
+        };
+        self.earlier.iter().filter(given).flat_map(|run| run.refused.clone()).collect()
     }
 
     /// The agent was started with the prompt, and so was told what was sent to it.

@@ -112,6 +112,7 @@ impl<'a> Launch<'a> {
             turns: 0,
             tool_calls: 0,
             denials: Vec::new(),
+            refused: Vec::new(),
             summary: String::new(),
         };
         let runner = runner_named(&site.config, &metadata.runner, role)?;
@@ -133,6 +134,7 @@ impl<'a> Launch<'a> {
             limits: limits(task, role),
             grace: site.config.grace.duration(),
             prods: brief.prods(role)?,
+            permits: brief.permits(),
             is_proven_live: attendance == Attendance::Followed,
             script: held.script.clone(),
         };

@@ -89,6 +89,9 @@ pub struct Metadata {
     /// What the agent wanted to do and was not allowed to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<String>,
+    /// Calls that it was refused and that a person can allow, by `yes` to its question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// At most 150 characters.
     #[serde(default)]
     pub summary: String,
@@ -172,6 +175,7 @@ impl<'a> Record<'a> {
         metadata.turns = ended.turns;
         metadata.tool_calls = ended.tool_calls;
         metadata.denials = denials(&ended.denials);
+        metadata.refused.clone_from(&ended.refused);
         metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
         self.artifacts.write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;

@@ -277,7 +277,7 @@ impl Claude {
         args.extend(self.extra_args.iter().map(OsString::from));
         // With a receipt for every message, the moment when the model is given it; and a reply piece by piece, as signs of life.
         let live = "--input-format stream-json --output-format stream-json --verbose --replay-user-messages \
-                    --include-partial-messages";
+                    --include-partial-messages --permission-prompt-tool stdio";
         args.extend(live.split(' ').map(OsString::from));
         let limits = [
             ("--max-turns", job.limits.turns.map(|turns| turns.to_string())),
@@ -368,7 +368,7 @@ mod tests {
         let mut claude = claude("claude");
         let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
         let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
-                    --include-partial-messages";
+                    --include-partial-messages --permission-prompt-tool stdio";
         let denied = "--tools Bash,Edit,TaskOutput,TaskStop --disallowedTools CronCreate";
         let new = "--allowedTools Bash Edit --permission-mode acceptEdits --session-id U";
         assert_eq!(line(claude.args(&job)), format!("{live} {denied} {new}"));

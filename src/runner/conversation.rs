@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::event::{AgentEvent, Prodding};
 use super::job::{Job, Opening};
 use super::outcome::{EndReason, SessionEnd, Usage};
+use super::permission::{self, Leave};
+use super::question;
 use super::reading::Reading;
 use super::session::{Session, Speaker};
 use super::signal::Signal;
@@ -107,9 +109,24 @@ impl Conversation {
             AgentEvent::Turn(_) => self.end_turn(events),
             AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
             AgentEvent::Spent { usage } => return self.overspent(usage),
+            AgentEvent::LeaveAsked { request, tool, input } => self.answer(request, tool, input),
             _ => {}
         }
         None
+    }
+
+    /// Gives leave, or refuses it, which a person may mend.
+    fn answer(&mut self, request: &str, tool: &str, input: &Value) {
+        let call = permission::called(tool, input);
+        let is = match &call {
+            Some(call) if self.job.permits.contains(call) => Leave::Given,
+            _ => Leave::Refused,
+        };
+        // What it asks a person is no call to be allowed.
+        let refused =
+            call.filter(|call| is == Leave::Refused && tool != question::TOOL && !self.reading.refused.contains(call));
+        self.reading.refused.extend(refused);
+        self.send(&permission::reply(request, input, is));
     }
 
     /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or has its answer proven, or

@@ -43,6 +43,12 @@ pub enum AgentEvent {
     Delivered {
         text: String,
     },
+    /// The agent may not do this without leave, and waits for it.
+    LeaveAsked {
+        request: String,
+        tool: String,
+        input: Value,
+    },
     /// The agent says that it is done, and its session is held open until its supervisor accepts or refutes that:
     /// [`super::Session::accept`], [`super::Session::refute`].
     Answered {

@@ -40,6 +40,8 @@ pub struct Job {
     /// How long each polite step of an ending may take before the next one.
     pub grace: Duration,
     pub prods: Prods,
+    /// Calls that a person has allowed, as [`super::permission::called`] tells them.
+    pub permits: Vec<String>,
     /// That it is done is put to the proof while its session is open, as often as it may be prodded.
     pub is_proven_live: bool,
     /// The item's own script, for the shell runner.
@@ -128,6 +130,7 @@ impl Job {
             limits: Limits::default(),
             grace: Duration::from_millis(500),
             prods: Prods::default(),
+            permits: Vec::new(),
             is_proven_live: false,
             script: None,
         }

@@ -23,6 +23,7 @@ mod conversation;
 pub mod event;
 pub mod job;
 pub mod outcome;
+pub mod permission;
 mod plain;
 pub mod question;
 mod reading;

@@ -98,6 +98,8 @@ pub struct SessionEnd {
     pub result: String,
     pub signal: Signal,
     pub denials: Vec<Denial>,
+    /// Calls that it was refused and that a person can allow.
+    pub refused: Vec<String>,
     /// When the provider's limit ends, if it said so.
     pub resets_at: Option<DateTime<Utc>>,
 }
@@ -115,7 +117,8 @@ impl SessionEnd {
             Denial { input, ..denial }
         };
         let denials = self.denials.into_iter().map(told_denial).collect();
-        SessionEnd { reason: told(&self.reason), result: told(&self.result), signal, denials, ..self }
+        let refused = self.refused.iter().map(|call| told(call)).collect();
+        SessionEnd { reason: told(&self.reason), result: told(&self.result), signal, denials, refused, ..self }
     }
 
     /// One of which nothing more is known than how it ended.
@@ -130,6 +133,7 @@ impl SessionEnd {
             result: String::new(),
             signal: Signal::None,
             denials: Vec::new(),
+            refused: Vec::new(),
             resets_at: None,
         }
     }

@@ -11,6 +11,7 @@ use crate::process::ProgramExit;
 
 use super::event::{AgentEvent, Nesting, TurnResult};
 use super::outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
+use super::permission;
 use super::question;
 use super::signal::Signal;
 
@@ -28,6 +29,8 @@ pub struct Reading {
     /// Successful tool calls that may have changed something.
     pub deeds: u32,
     pub denials: Vec<Denial>,
+    /// Calls that it was refused and that a person can allow.
+    pub refused: Vec<String>,
     pub usage: Usage,
     /// The last text of the agent itself.
     pub last_text: String,
@@ -115,7 +118,10 @@ impl Reading {
             AgentEvent::Turn(turn) => self.note_turn(turn),
             AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
             AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
-            AgentEvent::Delivered { .. } | AgentEvent::Answered { .. } | AgentEvent::Prodded { .. } => {}
+            AgentEvent::LeaveAsked { .. }
+            | AgentEvent::Delivered { .. }
+            | AgentEvent::Answered { .. }
+            | AgentEvent::Prodded { .. } => {}
         }
     }
 
@@ -166,6 +172,15 @@ impl Reading {
         }
     }
 
+    /// The same once it is told nothing more: who was refused something and is not done asks for that.
+    fn last_signal(&self) -> Signal {
+        match self.signal() {
+            signal if signal == Signal::Done || self.refused.is_empty() => signal,
+            Signal::Waiting(question) => Signal::Waiting(permission::asking(&question, &self.refused)),
+            _ => Signal::Waiting(permission::asking("it may not go on without leave", &self.refused)),
+        }
+    }
+
     /// The session is not known (any more) where the agent runs now: a new one must be begun.
     pub fn is_unknown(&self) -> bool {
         let error = self.turn.as_ref().and_then(|turn| turn.errors.first());
@@ -185,8 +200,9 @@ impl Reading {
             turns: self.turns,
             tool_calls: self.tool_calls,
             result: self.result().to_owned(),
-            signal: if end.outcome == Outcome::Success { self.signal() } else { Signal::None },
+            signal: if end.outcome == Outcome::Success { self.last_signal() } else { Signal::None },
             denials: self.denials.clone(),
+            refused: self.refused.clone(),
             ..end
         }
     }
@@ -210,7 +226,7 @@ impl Reading {
         }
         // To ask is no work.
         let is_work = |denial: &Denial| denial.tool != question::TOOL;
-        if self.denials.iter().any(is_work) && self.deeds == 0 {
+        if self.denials.iter().any(is_work) && self.deeds == 0 && self.refused.is_empty() {
             return end(Outcome::PermissionDenied, &denied(&self.denials));
         }
         end(Outcome::Success, said)

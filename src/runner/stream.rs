@@ -27,6 +27,11 @@ fn event(value: &Value) -> Vec<AgentEvent> {
         "user" => user(value),
         "result" => vec![AgentEvent::Turn(Box::new(turn(value)))],
         "rate_limit_event" => vec![rate_limit(&value["rate_limit_info"])],
+        "control_request" if text(&value["request"], "subtype") == "can_use_tool" => vec![AgentEvent::LeaveAsked {
+            request: text(value, "request_id").to_owned(),
+            tool: text(&value["request"], "tool_name").to_owned(),
+            input: value["request"]["input"].clone(),
+        }],
         "control_response" => reply(&value["response"]).into_iter().collect(),
         _ => Vec::new(),
     }

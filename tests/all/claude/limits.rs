@@ -23,12 +23,42 @@ const ITEM: &str = "- [ ] T-1: Work\n";
 
 #[test]
 fn what_is_not_allowed_is_in_the_outcome() {
-    let settings = json!({"roles": {"coder": {"permission_mode": "default", "allowed_tools": []}}});
+    let role = json!({"denied_tools": ["Bash(touch *)"], "prods": 0});
+    let settings = json!({"roles": {"coder": role}});
     let (project, run) = one_run(settings, ITEM, json!([bash("touch made"), say("I could not.")]));
     assert_eq!(run["outcome"], "permission_denied", "{run:#}");
     let denial = run["denials"][0].as_str().unwrap_or_default();
     assert!(denial.starts_with("Bash ") && denial.contains("touch made"), "{run:#}");
     assert!(project.scratch.run("tavern-runs", &["show", "T-1"]).succeeds().contains("denied    Bash "));
+}
+
+/// It is asked of a person, who knows what they allow.
+#[test]
+fn what_needs_leave_is_a_question_and_a_yes_gives_it() {
+    let made = "perl -e 'print 1' > made";
+    for (said, asked) in
+        [("WAITING: may I use perl?", "may I use perl?"), ("I could not.", "it may not go on without leave")]
+    {
+        let answers = [("No, you may not.", "waiting"), ("yes", "success")];
+        let tries = |last: &Value| vec![bash(made), last.clone()];
+        let committed = [bash(made), bash("git add made && git commit -qm Made"), say("DONE")];
+        let steps: Vec<Value> = [tries(&say(said)), tries(&say(said)), committed.to_vec()].concat();
+        let role = json!({"allowed_tools": ["Bash(git *)"], "prods": 0});
+        let project = Project::with(json!({"roles": {"coder": role}}), ITEM, json!(steps));
+        project.work();
+        for (answer, outcome) in answers {
+            let question =
+                project.scratch.stands("T-1", "waiting", 0)["question"].as_str().unwrap_or_default().to_owned();
+            assert_eq!(question, format!("{asked} (yes allows: `Bash {made}`)"));
+            assert!(!project.worktree("T-1", "made").exists());
+            project.scratch.run("tavern-tell", &["T-1", answer]).succeeds();
+            project.work();
+            assert_eq!(project.outcomes().last().map(String::as_str), Some(outcome), "{}", project.log());
+        }
+        assert_eq!(project.merged("made").as_deref(), Some("1"));
+        let calls = project.provider.calls();
+        assert!(calls[1].body.to_string().contains("Nobody is here to allow this"), "{}", calls[1].body);
+    }
 }
 
 #[test]

@@ -60,6 +60,7 @@ impl Workshop {
             limits: Limits { wall: Some(Duration::from_secs(120)), ..Limits::default() },
             grace: Duration::from_secs(5),
             prods: Prods::default(),
+            permits: Vec::new(),
             is_proven_live: false,
             script: None,
         };
