@@ -55,14 +55,18 @@ struct Failure {
     text: String,
 }
 
+/// The Claude CLI's tool by which an agent is woken later, in a turn that the program begins by itself.
+const WAKER: &str = "ScheduleWakeup";
+
 /// Tools that change nothing in the worktree.
-const ONLY_LOOK: [&str; 14] = [
+const ONLY_LOOK: [&str; 15] = [
     "Agent",
     "Glob",
     "Grep",
     "LS",
     "NotebookRead",
     "Read",
+    "ScheduleWakeup",
     "Skill",
     "Task",
     "TaskGet",
@@ -79,6 +83,7 @@ impl Reading {
         match event {
             AgentEvent::Started { session, .. } => {
                 self.session = Some(session.clone());
+                self.open_tasks.remove(WAKER);
                 self.is_turn_open = true;
                 self.failure = None;
             }
@@ -99,6 +104,9 @@ impl Reading {
             }
             AgentEvent::ToolResult { id, ok, .. } => {
                 let name = self.open_tools.remove(id);
+                if *ok && name.as_deref() == Some(WAKER) {
+                    self.open_tasks.insert(WAKER.to_owned());
+                }
                 if *ok && name.is_some_and(|name| !ONLY_LOOK.contains(&name.as_str())) {
                     self.deeds += 1;
                     self.asked = None;
@@ -331,4 +339,28 @@ fn denied(denials: &[Denial]) -> String {
 fn end(outcome: Outcome, reason: &str) -> SessionEnd {
     let line = reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     SessionEnd::of(outcome, line.chars().take(300).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_to_be_woken_later_waits_until_its_next_turn() {
+        let mut reading = Reading::default();
+        let started = AgentEvent::Started { session: "s".to_owned(), model: None };
+        let call = |id: &str| AgentEvent::ToolCall {
+            id: id.to_owned(),
+            name: WAKER.to_owned(),
+            input: serde_json::json!({"delaySeconds": 60}),
+            nesting: Nesting::Main,
+        };
+        let result = |ok| AgentEvent::ToolResult { id: "1".to_owned(), ok, text: String::new() };
+        for (ok, waits) in [(false, false), (true, true)] {
+            [started.clone(), call("1"), result(ok)].iter().for_each(|event| reading.note(event));
+            assert_eq!(reading.has_open_task(), waits);
+        }
+        reading.note(&started);
+        assert!(!reading.has_open_task());
+    }
 }
