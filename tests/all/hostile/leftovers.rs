@@ -1,0 +1,52 @@
+//! What agents and their commands leave behind keeps nobody from going on: no git, no merge, no clean-up, no reaper.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::boxed::{board, is_done};
+use crate::support::Scratch;
+
+/// Runs the line, which ends by itself long before this.
+#[track_caller]
+fn ends(scratch: &Scratch, line: &str, code: i32) -> String {
+    let words: Vec<&str> = ["-s", "KILL", "60", "tavern"].into_iter().chain(line.split(' ')).collect();
+    scratch.command(Path::new("timeout")).args(&words).run().ends(code).stdout
+}
+
+/// Where git looks for files, also for a repository within.
+const PIPES: &str = "mkdir -p q/.git/objects q/.git/refs; rm -f .gitattributes .gitignore q/.git/HEAD q/.git/config; \
+    echo 'ref: refs/heads/x' >q/.git/HEAD; ln -s /dev/zero q/.git/config; mkfifo .gitattributes .gitignore";
+
+#[test]
+fn pipes_of_commands_hang_nobody() {
+    let leaves = format!("{PIPES}; test -e x.txt");
+    for (done_when, settings) in [
+        (leaves.as_str(), json!({"max_attempts": 1})),
+        ("true", json!({"max_attempts": 1, "worktree": {"setup": PIPES}})),
+    ] {
+        let Some(scratch) = board("echo x >x.txt", &[done_when], &settings) else { return };
+        ends(&scratch, "agent --until-empty --name Frodo", 0);
+        is_done(&scratch);
+        // Others are merged where these were verified.
+        let script = "```sh\necho 1 >1.txt\n```";
+        let words = ["Next", "--id", "T-3", "--done-when", "true", "--description", script];
+        scratch.run("tavern-add", &words).succeeds();
+        ends(&scratch, "agent --until-empty --name Sam", 0);
+        assert_eq!(scratch.item("T-3")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+        assert_eq!(ends(&scratch, "reap", 0), "");
+    }
+}
+
+#[test]
+fn pipes_of_commands_that_fail_hang_no_reaper() {
+    let leaves = format!("{PIPES}; false");
+    let settings = json!({"max_attempts": 1, "worktree": {"keep": true}});
+    let Some(scratch) = board("echo x >x.txt", &[&leaves], &settings) else { return };
+    ends(&scratch, "agent --until-empty --name Frodo", 0);
+    assert_eq!(scratch.item("T-1")["status"], "dead");
+    scratch.change(crate::support::CONFIG, r#"{"keep":true}"#, r#"{"keep":false}"#);
+    assert!(ends(&scratch, "reap", 0).contains("remove the worktree of T-1"));
+    assert!(!scratch.work().join(".tavern/worktrees/T-1").exists());
+    assert_eq!(scratch.git(&["show", "tavern/T-1:x.txt"]), "x");
+}
