@@ -18,6 +18,7 @@ use uuid::Uuid;
 use walkdir::WalkDir;
 
 use super::branch::branch_reference;
+use super::endless::remove_endless;
 use super::lock::FileLock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
@@ -180,6 +181,7 @@ impl Repository {
                 return Ok(Stage::StillBeingMade(entry));
             }
             if !is_half_made && !is_absent_or_empty(&entry.path)? {
+                remove_endless(&entry.path)?;
                 return Ok(Stage::Done((whole(entry, goal)?, None)));
             }
             if let Some(reason) = entry.locked.filter(|_| !is_half_made) {
@@ -264,6 +266,7 @@ impl Repository {
                 return Ok(Stage::StillBeingMade(entry));
             }
         }
+        remove_endless(path)?;
         if path.join(".git").exists() && !entry.is_linked_back() {
             return Err(GitError::FolderInTheWay { path: entry.path });
         }

@@ -4,10 +4,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
-
-use walkdir::WalkDir;
+use std::path::PathBuf;
 
 use super::artifacts::{Artifacts, PLAN, VERDICT};
 use super::cell::{CELLS, Cell};
@@ -135,7 +132,6 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     // It may have been moved with its repository.
     let worktree = run.worktree.file_name().map(|name| site.board.path("worktrees").join(name));
     let worktree = worktree.ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
-    remove_pipes(&worktree);
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell { cell: &cell.git(), out: &out, wrapper: &wrapper, branch: run.branch.as_deref() };
     let received = site.repository()?.receive(&worktree, &left);
@@ -145,12 +141,6 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     site.repository()?.receive_lfs(&cell.git())?;
     let bundles = site.repository()?.submodules_of(&left, &inner)?;
     keep_bundles(site, run, &bundles)
-}
-
-/// git would wait for ever for a pipe where it reads a file. There is nothing in one to be kept.
-fn remove_pipes(worktree: &Path) {
-    let all = WalkDir::new(worktree).into_iter().filter_map(Result::ok);
-    all.filter(|entry| entry.file_type().is_fifo()).for_each(|pipe| drop(fs::remove_file(pipe.path())));
 }
 
 /// What was committed in submodules stays with the run, and is told.
