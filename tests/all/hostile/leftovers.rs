@@ -1,5 +1,6 @@
 //! What agents and their commands leave behind keeps nobody from going on: no git, no merge, no clean-up, no reaper.
 
+use std::fs;
 use std::path::Path;
 
 use serde_json::json;
@@ -49,4 +50,24 @@ fn pipes_of_commands_that_fail_hang_no_reaper() {
     assert!(ends(&scratch, "reap", 0).contains("remove the worktree of T-1"));
     assert!(!scratch.work().join(".tavern/worktrees/T-1").exists());
     assert_eq!(scratch.git(&["show", "tavern/T-1:x.txt"]), "x");
+}
+
+/// A file of 100 GiB that takes no room on the disk.
+#[test]
+fn a_log_without_an_end_is_cut_off_by_who_follows_and_who_clears_up() {
+    let script = "echo x >x.txt\nperl -e 'truncate(STDOUT, 100 << 30) or die'\necho DONE\n";
+    for fault in ["", "run.ended=kill"] {
+        let Some(scratch) = board(script, &["test -e x.txt"], &json!({"max_attempts": 1})) else { return };
+        let words = ["-s", "KILL", "60", "tavern", "agent", "--until-empty", "--name", "Frodo"];
+        let agent = scratch.command(Path::new("timeout")).args(&words).variable("TAVERN_FAILPOINT", fault).run();
+        if fault.is_empty() {
+            agent.ends(0);
+        } else {
+            assert!(ends(&scratch, "reap", 0).contains("end the processes of run T-1@1"), "{agent}");
+        }
+        let log = scratch.work().join(".tavern/runs/T-1@1/output.log");
+        assert!(fs::metadata(&log).expect("it is kept").len() <= 513 << 20, "{fault}");
+        let log = fs::read_to_string(&log).expect("it is text");
+        assert!(log.contains("[cut off by Tavern: of a log 512 MiB are kept at most]"), "{log}");
+    }
 }
