@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::boxed::{board, is_done};
-use crate::support::Scratch;
+use crate::support::{Scratch, wait_until};
 
 /// Runs the line, which ends by itself long before this.
 #[track_caller]
@@ -70,4 +71,36 @@ fn a_log_without_an_end_is_cut_off_by_who_follows_and_who_clears_up() {
         let log = fs::read_to_string(&log).expect("it is text");
         assert!(log.contains("[cut off by Tavern: of a log 512 MiB are kept at most]"), "{log}");
     }
+}
+
+/// Puts so many letters into the mailbox that it takes minutes to answer them.
+const FLOOD: &str = "echo x >x.txt\ncount=0\nwhile [ $count -lt 900 ]; do\n  read -r name </proc/sys/kernel/random/uuid\n\
+    printf '%s' '{\"verb\": \"tell\", \"arguments\": [\"T-2\", \"Hello\"], \"input\": \"\"}' >\"$TAVERN_MAILBOX/out/$name.json\"\n  \
+    count=$((count + 1))\ndone\n";
+
+#[track_caller]
+fn are_left_out(scratch: &Scratch) {
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert!(log.contains(" letters of its mailbox were not answered: it has ended"), "{log}");
+}
+
+#[test]
+fn letters_without_number_keep_no_run_from_its_end() {
+    let Some(scratch) = board(&format!("{FLOOD}sleep 1\n"), &["test -e x.txt"], &json!({})) else { return };
+    ends(&scratch, "agent --until-empty --name Frodo", 0);
+    is_done(&scratch);
+    are_left_out(&scratch);
+}
+
+#[test]
+fn letters_without_number_keep_no_signal_from_being_obeyed() {
+    let script = format!("{FLOOD}: >begun\nsleep 600\n");
+    let Some(scratch) = board(&script, &["test -e x.txt"], &json!({"grace": "1s"})) else { return };
+    let words = ["-s", "KILL", "60", "tavern", "agent", "--once", "--name", "Frodo"];
+    let agent = scratch.command(Path::new("timeout")).args(&words).start();
+    wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+    agent.signal(Signal::TERM);
+    assert_eq!(agent.end().code, Some(143));
+    are_left_out(&scratch);
+    assert_eq!(scratch.item("T-1")["status"], "pending");
 }
