@@ -92,7 +92,9 @@ impl std::fmt::Display for Action {
             Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
             Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
             Action::DeleteBranch { task, branch } => write!(f, "delete the branch {branch} of {task}, which is merged"),
-            Action::RemoveRun { run } => write!(f, "remove the files of run {run}, whose work is merged"),
+            Action::RemoveRun { run } => {
+                write!(f, "remove the files of run {run}, of which nothing is left to be merged")
+            }
             Action::RemoveCell { run } => write!(f, "remove what was left of the cell of run {run}"),
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
             Action::RemoveLock { path } => write!(f, "remove the lock {}, which a killed git has left", path.display()),

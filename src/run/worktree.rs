@@ -225,9 +225,12 @@ pub fn conflict(
     })
 }
 
+/// Where work is kept whose worktree goes, below the ID of its item.
+pub const SALVAGED: &str = "refs/tavern/salvage/";
+
 /// Where the work of the run with this token is kept when its worktree goes.
 pub fn salvage_ref(task: &Task, token: u64) -> String {
-    format!("refs/tavern/salvage/{}/{token}", task.id)
+    format!("{SALVAGED}{}/{token}", task.id)
 }
 
 /// Keeps what the worktree holds beyond the integration branch, then removes it, and the item's branch if all of it is on
