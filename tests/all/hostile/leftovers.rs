@@ -104,3 +104,66 @@ fn letters_without_number_keep_no_signal_from_being_obeyed() {
     are_left_out(&scratch);
     assert_eq!(scratch.item("T-1")["status"], "pending");
 }
+
+/// A user who is not root, to whom a mode means something.
+const NOBODY: &str = "65534";
+
+/// Runs the line of `sh` as a user who is not root, with no more open files than a program usually may have.
+#[track_caller]
+fn as_a_user(scratch: &Scratch, line: &str) -> String {
+    let (user, folder) = (format!("{NOBODY}:{NOBODY}"), scratch.folder());
+    let mut words = vec!["-s", "KILL", "60"];
+    let (uid, gid) = (format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"));
+    if rustix::process::getuid().is_root() {
+        let all = ["-R", "--no-dereference", &user, &folder.to_string_lossy()];
+        scratch.command(Path::new("chown")).args(&all).run().succeeds();
+        words.extend(["setpriv", "--clear-groups", &uid, &gid]);
+    }
+    let line = format!("ulimit -n 1024; {line}");
+    words.extend(["sh", "-c", &line]);
+    scratch.command(Path::new("timeout")).args(&words).run().ends(0).stdout
+}
+
+/// What removals have put aside and not removed yet, and cells.
+fn put_aside(scratch: &Scratch) -> Vec<String> {
+    let folders = [".tavern/worktrees", ".git/tavern/cells"].map(|folder| scratch.work().join(folder));
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != "integration").collect()
+}
+
+#[test]
+fn folders_that_nobody_may_enter_are_removed() {
+    let script = "echo x >x.txt\nchmod 000 \"$TAVERN_MAILBOX/out\"\nmkdir -p a/b/c/d/e/f\n\
+                  for path in a/b/c/d/e/f a/b/c/d/e a/b/c/d a/b/c a/b a; do chmod 000 \"$path\"; done\n";
+    let Some(scratch) = board(script, &["test -e x.txt"], &json!({})) else { return };
+    as_a_user(&scratch, "tavern agent --until-empty --name Frodo");
+    assert_eq!(as_a_user(&scratch, "tavern reap"), "");
+    is_done(&scratch);
+    assert_eq!(put_aside(&scratch), [""; 0]);
+}
+
+#[test]
+fn folders_that_are_deeper_than_a_path_is_long_are_removed() {
+    let script = "echo x >x.txt\nperl -e 'for (1 .. 5000) { mkdir q(d); chdir q(d) or die }'\n";
+    let Some(scratch) = board(script, &["test -e x.txt"], &json!({})) else { return };
+    as_a_user(&scratch, "tavern agent --until-empty --name Frodo");
+    assert_eq!(as_a_user(&scratch, "tavern reap"), "");
+    is_done(&scratch);
+    assert_eq!(put_aside(&scratch), [""; 0]);
+}
+
+#[test]
+fn what_can_not_be_removed_is_not_told_as_removed() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::board("- [ ] T-1: Work\n");
+    as_a_user(&scratch, "tavern reap");
+    let theirs = scratch.write(".tavern/worktrees/.tavern-removed-1/theirs/file", "");
+    let line = "TAVERN_TEST_NOW=+3600 tavern reap; echo $?";
+    let words = ["--clear-groups", "--reuid=65534", "--regid=65534", "sh", "-c", line];
+    let said = scratch.command(Path::new("setpriv")).args(&words).run().ends(0);
+    assert_eq!(said.stdout, "1\n", "{said}");
+    assert!(theirs.exists() && said.stderr.contains("can't remove"), "{said}");
+}
