@@ -17,7 +17,7 @@ use super::GitError;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A folder that is still to be looked at.
-struct Place {
+struct Unseen {
     path: PathBuf,
     /// It is a repository, or in one: git follows the links in it.
     is_repository: bool,
@@ -29,7 +29,7 @@ pub(super) fn remove_endless(root: &Path) -> Result<(), GitError> {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
         opened => opened.map_err(io::Error::from).map_err(GitError::io("open", root))?,
     };
-    let mut places = vec![Place { path: PathBuf::new(), is_repository: false }];
+    let mut places = vec![Unseen { path: PathBuf::new(), is_repository: false }];
     while let Some(place) = places.pop() {
         let found = look(&top, &place, &mut places);
         found.map_err(io::Error::from).map_err(GitError::io("look for pipes in", root.join(&place.path)))?;
@@ -37,7 +37,7 @@ pub(super) fn remove_endless(root: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-fn look(top: &OwnedFd, place: &Place, places: &mut Vec<Place>) -> Result<(), Errno> {
+fn look(top: &OwnedFd, place: &Unseen, places: &mut Vec<Unseen>) -> Result<(), Errno> {
     let Some(folder) = opened(top, &place.path)? else { return Ok(()) };
     let entries: Vec<(PathBuf, FileType)> = Dir::read_from(&folder)?
         .filter_map(Result::ok)
@@ -50,7 +50,7 @@ fn look(top: &OwnedFd, place: &Place, places: &mut Vec<Place>) -> Result<(), Err
         let path = place.path.join(name);
         let kind = if kind == FileType::Unknown { kind_of(top, &path, AtFlags::SYMLINK_NOFOLLOW) } else { kind };
         match kind {
-            FileType::Directory => places.push(Place { path, is_repository }),
+            FileType::Directory => places.push(Unseen { path, is_repository }),
             FileType::Symlink if is_repository && is_endless(kind_of(top, &path, AtFlags::empty())) => {
                 remove(top, place, &path)?;
             }
@@ -89,7 +89,7 @@ fn kind_of(top: impl AsFd, path: &Path, flags: AtFlags) -> FileType {
     statat(top, path, flags).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }
 
-fn remove(top: &OwnedFd, place: &Place, path: &Path) -> Result<(), Errno> {
+fn remove(top: &OwnedFd, place: &Unseen, path: &Path) -> Result<(), Errno> {
     let unlink = || unlinkat(top, path, AtFlags::empty());
     match unlink() {
         Err(Errno::ACCESS) => {

@@ -11,9 +11,8 @@ use super::artifacts::Artifacts;
 use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, run_of};
-use super::site::Site;
+use super::site::{SALVAGED, Site};
 use super::take_over::{AsideCell, SUBMODULES};
-use super::worktree::SALVAGED;
 use crate::board::task::{Status, Timestamp};
 use crate::store;
 

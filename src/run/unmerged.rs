@@ -5,8 +5,7 @@ use std::sync::PoisonError;
 
 use super::error::Error;
 use super::record::last_token;
-use super::site::{ITEM_BRANCHES, Site};
-use super::worktree::SALVAGED;
+use super::site::{ITEM_BRANCHES, SALVAGED, Site};
 use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
 use crate::board::task::TaskId;

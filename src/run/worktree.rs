@@ -12,7 +12,7 @@ use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
 use super::record::{close_run, last_token, role_of_work, run_name, runs_of};
-use super::site::Site;
+use super::site::{SALVAGED, Site};
 use super::take_over::take_over_all;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
@@ -224,9 +224,6 @@ pub fn conflict(
         Merge::UpToDate { .. } | Merge::Clean { .. } => None,
     })
 }
-
-/// Where work is kept whose worktree goes, below the ID of its item.
-pub const SALVAGED: &str = "refs/tavern/salvage/";
 
 /// Where the work of the run with this token is kept when its worktree goes.
 pub fn salvage_ref(task: &Task, token: u64) -> String {
