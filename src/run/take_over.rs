@@ -92,7 +92,7 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<St
     match taken {
         Ok(()) => {
             // What can't be removed is removed some other time: its name says that it was taken.
-            drop(fs::remove_dir_all(put_aside(&cell, SPENT)?));
+            drop(files::remove_tree(&put_aside(&cell, SPENT)?));
             Ok(None)
         }
         Err(Error::Git(error @ (GitError::Program { .. } | GitError::TimedOut { .. }))) => {
@@ -124,10 +124,7 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
         return Ok(());
     }
     let out = cell.out();
-    let made = match fs::remove_dir_all(&out) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => fs::create_dir(&out),
-    };
+    let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
     made.map_err(Error::io("make anew", &out))?;
     // It may have been moved with its repository.
     let worktree = run.worktree.file_name().map(|name| site.board.path("worktrees").join(name));
@@ -164,10 +161,7 @@ fn keep_bundles(site: &Site, run: &Metadata, bundles: &[Bundle]) -> Result<(), E
 fn put_aside(cell: &Cell, prefix: &str) -> Result<PathBuf, Error> {
     let name = cell.dir.file_name().unwrap_or_default().to_string_lossy();
     let aside = cell.dir.with_file_name(format!("{prefix}{name}"));
-    match fs::remove_dir_all(&aside) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &aside)(error)),
-        _ => {}
-    }
+    files::remove_tree(&aside).map_err(Error::io("remove", &aside))?;
     fs::rename(&cell.dir, &aside).map_err(Error::io("move", &cell.dir))?;
     Ok(aside)
 }
