@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::boxed::{board, is_done};
-use crate::support::{Scratch, wait_until};
+use crate::support::{AT_ONCE, CONFIG, Scratch, wait_until};
 
 /// Runs the line, which ends by itself long before this.
 #[track_caller]
@@ -47,7 +47,7 @@ fn pipes_of_commands_that_fail_hang_no_reaper() {
     let Some(scratch) = board("echo x >x.txt", &[&leaves], &settings) else { return };
     ends(&scratch, "agent --until-empty --name Frodo", 0);
     assert_eq!(scratch.item("T-1")["status"], "dead");
-    scratch.change(crate::support::CONFIG, r#"{"keep":true}"#, r#"{"keep":false}"#);
+    scratch.change(CONFIG, r#"{"keep":true}"#, r#"{"keep":false}"#);
     assert!(ends(&scratch, "reap", 0).contains("remove the worktree of T-1"));
     assert!(!scratch.work().join(".tavern/worktrees/T-1").exists());
     assert_eq!(scratch.git(&["show", "tavern/T-1:x.txt"]), "x");
@@ -166,4 +166,28 @@ fn what_can_not_be_removed_is_not_told_as_removed() {
     let said = scratch.command(Path::new("setpriv")).args(&words).run().ends(0);
     assert_eq!(said.stdout, "1\n", "{said}");
     assert!(theirs.exists() && said.stderr.contains("can't remove"), "{said}");
+}
+
+/// As a container leaves them that has worked in the worktree as root.
+#[test]
+fn folders_of_another_user_in_a_worktree_keep_no_git_from_work() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::shell(
+        "- [ ] T-1: Work\n  ```sh\n  echo x >x.txt\n  exit 1\n  ```\n",
+        &format!("max_attempts: 2\n{AT_ONCE}"),
+    );
+    as_a_user(&scratch, "tavern agent --once --name Frodo");
+    let theirs = scratch.work().join(".tavern/worktrees/T-1/theirs");
+    for (folder, mode) in [("closed", "711"), ("open", "755")] {
+        let line =
+            format!("mkdir -p {0}/{folder}; mkfifo {0}/{folder}/pipe; chmod {mode} {0}/{folder}", theirs.display());
+        scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    }
+    let words = ["-s", "KILL", "60", "setpriv", "--clear-groups", "--reuid=65534", "--regid=65534"];
+    let agent =
+        scratch.command(Path::new("timeout")).args(&words).args(&["tavern", "agent", "--once", "--name", "Sam"]);
+    agent.run().ends(0);
+    scratch.stands("T-1", "dead", 2);
 }
