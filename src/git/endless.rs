@@ -56,13 +56,19 @@ fn look(top: &OwnedFd, place: &Unseen, places: &mut Vec<Unseen>) -> Result<(), E
     for (name, kind) in entries {
         let path = place.path.join(name);
         let kind = if kind == FileType::Unknown { kind_of(top, &path, AtFlags::SYMLINK_NOFOLLOW) } else { kind };
-        match kind {
-            FileType::Directory => places.push(Unseen { path, is_repository }),
-            FileType::Symlink if is_repository && is_endless(kind_of(top, &path, AtFlags::empty())) => {
-                remove(top, place, &path)?;
+        let is_in_the_way = match kind {
+            FileType::Symlink => is_repository && is_endless(kind_of(top, &path, AtFlags::empty())),
+            kind => is_endless(kind),
+        };
+        let is_opened = is_repository || path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".git"));
+        if kind == FileType::Directory {
+            places.push(Unseen { path, is_repository });
+        } else if is_in_the_way {
+            match remove(top, &place.path, &path) {
+                // One in another user's folder stays, where git would not open it.
+                Err(_) if !is_opened => {}
+                removed => removed?,
             }
-            kind if is_endless(kind) => remove(top, place, &path)?,
-            _ => {}
         }
     }
     Ok(())
@@ -76,10 +82,11 @@ fn is_endless(kind: FileType) -> bool {
 fn opened(top: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Errno> {
     let open = || openat(top, here(path), FOLDER, Mode::empty());
     match open() {
+        // git knows the names of what is tracked in it.
         Err(Errno::ACCESS) if may_be_entered(top, path) => {
-            // git knows the names of what is tracked in it.
-            chmodat(top, here(path), Mode::RWXU, AtFlags::empty())?;
-            open().map(Some)
+            // It may be another user's, as what a container has made.
+            let changed = chmodat(top, here(path), Mode::RWXU, AtFlags::empty());
+            if changed.is_ok() { open().map(Some) } else { Ok(None) }
         }
         // It is gone, or deeper than git reaches.
         Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
@@ -96,13 +103,13 @@ fn kind_of(top: impl AsFd, path: &Path, flags: AtFlags) -> FileType {
     statat(top, path, flags).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }
 
-fn remove(top: &OwnedFd, place: &Unseen, path: &Path) -> Result<(), Errno> {
+fn remove(top: &OwnedFd, folder: &Path, path: &Path) -> Result<(), Errno> {
     let unlink = || unlinkat(top, path, AtFlags::empty());
-    match unlink() {
-        Err(Errno::ACCESS) => {
-            chmodat(top, here(&place.path), Mode::RWXU, AtFlags::empty())?;
-            unlink()
-        }
+    let unlinked = match unlink() {
+        Err(Errno::ACCESS) => chmodat(top, here(folder), Mode::RWXU, AtFlags::empty()).and_then(|()| unlink()),
+        unlinked => unlinked,
+    };
+    match unlinked {
         // Somebody else was faster; or git can't name it either.
         Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(()),
         unlinked => unlinked,
