@@ -1,4 +1,5 @@
-//! Opens what lies in a board: regular files only, by no link, without waiting, and reads no more than a bound.
+//! Opens what lies in a board: regular files only, by no link, without waiting, and reads no more than a bound. What is removed
+//! is removed whole, whatever an agent has made of it.
 //!
 //! A clone may bring a link to somebody's keys, a pipe that nobody writes to, or a device without an end in the place of any file.
 
@@ -7,6 +8,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+
+mod removal;
+
+pub use removal::{gone, remove_tree};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;

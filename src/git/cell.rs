@@ -19,9 +19,8 @@ use super::branch::oid;
 use super::history::path_of;
 use super::program::{THOROUGH, records};
 use super::repository::Checkout;
-use super::worktree::gone;
 use super::{CommitId, GitError, Repository};
-use crate::files;
+use crate::files::{self, gone};
 use crate::process::start::UNATTENDED;
 use crate::process::{Spec, run_program};
 

@@ -13,7 +13,7 @@ use walkdir::WalkDir;
 
 use super::cell::{LeftCell, boxed, gitlinks};
 use super::repository::Head;
-use super::worktree::{bin_beside, gone, remove_tree, sweep};
+use super::worktree::{bin_beside, sweep};
 use super::{GitError, Repository};
 use crate::files;
 
@@ -120,7 +120,7 @@ fn take(folder: &Path, to: &Path) -> io::Result<()> {
     }
     let above = to.parent().unwrap_or(to);
     fs::create_dir_all(above)?;
-    gone(remove_tree(to))?;
+    files::remove_tree(to)?;
     fs::rename(git, to)
 }
 

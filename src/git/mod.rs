@@ -16,6 +16,7 @@ mod commit;
 mod commit_id;
 mod config_files;
 mod contents;
+mod endless;
 mod error;
 mod filter;
 mod followed;

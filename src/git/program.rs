@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::endless::remove_endless;
 use super::filter::{FILTERS, Overruled, in_sandbox};
 use super::lock::FileLock;
 use super::repository::Checkout;
@@ -146,9 +147,13 @@ impl Call<'_> {
     }
 
     /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a lock stays in
-    /// the way. A git that is killed from outside is started once more.
+    /// the way. A git that is killed from outside is started once more. What it would wait for in a linked worktree is removed before.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
-        refuse_pipes(&self.dir)?;
+        if self.dir == self.repository.main_worktree() {
+            refuse_pipes(&self.dir)?;
+        } else {
+            remove_endless(&self.dir)?;
+        }
         if self.is_over_sandboxed() {
             self.filters = self.filters_in_sandbox()?;
         }

@@ -261,7 +261,9 @@ fn branches_under_way(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
 
 /// The entry that the `.git` file of a folder points to, which may be gone.
 pub(super) fn pointed_from(folder: &Path) -> Option<PathBuf> {
-    let bytes = fs::read(folder.join(".git")).ok()?;
+    let link = folder.join(".git");
+    // A pipe would be waited for.
+    let bytes = fs::metadata(&link).is_ok_and(|link| link.is_file()).then(|| fs::read(link).ok()).flatten()?;
     let target = bytes.strip_prefix(b"gitdir: ")?;
     resolved(&folder.join(path_of(target.strip_suffix(b"\n").unwrap_or(target)))).ok()
 }

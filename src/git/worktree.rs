@@ -8,22 +8,22 @@
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use uuid::Uuid;
-use walkdir::WalkDir;
 
 use super::branch::branch_reference;
+use super::endless::remove_endless;
 use super::lock::FileLock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
 use super::repository::Checkout;
 use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
+use crate::files::{self, gone};
 
 /// Folders with this prefix, beside worktrees, are what is left of removed ones.
 const REMOVED: &str = ".tavern-removed-";
@@ -78,7 +78,7 @@ impl Repository {
         let path = registration::resolved(path)?;
         let removed = once_made(lock_file, || self.detach(&path))?;
         if let Some(bin) = removed.iter().flatten().next() {
-            remove_tree(bin).map_err(GitError::io("remove", bin))?;
+            files::remove_tree(bin).map_err(GitError::io("remove", bin))?;
         }
         sweep(&path);
         Ok(removed.is_some())
@@ -98,11 +98,6 @@ impl Repository {
     /// Returns whether the folder at `path`, or what was there, is a linked worktree of this repository.
     pub fn is_worktree(&self, path: &Path) -> Result<bool, GitError> {
         Ok(registration::find(self.common_dir(), &registration::resolved(path)?)?.is_some())
-    }
-
-    /// Deletes what removals that were killed have left in `folder`, in which worktrees are.
-    pub fn sweep_removed(&self, folder: &Path) {
-        sweep(&folder.join(REMOVED));
     }
 
     /// Takes away all that a linked worktree holds which its last commit does not, but for what is ignored and for repositories inside.
@@ -180,6 +175,7 @@ impl Repository {
                 return Ok(Stage::StillBeingMade(entry));
             }
             if !is_half_made && !is_absent_or_empty(&entry.path)? {
+                remove_endless(&entry.path)?;
                 return Ok(Stage::Done((whole(entry, goal)?, None)));
             }
             if let Some(reason) = entry.locked.filter(|_| !is_half_made) {
@@ -264,6 +260,7 @@ impl Repository {
                 return Ok(Stage::StillBeingMade(entry));
             }
         }
+        remove_endless(path)?;
         if path.join(".git").exists() && !entry.is_linked_back() {
             return Err(GitError::FolderInTheWay { path: entry.path });
         }
@@ -394,31 +391,8 @@ pub(super) fn sweep(path: &Path) {
     let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(REMOVED) {
-            let _ = remove_tree(&entry.path());
+            let _ = files::remove_tree(&entry.path());
         }
-    }
-}
-
-/// Deletes a folder, also one with read-only folders in it (as package caches have), and while others delete it too.
-pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
-    let mut tries = 0;
-    loop {
-        match gone(fs::remove_dir_all(path)) {
-            Err(error) if tries < 3 => {
-                tries += 1;
-                if error.kind() == ErrorKind::PermissionDenied {
-                    make_writable(path);
-                }
-            }
-            other => return other,
-        }
-    }
-}
-
-fn make_writable(path: &Path) {
-    for entry in WalkDir::new(path).into_iter().flatten().filter(|entry| entry.file_type().is_dir()) {
-        // What can't be made writable shows when it is deleted.
-        let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o700));
     }
 }
 
@@ -435,19 +409,11 @@ fn remove_admin(admin: &Path) -> Result<(), GitError> {
             continue;
         }
         let is_dir = entry.file_type().map_err(removing())?.is_dir();
-        let done = if is_dir { remove_tree(&entry.path()) } else { gone(fs::remove_file(entry.path())) };
+        let done = if is_dir { files::remove_tree(&entry.path()) } else { gone(fs::remove_file(entry.path())) };
         done.map_err(removing())?;
     }
     gone(fs::remove_file(admin.join("gitdir"))).map_err(removing())?;
     gone(fs::remove_dir(admin)).map_err(removing())
-}
-
-/// Already removed is as good as removed.
-pub(super) fn gone(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub struct LineFollower {
     file: BufReader<File>,
     line: Vec<u8>,
     cut: u64,
+    is_behind: bool,
     watch: Option<FileWatch>,
 }
 
@@ -30,6 +31,9 @@ impl LineFollower {
     /// The longest line kept, in bytes; of a longer one the beginning. One line of an agent's stream can hold a picture.
     pub const LONGEST: usize = 16 * 1024 * 1024;
 
+    /// So many bytes without a line end are read at a time.
+    const STRIDE: usize = 1024 * 1024;
+
     /// Follow `path` from its byte `offset`; `bell` rings when the file has changed.
     ///
     /// # Errors
@@ -40,7 +44,8 @@ impl LineFollower {
         file.seek(SeekFrom::Start(offset))?;
         let bell = bell.clone();
         let watch = FileWatch::new([path.to_owned()], move |_| bell.ring()).ok();
-        Ok(LineFollower { file: BufReader::with_capacity(64 * 1024, file), line: Vec::new(), cut: 0, watch })
+        let file = BufReader::with_capacity(64 * 1024, file);
+        Ok(LineFollower { file, line: Vec::new(), cut: 0, is_behind: false, watch })
     }
 
     /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
@@ -62,14 +67,22 @@ impl LineFollower {
         self.file.seek(SeekFrom::End(0))?;
         self.line.clear();
         self.cut = 0;
+        self.is_behind = false;
         Ok(())
     }
 
-    /// The next whole line, or `None` if there is none yet.
+    /// The last [`LineFollower::next_line`] has broken off in a long line, of which there is more to be read.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// The next whole line, or `None` if there is none yet, or its end is far.
     ///
     /// # Errors
     /// What the system says of reading.
     pub fn next_line(&mut self) -> io::Result<Option<LogLine>> {
+        self.is_behind = false;
+        let mut passed = 0;
         loop {
             let fresh = match self.file.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -87,6 +100,11 @@ impl LineFollower {
             self.file.consume(read);
             if end.is_some() {
                 return Ok(Some(self.take_line()));
+            }
+            passed += read;
+            if passed >= LineFollower::STRIDE {
+                self.is_behind = true;
+                return Ok(None);
             }
         }
     }
@@ -150,7 +168,12 @@ mod tests {
         }
         file.write_all(b"\nshort\n").expect("writable");
         let mut follower = LineFollower::open(&path, 0, &Bell::new()).expect("the file is there");
-        let long = follower.next_line().expect("readable").expect("it is whole");
+        let long = loop {
+            match follower.next_line().expect("readable") {
+                Some(line) => break line,
+                None => assert!(follower.is_behind(), "it is whole"),
+            }
+        };
         assert_eq!(long.text.len(), LineFollower::LONGEST);
         assert_eq!(long.cut, 50 * 1024 * 1024 - LineFollower::LONGEST as u64);
         assert_eq!(follower.next_line().expect("readable"), line("short"));

@@ -4,13 +4,13 @@
 //! `diff.patch` are made from them and from git, and may fail without harm.
 #![expect(clippy::disallowed_methods, reason = "a run owns its folder")]
 
-use std::fs;
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::prompt::head;
-use crate::runner::{AgentEvent, LOGS};
+use crate::runner::{AgentEvent, LOG_MIB, LOGS, THREAD_LOG};
 use crate::secrets::{Redacting, redact};
 use crate::store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
 
@@ -66,8 +66,8 @@ impl Artifacts {
         replace_own(&self.dir.join(name), redact(text).as_bytes())
     }
 
-    /// Writes the logs of a program that has ended anew without the secrets in them: it wrote them itself, so that nothing
-    /// is lost when its supervisor dies.
+    /// Writes the logs of a program that has ended anew without the secrets in them, nor what is beyond their limit: it wrote them
+    /// itself, so that nothing is lost when its supervisor dies.
     pub fn redact_logs(&self) -> Result<(), Error> {
         LOGS.iter()
             .map(|name| self.path(name))
@@ -81,10 +81,11 @@ impl Artifacts {
 }
 
 fn redact_file(path: &Path) -> io::Result<()> {
-    let mut log = match files::open(path) {
+    let mut log = match files::open_to_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         log => log?,
     };
+    cut_off(&mut log, &told_cut(path))?;
     let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(path.parent().unwrap_or(path))?;
     let (mut secrets, mut part) = (Redacting::new(), vec![0; 64 * 1024]);
     loop {
@@ -96,6 +97,26 @@ fn redact_file(path: &Path) -> io::Result<()> {
     }
     temp.write_all(&secrets.finish())?;
     if secrets.has_found() { temp.persist(path).map(drop).map_err(|error| error.error) } else { Ok(()) }
+}
+
+/// Shortens a log that is too long, and says so in it. A program may have it look longer than what was ever written: then it ends where
+/// that does.
+fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
+    let most = LOG_MIB << 20;
+    if log.metadata()?.len() <= most {
+        return Ok(());
+    }
+    let hole = rustix::fs::seek(&*log, rustix::fs::SeekFrom::Hole(0)).unwrap_or(most);
+    log.set_len(hole.min(most))?;
+    log.seek(SeekFrom::End(0))?;
+    log.write_all(format!("\n{told}\n").as_bytes())?;
+    log.rewind()
+}
+
+/// A line of the log at `path` that says so.
+fn told_cut(path: &Path) -> String {
+    let words = format!("[cut off by Tavern: of a log {LOG_MIB} MiB are kept at most]");
+    if path.ends_with(THREAD_LOG) { serde_json::json!({"type": "tavern", "text": words}).to_string() } else { words }
 }
 
 /// Calls of a run that have a file, and bytes of a call and of its result in it; all of them are in the stream.

@@ -217,7 +217,7 @@ fn follow(
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
-        mailbox.iter_mut().for_each(Mailbox::answer);
+        let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
         if site.interrupt.is_raised() || heartbeat.is_lost() {
             session.end(EndReason::Stop);
         }
@@ -225,10 +225,14 @@ fn follow(
             session.hurry();
         }
         inbox.pass_on(brief, &mut session);
-        let event = match session.next(Duration::from_secs(30)) {
+        let patience = if has_answered { Duration::ZERO } else { Duration::from_secs(30) };
+        let event = match session.next(patience) {
             Next::Event(event) => event,
             Next::Quiet => continue,
-            Next::Over => return (session.finish(), proven),
+            Next::Over => {
+                mailbox.into_iter().for_each(Mailbox::close);
+                return (session.finish(), proven);
+            }
         };
         calls.note(&event);
         match event {

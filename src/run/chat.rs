@@ -71,7 +71,7 @@ pub fn talk(
     let seen = record.metadata().clone();
     let mut mailbox = Mailbox::open(site, &seen, &bell);
     let exit = loop {
-        mailbox.iter_mut().for_each(Mailbox::answer);
+        let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
         if let Some(exit) = program.ended() {
             break exit;
         }
@@ -79,8 +79,9 @@ pub fn talk(
             end_processes(site, &run)?;
         }
         show();
-        bell.wait(SHOWN);
+        bell.wait(if has_answered { Duration::ZERO } else { SHOWN });
     };
+    mailbox.into_iter().for_each(Mailbox::close);
     // What it has left running.
     end_processes(site, &run)?;
     let is_lost = heartbeat.is_lost();

@@ -28,7 +28,7 @@ use crate::git::reflog_action;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, argument, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
+use crate::runner::{Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
 use crate::secrets::redact;
 use crate::store::{Claimed, Note, this_process};
 
@@ -307,6 +307,6 @@ fn limits(task: &Task, role: &Role) -> Limits {
         wall: minutes.map(|minutes| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9))),
         idle: Some(role.idle.duration()).filter(|idle| !idle.is_zero()),
         memory_mib: own.memory_mb.or(general.memory_mb),
-        log_mib: Some(512),
+        log_mib: Some(LOG_MIB),
     }
 }

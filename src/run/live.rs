@@ -103,14 +103,18 @@ fn prove_boxed(
     bench: &Bench<'_>,
 ) -> Result<Proof, Error> {
     let (task, wrapper) = (&held.task, &launch.job.wrapper);
-    let status = || run_one(site, task, "git status --porcelain --untracked-files=all", bench, wrapper);
+    let git = |line: &str| {
+        site.repository()?.remove_pipes(bench.folder)?;
+        run_one(site, task, line, bench, wrapper)
+    };
+    let status = || git("git status --porcelain --untracked-files=all");
     let is_clean = |status: &CommandResult| status.is_success() && status.output.trim().is_empty();
     if task.done_when.is_empty() || task.worktree && !is_clean(&status()?) {
         return Ok(PASSED);
     }
     let ran = run_commands(site, task, bench, wrapper)?;
     if task.worktree && !is_clean(&status()?) {
-        run_one(site, task, "git reset --quiet --hard && git clean --quiet -fd", bench, wrapper)?;
+        git("git reset --quiet --hard && git clean --quiet -fd")?;
     }
     proof(artifacts, ran, None)
 }

@@ -7,18 +7,19 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
 use super::record::Metadata;
 use super::site::Site;
-use crate::clock::Deadline;
+use crate::board::event::Kind;
+use crate::clock::{self, Deadline};
 use crate::file_watch::FileWatch;
 use crate::files;
 use crate::process::{Bell, Mark, ProgramExit, Ran, Spec, run_program};
-use crate::store::replace_volatile;
+use crate::store::{Entry, replace_volatile};
 
 /// The variable in which programs find the mailbox of the sandbox that they are in.
 pub const MAILBOX: &str = "TAVERN_MAILBOX";
@@ -30,6 +31,9 @@ const IN: &str = "in";
 /// Longest letter, and most letters of a run.
 const MOST_BYTES: u64 = 1 << 20;
 const MOST_LETTERS: usize = 1000;
+
+/// So many names in the folder are looked at.
+const MOST_NAMES: usize = 10 * MOST_LETTERS;
 
 /// How long what a letter asks for may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -98,6 +102,7 @@ pub struct Mailbox<'a> {
     run: &'a Metadata,
     cell: Cell,
     answered: usize,
+    waiting: Vec<OsString>,
     _watch: Option<FileWatch>,
 }
 
@@ -111,27 +116,55 @@ impl<'a> Mailbox<'a> {
         }
         let bell = bell.clone();
         let watch = FileWatch::new([out], move |_| bell.ring()).ok();
-        Some(Mailbox { site, run, cell, answered: 0, _watch: watch })
+        Some(Mailbox { site, run, cell, answered: 0, waiting: Vec::new(), _watch: watch })
     }
 
-    /// Does what the letters ask for that came since.
-    pub fn answer(&mut self) {
-        let [out, inside] = folders(&self.cell);
-        let names = fs::read_dir(&out).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        for name in names.filter(|name| is_letter(name)).collect::<Vec<_>>() {
-            let (letter, answer) = (out.join(&name), inside.join(&name));
-            if answer.exists() || self.answered >= MOST_LETTERS {
-                continue;
-            }
-            self.answered += 1;
-            let reply = match read(&letter) {
-                Ok(letter) => self.done(&letter),
-                Err(error) => refusal(&format!("this is no letter: {error}")),
-            };
-            let text = serde_json::to_vec(&reply).expect("a reply is plain data");
-            // Who is not answered gives up after a while.
-            drop(replace_volatile(&answer, &text));
+    /// Does what one letter asks for that came since, and no more: whoever follows the run looks at its limits before the next. False
+    /// if there is none.
+    pub fn answer(&mut self) -> bool {
+        if self.answered >= MOST_LETTERS {
+            return false;
         }
+        if self.waiting.is_empty() {
+            self.waiting = self.unanswered();
+        }
+        let Some(name) = self.waiting.pop() else { return false };
+        self.answered += 1;
+        let [letter, answer] = folders(&self.cell).map(|folder| folder.join(&name));
+        let reply = match read(&letter) {
+            Ok(letter) => self.done(&letter),
+            Err(error) => refusal(&format!("this is no letter: {error}")),
+        };
+        let text = serde_json::to_vec(&reply).expect("a reply is plain data");
+        // Who is not answered gives up after a while.
+        drop(replace_volatile(&answer, &text));
+        true
+    }
+
+    /// The run has ended: says how many letters nobody will answer any more.
+    pub fn close(self) {
+        let left_out = self.unanswered().len();
+        if left_out == 0 {
+            return;
+        }
+        let why = if self.answered >= MOST_LETTERS { "more than the most of a run" } else { "it has ended" };
+        let cause = Some(format!("{left_out} letters of its mailbox were not answered: {why}"));
+        let Metadata { task, agent, run, .. } = self.run.clone();
+        let (task, agent, run) = (Some(task), Some(agent), Some(run));
+        // A board that can't be written now is told of the run's end all the same.
+        drop(self.site.board.note(Entry { task, agent, run, cause, ..Entry::new(Kind::Noted, clock::now()) }));
+    }
+
+    /// The letters that are there and have no answer, the earliest last.
+    fn unanswered(&self) -> Vec<OsString> {
+        let [out, inside] = folders(&self.cell);
+        let entries = fs::read_dir(&out).into_iter().flatten().flatten().take(MOST_NAMES);
+        let names = entries.map(|entry| entry.file_name());
+        let names = names.filter(|name| is_letter(name) && !inside.join(name).exists());
+        let written = |name: &OsString| fs::symlink_metadata(out.join(name)).and_then(|file| file.modified()).ok();
+        let mut names: Vec<(Option<SystemTime>, OsString)> = names.map(|name| (written(&name), name)).collect();
+        names.sort_by(|one, other| other.cmp(one));
+        names.into_iter().map(|(_, name)| name).collect()
     }
 
     fn done(&self, letter: &Letter) -> Reply {

@@ -1,6 +1,9 @@
 //! Which of the runs' folders are kept: those that are young, as many as there is room for, and whatever is nowhere else.
 //! Only looks; removing them is the reaper's.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use chrono::TimeDelta;
 use walkdir::WalkDir;
 
@@ -8,7 +11,7 @@ use super::artifacts::Artifacts;
 use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, run_of};
-use super::site::Site;
+use super::site::{SALVAGED, Site};
 use super::take_over::{AsideCell, SUBMODULES};
 use crate::board::task::{Status, Timestamp};
 use crate::store;
@@ -76,17 +79,27 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
     }
 }
 
-/// What the run left is on the integration branch, or it left nothing.
+/// What the run left is on the integration branch, or it left nothing. Nor is anything of its item kept elsewhere that is not there: what
+/// it had not committed was salvaged with that of a later run.
 fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
-    let Some(left) = &run.commit else { return Ok(true) };
     let repository = site.repository()?;
-    let (Some(left), Some(tip)) = (repository.commit_of(left)?, repository.branch_tip(site.integration())?) else {
-        return Ok(false);
+    let mut left = repository.references(&format!("{SALVAGED}{}/", run.task))?.into_iter().map(|(_, id)| id);
+    let Some(tip) = repository.branch_tip(site.integration())? else {
+        return Ok(run.commit.is_none() && left.next().is_none());
     };
-    Ok(repository.is_ancestor(&left, &tip)?)
+    let committed = run.commit.as_ref().map(|commit| repository.commit_of(commit)).transpose()?;
+    for left in left.map(Some).chain(committed) {
+        // What is not there any more was not merged.
+        if !left.map_or(Ok(false), |left| repository.is_ancestor(&left, &tip))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
+/// What they take of the disk: an agent may make a file as long as it likes with nothing in it.
 fn bytes_of(site: &Site, run: &str) -> u64 {
     let files = WalkDir::new(site.board.run_dir(run)).into_iter().filter_map(Result::ok);
-    files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
+    let files = files.filter_map(|file| file.metadata().ok()).filter(fs::Metadata::is_file);
+    files.map(|file| file.len().min(file.blocks().saturating_mul(512))).sum()
 }

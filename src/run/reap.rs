@@ -30,6 +30,7 @@ use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
+use crate::files;
 use crate::store::{self, AgentFile, Archived, HAND, Note, Slot, life, walk_log};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
@@ -92,7 +93,9 @@ impl std::fmt::Display for Action {
             Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
             Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
             Action::DeleteBranch { task, branch } => write!(f, "delete the branch {branch} of {task}, which is merged"),
-            Action::RemoveRun { run } => write!(f, "remove the files of run {run}, whose work is merged"),
+            Action::RemoveRun { run } => {
+                write!(f, "remove the files of run {run}, of which nothing is left to be merged")
+            }
             Action::RemoveCell { run } => write!(f, "remove what was left of the cell of run {run}"),
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
             Action::RemoveLock { path } => write!(f, "remove the lock {}, which a killed git has left", path.display()),
@@ -456,14 +459,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             let Ok(queue) = site.board.queue_by_id(queue) else { return Ok(false) };
             Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
         }
-        // The folder of a removed worktree: what was in it is kept already.
-        Action::RemoveTemp { path } if path.is_dir() && path.starts_with(site.board.path("runs")) => {
-            remove_folder(path)
-        }
-        Action::RemoveTemp { path } if path.is_dir() => {
-            site.repository()?.sweep_removed(&site.board.path("worktrees"));
-            Ok(true)
-        }
+        // The folder of a removed worktree, say: what was in it is kept already.
+        Action::RemoveTemp { path } if path.is_dir() => remove_folder(path),
         Action::RemoveLock { path } => Ok(site.repository()?.remove_stale_lock(path)?),
         Action::RemoveTemp { path } => match fs::remove_file(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -543,7 +540,7 @@ fn remove_cells(site: &Site, run: &str) -> Result<bool, Error> {
 }
 
 fn remove_folder(path: &Path) -> Result<bool, Error> {
-    fs::remove_dir_all(path).map_err(Error::io("remove", path))?;
+    files::remove_tree(path).map_err(Error::io("remove", path))?;
     Ok(true)
 }
 

@@ -24,6 +24,9 @@ use crate::store::{self, Board, Claimed, Entry, Queue, Seek};
 /// How the branches of items begin.
 pub const ITEM_BRANCHES: &str = "tavern/";
 
+/// Where work is kept whose worktree goes, below the ID of its item.
+pub const SALVAGED: &str = "refs/tavern/salvage/";
+
 /// How long a set-up that failed is not tried again by the same process, as every wake-up would.
 const SET_UP_AGAIN: Duration = Duration::from_secs(600);
 

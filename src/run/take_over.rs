@@ -4,10 +4,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
-
-use walkdir::WalkDir;
+use std::path::PathBuf;
 
 use super::artifacts::{Artifacts, PLAN, VERDICT};
 use super::cell::{CELLS, Cell};
@@ -95,7 +92,7 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<St
     match taken {
         Ok(()) => {
             // What can't be removed is removed some other time: its name says that it was taken.
-            drop(fs::remove_dir_all(put_aside(&cell, SPENT)?));
+            drop(files::remove_tree(&put_aside(&cell, SPENT)?));
             Ok(None)
         }
         Err(Error::Git(error @ (GitError::Program { .. } | GitError::TimedOut { .. }))) => {
@@ -127,15 +124,11 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
         return Ok(());
     }
     let out = cell.out();
-    let made = match fs::remove_dir_all(&out) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => fs::create_dir(&out),
-    };
+    let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
     made.map_err(Error::io("make anew", &out))?;
     // It may have been moved with its repository.
     let worktree = run.worktree.file_name().map(|name| site.board.path("worktrees").join(name));
     let worktree = worktree.ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
-    remove_pipes(&worktree);
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell { cell: &cell.git(), out: &out, wrapper: &wrapper, branch: run.branch.as_deref() };
     let received = site.repository()?.receive(&worktree, &left);
@@ -145,12 +138,6 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     site.repository()?.receive_lfs(&cell.git())?;
     let bundles = site.repository()?.submodules_of(&left, &inner)?;
     keep_bundles(site, run, &bundles)
-}
-
-/// git would wait for ever for a pipe where it reads a file. There is nothing in one to be kept.
-fn remove_pipes(worktree: &Path) {
-    let all = WalkDir::new(worktree).into_iter().filter_map(Result::ok);
-    all.filter(|entry| entry.file_type().is_fifo()).for_each(|pipe| drop(fs::remove_file(pipe.path())));
 }
 
 /// What was committed in submodules stays with the run, and is told.
@@ -174,10 +161,7 @@ fn keep_bundles(site: &Site, run: &Metadata, bundles: &[Bundle]) -> Result<(), E
 fn put_aside(cell: &Cell, prefix: &str) -> Result<PathBuf, Error> {
     let name = cell.dir.file_name().unwrap_or_default().to_string_lossy();
     let aside = cell.dir.with_file_name(format!("{prefix}{name}"));
-    match fs::remove_dir_all(&aside) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &aside)(error)),
-        _ => {}
-    }
+    files::remove_tree(&aside).map_err(Error::io("remove", &aside))?;
     fs::rename(&cell.dir, &aside).map_err(Error::io("move", &cell.dir))?;
     Ok(aside)
 }

@@ -5,15 +5,13 @@ use std::sync::PoisonError;
 
 use super::error::Error;
 use super::record::last_token;
-use super::site::{ITEM_BRANCHES, Site};
+use super::site::{ITEM_BRANCHES, SALVAGED, Site};
 use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
 use crate::board::task::TaskId;
 use crate::git::{CommitId, GitError, Head, Repository, UNSHALLOW};
 use crate::process::quoted;
 use crate::store::{Board, ItemIndex};
-
-const SALVAGED: &str = "refs/tavern/salvage/";
 
 /// What a repository keeps of items that did not end completed.
 pub struct Unmerged<'r> {

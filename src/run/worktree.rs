@@ -12,7 +12,7 @@ use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
 use super::record::{close_run, last_token, role_of_work, run_name, runs_of};
-use super::site::Site;
+use super::site::{SALVAGED, Site};
 use super::take_over::take_over_all;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
@@ -227,7 +227,7 @@ pub fn conflict(
 
 /// Where the work of the run with this token is kept when its worktree goes.
 pub fn salvage_ref(task: &Task, token: u64) -> String {
-    format!("refs/tavern/salvage/{}/{token}", task.id)
+    format!("{SALVAGED}{}/{token}", task.id)
 }
 
 /// Keeps what the worktree holds beyond the integration branch, then removes it, and the item's branch if all of it is on

@@ -53,6 +53,8 @@ pub const OUTPUT_LOG: &str = "output.log";
 const STDERR_LOG: &str = "stderr.log";
 /// All that programs write themselves.
 pub const LOGS: [&str; 3] = [THREAD_LOG, OUTPUT_LOG, STDERR_LOG];
+/// The longest log of a run.
+pub const LOG_MIB: u64 = 512;
 
 /// A kind of agent program.
 pub trait Runner: Send + Sync {

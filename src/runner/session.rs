@@ -173,6 +173,9 @@ impl Session {
             let has_ended = self.child.exit().is_some();
             // A log that can't be read any more says nothing more; the program's exit still tells.
             let line = self.follower.next_line().unwrap_or_default();
+            if self.follower.is_behind() {
+                continue;
+            }
             if let Some(line) = line.or_else(|| has_ended.then(|| self.follower.last_line()).flatten()) {
                 self.last_sign = clock::instant();
                 if let Some(why) = self.speaker.read(line, &mut self.pending) {
@@ -280,6 +283,10 @@ impl Session {
 
     /// Begin an ending if a limit is exceeded, and go on with one whose time has come.
     fn keep_limits(&mut self) {
+        if self.ending.is_some() && self.is_log_full() {
+            // Nobody waits until it is read.
+            let _ = self.follower.skip_to_end();
+        }
         if let Some(ending) = &self.ending {
             if clock::instant() >= ending.next_at {
                 self.take_step(ending.why, ending.step.next());
@@ -307,11 +314,15 @@ impl Session {
             Some(why)
         } else if self.limits.memory_mib.is_some_and(|most| self.memory_mib > most) {
             Some(EndReason::Memory)
-        } else if self.limits.log_mib.is_some_and(|most| self.follower.length() / (1024 * 1024) >= most) {
+        } else if self.is_log_full() {
             Some(EndReason::LogSize)
         } else {
             None
         }
+    }
+
+    fn is_log_full(&self) -> bool {
+        self.limits.log_mib.is_some_and(|most| self.follower.length() / (1024 * 1024) >= most)
     }
 
     /// The limits of time, with the moment from which each counts.

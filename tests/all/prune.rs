@@ -47,7 +47,7 @@ fn runs_whose_work_is_merged_are_removed_when_they_are_old_or_too_many() {
     for (config, later) in [("runs: {keep: 1d, size: 0}\n", "+172800"), ("runs: {keep: 0, size: 1}\n", "+0")] {
         let scratch = worked(config);
         let reap = |arguments: &[&str]| scratch.at(later, "tavern-reap", arguments).succeeds();
-        let told = "remove the files of run T-1@1, whose work is merged\n";
+        let told = "remove the files of run T-1@1, of which nothing is left to be merged\n";
         // The agent cleared up at its end: where only room counts, that was then.
         if later == "+0" {
             assert!(!scratch.work().join(".tavern/runs/T-1@1").exists());
@@ -71,4 +71,28 @@ fn a_run_that_was_half_removed_is_not_listed_and_goes() {
     assert!(!scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@"));
     scratch.at("+3600", "tavern-reap", &[]).succeeds();
     assert!(!runs.join(format!(".tavern-{run}")).exists());
+}
+
+/// As files that an agent leaves where it needs no repository, or a log that it has made look long.
+#[test]
+fn a_file_counts_for_what_it_takes_of_the_disk() {
+    let scratch = worked("runs: {keep: 0, size: 1GiB}\n");
+    let run = scratch.run("tavern-runs", &["list", "T-3"]).succeeds();
+    let run = run.split_whitespace().next().expect("it has run").to_owned();
+    let sparse = scratch.write(format!(".tavern/runs/{run}/files/sparse"), "");
+    std::fs::OpenOptions::new().write(true).open(sparse).and_then(|file| file.set_len(2 << 30)).expect("it is ours");
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
+    assert!(scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@"));
+}
+
+#[test]
+fn the_run_of_work_that_is_salvaged_alone_stays() {
+    let item = |id: &str, script: &str| format!("- [ ] {id}: Work\n  ```sh\n  {script}\n  ```\n");
+    let items = [item("T-1", "echo precious >text; exit 1"), item("T-2", "exit 1")];
+    let scratch = Scratch::shell(&items.concat(), "max_attempts: 1\nruns: {keep: 1d}\n");
+    scratch.run("tavern-agent", &["--until-empty"]).succeeds();
+    assert_eq!(scratch.git(&["show", "refs/tavern/salvage/T-1/1:text"]), "precious");
+    let told = scratch.at("+172800", "tavern-reap", &[]).succeeds();
+    assert!(told.starts_with("remove the files of run T-2@") && told.lines().count() == 1, "{told}");
+    assert!(scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@1"));
 }

@@ -69,6 +69,22 @@ fn in_a_sandbox_its_commands_see_what_it_has_committed_there() {
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
 }
 
+/// The git that looks at the worktree while the session is open waits for none.
+#[test]
+fn a_pipe_that_its_commands_leave_keeps_it_from_hearing_nothing() {
+    let items = ITEM.replace("echo ran >> $HOME/proofs; ", "mkfifo .gitattributes; ");
+    let write = |word: &str| bash(&format!("echo {word} > hello && git add hello && git commit -qm Say"));
+    let steps = json!([write("ho"), say("DONE"), write("he"), say("DONE"), write("hi"), say("DONE")]);
+    let project = prodded(3, &items, steps);
+    project.set(json!({"roles": {"coder": {"prods": 3, "sandbox": true}}, "verify": {"timeout": "3s"}}));
+    if !project.has_sandboxes() {
+        return;
+    }
+    project.work();
+    project.scratch.stands("T-1", "completed", 1);
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+}
+
 /// What the commands leave in the worktree is none of the agent's work.
 #[test]
 fn what_its_commands_leave_is_not_merged() {

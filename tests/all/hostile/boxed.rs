@@ -16,7 +16,7 @@ use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, program, wait_until};
 use crate::terminal::Terminal;
 
 /// A board on which `T-1` is worked in a sandbox by a script, and judged by these commands. Beside it another item waits.
-fn board(script: &str, done_when: &[&str], settings: &Value) -> Option<Scratch> {
+pub fn board(script: &str, done_when: &[&str], settings: &Value) -> Option<Scratch> {
     let scratch = Scratch::initialized();
     let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
     let commands = json!(done_when);
@@ -37,12 +37,12 @@ fn to_yaml(config: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn work(scratch: &Scratch) {
+pub fn work(scratch: &Scratch) {
     scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
 }
 
 #[track_caller]
-fn is_done(scratch: &Scratch) {
+pub fn is_done(scratch: &Scratch) {
     let item = scratch.item("T-1");
     assert_eq!(item["status"], "completed", "{item:#}\n{}", scratch.run("tavern-log", &[]).succeeds());
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod bounds;
 mod boxed;
+mod leftovers;
 mod links;
 mod merges;
 mod messages;
