@@ -1,5 +1,5 @@
-//! Opens what lies in a board: regular files only, by no link, without waiting, and reads no more than a bound. What is removed
-//! is removed whole, whatever an agent has made of it.
+//! Opens what lies in a board: regular files only, by no link, without waiting, and reads no more than a bound. What
+//! is removed is removed whole, whatever an agent has made of it.
 //!
 //! A clone may bring a link to somebody's keys, a pipe that nobody writes to, or a device without an end in the place of any file.
 

@@ -1,7 +1,8 @@
-//! What git would wait for, or read without an end, where it looks for a file: pipes and devices. None is left in a worktree in which git is
-//! started: there is nothing in one to be kept. A socket git can't read, and goes on.
+//! What git would wait for, or read without an end, where it looks for a file: pipes and devices. None is left in a
+//! worktree in which git is started: there is nothing in one to be kept. A socket git can't read, and goes on.
 //!
-//! Everything is found from the worktree's own folder, as git does it: so there is no path that is too long for this and not for git.
+//! Everything is found from the worktree's own folder, as git does it: no path is too long for this that is not for
+//! git.
 
 use std::ffi::OsStr;
 use std::io;

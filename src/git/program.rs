@@ -146,8 +146,9 @@ impl Call<'_> {
         self.ending(&[0]).map(|ran| ran.stdout)
     }
 
-    /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a lock stays in
-    /// the way. A git that is killed from outside is started once more. What it would wait for in a linked worktree is removed before.
+    /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a
+    /// lock stays in the way. A git that is killed from outside is started once more. What it would wait for in a
+    /// linked worktree is removed before.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
         if self.dir == self.repository.main_worktree() {
             refuse_pipes(&self.dir)?;

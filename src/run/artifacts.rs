@@ -66,8 +66,8 @@ impl Artifacts {
         replace_own(&self.dir.join(name), redact(text).as_bytes())
     }
 
-    /// Writes the logs of a program that has ended anew without the secrets in them, nor what is beyond their limit: it wrote them
-    /// itself, so that nothing is lost when its supervisor dies.
+    /// Writes the logs of a program that has ended anew without the secrets in them, nor what is beyond their limit:
+    /// it wrote them itself, so that nothing is lost when its supervisor dies.
     pub fn redact_logs(&self) -> Result<(), Error> {
         LOGS.iter()
             .map(|name| self.path(name))
@@ -99,8 +99,8 @@ fn redact_file(path: &Path) -> io::Result<()> {
     if secrets.has_found() { temp.persist(path).map(drop).map_err(|error| error.error) } else { Ok(()) }
 }
 
-/// Shortens a log that is too long, and says so in it. A program may have it look longer than what was ever written: then it ends where
-/// that does.
+/// Shortens a log that is too long, and says so in it. A program may have it look longer than what was ever written:
+/// then it ends where that does.
 fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
     let most = LOG_MIB << 20;
     if log.metadata()?.len() <= most {

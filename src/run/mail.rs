@@ -119,8 +119,8 @@ impl<'a> Mailbox<'a> {
         Some(Mailbox { site, run, cell, answered: 0, waiting: Vec::new(), _watch: watch })
     }
 
-    /// Does what one letter asks for that came since, and no more: whoever follows the run looks at its limits before the next. False
-    /// if there is none.
+    /// Does what one letter asks for that came since, and no more: whoever follows the run looks at its limits before
+    /// the next. False if there is none.
     pub fn answer(&mut self) -> bool {
         if self.answered >= MOST_LETTERS {
             return false;

@@ -79,8 +79,8 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
     }
 }
 
-/// What the run left is on the integration branch, or it left nothing. Nor is anything of its item kept elsewhere that is not there: what
-/// it had not committed was salvaged with that of a later run.
+/// What the run left is on the integration branch, or it left nothing. Nor is anything of its item kept elsewhere that
+/// is not there: what it had not committed was salvaged with that of a later run.
 fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
     let repository = site.repository()?;
     let mut left = repository.references(&format!("{SALVAGED}{}/", run.task))?.into_iter().map(|(_, id)| id);

@@ -74,9 +74,14 @@ fn a_log_without_an_end_is_cut_off_by_who_follows_and_who_clears_up() {
 }
 
 /// Puts so many letters into the mailbox that it takes minutes to answer them.
-const FLOOD: &str = "echo x >x.txt\ncount=0\nwhile [ $count -lt 900 ]; do\n  read -r name </proc/sys/kernel/random/uuid\n\
-    printf '%s' '{\"verb\": \"tell\", \"arguments\": [\"T-2\", \"Hello\"], \"input\": \"\"}' >\"$TAVERN_MAILBOX/out/$name.json\"\n  \
-    count=$((count + 1))\ndone\n";
+const FLOOD: &str = r#"echo x >x.txt
+count=0
+while [ $count -lt 900 ]; do
+  read -r name </proc/sys/kernel/random/uuid
+  printf '%s' '{"verb": "tell", "arguments": ["T-2", "Hello"], "input": ""}' >"$TAVERN_MAILBOX/out/$name.json"
+  count=$((count + 1))
+done
+"#;
 
 #[track_caller]
 fn are_left_out(scratch: &Scratch) {
