@@ -26,6 +26,7 @@ use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
+mod spending;
 mod stats;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
@@ -218,6 +219,7 @@ impl Args {
         for (record, text) in &needs {
             context.out.record(record, format_args!("  {text}"))?;
         }
+        site.iter().try_for_each(|site| spending::print(context, site, queues))?;
         for strayed in Strayed::recent(board)? {
             context.out.record(&Record::Strayed(&strayed), &strayed)?;
         }

@@ -43,6 +43,7 @@ mod origin;
 mod prune;
 mod result;
 mod site;
+pub mod spending;
 mod strayed;
 pub mod surroundings;
 mod take_over;

@@ -123,6 +123,7 @@ pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
         Outcome::Auth => &outcomes.auth,
         Outcome::PermissionDenied => &outcomes.permission_denied,
         Outcome::Budget => &outcomes.budget,
+        Outcome::Capped => &outcomes.capped,
         Outcome::Empty => &outcomes.empty,
         Outcome::Crashed => &outcomes.crashed,
         Outcome::NotReady => &outcomes.not_ready,
