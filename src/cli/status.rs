@@ -356,8 +356,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
         context.out.record(&record, format!("{:<10} {state:<8} {task:<8} {doing}", agent.name))?;
     }
     for (runner, quota) in board.quotas(now) {
-        let text = format!("runner {runner} is closed until {}: {}", quota.closed_until, quota.reason);
-        context.out.record(&Record::Quota { runner: &runner, quota: &quota }, text)?;
+        context.out.record(&Record::Quota { runner: &runner, quota: &quota }, quota.told_of(&runner))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use super::live::{self, Live};
 use super::mail::Mailbox;
 use super::plan;
 use super::record::{Record, run_name, run_of};
+use super::report;
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
@@ -226,6 +227,7 @@ fn follow(
     let _loss = heartbeat.ring_when_lost(&bell);
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
+    let mut closed = None;
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         mailbox.iter_mut().for_each(Mailbox::answer);
@@ -257,6 +259,12 @@ fn follow(
                 if measure(site, held, meter, record).is_some() {
                     session.end(EndReason::Cap);
                 }
+            }
+            // Once: a person may have opened it since.
+            AgentEvent::RateLimit { windows, .. } if closed.is_none() => {
+                closed = report::close_window(site, &run.runner, &windows);
+                let told = closed.iter().map(|quota| quota.told_of(&run.runner));
+                told.for_each(|told| note(site, held, told));
             }
             AgentEvent::Answered { text } => {
                 proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text)) {

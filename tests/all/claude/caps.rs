@@ -153,3 +153,33 @@ fn what_a_killed_supervisors_run_has_used_counts() {
     assert!(project.usd() >= REPLY, "{:#?}", project.runs());
     assert_eq!(project.provider.calls().len(), 3);
 }
+
+#[test]
+fn hardly_anything_is_begun_in_a_window_that_is_nearly_used_up() {
+    let resets = (std::time::SystemTime::UNIX_EPOCH.elapsed().expect("it is later").as_secs() + 3600).to_string();
+    let headers = |used: &str| {
+        json!({
+            "anthropic-ratelimit-unified-status": "allowed",
+            "anthropic-ratelimit-unified-reset": resets,
+            "anthropic-ratelimit-unified-representative-claim": "five_hour",
+            "anthropic-ratelimit-unified-5h-status": "allowed",
+            "anthropic-ratelimit-unified-5h-utilization": used,
+            "anthropic-ratelimit-unified-5h-reset": resets,
+        })
+    };
+    let mut steps = all_done(&["T-1", "T-2"]);
+    steps[0]["headers"] = headers("0.97");
+    steps[1]["headers"] = headers("0.97");
+    let token = json!({"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-test-not-real", "ANTHROPIC_API_KEY": ""});
+    let program = versions().iter().find(|program| program.to_string_lossy().contains("2.1.330"));
+    let settings = json!({"runners": {"claude": {"program": program, "env": token}}});
+    let project = Project::with(settings, TWO, steps);
+    project.agent().args(&["--once"]).run().ends(0);
+    // The run itself goes on to its end.
+    project.scratch.stands("T-1", "completed", 1);
+    let status = project.scratch.run("tavern-status", &[]).succeeds();
+    assert!(status.contains("97 % of the provider's window are used"), "{status}\n{}", project.log());
+    let nothing = project.scratch.run("tavern-claim", &["--role", "coder"]).ends(3);
+    assert!(nothing.stderr.contains("may be taken at"), "{nothing}");
+    project.scratch.at("+3700", "tavern-claim", &["--role", "coder", "--dry-run"]).ends(0);
+}
