@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use crate::board::cap::CapScope;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::Lack;
 use crate::board::event::{Event, Kind, Purpose};
@@ -25,6 +26,7 @@ use crate::run::preflight::{Preflight, Templates};
 use crate::run::readiness::{stuck, unready};
 use crate::run::reap::{self, Action, ExpiredLeases, Scope};
 use crate::run::report;
+use crate::run::spending::spending;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name, show_agent};
@@ -75,6 +77,8 @@ pub enum End {
     /// `most_runs` was reached; or it is a dry run, which looks once.
     Enough,
     Interrupted,
+    /// What it was given for all its runs is used up, in words.
+    Capped(String),
     /// A `STOP` file, with its text.
     Stopped(String),
 }
@@ -163,11 +167,15 @@ impl Agent<'_> {
             if self.most_runs.is_some_and(|most| memory.runs >= most) {
                 return Ok(Doing::End(End::Enough));
             }
+            if let Some(used) = spending(self.site).and_then(|all| all.reached_own()) {
+                return Ok(Doing::End(End::Capped(used.to_string())));
+            }
             let Some(slot) = board.run_slot(config.limit)? else {
                 return Ok(Wait::until(Some(soon(1)), format!("{} agents run already", config.limit)));
             };
             let check = ReadinessCheck::new(self, &memory.templates);
-            let claimed = board.claim(&self.seek()?, &|document, item, purpose| check.at(document, item, purpose))?;
+            let claimed = board
+                .claim(&self.seek()?, &|queue, document, item, purpose| check.at(queue, document, item, purpose))?;
             let (skipped, hindrance) = (check.skipped.take(), check.hindrance.take());
             let has_skipped = !skipped.is_empty();
             for (name, told) in skipped {
@@ -540,7 +548,7 @@ impl<'a> ReadinessCheck<'a> {
     }
 
     /// What keeps it from being started now.
-    fn at(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
+    fn at(&self, queue: &str, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         let (site, name, advise) = (self.agent.site, &self.agent.role, self.agent.advise);
         let place = self.preflight.surroundings(name).map_err(Error::from);
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
@@ -548,10 +556,17 @@ impl<'a> ReadinessCheck<'a> {
             *self.hindrance.borrow_mut() = Some(advise(&lack, None, None));
             return Err(lack);
         }
-        self.preflight.ready(document, item, purpose, Some(name)).inspect_err(|lack| {
+        self.preflight.ready(queue, document, item, purpose, Some(name)).inspect_err(|lack| {
             if lack.is_stuck() {
                 let (task, title) = (item.id.clone(), document.title(item).to_owned());
-                let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
+                let name = match lack {
+                    // It keeps more than this item: told once.
+                    Lack::Capped { scope, .. } if *scope != CapScope::Item => scope.to_string(),
+                    _ => task.as_ref().map_or_else(|| title.clone(), ToString::to_string),
+                };
+                if self.skipped.borrow().iter().any(|(other, _)| *other == name) {
+                    return;
+                }
                 let queues = self.agent.queues().unwrap_or_default();
                 let why = advise(lack, task.as_ref(), queues.first().map(|queue| queue.id.as_str()));
                 self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));

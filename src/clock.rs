@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::{DateTime, Local, Utc};
+use chrono::{DateTime, Local, NaiveTime, TimeDelta, Utc};
 
 use crate::board::task::Timestamp;
 
@@ -45,6 +45,12 @@ pub fn at_moment<R>(moment: Timestamp, work: impl FnOnce() -> R) -> R {
 pub fn shown(at: Timestamp) -> String {
     let (at, today) = (at.with_timezone(&Local), now().with_timezone(&Local).date_naive());
     at.format(if at.date_naive() == today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" }).to_string()
+}
+
+/// When the day of `now` began where people are; 24 hours before where their clock left midnight out.
+pub fn day_began(now: Timestamp) -> Timestamp {
+    let midnight = now.with_timezone(&Local).with_time(NaiveTime::MIN).earliest();
+    midnight.map_or(now - TimeDelta::days(1), |midnight| midnight.with_timezone(&Utc))
 }
 
 /// The monotonic clock, for how long something took and how long to wait.
@@ -91,7 +97,7 @@ impl Deadline {
 fn replaced(text: &str, real: Timestamp) -> Timestamp {
     let shift = text.starts_with(['+', '-']).then(|| text.parse::<i64>().ok()).flatten();
     let moment = match shift {
-        Some(seconds) => chrono::TimeDelta::try_seconds(seconds).and_then(|delta| real.checked_add_signed(delta)),
+        Some(seconds) => TimeDelta::try_seconds(seconds).and_then(|delta| real.checked_add_signed(delta)),
         None => DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc()),
     };
     moment.expect("TAVERN_TEST_NOW is a moment such as 2026-11-22T10:00:00Z or a shift such as +90")

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::cap::{CapScope, CapUse, Measure};
 use super::document::{Document, Item};
 use super::problem::listed;
 use super::status::Purpose;
@@ -104,6 +105,12 @@ pub enum Lack {
         tip: String,
         known: String,
     },
+    /// What the runs of its item, queue, day, drain or board may use together is used up.
+    Capped {
+        scope: CapScope,
+        measure: Measure,
+        used: String,
+    },
     /// What it needs here besides, such as its own runner.
     NotReady(NotReady),
     /// Git brought it, or the settings with which it would be run.
@@ -130,6 +137,12 @@ pub struct NotReady {
 impl NotReady {
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
         NotReady { message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl From<CapUse> for Lack {
+    fn from(reached: CapUse) -> Lack {
+        Lack::Capped { scope: reached.scope, measure: reached.measure, used: reached.to_string() }
     }
 }
 
@@ -170,6 +183,7 @@ impl fmt::Display for Lack {
         match self {
             Lack::Problem { why, .. } | Lack::Release(why) | Lack::Unapproved(why) => f.write_str(why),
             Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
+            Lack::Capped { used, .. } => f.write_str(used),
             Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
             Lack::ForeignTip { branch, tip, .. } => {
                 write!(f, "`{branch}` is at {tip}, where neither Tavern nor you have put it")

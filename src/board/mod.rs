@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod budget;
+pub mod cap;
 pub mod check;
 pub mod children;
 pub mod document;

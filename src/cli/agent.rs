@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
 use crate::board::front::EmptyBehavior;
+use crate::clock;
 use crate::interrupt::InterruptCause;
 use crate::process;
 use crate::run::{self, Site, Trust, preflight};
@@ -53,6 +54,8 @@ impl Verb for Args {
         process::adopt_orphans()?;
         let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
+        let since = self.since.unwrap_or_else(clock::now);
+        site.config.caps.own = self.caps.own(since, self.drain.is_none().then(|| name.clone()));
         let agent = Agent {
             site: &site,
             name: name.clone(),
@@ -69,6 +72,12 @@ impl Verb for Args {
         obey_stop(&site)?;
         let why = match agent.work()? {
             End::Enough | End::Interrupted => None,
+            End::Capped(used) => {
+                context.out.note(format!("{name} ends: {used}"));
+                // Its drain says so by itself, of all that is left.
+                let exit = if self.drain.is_none() { Exit::BudgetSpent } else { Exit::Done };
+                return Ok(context.interrupted().unwrap_or(exit));
+            }
             End::Empty => Some(format!("nothing is left that a {} could do; see tavern status", self.role)),
             End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP is there".to_owned()),
             End::Stopped(reason) => Some(format!(".tavern/STOP is there: {reason}")),

@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
     signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
-    let held = site.board.claim(&seek, &|_, _, _| Ok(()))?.map_err(|_| missing())?;
+    let held = site.board.claim(&seek, &|_, _, _, _| Ok(()))?.map_err(|_| missing())?;
     if context.is_dry {
         let line = launch(&site, &held)?.command_line()?;
         context.out.record(&line, &line)?;

@@ -123,8 +123,8 @@ impl Verb for Args {
                 if seek.is_for_program {
                     look.disk()?;
                 }
-                let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| match &seek.task {
-                    _ if seek.is_for_program => look.ready(document, item, purpose, Some(&seek.role)),
+                let is_ready = |queue: &str, document: &Document<'_>, item: &Item<'_>, purpose| match &seek.task {
+                    _ if seek.is_for_program => look.ready(queue, document, item, purpose, Some(&seek.role)),
                     None => look.of_anybody(document, item, purpose),
                     // A person means this one, and is told.
                     Some(_) => Ok(()),

@@ -1,7 +1,8 @@
 //! Flags that several programs have, and how their values are read.
 
+use crate::board::cap::{Cap, OwnCap, is_amount};
 use crate::board::lease::{Lease, Token};
-use crate::board::task::{BadId, TaskId};
+use crate::board::task::{BadId, TaskId, Timestamp};
 use crate::config::is_agent_name;
 use crate::run::Site;
 use crate::store::{Board, Claimed, Found, Unknown};
@@ -72,6 +73,26 @@ impl AgentProgram {
     }
 }
 
+/// What the runs of a program may use together.
+#[derive(Clone, Debug, clap::Args)]
+pub struct OwnCaps {
+    /// End when its runs have used so many US dollars together
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub max_usd: Option<f64>,
+
+    /// End when its runs have taken so many minutes together, those side by side one by one
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub max_minutes: Option<f64>,
+}
+
+impl OwnCaps {
+    /// From `since`, as the runs of `agent` or, without one, of the whole board.
+    pub(super) fn own(&self, since: Timestamp, agent: Option<String>) -> Option<OwnCap> {
+        let cap = Cap { usd: self.max_usd, minutes: self.max_minutes, tokens: None };
+        (cap != Cap::default()).then_some(OwnCap { since, agent, cap })
+    }
+}
+
 /// What a new item is given.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct NewItemFlags {
@@ -109,6 +130,10 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
 pub(super) fn agent_name(text: &str) -> Result<String, String> {
     let bad = || "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
     Some(text.to_owned()).filter(|name| is_agent_name(name)).ok_or_else(bad)
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|amount| is_amount(*amount)).ok_or_else(|| "a number that is not negative".into())
 }
 
 fn priority(text: &str) -> Result<u8, String> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::board::cap::{CapScope, Measure};
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
@@ -235,9 +236,19 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
             quoted(format!("refs/heads/{branch}"))
         ),
+        Lack::Capped { scope, measure, .. } => cap(*scope, *measure),
         Lack::NotReady(not_ready) => return not_ready.hint.clone(),
         Lack::NotTrusted(_) => trust(queue),
     })
+}
+
+/// Where what many runs may use together is used up.
+fn cap(scope: CapScope, measure: Measure) -> String {
+    let flag = if measure == Measure::Usd { "--max-usd" } else { "--max-minutes" };
+    match scope {
+        CapScope::Drain | CapScope::Agent => format!("to go on: begin another {scope}, with more {flag} or without it"),
+        _ => format!("raise it: `caps: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"),
+    }
 }
 
 /// Where nobody has trusted what git brought, into the task file `queue` perhaps.

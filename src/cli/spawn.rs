@@ -76,6 +76,10 @@ impl Verb for Args {
             CliError::new(Exit::Failed, lack.to_string()).with_hint(hint)
         })?;
         look.runner(&runner, role)?;
+        look.uncapped(&held.queue.id, Some(&held.task.id)).map_err(|lack| {
+            let hint = hints::lack(&lack, Some(&held.task.id), Some(&held.queue.id));
+            CliError::new(Exit::BudgetSpent, format!("`{}` may use no more: {lack}", held.task.id)).with_hint(hint)
+        })?;
         sandbox::try_out(&site, role)?;
         let answer = if context.is_dry {
             match attempt::launch(&site, &children::unifying(&site, &held)?) {
@@ -119,7 +123,7 @@ pub(super) fn exit(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Success => Exit::Done,
         Outcome::Waiting => Exit::WaitingForPerson,
-        Outcome::Budget => Exit::BudgetSpent,
+        Outcome::Budget | Outcome::Capped => Exit::BudgetSpent,
         Outcome::UsageLimit | Outcome::Overloaded => Exit::Busy,
         Outcome::NotReady => Exit::Refused,
         Outcome::Failed

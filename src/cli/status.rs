@@ -26,6 +26,7 @@ use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
+mod spending;
 mod stats;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
@@ -218,6 +219,7 @@ impl Args {
         for (record, text) in &needs {
             context.out.record(record, format_args!("  {text}"))?;
         }
+        site.iter().try_for_each(|site| spending::print(context, site, queues))?;
         for strayed in Strayed::recent(board)? {
             context.out.record(&Record::Strayed(&strayed), &strayed)?;
         }
@@ -354,8 +356,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
         context.out.record(&record, format!("{:<10} {state:<8} {task:<8} {doing}", agent.name))?;
     }
     for (runner, quota) in board.quotas(now) {
-        let text = format!("runner {runner} is closed until {}: {}", quota.closed_until, quota.reason);
-        context.out.record(&Record::Quota { runner: &runner, quota: &quota }, text)?;
+        context.out.record(&Record::Quota { runner: &runner, quota: &quota }, quota.told_of(&runner))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_yaml::{Mapping, Value};
 
+use crate::board::cap::{Caps, is_amount};
 use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
 use crate::board::task::PERSON;
@@ -89,6 +90,8 @@ pub struct Config {
     pub review: Vec<String>,
     /// Rejections of an item's work before it is given up.
     pub rounds: u32,
+    /// What many runs may use together.
+    pub caps: Caps,
     pub children: Children,
     pub plan: PlanConfig,
     pub archive: Archive,
@@ -229,6 +232,7 @@ impl Default for Config {
             max_returns: 20,
             review: Vec::new(),
             rounds: 5,
+            caps: Caps::default(),
             children: Children::default(),
             plan: PlanConfig::default(),
             archive: Archive::default(),
@@ -386,6 +390,13 @@ impl Config {
                 return Some((vec![name], format!("with `{name}: 0` nothing is ever done"), hint.to_owned()));
             }
         }
+        if let Some((scope, measure)) = self.caps.fault() {
+            return Some((
+                vec!["caps", scope, measure.as_str()],
+                not_an_amount(measure.as_str()),
+                AMOUNTS_ARE.to_owned(),
+            ));
+        }
         if let Some(name) = self.pass.fault() {
             return Some((vec!["pass"], odd_name(name), NAMES_ARE.to_owned()));
         }
@@ -405,6 +416,11 @@ impl Config {
                     |guess| format!("did you mean `{guess}`?"),
                 );
                 return Some((vec!["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
+            }
+            for (key, amount) in [("usd", role.budget.usd), ("minutes", role.budget.minutes)] {
+                if !amount.is_none_or(is_amount) {
+                    return Some((vec!["roles", name, "budget", key], not_an_amount(key), AMOUNTS_ARE.to_owned()));
+                }
             }
             if role.network != Network::All && !role.sandbox {
                 let message = "only a sandbox keeps the network away".to_owned();
@@ -435,6 +451,13 @@ impl Config {
 }
 
 const NAMES_ARE: &str = "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
+
+const AMOUNTS_ARE: &str =
+    "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
+
+fn not_an_amount(key: &str) -> String {
+    format!("`{key}` is no amount")
+}
 
 fn odd_name(name: &str) -> String {
     format!("`{name}` in `pass` names no variable")

@@ -20,6 +20,8 @@ pub struct Outcomes {
     pub permission_denied: OutcomePolicy,
     /// It spent its money, tokens or turns.
     pub budget: OutcomePolicy,
+    /// A cap over several runs is reached: nothing is claimed that it counts for.
+    pub capped: OutcomePolicy,
     /// It said it was done, and had changed nothing.
     pub empty: OutcomePolicy,
     /// Ended from outside: a signal, a pause, a supervisor that died.
@@ -74,6 +76,7 @@ impl Default for Outcomes {
             crashed: OutcomePolicy::default(),
             permission_denied: OutcomePolicy::default(),
             budget: OutcomePolicy::default(),
+            capped: OutcomePolicy::blameless(0, 0),
             empty: OutcomePolicy::default(),
             killed: OutcomePolicy::blameless(0, 300),
             usage_limit: OutcomePolicy::blameless(1800, 21_600),

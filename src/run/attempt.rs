@@ -13,14 +13,17 @@ use super::live::{self, Live};
 use super::mail::Mailbox;
 use super::plan;
 use super::record::{Record, run_name, run_of};
+use super::report;
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
+use super::spending::{Meter, spending};
 use super::strayed;
 use super::take_over::take_over;
 use super::trust::Trust;
 use super::verify::verify;
 use super::worktree::{self, Worktree};
+use crate::board::cap::CapUse;
 use crate::board::event::Kind;
 use crate::clock;
 use crate::config::Does;
@@ -69,6 +72,10 @@ fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
 /// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
 pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
     let held = &children::unifying(site, held)?;
+    if let Some(cap) = spending(site).and_then(|all| all.reached(&held.task.id, &held.queue.id)) {
+        // Others have used it up since the item was claimed.
+        return Ok(RunResult::failed_as(Outcome::Capped, cap.to_string()).into());
+    }
     let launch = match launch(site, held) {
         Err(Error::NothingToReview(why)) => return Ok(RunResult::failed(why).into()),
         launch => launch?,
@@ -102,13 +109,21 @@ fn carry_out(
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
     let outside = strayed::look(site, launch.role);
-    let (mut ended, mut proven) = follow(site, held, &launch, launch.start()?, &mut record, heartbeat);
+    let mut meter = Meter::begin(site, record.metadata());
+    let (mut ended, mut proven) = follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
         record.begins_anew(&launch.job)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
-        (ended, proven) = follow(site, held, &launch, launch.start()?, &mut record, heartbeat);
+        (ended, proven) = follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat);
+    }
+    record.uses(ended.usage.clone());
+    // Which of its own limits it met first tells nothing where no run may use more.
+    let is_limited = matches!(ended.outcome, Outcome::Budget | Outcome::Timeout | Outcome::Capped);
+    let reached = measure(site, held, &mut meter, &record).filter(|_| is_limited);
+    if let Some(cap) = reached {
+        (ended.outcome, ended.reason) = (Outcome::Capped, cap.to_string());
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
@@ -121,6 +136,7 @@ fn carry_out(
     let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
+    measure(site, held, &mut meter, &record);
     let strayed = outside.and_then(|outside| strayed::changes(site, &outside, worktree).ok()).unwrap_or_default();
     strayed.iter().for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
     // Of what a provider or a limit has ended nothing is to be excused.
@@ -207,6 +223,7 @@ fn follow(
     launch: &Launch<'_>,
     mut session: Session,
     record: &mut Record<'_>,
+    meter: &mut Meter<'_>,
     heartbeat: &Heartbeat,
 ) -> (SessionEnd, Option<CommitId>) {
     let (brief, mut proven) = (launch.brief(), None);
@@ -215,6 +232,7 @@ fn follow(
     let _loss = heartbeat.ring_when_lost(&bell);
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
+    let mut closed = None;
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
@@ -225,7 +243,10 @@ fn follow(
             session.hurry();
         }
         inbox.pass_on(brief, &mut session);
-        let patience = if has_answered { Duration::ZERO } else { Duration::from_secs(30) };
+        if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
+            session.end(EndReason::Cap);
+        }
+        let patience = if has_answered { Duration::ZERO } else { Duration::from_secs(30).min(meter.patience()) };
         let event = match session.next(patience) {
             Next::Event(event) => event,
             Next::Quiet => continue,
@@ -241,6 +262,18 @@ fn follow(
                 if let Some(message) = inbox.read(&text) {
                     site.board.told(&run_name(&held.task.id, held.lease.token), &message);
                 }
+            }
+            AgentEvent::Spent { usage } => {
+                record.uses(usage);
+                if measure(site, held, meter, record).is_some() {
+                    session.end(EndReason::Cap);
+                }
+            }
+            // Once: a person may have opened it since.
+            AgentEvent::RateLimit { windows, .. } if closed.is_none() => {
+                closed = report::close_window(site, &run.runner, &windows);
+                let told = closed.iter().map(|quota| quota.told_of(&run.runner));
+                told.for_each(|told| note(site, held, told));
             }
             AgentEvent::Answered { text } => {
                 proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text)) {
@@ -266,6 +299,13 @@ fn follow(
             _ => {}
         }
     }
+}
+
+/// The cap that is reached, with what the run's record says by now; what is passed of others is told.
+fn measure(site: &Site, held: &Claimed, meter: &mut Meter<'_>, record: &Record<'_>) -> Option<CapUse> {
+    let (passed, reached) = meter.look(record.metadata());
+    passed.into_iter().for_each(|passed| note(site, held, passed));
+    reached
 }
 
 fn note(site: &Site, held: &Claimed, text: String) {

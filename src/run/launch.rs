@@ -15,6 +15,7 @@ use super::mail::MAILBOX;
 use super::record::{Metadata, Record, run_name};
 use super::sandbox::{self, Boxed};
 use super::site::{Site, runner_named};
+use super::spending::{spending, within_caps};
 use super::surroundings;
 use super::take_over::take_over;
 use super::worktree::Worktree;
@@ -115,6 +116,7 @@ impl<'a> Launch<'a> {
             refused: Vec::new(),
             summary: String::new(),
         };
+        let uses = spending(site).map(|all| all.uses(&task.id, &held.queue.id)).unwrap_or_default();
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
         let brief = Brief::gather(site, held, &worktree)?;
@@ -131,7 +133,7 @@ impl<'a> Launch<'a> {
             model: metadata.model.clone(),
             wrapper: Vec::new(),
             env,
-            limits: limits(task, role),
+            limits: within_caps(&limits(task, role), &uses),
             grace: site.config.grace.duration(),
             prods: brief.prods(role)?,
             permits: brief.permits(),

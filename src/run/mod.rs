@@ -42,6 +42,7 @@ mod origin;
 mod prune;
 mod result;
 mod site;
+pub mod spending;
 mod strayed;
 pub mod surroundings;
 mod syscalls;

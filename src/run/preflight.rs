@@ -16,14 +16,16 @@ use super::brief;
 use super::error::Error;
 use super::sandbox;
 use super::site::{Site, runner_named};
+use super::spending::spending;
 use super::surroundings;
 use super::tracked::refuse_tracked;
 use super::trust::Trust;
 use super::unmerged::missing_work;
+use crate::board::cap::Spending;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
 use crate::board::event::Purpose;
-use crate::board::task::{Task, Timestamp};
+use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::{Config, Role, RunnerKind};
 use crate::process::{find_program, first_program};
@@ -45,12 +47,15 @@ pub struct Preflight<'a> {
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
     /// Without a site nothing is started.
     trust: Option<Trust<'a>>,
+    /// Where something is capped.
+    spending: Option<Spending>,
 }
 
 impl<'a> Preflight<'a> {
     pub fn of(site: &'a Site) -> Preflight<'a> {
         let (runner, closed) = (site.runner.as_deref(), site.board.closed_runners(clock::now()));
-        Preflight { runner, closed, ..Preflight::of_parts(&site.config, Some(site)) }
+        let spending = spending(site);
+        Preflight { runner, closed, spending, ..Preflight::of_parts(&site.config, Some(site)) }
     }
 
     /// For task files that may belong to no board, whatever is closed.
@@ -59,7 +64,7 @@ impl<'a> Preflight<'a> {
         let root = site.map(|site| site.board.root());
         let trust = site.map(Trust::of);
         let site = site.map(|site| (site, ItemIndex::of(&site.board)));
-        Preflight { config, root, runner: None, closed: Vec::new(), site, programs, places, trust }
+        Preflight { config, root, runner: None, closed: Vec::new(), site, programs, places, trust, spending: None }
     }
 
     /// What every run of `role` needs, whatever the item.
@@ -114,21 +119,30 @@ impl<'a> Preflight<'a> {
         runner.check(&surroundings::of_agents(self.config, name, runner.as_ref(), Vec::new()))
     }
 
-    /// What keeps agents from doing `purpose` with the item, as config.yaml and this machine are. What the board says
-    /// (dependencies, permission, roles) is not looked at. `role` is that of the one who would review; `None`: of all.
+    /// What keeps agents from doing `purpose` with the item of `queue`, as config.yaml and this machine are. What the board
+    /// says (dependencies, permission, roles) is not looked at. `role` is that of the one who would review; `None`: of all.
     pub fn ready(
         &self,
+        queue: &str,
         document: &Document<'_>,
         item: &Item<'_>,
         purpose: Purpose,
         role: Option<&str>,
     ) -> Result<(), Lack> {
         self.of_anybody(document, item, purpose)?;
+        self.uncapped(queue, item.id.as_ref())?;
         match purpose {
             Purpose::Work => self.work(document, item),
             Purpose::Review => self.review(&document.task_of(item), role),
             Purpose::Chat => Ok(()),
         }
+    }
+
+    /// Its runs, and those that are counted with them, may use more. What has no ID has had no run.
+    pub fn uncapped(&self, queue: &str, item: Option<&TaskId>) -> Result<(), Lack> {
+        let nobody = TaskId::nobody();
+        let reached = self.spending.as_ref().and_then(|all| all.reached(item.unwrap_or(&nobody), queue));
+        reached.map_or(Ok(()), |cap| Err(cap.into()))
     }
 
     /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
@@ -154,8 +168,11 @@ impl<'a> Preflight<'a> {
     }
 
     /// The same for agents of `role`, as a claim asks it.
-    pub fn of_role<'r>(&'r self, role: &'r str) -> impl Fn(&Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r {
-        move |document, item, purpose| self.ready(document, item, purpose, Some(role))
+    pub fn of_role<'r>(
+        &'r self,
+        role: &'r str,
+    ) -> impl Fn(&str, &Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r {
+        move |queue, document, item, purpose| self.ready(queue, document, item, purpose, Some(role))
     }
 
     fn work(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {

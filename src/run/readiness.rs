@@ -118,7 +118,7 @@ impl<'a> Readiness<'a> {
         if self.findings.copies.contains(&(document, item)) {
             return problem.into_iter().collect();
         }
-        let document = self.documents[document].1;
+        let (queue, document) = self.documents[document];
         let item = document.item(item);
         if item.quarantined {
             return vec![Lack::Problem { why: "its text has a problem".to_owned(), hint: None }];
@@ -145,7 +145,7 @@ impl<'a> Readiness<'a> {
             (Err(_), Status::InReview) => Some(Purpose::Review),
             _ => None,
         };
-        let missing = purpose.and_then(|purpose| look.ready(document, item, purpose, None).err());
+        let missing = purpose.and_then(|purpose| look.ready(queue, document, item, purpose, None).err());
         // What the rules say of what a mistake makes of it is no news.
         let taken = taken.err().filter(|lack| problem.is_none() || lack.is_of_settings());
         problem.into_iter().chain(taken).chain(missing).collect()

@@ -12,6 +12,7 @@ use super::artifacts::Artifacts;
 use super::result::{AgentAnswer, RunResult};
 use super::site::{Site, runner_named};
 use super::surroundings;
+use crate::board::cap::Spent;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::Token;
 use crate::board::task::{Task, TaskId, Timestamp};
@@ -19,7 +20,7 @@ use crate::clock;
 use crate::config::Does;
 use crate::git::CommitId;
 use crate::process::excerpt::excerpt;
-use crate::runner::{Denial, Job, Outcome, PROMPT, RULES, SessionEnd, Usage};
+use crate::runner::{Denial, Job, LOGS, Outcome, PROMPT, RULES, SessionEnd, Usage};
 use crate::store::{Board, Error, TEMP_PREFIX, walk_log};
 
 /// Why a run has ended whose end nobody has seen.
@@ -102,6 +103,20 @@ impl Metadata {
     pub fn seconds(&self, now: Timestamp) -> i64 {
         (self.ended.unwrap_or(now) - self.started).num_seconds().max(0)
     }
+
+    /// What it has used until its end, or `now`.
+    pub fn spent(&self, now: Timestamp) -> Spent {
+        Spent {
+            run: self.run.clone(),
+            task: self.task.clone(),
+            queue: self.queue.clone(),
+            agent: self.agent.clone(),
+            started: self.started,
+            usd: self.usage.usd,
+            tokens: self.usage.fresh(),
+            seconds: self.seconds(now),
+        }
+    }
 }
 
 /// Keeps what its program is told.
@@ -120,6 +135,8 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// Of a run that begins now with what `job` says.
     pub fn begin(site: &'a Site, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
+        // One of the same claim that was killed: what it has used stays known.
+        close_run(site, &metadata.run)?;
         let artifacts = Artifacts::create(&site.board, &metadata.run)?;
         keep_told(&artifacts, job)?;
         let record = Record { site, artifacts, metadata };
@@ -180,7 +197,15 @@ impl<'a> Record<'a> {
         self.artifacts.write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
+        write_spent(self.site, self.metadata.spent(clock::now()))?;
         self.save()
+    }
+
+    /// What it has used by now, for those who count it with other runs. If that can't be written now, it is when it has
+    /// ended.
+    pub fn uses(&mut self, usage: Usage) {
+        self.metadata.usage = usage;
+        drop(self.save());
     }
 
     /// What its agent says of it, which is not verified yet.
@@ -209,7 +234,7 @@ impl<'a> Record<'a> {
     pub fn talked(&mut self, exit: &str, commit: Option<&CommitId>) -> Result<(), Error> {
         self.metadata.reason = Some("chat".to_owned());
         self.left(commit);
-        self.close(Outcome::Success, format!("chat: {exit}"))
+        self.close(Outcome::Success, format!("chat: {exit}"), clock::now())
     }
 
     /// Writes the end that nobody else could write, for what it says in `why`. A run that has ended stays as it is.
@@ -218,10 +243,20 @@ impl<'a> Record<'a> {
             return Ok(());
         }
         self.metadata.reason = Some(why.to_owned());
+        let seen = self.last_seen();
         self.artifacts.redact_logs()?;
         let calls = fs::read_dir(self.artifacts.path("tool_calls")).into_iter().flatten().count();
         self.metadata.tool_calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        self.close(outcome, summary(why))
+        self.close(outcome, summary(why), seen)
+    }
+
+    /// When it is known to have run last: who died may be found days later.
+    fn last_seen(&self) -> Timestamp {
+        let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
+        let beat = lease.filter(|lease| lease.token == self.metadata.token).map(|lease| lease.heartbeat_at);
+        let written = |name: &str| self.artifacts.path(name).metadata().and_then(|file| file.modified()).ok();
+        let last = LOGS.into_iter().chain([FILE]).filter_map(written).map(Timestamp::from);
+        last.chain(beat).max().map_or_else(clock::now, |last| last.min(clock::now()))
     }
 
     /// It could not go on to its end: what it came to instead.
@@ -234,11 +269,17 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    fn close(&mut self, outcome: Outcome, summary: String) -> Result<(), Error> {
-        self.metadata.ended = Some(clock::now());
+    fn close(&mut self, outcome: Outcome, summary: String, seen: Timestamp) -> Result<(), Error> {
         self.metadata.outcome = Some(outcome);
         self.metadata.summary = summary;
-        self.metadata.usage = recorded(self.site, &self.metadata);
+        let recorded = recorded(self.site, &self.metadata);
+        // What it told last may be more than what its program wrote down.
+        if recorded.total() >= self.metadata.usage.total() {
+            let usd = self.metadata.usage.usd.max(recorded.usd);
+            self.metadata.usage = Usage { usd, ..recorded };
+        }
+        write_spent(self.site, self.metadata.spent(seen))?;
+        self.metadata.ended = Some(clock::now());
         self.save()
     }
 
@@ -258,6 +299,24 @@ impl<'a> Record<'a> {
         text.push('\n');
         self.artifacts.write(FILE, &text)
     }
+}
+
+/// Writes down what a run has used; the first time also what others had before that was written down.
+fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
+    let mut all = if site.board.spent().is_none() { spent_before(&site.board) } else { Vec::new() };
+    all.push(spent);
+    site.board.write_spent(&all)
+}
+
+/// What the runs that have ended have used.
+pub fn spent_by_ended(board: &Board) -> Vec<Spent> {
+    board.spent().unwrap_or_else(|| spent_before(board))
+}
+
+/// The same, by what the runs have left.
+fn spent_before(board: &Board) -> Vec<Spent> {
+    let runs = runs(board).unwrap_or_default();
+    runs.into_iter().filter_map(|run| Some(run.spent(run.ended?))).collect()
 }
 
 /// What is known of one run.

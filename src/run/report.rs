@@ -12,7 +12,7 @@ use crate::board::event::{Blame, Event, Retry, Review};
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::OutcomePolicy;
-use crate::runner::Outcome;
+use crate::runner::{Outcome, RateWindow};
 use crate::store::{Claimed, Quota};
 
 /// The event that reports `result` for its holder.
@@ -65,6 +65,31 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
     let was_closed = site.board.quota(runner, now).is_some();
     site.board.close_runner(runner, &quota, now)?;
     Ok((!was_closed).then(|| (runner.clone(), quota)))
+}
+
+/// What of a provider's window may be used before nothing more is begun: work that is under way is to come to its end.
+const FULL: f64 = 0.95;
+
+/// Closes `runner` until its provider allows more, where hardly anything is left of that by `windows`. Returns it if it was
+/// open before.
+pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
+    let now = clock::now();
+    let full = full_window(windows, now)?;
+    let ends = Timestamp::from_timestamp(full.resets_at, 0)?;
+    let was_closed = site.board.quota(runner, now).is_some();
+    let quota = Quota {
+        closed_until: ends + jitter(ends - now),
+        reason: format!("{:.0} % of the provider's window are used", (full.used * 100.0).floor()),
+        needs_person: false,
+    };
+    // It is closed for as long, or it can't be written now: then the provider itself says so later.
+    site.board.close_runner(runner, &quota, now).ok().filter(|()| !was_closed).map(|()| quota)
+}
+
+/// That which is used up and ends last.
+fn full_window(windows: &[RateWindow], now: Timestamp) -> Option<RateWindow> {
+    let is_full = |window: &RateWindow| window.used >= FULL && window.resets_at > now.timestamp();
+    windows.iter().copied().filter(is_full).max_by_key(|window| window.resets_at)
 }
 
 /// Up to a tenth of `wait`, and ten seconds at most, so that not all boards of a person come back in the same moment.
@@ -123,6 +148,7 @@ pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
         Outcome::Auth => &outcomes.auth,
         Outcome::PermissionDenied => &outcomes.permission_denied,
         Outcome::Budget => &outcomes.budget,
+        Outcome::Capped => &outcomes.capped,
         Outcome::Empty => &outcomes.empty,
         Outcome::Crashed => &outcomes.crashed,
         Outcome::NotReady => &outcomes.not_ready,
@@ -139,4 +165,22 @@ pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
 pub fn back_off(policy: &OutcomePolicy, nth: u32) -> Option<Timestamp> {
     let wait = TimeDelta::from_std(policy.wait(nth)).unwrap_or(TimeDelta::MAX);
     (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_full_windows_the_one_that_ends_last_counts() {
+        let now = Timestamp::UNIX_EPOCH + TimeDelta::seconds(100);
+        let ends = |windows: &[(f64, i64)]| {
+            let windows = windows.iter().map(|(used, resets_at)| RateWindow { used: *used, resets_at: *resets_at });
+            full_window(&windows.collect::<Vec<_>>(), now).map(|window| window.resets_at)
+        };
+        assert_eq!(ends(&[(0.949, 200), (0.2, 900)]), None);
+        assert_eq!(ends(&[(0.95, 200), (0.2, 900)]), Some(200));
+        assert_eq!(ends(&[(0.96, 200), (1.2, 900)]), Some(900));
+        assert_eq!(ends(&[(0.99, 100)]), None);
+    }
 }

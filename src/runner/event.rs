@@ -77,6 +77,7 @@ pub enum AgentEvent {
     RateLimit {
         status: String,
         resets_at: Option<i64>,
+        windows: Vec<RateWindow>,
     },
     /// Used up so far, by the whole process.
     Spent {
@@ -84,6 +85,15 @@ pub enum AgentEvent {
     },
     /// A turn is over.
     Turn(Box<TurnResult>),
+}
+
+/// How much is used of what the provider allows in some time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateWindow {
+    /// From 0 to 1.
+    pub used: f64,
+    /// In seconds since 1970.
+    pub resets_at: i64,
 }
 
 /// Why an agent is prodded on.

@@ -38,7 +38,7 @@ mod samples;
 
 pub use claude::Claude;
 pub use command::CommandRunner;
-pub use event::{AgentEvent, Prodding};
+pub use event::{AgentEvent, Prodding, RateWindow};
 pub use job::{Job, Limits, PROMPT, Prods, RULES, variable_of};
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 pub use session::{Next, Session};

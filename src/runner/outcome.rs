@@ -35,6 +35,8 @@ pub enum Outcome {
     Waiting,
     /// A limit of the run is reached: money, tokens, turns, memory, log.
     Budget,
+    /// What the runs of its item, queue, day, drain or board may use together is used up.
+    Capped,
     /// The agent gave its answer, but nothing was changed (decided above, from the worktree).
     Empty,
     /// The program ended without an answer, and nobody here ended it.
@@ -54,6 +56,8 @@ pub enum EndReason {
     Tokens,
     Memory,
     LogSize,
+    /// What many runs may use together.
+    Cap,
     /// It had given its answer and closed nothing: it is only tidied away.
     Lingering,
 }
@@ -141,7 +145,7 @@ impl SessionEnd {
 
 impl Outcome {
     /// Each, as it is written in the configuration and in records.
-    pub const NAMES: [(Outcome, &str); 13] = [
+    pub const NAMES: [(Outcome, &str); 14] = [
         (Outcome::Success, "success"),
         (Outcome::Failed, "failed"),
         (Outcome::Timeout, "timeout"),
@@ -152,6 +156,7 @@ impl Outcome {
         (Outcome::PermissionDenied, "permission_denied"),
         (Outcome::Waiting, "waiting"),
         (Outcome::Budget, "budget"),
+        (Outcome::Capped, "capped"),
         (Outcome::Empty, "empty"),
         (Outcome::Crashed, "crashed"),
         (Outcome::NotReady, "not_ready"),
@@ -190,6 +195,7 @@ impl EndReason {
             EndReason::Stop | EndReason::Lingering => Outcome::Killed,
             EndReason::Wall | EndReason::Idle => Outcome::Timeout,
             EndReason::Usd | EndReason::Tokens | EndReason::Memory | EndReason::LogSize => Outcome::Budget,
+            EndReason::Cap => Outcome::Capped,
         }
     }
 
@@ -208,6 +214,7 @@ impl EndReason {
             EndReason::Tokens => "token limit reached",
             EndReason::Memory => "memory limit exceeded",
             EndReason::LogSize => "output limit exceeded",
+            EndReason::Cap => "a cap is reached",
             EndReason::Lingering => "it did not end after its answer",
         }
     }

@@ -119,7 +119,7 @@ impl Reading {
                 self.retry = None;
                 self.failure = Some(Failure { status: None, error: error.clone(), text: text.clone() });
             }
-            AgentEvent::RateLimit { status, resets_at } => {
+            AgentEvent::RateLimit { status, resets_at, .. } => {
                 self.rejected_until = (status == "rejected").then_some(*resets_at);
             }
             AgentEvent::Spent { usage } => self.usage = usage.clone(),

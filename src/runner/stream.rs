@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::event::{AgentEvent, Nesting, TurnResult};
+use super::event::{AgentEvent, Nesting, RateWindow, TurnResult};
 use super::outcome::{Denial, Usage};
 
 /// The events of one line. Several where a reply has several blocks, and where the whole run is one JSON array.
@@ -111,10 +111,15 @@ fn turn(value: &Value) -> TurnResult {
 }
 
 fn rate_limit(info: &Value) -> AgentEvent {
-    AgentEvent::RateLimit {
-        status: text(info, "status").to_owned(),
-        resets_at: info["resetsAt"].as_f64().map(|seconds| seconds as i64),
-    }
+    let resets_at = |value: &Value| value["resetsAt"].as_f64().map(|seconds| seconds as i64);
+    let window =
+        |value: &Value| Some(RateWindow { used: value["utilization"].as_f64()?, resets_at: resets_at(value)? });
+    // Older versions tell of the one that counts, if it is near its end.
+    let windows = match info["unifiedWindows"].as_object() {
+        Some(windows) => windows.values().filter_map(window).collect(),
+        None => window(info).into_iter().collect(),
+    };
+    AgentEvent::RateLimit { status: text(info, "status").to_owned(), resets_at: resets_at(info), windows }
 }
 
 /// An answer to a control request; that to `get_usage` tells what was spent.

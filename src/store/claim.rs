@@ -22,7 +22,7 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 /// Whether that may be done with an item as far as the world around it is concerned. It is asked while the lock is held, so
 /// it must be quick and wait for nobody.
-pub type IsReady<'r> = dyn Fn(&Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r;
+pub type IsReady<'r> = dyn Fn(&str, &Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r;
 
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
@@ -160,7 +160,7 @@ impl QueueSearch<'_> {
                 continue;
             }
             let may = may_take(document, item, &seek.seeker(), self.now, &mut others);
-            let is_ready = |purpose| (self.is_ready)(document, item, purpose).map(|()| purpose);
+            let is_ready = |purpose| (self.is_ready)(&self.queue.id, document, item, purpose).map(|()| purpose);
             match may.and_then(is_ready) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,

@@ -52,6 +52,7 @@ mod set_up;
 mod settled;
 mod since;
 mod slots;
+mod spent;
 mod stale;
 mod stamp;
 mod stays;

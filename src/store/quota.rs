@@ -22,6 +22,13 @@ pub struct Quota {
     pub needs_person: bool,
 }
 
+impl Quota {
+    /// For people: what closes `runner`, and until when.
+    pub fn told_of(&self, runner: &str) -> String {
+        format!("runner {runner} is closed until {}: {}", self.closed_until, self.reason)
+    }
+}
+
 impl Board {
     /// The limit of `runner` if it is closed at `now`.
     pub fn quota(&self, runner: &str, now: Timestamp) -> Option<Quota> {

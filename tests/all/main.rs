@@ -12,6 +12,7 @@ mod archive;
 mod badinput;
 mod branches;
 mod buffers;
+mod caps;
 mod chat;
 mod children;
 mod claude;

@@ -474,7 +474,7 @@ impl Real {
         };
         let claim = |agent: &str, role: &str, item| {
             let seek = Seek { task: Some(task(item)), ..seek(&board, agent, role, LEASE)? };
-            Ok(board.claim(&seek, &|_, _, _| Ok(()))?.ok().map(|_| Kind::Claimed))
+            Ok(board.claim(&seek, &|_, _, _, _| Ok(()))?.ok().map(|_| Kind::Claimed))
         };
         let (item, event) = match *step {
             Step::Pass(_) => return Ok(None),

@@ -257,7 +257,7 @@ impl World {
         match step {
             Step::Claim => {
                 let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
-                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _| Ok(())).expect("it can be written") {
+                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _, _| Ok(())).expect("it can be written") {
                     self.claims.push((claimed.task.id, claimed.lease.token));
                 }
             }

@@ -81,7 +81,7 @@ impl World {
             }
             2 | 3 => {
                 let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
-                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _| Ok(())).expect("it can be written") {
+                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _, _| Ok(())).expect("it can be written") {
                     self.told.push(format!("claim {}", claimed.task.id));
                     self.claims.insert(claimed.task.id, claimed.lease.token);
                 }

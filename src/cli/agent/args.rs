@@ -1,8 +1,8 @@
 //! The flags of `tavern agent`.
 
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::TaskId;
-use crate::cli::flags::{AgentProgram, DryRun, agent_name, task_id};
+use crate::board::task::{TaskId, Timestamp};
+use crate::cli::flags::{AgentProgram, DryRun, OwnCaps, agent_name, task_id};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
@@ -36,6 +36,13 @@ pub struct Args {
     /// Talk with the agent of this item in this terminal; the item keeps its status
     #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
     pub chat: Option<TaskId>,
+
+    #[command(flatten)]
+    pub caps: OwnCaps,
+
+    /// When the drain began that has these limits together with others
+    #[arg(long, value_name = "TIME", hide = true, requires = "drain")]
+    pub since: Option<Timestamp>,
 
     /// It is one of a drain with this pid, and ends with it
     #[arg(long, value_name = "PID", hide = true)]

@@ -11,6 +11,9 @@ use crate::cli::human;
 pub(super) const KEPT: &str =
     "set `minutes` or `memory_mb`, which every runner enforces, or use a runner of kind claude";
 
+/// What to do about a cap that a runner's runs don't count for.
+pub(super) const COUNTED: &str = "cap `minutes` besides, for which all runs count, or use a runner of kind claude";
+
 /// That `runner` does not keep some of a budget's limits.
 pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::board::cap::Measure;
 use crate::board::document::{Item, parse};
 use crate::board::eligible::NotReady;
 use crate::board::event::Kind;
 use crate::board::problem::{Problem, Severity, listed};
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Budget, Status, TaskId};
 use crate::config::{Config, Role};
 use crate::files;
 use crate::git::Repository;
@@ -22,7 +23,7 @@ use crate::run::unmerged::{Unmerged, missing_work};
 use crate::run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandbox};
 use crate::store::{self, ATTRIBUTES, Board, ItemIndex, Switch, is_queue, walk_log};
 
-use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
+use super::fault::{COUNTED, Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::git_files;
 use crate::cli::init::merging::DRIVER;
 use crate::cli::{hints, need};
@@ -80,7 +81,19 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         let (message, hint) = not_passed(&name, "`worktree.setup`");
         faults.warning("not-passed", &config_file, message, hint);
     }
+    let (usd, tokens) = (config.caps.has(Measure::Usd), config.caps.has(Measure::Tokens));
+    // An amount of no account: what is asked is whether it would be kept.
+    let capped = Budget { usd: usd.then_some(0.0), tokens: tokens.then_some(0), ..Budget::default() };
     for (name, role) in &config.roles {
+        let kind = config.runners.get(&role.runner).map(|runner| runner.kind);
+        for measure in kind.map_or_else(Vec::new, |kind| kind.unkept(&capped)) {
+            let message = format!(
+                "role `{name}`: the runner `{}` does not tell what it uses, so `caps` on `{measure}` do not \
+                count its runs",
+                role.runner
+            );
+            faults.warning("unkept-limit", &config_file, message, COUNTED.to_owned());
+        }
         let path = board.path("templates").join(&role.template);
         if !path.exists() && Template::built_in(&role.template).is_none() {
             let message = format!("the template `{}` of role `{name}` is not there", role.template);

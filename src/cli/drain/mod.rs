@@ -26,7 +26,7 @@ use super::need::tell_of_queues;
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human};
 
-use super::flags::AgentProgram;
+use super::flags::{AgentProgram, OwnCaps};
 use crew::{Crew, Post, words};
 use demand::look;
 use summary::{Left, summarise};
@@ -40,8 +40,8 @@ mod unfit;
 ///
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
 /// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
-/// lists the items that are not completed. Exits with 0 when there are none, with 8 when all of them wait for a person,
-/// else with 1.
+/// lists the items that are not completed. Exits with 0 when there are none, with 7 when what runs may use together is
+/// used up for some of them, with 8 when all of them wait for a person, else with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
@@ -66,6 +66,9 @@ pub struct Args {
 
     #[command(flatten)]
     pub program: AgentProgram,
+
+    #[command(flatten)]
+    pub caps: OwnCaps,
 
     /// Print what would be worked on
     #[arg(long, short = 'n')]
@@ -109,6 +112,7 @@ impl Verb for Args {
         // Where nothing can be written no agent could say it better.
         site.board.settle()?;
         process::adopt_orphans()?;
+        site.config.caps.own = self.caps.own(clock::now(), None);
         let (started, before) = (clock::instant(), site.board.last_seq()?);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
@@ -130,6 +134,7 @@ impl Verb for Args {
         match context.interrupted() {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
+            None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
             None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }
@@ -209,6 +214,11 @@ impl Args {
         let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
         args.extend(["--dir".into(), site.board.dir().into(), "--drain".into(), std::process::id().to_string().into()]);
         args.extend(context.shared.trust.then(|| "--trust".into()));
+        if let Some(own) = &site.config.caps.own {
+            let amounts = [("--max-usd", own.cap.usd), ("--max-minutes", own.cap.minutes)];
+            let amounts = amounts.into_iter().filter_map(|(flag, most)| Some([flag.to_owned(), most?.to_string()]));
+            args.extend(amounts.chain([["--since".to_owned(), own.since.to_rfc3339()]]).flatten().map(OsString::from));
+        }
         // Not the role's runner: an item may name another one.
         let named = [("--runner", &self.program.runner), ("--model", &self.program.model)];
         let named = named.into_iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)));

@@ -29,6 +29,9 @@ pub(super) struct Left {
     pub title: String,
     pub status: Status,
     pub reason: Option<String>,
+    /// What its runs may use together with others is used up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub capped: bool,
     /// What it needs of a person.
     #[serde(flatten)]
     pub need: Option<Need>,
@@ -94,6 +97,11 @@ impl Summary {
         let has_need = |left: &Left| left.need.is_some();
         let is_parked = |left: &Left| left.status == Status::Waiting;
         self.left.iter().any(has_need) && self.left.iter().all(|left| has_need(left) || is_parked(left))
+    }
+
+    /// Some would go on if runs might use more together.
+    pub(super) fn is_capped(&self) -> bool {
+        self.left.iter().any(|left| left.capped)
     }
 
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
@@ -164,6 +172,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
                     task: item.id.clone(),
                     title: document.title(item).to_owned(),
                     status,
+                    capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                     reason: why(&document.task_of(item), lacking.as_ref(), queue, crew),
                     need,
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
@@ -199,6 +208,9 @@ fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> 
     match (task.status(), lack) {
         // What a person does about it stands by itself.
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
+        (_, Some(lack @ Lack::Capped { .. })) => {
+            Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id)))
+        }
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
         (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
         (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),

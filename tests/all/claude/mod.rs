@@ -3,6 +3,7 @@
 //!
 //! No `claude` found elsewhere on a machine is ever run, the environment is cleared, and no key is real.
 
+mod caps;
 mod endings;
 mod limits;
 mod live;

@@ -199,7 +199,8 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     if body["stream"] != json!(true) {
         return reply(&mut stream, 200, &message, &Value::Null);
     }
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n")?;
+    write!(stream, "{}\r\n", lines(&step["headers"]))?;
     for (number, event) in events(&message).into_iter().enumerate() {
         if number == 3 && step["stall"] == json!(true) {
             state.sleep(600.0);
@@ -229,11 +230,14 @@ fn words(event: &Value) -> Vec<Value> {
 fn reply(stream: &mut TcpStream, status: u64, body: &Value, headers: &Value) -> std::io::Result<()> {
     let body = body.to_string();
     let length = body.len();
-    let mut head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
-    for (name, value) in headers.as_object().into_iter().flatten() {
-        head += &format!("{name}: {}\r\n", value.as_str().unwrap_or_default());
-    }
-    write!(stream, "{head}connection: close\r\n\r\n{body}")
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
+    write!(stream, "{head}{}connection: close\r\n\r\n{body}", lines(headers))
+}
+
+/// Headers as they are sent.
+fn lines(headers: &Value) -> String {
+    let line = |(name, value): (&String, &Value)| format!("{name}: {}\r\n", value.as_str().unwrap_or_default());
+    headers.as_object().into_iter().flatten().map(line).collect()
 }
 
 /// The whole message of a step.

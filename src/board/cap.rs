@@ -1,0 +1,390 @@
+//! What many runs together may use: those of an item, of a queue, of a day, of a drain, of a board.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::TaskId;
+use super::status::{Timestamp, words};
+
+/// What runs may use together; what is unset is unlimited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cap {
+    /// US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// Tokens that did not come from the provider's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Minutes of all runs, those side by side one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
+}
+
+/// The caps of a board.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Caps {
+    /// Of each item, over all its attempts and reviews.
+    pub item: Cap,
+    /// Of each queue.
+    pub queue: Cap,
+    /// Of each day, from midnight: a run belongs to that on which it began.
+    pub day: Cap,
+    /// Of all runs that there ever were.
+    pub board: Cap,
+    /// As a command line has it.
+    #[serde(skip)]
+    pub own: Option<OwnCap>,
+}
+
+/// What a drain or an agent was given with its command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnCap {
+    /// Runs that began before don't count.
+    pub since: Timestamp,
+    /// Whose runs count; `None`: those of the whole board, as of a drain.
+    pub agent: Option<String>,
+    pub cap: Cap,
+}
+
+words! {
+    /// The runs that a cap is of.
+    CapScope {
+        Item "item",
+        Queue "queue",
+        Day "day",
+        Drain "drain",
+        Agent "agent",
+        Board "board",
+    }
+}
+
+words! {
+    /// What is capped.
+    Measure {
+        Usd "usd",
+        Tokens "tokens",
+        Minutes "minutes",
+    }
+}
+
+/// What one run has used so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// `<task>@<token>`.
+    pub run: String,
+    pub task: TaskId,
+    pub queue: String,
+    #[serde(default)]
+    pub agent: String,
+    pub started: Timestamp,
+    pub usd: f64,
+    pub tokens: u64,
+    pub seconds: i64,
+}
+
+/// How much of one cap is used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CapUse {
+    pub scope: CapScope,
+    pub measure: Measure,
+    pub used: f64,
+    pub most: f64,
+}
+
+/// What all runs have used, and what they may.
+#[derive(Clone, Debug)]
+pub struct Spending {
+    caps: Caps,
+    spent: Vec<Spent>,
+    /// When the day began.
+    day: Timestamp,
+    sums: Sums,
+}
+
+/// Of each measure, in their order.
+type Amounts = [f64; Measure::ALL.len()];
+
+/// What is asked for each item of a queue, so that it is not looked for among all runs each time.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    items: HashMap<TaskId, Amounts>,
+    queues: HashMap<String, Amounts>,
+    day: Amounts,
+    own: Amounts,
+    board: Amounts,
+}
+
+impl OwnCap {
+    fn counts(&self, spent: &Spent) -> bool {
+        spent.started >= self.since && self.agent.as_ref().is_none_or(|agent| spent.agent == *agent)
+    }
+}
+
+impl Caps {
+    /// Something is capped.
+    pub fn is_set(&self) -> bool {
+        *self != Caps::default()
+    }
+
+    /// Those of config.yaml, each with its name there.
+    pub fn named(&self) -> [(&'static str, &Cap); 4] {
+        [("item", &self.item), ("queue", &self.queue), ("day", &self.day), ("board", &self.board)]
+    }
+
+    /// The first that is no amount: its scope, and what is capped.
+    pub fn fault(&self) -> Option<(&'static str, Measure)> {
+        let odd = |cap: &Cap| Measure::ALL.into_iter().find(|measure| !cap.most(*measure).is_none_or(is_amount));
+        self.named().into_iter().find_map(|(name, cap)| Some((name, odd(cap)?)))
+    }
+
+    /// Some cap is of that.
+    pub fn has(&self, measure: Measure) -> bool {
+        let own = self.own.as_ref().map(|own| &own.cap);
+        self.named().into_iter().map(|(_, cap)| cap).chain(own).any(|cap| cap.most(measure).is_some())
+    }
+}
+
+/// It can be used up: a number, not negative.
+pub fn is_amount(most: f64) -> bool {
+    most.is_finite() && most >= 0.0
+}
+
+impl Cap {
+    fn most(&self, measure: Measure) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "a share of it is all that is asked for")]
+        let tokens = self.tokens.map(|tokens| tokens as f64);
+        match measure {
+            Measure::Usd => self.usd,
+            Measure::Tokens => tokens,
+            Measure::Minutes => self.minutes,
+        }
+    }
+}
+
+impl Spent {
+    /// Both tell of one program. What is begun once more under one claim has the same name.
+    pub fn is_of_same(&self, other: &Spent) -> bool {
+        self.run == other.run && self.started == other.started
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a share of it is all that is asked for")]
+    fn used(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Usd => self.usd,
+            Measure::Tokens => self.tokens as f64,
+            Measure::Minutes => self.seconds as f64 / 60.0,
+        }
+    }
+}
+
+impl CapUse {
+    /// From 0 to 1, and beyond.
+    pub fn share(&self) -> f64 {
+        if self.most > 0.0 { self.used / self.most } else { 1.0 }
+    }
+
+    /// Nothing is left of it. Sums of fractions may come out a little less than they are.
+    pub fn is_reached(&self) -> bool {
+        self.share() >= 1.0 - 1e-9
+    }
+
+    /// What is left of it, not less than nothing.
+    pub fn left(&self) -> f64 {
+        (self.most - self.used).max(0.0)
+    }
+}
+
+/// `$4.20 of $5.00 of the day's cap are used`.
+impl fmt::Display for CapUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CapUse { scope, measure, used, most } = self;
+        match measure {
+            Measure::Usd => write!(f, "${used:.2} of ${most:.2}"),
+            Measure::Tokens => write!(f, "{used:.0} of {most:.0} tokens"),
+            Measure::Minutes if *most < 10.0 => write!(f, "{used:.1} of {most:.1} minutes"),
+            Measure::Minutes => write!(f, "{used:.0} of {most:.0} minutes"),
+        }?;
+        write!(f, " of the {scope}'s cap are used")
+    }
+}
+
+impl Spending {
+    /// `spent` has each run once; the day began at `day`.
+    pub fn of(caps: Caps, spent: Vec<Spent>, day: Timestamp) -> Spending {
+        let own = caps.own.as_ref();
+        let is_own = |spent: &Spent| own.is_some_and(|own| own.counts(spent));
+        let mut sums = Sums::default();
+        for one in &spent {
+            add(sums.items.entry(one.task.clone()).or_default(), one);
+            add(sums.queues.entry(one.queue.clone()).or_default(), one);
+            add(&mut sums.board, one);
+            if one.started >= day {
+                add(&mut sums.day, one);
+            }
+            if is_own(one) {
+                add(&mut sums.own, one);
+            }
+        }
+        Spending { caps, spent, day, sums }
+    }
+
+    /// The same where the run has used so much.
+    pub fn with(&self, spent: &Spent) -> Spending {
+        let others = self.spent.iter().filter(|other| !other.is_of_same(spent)).cloned();
+        Spending::of(self.caps.clone(), others.chain([spent.clone()]).collect(), self.day)
+    }
+
+    /// All caps that count for `task` in `queue`, with what is used of them.
+    pub fn uses(&self, task: &TaskId, queue: &str) -> Vec<CapUse> {
+        let (item, queue) = (self.sums.items.get(task), self.sums.queues.get(queue));
+        let of_item = uses(CapScope::Item, &self.caps.item, item.unwrap_or(&NOTHING));
+        let of_queue = uses(CapScope::Queue, &self.caps.queue, queue.unwrap_or(&NOTHING));
+        [of_item, of_queue, self.uses_of_all()].concat()
+    }
+
+    /// Of the caps that count for every item.
+    pub fn uses_of_all(&self) -> Vec<CapUse> {
+        let of_day = uses(CapScope::Day, &self.caps.day, &self.sums.day);
+        [of_day, self.uses_of_own(), uses(CapScope::Board, &self.caps.board, &self.sums.board)].concat()
+    }
+
+    /// Of the cap of a command line.
+    pub fn uses_of_own(&self) -> Vec<CapUse> {
+        let Some(own) = &self.caps.own else { return Vec::new() };
+        let scope = if own.agent.is_some() { CapScope::Agent } else { CapScope::Drain };
+        uses(scope, &own.cap, &self.sums.own)
+    }
+
+    /// The cap that is reached for `task` in `queue`; of several the widest, which keeps most items from being worked.
+    pub fn reached(&self, task: &TaskId, queue: &str) -> Option<CapUse> {
+        self.uses(task, queue).into_iter().rfind(CapUse::is_reached)
+    }
+
+    /// That of a command line, if it is reached.
+    pub fn reached_own(&self) -> Option<CapUse> {
+        self.uses_of_own().into_iter().find(CapUse::is_reached)
+    }
+
+    /// What runs of today have used, and all.
+    pub fn sums(&self, measure: Measure) -> (f64, f64) {
+        (self.sums.day[measure as usize], self.sums.board[measure as usize])
+    }
+
+    /// The items that had runs.
+    pub fn items(&self) -> impl Iterator<Item = &TaskId> {
+        self.sums.items.keys()
+    }
+}
+
+const NOTHING: Amounts = [0.0; Measure::ALL.len()];
+
+fn add(amounts: &mut Amounts, spent: &Spent) {
+    amounts.iter_mut().zip(Measure::ALL).for_each(|(amount, measure)| *amount += spent.used(measure));
+}
+
+fn uses(scope: CapScope, cap: &Cap, amounts: &Amounts) -> Vec<CapUse> {
+    let of = |(measure, used): (Measure, &f64)| Some(CapUse { scope, measure, used: *used, most: cap.most(measure)? });
+    Measure::ALL.into_iter().zip(amounts).filter_map(of).collect()
+}
+
+/// Shares of a cap that are told, once each, in percent.
+const TOLD: [u32; 3] = [90, 75, 50];
+
+/// The share that is told where so much was used `before` of what `now` tells, and was not before.
+pub fn passed(before: &CapUse, now: &CapUse) -> Option<u32> {
+    let is_passed = |percent: &u32| {
+        let share = f64::from(*percent) / 100.0;
+        before.share() < share && now.share() >= share
+    };
+    TOLD.into_iter().find(is_passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    fn spent(run: &str, queue: &str, hours: i64, usd: f64) -> Spent {
+        let task = run.split('@').next().expect("a task").parse().expect("an ID");
+        let started = Timestamp::default() + TimeDelta::hours(hours);
+        let (run, queue, agent) = (run.to_owned(), queue.to_owned(), "Sam".to_owned());
+        Spent { run, task, queue, agent, started, usd, tokens: 1000, seconds: 60 }
+    }
+
+    fn usd(usd: f64) -> Cap {
+        Cap { usd: Some(usd), ..Cap::default() }
+    }
+
+    #[test]
+    fn each_cap_counts_its_own_runs() {
+        let all = vec![spent("T-1@1", "a", 1, 1.0), spent("T-1@2", "a", 30, 2.0), spent("T-2@3", "b", 40, 4.0)];
+        let since = Timestamp::default() + TimeDelta::hours(35);
+        let own = Some(OwnCap { since, agent: None, cap: usd(4.5) });
+        let caps = Caps { item: usd(4.0), queue: usd(4.0), day: usd(8.0), board: usd(9.0), own };
+        let day = Timestamp::default() + TimeDelta::hours(24);
+        let spending = Spending::of(caps, all, day);
+        let used = |task: &str, queue: &str| -> Vec<f64> {
+            spending.uses(&task.parse().expect("an ID"), queue).iter().map(|of| of.used).collect()
+        };
+        assert_eq!(used("T-1", "a"), [3.0, 3.0, 6.0, 4.0, 7.0]);
+        assert_eq!(used("T-2", "b"), [4.0, 4.0, 6.0, 4.0, 7.0]);
+        let reached = |task: &str, queue: &str| {
+            spending.reached(&task.parse().expect("an ID"), queue).map(|of| (of.scope, of.to_string()))
+        };
+        assert_eq!(reached("T-1", "a"), None);
+        let (scope, words) = reached("T-2", "b").expect("it is");
+        assert_eq!((scope, words.as_str()), (CapScope::Queue, "$4.00 of $4.00 of the queue's cap are used"));
+        assert_eq!((spending.sums(Measure::Usd), spending.reached_own()), ((6.0, 7.0), None));
+    }
+
+    #[test]
+    fn an_agent_has_its_own_runs_counted() {
+        let of = |agent: &str| {
+            let own = Some(OwnCap { since: Timestamp::default(), agent: Some(agent.to_owned()), cap: usd(1.0) });
+            let spent = vec![spent("T-1@1", "a", 1, 1.0)];
+            let reached = Spending::of(Caps { own, ..Caps::default() }, spent, Timestamp::default()).reached_own();
+            reached.map(|of| of.to_string())
+        };
+        assert_eq!(of("Sam").as_deref(), Some("$1.00 of $1.00 of the agent's cap are used"));
+        assert_eq!(of("Pippin"), None);
+    }
+
+    #[test]
+    fn sums_of_fractions_reach_their_cap_and_what_is_no_amount_is_found() {
+        let of = |most: f64| CapUse { scope: CapScope::Item, measure: Measure::Usd, used: 0.1 + 0.2 - 4e-17, most };
+        assert_eq!([of(0.3).is_reached(), of(0.31).is_reached()], [true, false]);
+        for (cap, is_wrong) in [(0.0, false), (1.5, false), (-0.1, true), (f64::NAN, true), (f64::INFINITY, true)] {
+            let fault = Caps { day: usd(cap), ..Caps::default() }.fault();
+            assert_eq!(fault, is_wrong.then_some(("day", Measure::Usd)), "{cap}");
+        }
+    }
+
+    #[test]
+    fn tokens_and_minutes_are_capped_too_and_nothing_is_a_cap() {
+        let cap = Cap { usd: None, tokens: Some(2000), minutes: Some(1.0) };
+        let all = || vec![spent("T-1@1", "a", 1, 1.0)];
+        let of = |cap: &Cap| {
+            let caps = Caps { board: cap.clone(), ..Caps::default() };
+            let spending = Spending::of(caps, all(), Timestamp::default());
+            spending.reached(&"T-9".parse().expect("an ID"), "x").map(|of| of.to_string())
+        };
+        assert_eq!(of(&cap).as_deref(), Some("1.0 of 1.0 minutes of the board's cap are used"));
+        assert_eq!(of(&Cap { minutes: None, ..cap.clone() }), None);
+        assert_eq!(of(&usd(0.0)).as_deref(), Some("$1.00 of $0.00 of the board's cap are used"));
+    }
+
+    #[test]
+    fn a_share_is_told_when_it_is_passed() {
+        let at = |used: f64| CapUse { scope: CapScope::Day, measure: Measure::Usd, used, most: 10.0 };
+        let told = |before: f64, now: f64| passed(&at(before), &at(now));
+        assert_eq!(
+            [told(0.0, 4.9), told(4.9, 5.0), told(5.0, 7.4), told(5.0, 7.5), told(1.0, 9.5), told(9.5, 12.0)],
+            [None, Some(50), None, Some(75), Some(90), None]
+        );
+    }
+}

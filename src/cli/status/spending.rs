@@ -1,0 +1,86 @@
+//! What runs have used, and what is left of what they may.
+
+use serde::Serialize;
+
+use crate::board::cap::{CapScope, CapUse, Measure, Spending};
+use crate::board::task::TaskId;
+use crate::cli::{CliError, Context, human};
+use crate::run::Site;
+use crate::run::spending::spending_of_all;
+use crate::store::Queue;
+
+/// What all runs have used.
+#[derive(Serialize)]
+struct Record<'a> {
+    kind: &'static str,
+    usd_today: f64,
+    usd: f64,
+    tokens_today: f64,
+    tokens: f64,
+    minutes_today: f64,
+    minutes: f64,
+    caps: &'a [CapLine],
+}
+
+/// How much of a cap is used.
+#[derive(Serialize)]
+struct CapLine {
+    scope: CapScope,
+    /// The item or the queue.
+    name: Option<String>,
+    measure: Measure,
+    used: f64,
+    most: f64,
+}
+
+impl CapLine {
+    fn of(of: CapUse, name: Option<String>) -> CapLine {
+        let CapUse { scope, measure, used, most } = of;
+        CapLine { scope, name, measure, used, most }
+    }
+
+    fn words(&self) -> String {
+        let CapLine { scope, measure, used, most, .. } = *self;
+        let of = CapUse { scope, measure, used, most };
+        self.name.as_ref().map_or_else(|| of.to_string(), |name| format!("{name}: {of}"))
+    }
+}
+
+/// A line, where any money was spent or anything is capped.
+pub(super) fn print(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
+    let all = spending_of_all(site);
+    let (usd_today, usd) = all.sums(Measure::Usd);
+    let caps = caps(&all, queues);
+    if usd == 0.0 && caps.is_empty() {
+        return Ok(());
+    }
+    let (tokens_today, tokens) = all.sums(Measure::Tokens);
+    let (minutes_today, minutes) = all.sums(Measure::Minutes);
+    let kind = "spending";
+    let record = Record { kind, usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps: &caps };
+    let sums = || format!("{} today, {} in all", human::money(usd_today), human::money(usd));
+    // Of programs that don't tell of money nothing is known.
+    let is_money = usd > 0.0 || caps.iter().any(|cap| cap.measure == Measure::Usd);
+    let words: Vec<String> = is_money.then(sums).into_iter().chain(caps.iter().map(CapLine::words)).collect();
+    context.out.record(&record, format!("spent: {}", words.join("; ")))
+}
+
+/// Of what counts for every item; of each queue that is shown; and of the item that has used most of its own.
+fn caps(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
+    let of = |task: &TaskId, queue: &str, scope: CapScope| {
+        let uses = all.uses(task, queue).into_iter();
+        uses.filter(move |of| of.scope == scope).collect::<Vec<_>>()
+    };
+    let nobody = TaskId::nobody();
+    let mut lines: Vec<CapLine> = all.uses_of_all().into_iter().map(|of| CapLine::of(of, None)).collect();
+    for queue in queues {
+        let uses = of(&nobody, &queue.id, CapScope::Queue);
+        lines.extend(uses.into_iter().map(|of| CapLine::of(of, Some(queue.id.clone()))));
+    }
+    let of_items = all.items().flat_map(|task| of(task, "", CapScope::Item).into_iter().map(move |of| (of, task)));
+    let most = of_items.max_by(|(one, task), (other, other_task)| {
+        one.share().total_cmp(&other.share()).then_with(|| other_task.cmp(task))
+    });
+    lines.extend(most.map(|(of, task)| CapLine::of(of, Some(task.to_string()))));
+    lines
+}
