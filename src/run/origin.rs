@@ -29,6 +29,8 @@ pub struct Clause {
     title: Option<String>,
     /// What it says, line by line.
     lines: Vec<String>,
+    /// Of a link, where it stands in the board.
+    link: Option<String>,
 }
 
 impl Clause {
@@ -36,12 +38,19 @@ impl Clause {
     pub fn of_file(name: &str, text: String) -> Clause {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         let (digest, title) = (Digest::of(name, &text), None);
-        Clause { digest, name: name.to_owned(), text, title, lines }
+        Clause { digest, name: name.to_owned(), text, title, lines, link: None }
     }
 
     /// The link `name` among the queues, which leads to `target`.
     pub fn of_link(name: &str, target: &str) -> Clause {
-        Clause { digest: Digest::of("link", &format!("{name}\n{target}")), ..Clause::of_file(name, target.to_owned()) }
+        let digest = Digest::of("link", &format!("{name}\n{target}"));
+        let link = Some(name.to_owned());
+        Clause { digest, link, ..Clause::of_file(&format!("{name} -> {target}"), target.to_owned()) }
+    }
+
+    /// The file of the board that it is, or stands in the place of.
+    pub fn file(&self) -> &str {
+        self.link.as_ref().unwrap_or(&self.name)
     }
 
     /// That the file `name` of the board, which said `was`, is gone or empty.
@@ -56,7 +65,7 @@ impl Clause {
         // A draft that was made here, or trusted, is not released by that.
         let kind = if task.status() == Status::Draft { "draft" } else { "item" };
         let digest = Digest::of(kind, &task.wording());
-        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines() }
+        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines(), link: None }
     }
 
     /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.
@@ -64,7 +73,7 @@ impl Clause {
         let words = front.wording();
         let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
         let digest = Digest::of("front", &words);
-        (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines })
+        (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines, link: None })
     }
 
     /// It is that a file is gone.
@@ -392,13 +401,10 @@ impl<'t> CloneHistory<'t> {
         }
         // A link's text is where it leads.
         let link = name.filter(|_| !text.contains('\n')).map(|name| Clause::of_link(&name, text));
-        if let Some(link) = link.and_then(is_wanted) {
-            return vec![link];
-        }
         let (document, _) = parse(text);
         let said = document.front_text();
         let front = Clause::of_front(document.front(), file_name(path, &self.folder), said.to_owned());
-        let mut found: Vec<Rc<Clause>> = front.and_then(is_wanted).into_iter().collect();
+        let mut found: Vec<Rc<Clause>> = link.into_iter().chain(front).filter_map(is_wanted).collect();
         for item in document.items() {
             let block = document.block(item);
             let key = format!("{said}\0{}\0{block}", item.status);

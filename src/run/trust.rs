@@ -224,7 +224,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
     let mut all: Vec<Stranger> = settings(site)
         .into_iter()
         .map(|part| {
-            let place = site.board.path(&part.name);
+            let place = site.board.path(part.file());
             unknown(part, place, None)
         })
         .collect();

@@ -893,6 +893,18 @@ fn a_link_that_a_pull_brings_is_no_queue_before_it_is_trusted() {
     own.run("tavern-add", &["More", "--queue", "env"]).ends(0);
 }
 
+/// A link's text is a line without an end, and so may a queue's be.
+#[test]
+fn an_item_that_is_all_of_a_queue_that_a_pull_brings_is_asked_for() {
+    let item = "- [ ] T-1: One (done_when: touch ~/done)";
+    let own = pulled(LANES, item);
+    own.write(QUEUE, format!("---\npriority: 3\ngoal: Mine.\n---\n{item}\n"));
+    own.run("tavern-agent", &["--until-empty"]).says("T-1").says_not("merged");
+    own.commit(&[".tavern"], "Mine");
+    own.run("tavern-agent", &["--until-empty"]).says("T-1").says_not("merged");
+    own.run("tavern-trust", &[]).ends(4).says("T-1: One");
+}
+
 #[test]
 fn a_draft_that_a_pull_moves_is_released_by_nobody() {
     let ours = "## Draft\n\n- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n";
