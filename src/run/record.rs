@@ -205,7 +205,10 @@ impl<'a> Record<'a> {
     /// ended.
     pub fn uses(&mut self, usage: Usage) {
         self.metadata.usage = usage;
-        drop(self.save());
+        // What was removed meanwhile is told of, and not made anew before.
+        if self.is_kept() {
+            drop(self.save());
+        }
     }
 
     /// What its agent says of it, which is not verified yet.

@@ -216,6 +216,12 @@ fn what_an_agent_commits_in_the_checkout_is_not_followed() {
     {
         let scratch =
             board("person", &format!("cd ../../..\ngit switch -q main\necho evil > evil.txt\ngit add evil.txt\n{way}"));
+        let script = scratch.folder().join("home/attack.sh");
+        let runner = format!(
+            "roles: {{thief: {{runner: own}}}}\nrunners: {{own: {{command: [sh, -eu, {}]}}}}",
+            script.display()
+        );
+        scratch.change(CONFIG, "roles: {thief: {}}", &runner);
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
         let ran = attack(&scratch).ends(4).says("`main` is at ").says("where neither Tavern nor you have put it");
         scratch.run("tavern-status", &[]).says("`main` is at ");
