@@ -333,6 +333,11 @@ impl Config {
         }
     }
 
+    /// The runner runs the item's own script, which is a person's.
+    pub fn runs_scripts(&self, runner: &str) -> bool {
+        self.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell)
+    }
+
     /// The roles, by what their agents do.
     pub fn known_roles(&self) -> Roles {
         let named = |reviews: bool| {

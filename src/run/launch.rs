@@ -153,7 +153,7 @@ impl<'a> Launch<'a> {
             job.env.push((MAILBOX.to_owned(), own.mail().to_string_lossy().into_owned()));
             job.wrapper = sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
             cell = Some((own, state));
-        } else if !site.runs_script(&metadata.runner) {
+        } else if !site.config.runs_scripts(&metadata.runner) {
             job.env.push(reflog_action(&run));
         }
         if let Some((session, model)) = brief.session(held, &metadata.runner) {

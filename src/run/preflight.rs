@@ -27,7 +27,7 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
 use crate::board::event::Purpose;
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
-use crate::config::{Config, Role, RunnerKind};
+use crate::config::{Config, Role};
 use crate::process::{find_program, first_program};
 use crate::runner::{Access, CommandRunner, Ready};
 use crate::store::ItemIndex;
@@ -187,7 +187,7 @@ impl<'a> Preflight<'a> {
         if !self.config.runners.contains_key(runner) && CommandRunner::preset(runner).is_none() {
             return Err(Lack::NoRunner(runner.to_owned()));
         }
-        if self.is_shell(runner) && item.shell.is_none() {
+        if self.config.runs_scripts(runner) && item.shell.is_none() {
             return Err(Lack::NoScript { runner: runner.to_owned(), role: role.to_owned() });
         }
         self.is_open(runner)?;
@@ -216,16 +216,12 @@ impl<'a> Preflight<'a> {
         for role in roles {
             let Some(settings) = self.config.roles.get(&role) else { continue };
             let runner = self.runner.unwrap_or(&settings.runner);
-            if self.is_shell(runner) {
+            if self.config.runs_scripts(runner) {
                 return Err(Lack::NoJudge { runner: runner.to_owned(), role });
             }
             self.is_open(runner)?;
         }
         Ok(())
-    }
-
-    fn is_shell(&self, runner: &str) -> bool {
-        self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell)
     }
 
     /// No provider's limit has closed the runner.

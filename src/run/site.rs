@@ -158,11 +158,6 @@ impl Site {
         std::iter::once(".tavern/".to_owned()).chain(own).collect()
     }
 
-    /// The runner runs the item's own script, which is a person's.
-    pub fn runs_script(&self, runner: &str) -> bool {
-        self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell)
-    }
-
     /// The commit that the base branch is at: `base` of config.yaml, else HEAD's. Where HEAD is on no branch, or on an
     /// item's, a person only looks at something: then the integration branch has no other base than itself.
     pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {

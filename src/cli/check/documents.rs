@@ -218,8 +218,7 @@ fn unmet(
         for name in task.reviewers(&config.review) {
             let Some(role) = config.roles.get(&name).filter(|role| role.does == Does::Review) else { continue };
             let is_led = |runner: Box<dyn Runner>| runner.is_led_by_repository();
-            let is_shell = config.runners.get(&role.runner).is_some_and(|entry| entry.kind == RunnerKind::Shell);
-            if !is_shell && runner_named(config, &role.runner, role).is_ok_and(is_led) {
+            if !config.runs_scripts(&role.runner) && runner_named(config, &role.runner, role).is_ok_and(is_led) {
                 let message =
                     format!("the commit of this can lead its reviewer: role `{name}`, runner `{}`", role.runner);
                 let hint =
