@@ -1,24 +1,26 @@
 //! What changed in the repository outside of an agent's worktree while it ran. Without a sandbox that can't be prevented, so it is told.
 
 use super::error::Error;
-use super::site::Site;
+use super::site::{ITEM_BRANCHES, Site};
 use super::worktree::Worktree;
 use crate::config::Role;
 use crate::git::{Outside, OutsideChange};
 
-/// Branches that Tavern itself moves.
-const OURS: &str = "refs/heads/tavern/";
-
 /// What an agent of `role` could change, as it is when it begins; `None` in a sandbox, which it does not leave, and where there is
 /// no repository.
 pub(super) fn look(site: &Site, role: &Role) -> Option<Outside> {
-    if role.sandbox { None } else { site.repository().ok()?.outside(OURS).ok() }
+    if role.sandbox { None } else { outside(site).ok() }
+}
+
+/// Without the branches that Tavern itself moves.
+fn outside(site: &Site) -> Result<Outside, Error> {
+    Ok(site.repository()?.outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
 }
 
 /// What has changed since, with where the work in `worktree` is now.
 pub(super) fn changes(site: &Site, before: &Outside, worktree: &Worktree) -> Result<Vec<OutsideChange>, Error> {
     let repository = site.repository()?;
-    let now = repository.outside(OURS)?;
+    let now = outside(site)?;
     let branch = worktree.branch.as_ref();
     let tip = branch.map_or(Ok(None), |branch| repository.branch_tip(&branch.name))?;
     let work = branch.zip(tip.as_ref()).map(|(branch, tip)| (&branch.base, tip));
