@@ -87,7 +87,7 @@ pub struct Spent {
 }
 
 /// How much of one cap is used.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CapUse {
     pub scope: CapScope,
     pub measure: Measure,

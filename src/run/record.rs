@@ -306,7 +306,7 @@ impl<'a> Record<'a> {
 
 /// Writes down what a run has used; the first time also what others had before that was written down.
 fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
-    let mut all = if site.board.spent().is_none() { spent_before(&site.board) } else { Vec::new() };
+    let mut all = if site.board.has_spent() { Vec::new() } else { spent_before(&site.board) };
     all.push(spent);
     site.board.write_spent(&all)
 }

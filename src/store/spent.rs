@@ -25,6 +25,11 @@ impl Board {
         write().map_err(Error::io("write", &path))
     }
 
+    /// Something was written down.
+    pub fn has_spent(&self) -> bool {
+        self.private(FILE).exists()
+    }
+
     /// What the runs that have ended have used, each once; `None` where nothing was ever written down. A line that can't
     /// be read tells nothing.
     pub fn spent(&self) -> Option<Vec<Spent>> {

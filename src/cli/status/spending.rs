@@ -25,24 +25,16 @@ struct Record<'a> {
 /// How much of a cap is used.
 #[derive(Serialize)]
 struct CapLine {
-    scope: CapScope,
+    #[serde(flatten)]
+    of: CapUse,
     /// The item or the queue.
     name: Option<String>,
-    measure: Measure,
-    used: f64,
-    most: f64,
 }
 
 impl CapLine {
-    fn of(of: CapUse, name: Option<String>) -> CapLine {
-        let CapUse { scope, measure, used, most } = of;
-        CapLine { scope, name, measure, used, most }
-    }
-
     fn words(&self) -> String {
-        let CapLine { scope, measure, used, most, .. } = *self;
-        let of = CapUse { scope, measure, used, most };
-        self.name.as_ref().map_or_else(|| of.to_string(), |name| format!("{name}: {of}"))
+        let CapLine { of, name } = self;
+        name.as_ref().map_or_else(|| of.to_string(), |name| format!("{name}: {of}"))
     }
 }
 
@@ -60,7 +52,7 @@ pub(super) fn print(context: &Context, site: &Site, queues: &[Queue]) -> Result<
     let record = Record { kind, usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps: &caps };
     let sums = || format!("{} today, {} in all", human::money(usd_today), human::money(usd));
     // Of programs that don't tell of money nothing is known.
-    let is_money = usd > 0.0 || caps.iter().any(|cap| cap.measure == Measure::Usd);
+    let is_money = usd > 0.0 || caps.iter().any(|cap| cap.of.measure == Measure::Usd);
     let words: Vec<String> = is_money.then(sums).into_iter().chain(caps.iter().map(CapLine::words)).collect();
     context.out.record(&record, format!("spent: {}", words.join("; ")))
 }
@@ -72,15 +64,15 @@ fn caps(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
         uses.filter(move |of| of.scope == scope).collect::<Vec<_>>()
     };
     let nobody = TaskId::nobody();
-    let mut lines: Vec<CapLine> = all.uses_of_all().into_iter().map(|of| CapLine::of(of, None)).collect();
+    let mut lines: Vec<CapLine> = all.uses_of_all().into_iter().map(|of| CapLine { of, name: None }).collect();
     for queue in queues {
         let uses = of(&nobody, &queue.id, CapScope::Queue);
-        lines.extend(uses.into_iter().map(|of| CapLine::of(of, Some(queue.id.clone()))));
+        lines.extend(uses.into_iter().map(|of| CapLine { of, name: Some(queue.id.clone()) }));
     }
     let of_items = all.items().flat_map(|task| of(task, "", CapScope::Item).into_iter().map(move |of| (of, task)));
     let most = of_items.max_by(|(one, task), (other, other_task)| {
         one.share().total_cmp(&other.share()).then_with(|| other_task.cmp(task))
     });
-    lines.extend(most.map(|(of, task)| CapLine::of(of, Some(task.to_string()))));
+    lines.extend(most.map(|(of, task)| CapLine { of, name: Some(task.to_string()) }));
     lines
 }
