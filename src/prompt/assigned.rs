@@ -29,6 +29,8 @@ pub struct Assigned {
     pub integration: String,
     /// A person talks with it.
     pub attended: bool,
+    /// With which its verdict or plan is given; `None`: in words.
+    pub answer_tool: Option<String>,
     /// For who looks at the work of somebody else.
     pub review: Option<ReviewTask>,
     /// For who turns it into items.
@@ -182,6 +184,7 @@ impl Assigned {
             mode: "unify".into(),
             integration: "tavern/integration".into(),
             attended: true,
+            answer_tool: Some("StructuredOutput".into()),
             review: Some(ReviewTask {
                 commit: Some("9f8e7d6".into()),
                 author: "Sam".into(),

@@ -57,8 +57,13 @@ pub struct Brief<'a> {
 }
 
 impl<'a> Brief<'a> {
-    /// Gathers it.
-    pub fn gather(site: &'a Site, held: &Claimed, worktree: &Worktree) -> Result<Brief<'a>, Error> {
+    /// Gathers it. `answer_tool` is that with which the agent answers, if not in words.
+    pub fn gather(
+        site: &'a Site,
+        held: &Claimed,
+        worktree: &Worktree,
+        answer_tool: Option<&str>,
+    ) -> Result<Brief<'a>, Error> {
         let (task, lease) = (&held.task, &held.lease);
         // A board may have thousands of runs.
         let is_first = worktree.is_new && !held.has_history;
@@ -93,6 +98,7 @@ impl<'a> Brief<'a> {
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
             attended: false,
+            answer_tool: answer_tool.map(str::to_owned),
             review,
             findings: findings(&entries, None),
             answers: answers(&entries, None),

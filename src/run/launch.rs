@@ -24,12 +24,12 @@ use crate::board::event::Event;
 use crate::board::lease::Work;
 use crate::board::task::Task;
 use crate::clock;
-use crate::config::Role;
+use crate::config::{Does, Role};
 use crate::git::reflog_action;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, argument, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
+use crate::runner::{Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
 use crate::secrets::redact;
 use crate::store::{Claimed, Note, this_process};
 
@@ -119,7 +119,14 @@ impl<'a> Launch<'a> {
         let uses = spending(site).map(|all| all.uses(&task.id, &held.queue.id)).unwrap_or_default();
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
-        let brief = Brief::gather(site, held, &worktree)?;
+        let form = match role.does {
+            Does::Work => None,
+            Does::Review => Some(Form::Verdict),
+            Does::Plan => Some(Form::Plan),
+        };
+        // A person at its terminal reads words.
+        let tool = runner.answer_tool().filter(|_| form.is_some() && attendance == Attendance::Followed);
+        let brief = Brief::gather(site, held, &worktree, tool)?;
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
@@ -138,6 +145,7 @@ impl<'a> Launch<'a> {
             prods: brief.prods(role)?,
             permits: brief.permits(),
             is_proven_live: attendance == Attendance::Followed,
+            form: form.filter(|_| tool.is_some()),
             script: held.script.clone(),
         };
         let mut cell = None;

@@ -22,6 +22,11 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
     Some(AnswerBlock { text, is_closed: close.is_some(), is_at_end })
 }
 
+/// The length of the longest fence of `text`; 0 if it has none.
+pub fn longest_fence(text: &str) -> usize {
+    text.lines().filter_map(|line| Some(CodeFence::of(line)?.length)).max().unwrap_or(0)
+}
+
 /// The end of `text` stands in a fenced block.
 pub fn ends_in_block(text: &str) -> bool {
     fenced(&text.lines().collect::<Vec<_>>()).last().is_some_and(|block| block.close.is_none())

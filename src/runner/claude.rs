@@ -224,6 +224,10 @@ impl Runner for Claude {
         true
     }
 
+    fn answer_tool(&self) -> Option<&'static str> {
+        Some("StructuredOutput")
+    }
+
     fn knows_session(&self, job: &Job) -> bool {
         Transcript::of(job).is_there()
     }
@@ -285,6 +289,9 @@ impl Claude {
         ];
         for (option, most) in limits {
             args.extend(most.into_iter().flat_map(|most| [option.into(), most.into()]));
+        }
+        if let Some(form) = job.form {
+            args.extend(["--json-schema".into(), form.schema().to_string().into()]);
         }
         let offered = self.offered_tools().join(",");
         if !offered.is_empty() {

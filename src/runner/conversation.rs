@@ -251,7 +251,12 @@ impl Speaker for Conversation {
         }
         let mut why = None;
         for event in stream::read(&line.text) {
-            let Some(event) = self.of_this_run(event) else { continue };
+            let Some(mut event) = self.of_this_run(event) else { continue };
+            if let (AgentEvent::Turn(turn), Some(form)) = (&mut event, self.job.form)
+                && let Some(answer) = &turn.structured
+            {
+                turn.result = Some(form.words(answer));
+            }
             self.reading.note(&event);
             why = why.or(self.react(&event, events));
             if self.is_news(&event) {

@@ -128,6 +128,8 @@ pub struct TurnResult {
     pub stop_reason: Option<String>,
     /// The final text, or the error's.
     pub result: Option<String>,
+    /// The answer in the form that was asked for.
+    pub structured: Option<Value>,
     pub errors: Vec<String>,
     pub denials: Vec<Denial>,
     pub turns: u32,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::form::Form;
 use crate::process::Mark;
 
 /// The prompt of a run as it was given, to the byte, in the run's folder.
@@ -44,6 +45,8 @@ pub struct Job {
     pub permits: Vec<String>,
     /// That it is done is put to the proof while its session is open, as often as it may be prodded.
     pub is_proven_live: bool,
+    /// What it is held to answer in, where its program can do that.
+    pub form: Option<Form>,
     /// The item's own script, for the shell runner.
     pub script: Option<String>,
 }
@@ -132,6 +135,7 @@ impl Job {
             prods: Prods::default(),
             permits: Vec::new(),
             is_proven_live: false,
+            form: None,
             script: None,
         }
     }

@@ -1,8 +1,8 @@
 //! Agent programs behind one interface: a [`Runner`] starts a [`Session`], whose output becomes typed events and, in
 //! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
 //!
-//! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`] and
-//! [`answer`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
+//! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`],
+//! [`answer`] and [`form`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
 //! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `reading` and `transcript`.
 //!
 //! Knows nothing of tasks or of git, and of the board only why something is not ready: who runs what, and what an outcome
@@ -21,6 +21,7 @@ pub mod claude;
 pub mod command;
 mod conversation;
 pub mod event;
+pub mod form;
 pub mod job;
 pub mod outcome;
 pub mod permission;
@@ -39,6 +40,7 @@ mod samples;
 pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding, RateWindow};
+pub use form::Form;
 pub use job::{Job, Limits, PROMPT, Prods, RULES, variable_of};
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 pub use session::{Next, Session};
@@ -103,6 +105,11 @@ pub trait Runner: Send + Sync {
     /// Returns whether it is told [`Job::rules`] apart from the prompt, at the beginning of each run.
     fn is_told_rules(&self) -> bool {
         false
+    }
+
+    /// The tool with which an agent answers in [`Job::form`]; `None`: it can't be held to one, and answers in words.
+    fn answer_tool(&self) -> Option<&'static str> {
+        None
     }
 
     /// Returns whether an agent of `job` could go on with its session; false for programs that keep none.

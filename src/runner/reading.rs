@@ -59,7 +59,7 @@ struct Failure {
 const WAKER: &str = "ScheduleWakeup";
 
 /// Tools that change nothing in the worktree.
-const ONLY_LOOK: [&str; 15] = [
+const ONLY_LOOK: [&str; 16] = [
     "Agent",
     "Glob",
     "Grep",
@@ -68,6 +68,7 @@ const ONLY_LOOK: [&str; 15] = [
     "Read",
     "ScheduleWakeup",
     "Skill",
+    "StructuredOutput",
     "Task",
     "TaskGet",
     "TaskList",

@@ -100,6 +100,7 @@ fn turn(value: &Value) -> TurnResult {
         terminal_reason: string("terminal_reason"),
         stop_reason: string("stop_reason"),
         result: string("result"),
+        structured: value.get("structured_output").filter(|answer| answer.is_object()).cloned(),
         errors: blocks(&value["errors"]).into_iter().filter_map(|error| error.as_str().map(str::to_owned)).collect(),
         denials: blocks(&value["permission_denials"])
             .into_iter()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::project::{Project, bash, say};
+use super::project::{Project, answer, bash, say};
 use crate::support::has;
 
 /// An item whose check notes each time that it is run.
@@ -137,7 +137,7 @@ fn what_is_left_uncommitted_is_committed_first() {
 
 #[test]
 fn a_planner_hears_in_its_session_what_is_wrong_with_its_plan() {
-    let plan = |item: &str| say(&format!("It is small.\n\n```markdown\n{item}\n```\n\nDONE"));
+    let plan = |item: &str| answer(json!({"plan": item}));
     let steps = json!([plan("- [ ] P-1: Say hi"), plan("- [ ] P-1: Say hi (done_when: \"grep -q hi hello\")")]);
     let project = prodded(1, "", steps);
     project.scratch.run("tavern-plan", &["Build a greeting", "--id", "T-1"]).succeeds();
@@ -161,7 +161,10 @@ fn a_reviewer_hears_in_its_session_that_its_verdict_can_not_be_read() {
         bash("echo hi > hello && git add -A && git commit -qm 'Say hello'"),
         say("DONE"),
         say("All is well.\n\nDONE"),
-        say("All is well.\n\n```yaml\nverdict: approve\nsummary: well\n```\n\nDONE"),
+        answer(
+            json!({"verdict": "approve", "summary": "well", "findings": [{"severity": "blocker", "text": "no test"}]})
+        ),
+        answer(json!({"verdict": "approve", "summary": "well"})),
     ]);
     let project = prodded(1, &ITEM.replace("  done_when", "  review: reviewer\n  done_when"), steps);
     project.agent().run().succeeds();
@@ -174,5 +177,8 @@ fn a_reviewer_hears_in_its_session_that_its_verdict_can_not_be_read() {
     project.assert_tidy();
     project.scratch.stands("T-1", "completed", 1);
     assert_eq!(project.outcomes(), ["success", "success"]);
-    has(&project.provider.calls()[3].prompt(), &["is not done: it gave no verdict: there is no ```yaml block"]);
+    let calls = project.provider.calls();
+    has(&calls[2].body["system"].to_string(), &["call StructuredOutput once"]);
+    has(&calls[3].prompt(), &["You MUST call the StructuredOutput tool"]);
+    has(&calls[4].prompt(), &["is not done: it gave no verdict: it approves the work and finds a blocker in it"]);
 }

@@ -28,6 +28,13 @@ pub fn say(text: &str) -> Value {
     json!({"text": text})
 }
 
+/// A step of the script in which the model answers in the form that is asked of it.
+pub fn answer(input: Value) -> Value {
+    let mut step = json!({"tool": "StructuredOutput"});
+    step["input"] = input;
+    step
+}
+
 /// A step for the session whose calls hold `marker`.
 pub fn of(marker: &str, mut step: Value) -> Value {
     step["for"] = json!(marker);

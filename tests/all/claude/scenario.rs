@@ -2,20 +2,30 @@
 //! one is rejected, one asks a person, one hits a usage limit; the part of the first uses up its attempts.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::project::{Project, bash, of, say};
+use super::project::{Project, answer, bash, of, say};
+use super::workshop::versions;
 
-const PLAN: &str = "```markdown\n\
-    - [ ] P-1: Put it together (done_when: test -s whole.txt)\n\
+const PLAN: &str = "- [ ] P-1: Put it together (done_when: test -s whole.txt)\n\
     - [ ] P-2: Count to two (done_when: test -s two.txt)\n\
     - [ ] P-3: Choose a colour (done_when: test -s colour.txt)\n\
-    - [ ] P-4: Survive a limit (done_when: test -s four.txt)\n\
-    ```\n\nDONE";
-const REJECT: &str = "```yaml\nverdict: reject\nsummary: it stops at one\nfindings: [{severity: major, file: two.txt, line: 2, \
-                      text: two is missing}]\n```\nDONE";
-const APPROVE: &str = "```yaml\nverdict: approve\nsummary: as it should be\n```\nDONE";
+    - [ ] P-4: Survive a limit (done_when: test -s four.txt)\n";
+fn reject() -> Value {
+    let finding = json!({"severity": "major", "file": "two.txt", "line": 2, "text": "two is missing"});
+    answer(json!({"verdict": "reject", "summary": "it stops at one", "findings": [finding]}))
+}
+
+fn approve() -> Value {
+    answer(json!({"verdict": "approve", "summary": "as it should be"}))
+}
+
+fn forever(mut step: Value) -> Value {
+    step["repeat"] = json!(true);
+    step
+}
 
 fn commit(file: &str, text: &str) -> Value {
     bash(&format!("echo {text} >> {file} && git add -A && git commit -qm 'Write {file}'"))
@@ -23,13 +33,19 @@ fn commit(file: &str, text: &str) -> Value {
 
 #[test]
 fn a_request_goes_all_ways_and_ends_merged() {
+    for program in versions() {
+        goes_all_ways(program);
+    }
+}
+
+fn goes_all_ways(program: &Path) {
     let [whole, two, colour, four] =
         ["T-1.1 (from", "T-1.2 (from", "T-1.3 (from", "T-1.4 (from"].map(|id| format!("Branch: tavern/{id}"));
     let part = "Branch: tavern/T-1.1.1 (from";
     let limit = json!({"error": 429, "message": "You have hit your limit", "headers": {"x-should-retry": "false"}});
     let hand_out = "tavern add 'Write the part' --parent --on-failure escalate --done-when 'test -s part.txt'";
     let steps = json!([
-        of("working as planner", say(PLAN)),
+        of("working as planner", answer(json!({"plan": PLAN}))),
         of(part, say("I forgot.\n\nDONE")),
         of(part, commit("part.txt", "part")),
         of(part, say("DONE")),
@@ -47,13 +63,14 @@ fn a_request_goes_all_ways_and_ends_merged() {
         of(&four, limit),
         of(&four, commit("four.txt", "four")),
         of(&four, say("DONE")),
-        of("<review-task>\\nTask: T-1.2:", say(REJECT)),
-        of("<review-task>", json!({"text": APPROVE, "repeat": true})),
+        of("<review-task>\\nTask: T-1.2:", reject()),
+        of("<review-task>", forever(approve())),
     ]);
     let settings = json!({
         "review": ["reviewer"],
         "max_attempts": 1,
         "outcomes": {"usage_limit": {"backoff": "1s"}},
+        "runners": {"claude": {"program": program}},
     });
     let project = Project::with(settings, "", steps);
     let drain = || project.scratch.run("tavern-drain", &["--agents", "coder=2,reviewer=1,planner=1", "--most", "3"]);

@@ -207,10 +207,11 @@ fn in_a_sandbox_the_cli_keeps_its_session_and_goes_on_in_it() {
     assert_eq!(sessions[0], sessions[1], "its record was kept");
 }
 
+/// Who is reminded of the form by its program, and answers in words all the same, is heard.
 #[test]
 fn a_reviewer_that_failed_goes_on_in_its_session() {
     let approve = "```yaml\nverdict: approve\nsummary: well done\n```\n\nDONE";
-    let steps = json!([bash(COMMIT), say("DONE"), say("Hm."), say(approve)]);
+    let steps = json!([bash(COMMIT), say("DONE"), say("Hm."), say("Hm."), say(approve), say(approve)]);
     let settings = json!({"review": ["reviewer"], "roles": {"reviewer": {"prods": 0}}});
     let project = Project::with(settings, HELLO, steps);
     project.work();

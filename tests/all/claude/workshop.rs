@@ -62,6 +62,7 @@ impl Workshop {
             prods: Prods::default(),
             permits: Vec::new(),
             is_proven_live: false,
+            form: None,
             script: None,
         };
         let claude = Claude {
