@@ -14,6 +14,8 @@ pub struct Bounds {
     pub depth: u32,
     /// Of one item.
     pub most: u32,
+    /// That runs add in a day, of all items together.
+    pub day: u32,
 }
 
 /// An item that is to have a child.
@@ -24,6 +26,8 @@ pub struct Parent<'a> {
     pub above: &'a [TaskId],
     /// How many children it has already, ended ones too.
     pub children: usize,
+    /// How many runs have added in the last day, of all items; 0 where it is no run that adds.
+    pub today: usize,
 }
 
 /// Checks that `parent` may have one more child, which is to begin when `after` are completed.
@@ -37,6 +41,9 @@ pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> 
     }
     if parent.children >= bounds.most as usize {
         return Err(Refusal::TooMany { task, most: bounds.most });
+    }
+    if parent.today >= bounds.day as usize {
+        return Err(Refusal::TooManyToday { most: bounds.day });
     }
     match after.iter().find(|id| **id == task || parent.above.contains(id)) {
         Some(waiting) => Err(Refusal::WaitsForChild { task: waiting.clone() }),

@@ -55,6 +55,8 @@ pub enum Refusal {
     TooDeep { task: TaskId, depth: u32 },
     #[error("`{task}` has {most} children already")]
     TooMany { task: TaskId, most: u32 },
+    #[error("runs have added {most} children within a day already")]
+    TooManyToday { most: u32 },
     #[error("`{task}` waits for its children, so none of them can wait for it")]
     WaitsForChild { task: TaskId },
 }

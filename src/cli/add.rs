@@ -12,7 +12,7 @@ use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{OnFailure, Status, TaskId};
-use crate::config::Config;
+use crate::config::{Children, Config};
 use crate::run::made_here;
 use crate::store::{Birth, Board, Done, Error, Note, Queue};
 
@@ -336,7 +336,8 @@ fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
 
 fn birth(board: &Board, parent: TaskId, own: Option<&OwnRun>) -> Result<Birth, CliError> {
     let config = Config::load(board.dir())?;
-    let bounds = Bounds { depth: config.children.depth, most: config.children.most };
+    let Children { depth, most, day } = config.children;
+    let bounds = Bounds { depth, most, day };
     // An agent that adds a child to the item that it holds has to hold it still.
     let held = own.map_or_else(held_here, |run| run.held.clone());
     let token = held.filter(|(task, _)| *task == parent).map(|(_, token)| token);

@@ -64,6 +64,10 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             "do it within the item, or put more into one child; the limit is `children: {most: …}` in config.yaml"
                 .to_owned()
         }
+        Refusal::TooManyToday { .. } => {
+            "do it within the item, or have a person add it; the limit is `children: {day: …}` in config.yaml"
+                .to_owned()
+        }
         Refusal::WaitsForChild { task } => format!("leave `{task}` out of `after`"),
     }
 }

@@ -181,6 +181,8 @@ pub struct Children {
     pub depth: u32,
     /// Of one item.
     pub most: u32,
+    /// That runs add in a day, of all items together.
+    pub day: u32,
 }
 
 /// What becomes of what a planner writes.
@@ -285,7 +287,7 @@ impl Default for PlanConfig {
 
 impl Default for Children {
     fn default() -> Children {
-        Children { depth: 3, most: 20 }
+        Children { depth: 3, most: 20, day: 100 }
     }
 }
 

@@ -3,19 +3,23 @@
 use std::collections::HashSet;
 use std::fs;
 
+use chrono::TimeDelta;
+
 use super::error::Error;
 use super::find::Board;
 use super::history::Then;
 use super::index::{ItemIndex, offspring};
+use super::log::walk_log;
 use super::queue::Queue;
 use super::submit::{Done, Note};
 use crate::board::children::{Bounds, Parent, heritage, may_have_child};
 use crate::board::decide::Refusal;
 use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
+use crate::board::event::Kind;
 use crate::board::front::Front;
 use crate::board::lease::Token;
-use crate::board::task::{MAX_ID, Status, Task, TaskId};
+use crate::board::task::{MAX_ID, Status, Task, TaskId, Timestamp};
 
 /// Whose child a new item is to be.
 #[derive(Clone, Debug)]
@@ -45,15 +49,27 @@ impl Board {
         note: &Note,
     ) -> Result<Done, Error> {
         self.transact(|view| {
-            let parent = self.may_be_born(&new, birth)?;
+            let since = view.now - TimeDelta::days(1);
+            let today = if note.run.is_some() { self.added_by_runs(since)? } else { 0 };
+            let parent = self.may_be_born(&new, birth, today)?;
             let id = new.id.clone().or_else(|| self.next_child(&parent.id));
             let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
             view.add(queue, NewItem { id, ..new }, &heritage, status, note)
         })
     }
 
-    /// The parent, if it may have `new` for a child.
-    fn may_be_born(&self, new: &NewItem, birth: &Birth) -> Result<Task, Error> {
+    /// How many items runs have added since then.
+    fn added_by_runs(&self, since: Timestamp) -> Result<usize, Error> {
+        let mut number = 0;
+        walk_log(self, None, &mut |entry| {
+            number += usize::from(entry.kind == Kind::Added && entry.run.is_some());
+            entry.time > since
+        })?;
+        Ok(number)
+    }
+
+    /// The parent, if it may have `new` for a child. `today` is how many runs have added in the last day.
+    fn may_be_born(&self, new: &NewItem, birth: &Birth, today: usize) -> Result<Task, Error> {
         let parent = self.task(&birth.parent)?.task;
         if let Some(given) = birth.token {
             let task = parent.id.clone();
@@ -67,7 +83,7 @@ impl Board {
         }
         let children = self.children(&parent.id).len();
         let above = self.above(&parent, birth.bounds.depth);
-        may_have_child(&Parent { task: &parent, above: &above, children }, &after(new), birth.bounds)?;
+        may_have_child(&Parent { task: &parent, above: &above, children, today }, &after(new), birth.bounds)?;
         Ok(parent)
     }
 

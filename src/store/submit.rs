@@ -252,6 +252,7 @@ impl View<'_> {
             task: Some(id),
             queue: Some(queue.id.clone()),
             agent: note.agent.clone(),
+            run: note.run.clone(),
             change: TextChange::Added { from: None, to: status, after },
             ..Entry::new(Kind::Added, self.now)
         };

@@ -164,6 +164,22 @@ fn children_are_bounded_in_depth_and_number_and_named_by_their_parent() {
     assert_eq!(add(&["--parent=T-1"]).succeeds(), "T-1.2\n");
 }
 
+/// What a person adds counts for nobody.
+#[test]
+fn what_runs_add_in_a_day_is_bounded_over_all_items() {
+    let scratch = board("- [ ] T-1: One\n- [ ] T-2: Two\n", "children: {day: 3}\n");
+    let add = "for one in A B; do tavern add $one --parent 2>> \"$NOTES/refused\" || true; done\n";
+    script(&scratch, "T-1", 1, add);
+    script(&scratch, "T-2", 1, add);
+    scratch.run("tavern-add", &["Mine", "--parent=T-1", "--draft"]).ends(0);
+    for _ in 0..2 {
+        scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    }
+    let refused = scratch.note("refused");
+    assert_eq!(refused.matches("runs have added 3 children within a day already").count(), 1, "{refused}");
+    scratch.run("tavern-add", &["Mine", "--parent=T-2"]).ends(0);
+}
+
 #[test]
 fn a_child_is_put_where_its_parent_is_and_archived_ones_count() {
     let scratch = board("## Pending\n\n- [ ] T-1: One\n", "archive: {keep: 1, after: 0s}\n");
