@@ -120,11 +120,11 @@ fn decisions(criterion: &mut Criterion) {
     let change = decide(&task, None, &claim, NOW).expect("a pending item may be claimed");
     let LeaseChange::Put(lease) = change.lease else { unreachable!("a claim makes a lease") };
     let held = Task { state: change.state, ..task.clone() };
-    let done = Event::Submit { token: 7, commit: None, reviewers: Vec::new() };
+    let done = Event::Submit { token: 7, commit: None, reviewers: Vec::new(), asks: None };
     group.bench_function("report", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &done, NOW).is_ok());
     });
-    let stale = Event::Submit { token: 6, commit: None, reviewers: Vec::new() };
+    let stale = Event::Submit { token: 6, commit: None, reviewers: Vec::new(), asks: None };
     group.bench_function("refusal", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &stale, NOW).is_err());
     });

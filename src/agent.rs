@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use crate::board::cap::CapScope;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::Lack;
-use crate::board::event::{Event, Kind, Purpose};
+use crate::board::event::{Event, Purpose};
 use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -26,11 +26,12 @@ use crate::run::preflight::{Preflight, Templates};
 use crate::run::readiness::{stuck, unready};
 use crate::run::reap::{self, Action, ExpiredLeases, Scope};
 use crate::run::report;
+use crate::run::reported::{OwnReport, reported};
 use crate::run::spending::spending;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
-use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name, show_agent};
-use crate::store::{self, AgentFile, Claimed, Done, Entry, Note, Nothing, Queue, Seek, Slot, Switch, life, walk_log};
+use crate::run::{Error, Heartbeat, RunResult, ShownBy, Site, attempt, run_name, show_agent};
+use crate::store::{self, AgentFile, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, life};
 
 pub use told::Told;
 
@@ -301,8 +302,9 @@ impl Agent<'_> {
                     result => {
                         let (outcome, reason) = (result.outcome(), result.reason());
                         let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
-                        let verified = matches!(result, RunResult::Passed { .. }) && !held.task.done_when.is_empty();
-                        Told::Ended { task, run, outcome, reason, status, verified, again_at }
+                        let verified = matches!(result, RunResult::Passed { shown_by: ShownBy::Commands, .. });
+                        let silent = matches!(result, RunResult::Passed { shown_by: ShownBy::Nothing, .. });
+                        Told::Ended { task, run, outcome, reason, status, verified, silent, again_at }
                     }
                 });
                 if done.task.status().is_ended() {
@@ -312,31 +314,14 @@ impl Agent<'_> {
             // Somebody else took the task over: our work stays on its branch, and the log says so.
             Err(store::Error::Refused(refusal)) => {
                 let task = held.task.id.clone();
-                (self.tell)(&match self.reported(held)? {
-                    Some(status) => Told::Reported { task, status },
+                (self.tell)(&match reported(self.site, held)? {
+                    Some(OwnReport { status, .. }) => Told::Reported { task, status },
                     None => Told::Blocked { task, why: refusal.to_string() },
                 });
             }
             Err(error) => return Err(error.into()),
         }
         closed.map(drop)
-    }
-
-    /// What its agent program has reported of it by itself: it has our name and token.
-    fn reported(&self, held: &Claimed) -> Result<Option<Status>, Error> {
-        let (task, token) = (&held.task.id, held.lease.token);
-        let mut last = None;
-        walk_log(&self.site.board, Some(task), &mut |entry| {
-            let is_ours = entry.task.as_ref() == Some(task) && entry.token == Some(token);
-            last = Some(entry).filter(|_| is_ours);
-            last.is_none()
-        })?;
-        let is_report = |entry: &Entry| {
-            use Kind::{Approved, Asked, Failed, Parked, Rejected, Returned, Submitted};
-            matches!(entry.kind, Submitted | Failed | Asked | Returned | Approved | Rejected | Parked)
-                && entry.agent.as_ref() == Some(&self.name)
-        };
-        Ok(last.filter(is_report).and_then(|entry| entry.change.to()))
     }
 
     /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.

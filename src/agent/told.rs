@@ -32,6 +32,9 @@ pub enum Told {
         /// Commands of ours have passed at its commit.
         #[serde(default)]
         verified: bool,
+        /// No command shows that it is done, and its agent did not say so.
+        #[serde(default)]
+        silent: bool,
         /// The end of its back-off.
         again_at: Option<Timestamp>,
     },
@@ -122,6 +125,7 @@ impl fmt::Display for Told {
             Told::Claimed { task: Some(task), title, attempt, .. } => {
                 write!(f, "{task} claimed, attempt {attempt}: {title}")
             }
+            Told::Ended { task, status, silent: true, reason, .. } => write!(f, "{task} {status}: {reason}"),
             Told::Ended { task, status, verified, outcome: Outcome::Success, .. }
                 if matches!(status, Status::Approved | Status::InReview | Status::Completed) =>
             {

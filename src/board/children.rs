@@ -63,9 +63,7 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
     }
     let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
     if parent.approve.contains(&Consent::Merge) && !own.contains(&Consent::Merge) {
-        let merge = Consent::Merge.as_str();
-        let moments = if own.is_empty() { merge.into() } else { vec![Consent::Start.as_str(), merge].into() };
-        set.push((Key::Approve, Some(moments)));
+        set.push((Key::Approve, Some(Consent::with_merge(own))));
     }
     Patch { set, ..Patch::default() }
 }

@@ -77,10 +77,10 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
         (Event::Shift { mode, .. }, ..) => {
             return Ok(Transition { state: State { mode: *mode, ..state.clone() }, lease: LeaseChange::Keep });
         }
-        (Event::Submit { commit, reviewers, .. }, Phase::InProgress { .. }, Some(lease)) => {
-            let done = State { mode: Mode::Execute, reason: None, ..state.clone() };
+        (Event::Submit { commit, reviewers, asks, .. }, Phase::InProgress { .. }, Some(lease)) => {
+            let done = State { mode: Mode::Execute, reason: asks.clone(), ..state.clone() };
             let work = Submission { commit: commit.clone(), ..Submission::default() };
-            if reviewers.is_empty() {
+            if reviewers.is_empty() && asks.is_none() {
                 approved(task, done, work, now)
             } else {
                 let work = Submission { author: Some(lease.agent.clone()), ..work };
@@ -480,7 +480,7 @@ mod tests {
         vec![
             Event::Claim(claim()),
             Event::Start { token: TOKEN, work },
-            Event::Submit { token: TOKEN, commit: Some("1a2b3c4".into()), reviewers: Vec::new() },
+            Event::Submit { token: TOKEN, commit: Some("1a2b3c4".into()), reviewers: Vec::new(), asks: None },
             Event::Approve { review: review(Some(TOKEN), "Sam"), commit: None },
             Event::Reject { review: review(Some(TOKEN), "Sam"), findings: "no".into(), most: 5 },
             Event::Plan { token: TOKEN, plan: Plan::default(), to: Status::Pending },
@@ -540,7 +540,7 @@ mod tests {
             }
         }
         for reviewers in [Vec::new(), vec!["reviewer".into()]] {
-            all.push(Event::Submit { token: TOKEN, commit: None, reviewers });
+            all.push(Event::Submit { token: TOKEN, commit: None, reviewers, asks: None });
         }
         all
     }

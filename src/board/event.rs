@@ -20,8 +20,8 @@ pub enum Event {
     /// The holder has made its worktree and is about to start its agent program.
     Start { token: Token, work: Work },
     /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository). `reviewers` have to
-    /// approve it before it is merged.
-    Submit { token: Token, commit: Option<String>, reviewers: Vec<String> },
+    /// approve it before it is merged. So does a person where `asks` says why: the item says so (`approve: merge`) from then on.
+    Submit { token: Token, commit: Option<String>, reviewers: Vec<String>, asks: Option<String> },
     /// A reviewer approves the work at `commit`.
     Approve { review: Review, commit: Option<String> },
     /// A reviewer gives the work back with `findings`. After `most` rounds it is given up.

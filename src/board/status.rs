@@ -1,6 +1,7 @@
 //! The words for where an item stands and what its holder does with it. Knows no transition.
 
 use chrono::{DateTime, Utc};
+use serde_yaml::Value;
 
 /// A moment, always in UTC, written as RFC 3339 with whole seconds.
 pub type Timestamp = DateTime<Utc>;
@@ -133,6 +134,13 @@ impl Consent {
             }
         }
         Some(moments)
+    }
+
+    /// The value of `approve` with `own` and the merge.
+    pub fn with_merge(own: &[Consent]) -> Value {
+        let is_own = |moment: &Consent| own.contains(moment) || *moment == Consent::Merge;
+        let moments: Vec<&str> = Consent::ALL.into_iter().filter(is_own).map(Consent::as_str).collect();
+        if moments.len() == 1 { moments[0].into() } else { moments.into() }
     }
 }
 

@@ -14,6 +14,7 @@ use super::mail::Mailbox;
 use super::plan;
 use super::record::{Record, run_name, run_of};
 use super::report;
+use super::reported::reported;
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
@@ -30,7 +31,7 @@ use crate::config::Does;
 use crate::failpoint;
 use crate::git::{CommitId, GitError};
 use crate::runner::job::Opening;
-use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd};
+use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal};
 use crate::store::{Claimed, Entry};
 
 /// What a run's folder that is gone means: nobody's fault who works.
@@ -127,6 +128,10 @@ fn carry_out(
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
+    if ended.signal == Signal::None && site.config.runs_scripts(&record.metadata().runner) {
+        // A script says so by its exit status.
+        ended.signal = Signal::Done;
+    }
     let is_lost = heartbeat.finds_lost();
     // Else whoever holds the task takes it over.
     let broken = if is_lost { None } else { take_over(site, &held.task.id, record.metadata())? };
@@ -144,14 +149,15 @@ fn carry_out(
     let was_cleaned = cleaned.filter(|_| is_broken);
     let answer = if is_lost {
         // Whoever holds the task works in its worktree.
-        RunResult::failed_as(Outcome::Killed, "somebody else holds the task now").into()
+        let taken = || RunResult::failed_as(Outcome::Killed, "somebody else holds the task now");
+        reported(site, held)?.map_or_else(taken, |reported| reported.result).into()
     } else if let Some(why) = was_cleaned {
         RunResult::failed_as(Outcome::NotReady, why).into()
     } else if let Some(why) = broken {
         RunResult::failed(why).into()
     } else {
         match tidied(site, held, &launch, &record, &ended)? {
-            AgentAnswer::Done { reason, .. } => AgentAnswer::Done { reason, proven },
+            AgentAnswer::Done { reason, is_silent, .. } => AgentAnswer::Done { reason, is_silent, proven },
             answer => answer,
         }
     };
@@ -208,7 +214,7 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
     Some(match run.outcome? {
         Outcome::Success => match review::taken(&Artifacts::open(&site.board, &run.run)) {
             Some(verdict) => AgentAnswer::Verdict(verdict),
-            None => AgentAnswer::done(reason),
+            None => AgentAnswer::Done { reason, is_silent: run.silent, proven: None },
         },
         Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
         outcome => RunResult::of(outcome, &run.runner, &reason, run.resets_at).into(),

@@ -107,6 +107,7 @@ impl<'a> Launch<'a> {
             reason: None,
             commit: None,
             verified: None,
+            silent: false,
             question: None,
             resets_at: None,
             usage: Usage::default(),

@@ -75,7 +75,7 @@ fn prove_work(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Arti
             return Ok(Proof::Refuted(Refutation { reason: reason.replace(IF_RIGHT, ""), output: String::new() }));
         }
         Verification::Over { .. } => return Ok(PASSED),
-        Verification::Prove { state, .. } => state,
+        Verification::Prove(work) => work.state,
     };
     if task.done_when.is_empty() {
         return Ok(PASSED);

@@ -74,6 +74,9 @@ pub struct Metadata {
     /// Whether `done_when` passed at `commit`; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
+    /// It ended well, and did not say that it is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
     /// What the agent asks of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
@@ -215,6 +218,7 @@ impl<'a> Record<'a> {
     pub fn answered(&mut self, answer: &AgentAnswer) -> Result<(), Error> {
         self.metadata.outcome = Some(answer.outcome());
         self.metadata.reason = Some(answer.reason());
+        self.metadata.silent = matches!(answer, AgentAnswer::Done { is_silent: true, .. });
         self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);
         self.save()
     }

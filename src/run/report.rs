@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 
 use super::error::Error;
 use super::plan;
-use super::result::{Ruling, RunFailure, RunResult, Verdict};
+use super::result::{Ruling, RunFailure, RunResult, ShownBy, Verdict};
 use super::site::Site;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry, Review};
@@ -19,8 +19,10 @@ use crate::store::{Claimed, Quota};
 pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
     let (task, token) = (&held.task, held.lease.token);
     match result {
-        RunResult::Passed { commit, .. } => {
-            Event::Submit { token, commit: commit.clone(), reviewers: task.reviewers(&site.config.review) }
+        RunResult::Passed { commit, reason, shown_by } => {
+            let reviewers = task.reviewers(&site.config.review);
+            let asks = (*shown_by == ShownBy::Nothing).then(|| reason.clone());
+            Event::Submit { token, commit: commit.clone(), reviewers, asks }
         }
         RunResult::Parked(children) => Event::Park { token, children: children.clone() },
         RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),

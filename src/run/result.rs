@@ -15,10 +15,12 @@ use crate::yaml;
 /// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentAnswer {
-    /// It says that it is done: its work is to be verified, its plan to be read.
+    /// It ended well: its work is to be verified, its plan to be read.
     Done {
         /// For people.
         reason: String,
+        /// It did not say that it is done.
+        is_silent: bool,
         /// Where `done_when` has passed while its session was open.
         proven: Option<CommitId>,
     },
@@ -34,6 +36,7 @@ pub enum RunResult {
     Passed {
         commit: Option<String>,
         reason: String,
+        shown_by: ShownBy,
     },
     /// Work that waits for children, which are named.
     Parked(Vec<TaskId>),
@@ -54,6 +57,17 @@ pub enum RunResult {
     Failed(RunFailure),
 }
 
+/// What shows that work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownBy {
+    /// Its `done_when` has passed.
+    Commands,
+    /// There are none, and whoever did it says so: an agent, a person, or a script that exits with 0.
+    Word,
+    /// There are none, and its agent did not say so: a person has to look at it.
+    Nothing,
+}
+
 /// Why a run came to nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFailure {
@@ -65,16 +79,19 @@ pub struct RunFailure {
 }
 
 impl AgentAnswer {
-    /// Nothing of it is proven yet.
+    /// It says that it is done, and nothing of it is proven yet.
     pub fn done(reason: String) -> AgentAnswer {
-        AgentAnswer::Done { reason, proven: None }
+        AgentAnswer::Done { reason, is_silent: false, proven: None }
     }
 
     /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
     pub fn of(ended: &SessionEnd, runner: &str) -> AgentAnswer {
         match (ended.outcome, &ended.signal) {
             (Outcome::Success, Signal::Waiting(question)) => RunResult::Asks(question.clone()).into(),
-            (Outcome::Success, _) => AgentAnswer::done(ended.reason.clone()),
+            (Outcome::Success, signal) => {
+                let is_silent = *signal == Signal::None;
+                AgentAnswer::Done { reason: ended.reason.clone(), is_silent, proven: None }
+            }
             (outcome, _) => RunResult::of(outcome, runner, &ended.reason, ended.resets_at).into(),
         }
     }

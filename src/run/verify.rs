@@ -9,7 +9,7 @@ use super::evidence::{Bench, Evidence, run_done_when};
 use super::plan;
 use super::processes::mark_of;
 use super::record::{Record, run_name};
-use super::result::{AgentAnswer, RunResult};
+use super::result::{AgentAnswer, RunResult, ShownBy};
 use super::review;
 use super::site::Site;
 use super::worktree::make_plain;
@@ -25,12 +25,18 @@ pub enum Verification {
     /// Nothing: this is what it came to, with what is written down of a plan that was not taken.
     Over { result: RunResult, problems: String },
     /// `done_when` is run at the work's commit.
-    Prove {
-        reason: String,
-        state: WorkState,
-        /// Where it has passed already.
-        proven: Option<CommitId>,
-    },
+    Prove(Unproven),
+}
+
+/// Work of which its agent has said what it had to say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unproven {
+    reason: String,
+    pub state: WorkState,
+    /// What shows that it is done if `done_when` passes.
+    shown_by: ShownBy,
+    /// Where that has passed already.
+    proven: Option<CommitId>,
 }
 
 /// What the folder of an item holds before its work is verified.
@@ -49,9 +55,9 @@ impl Verification {
     pub fn expected(self) -> RunResult {
         match self {
             Verification::Over { result, .. } => result,
-            Verification::Prove { reason, state, .. } => {
+            Verification::Prove(Unproven { reason, state, shown_by, .. }) => {
                 let commit = if let WorkState::At(tip) = state { Some(tip.as_str().to_owned()) } else { None };
-                RunResult::Passed { commit, reason }
+                RunResult::Passed { commit, reason, shown_by }
             }
         }
     }
@@ -65,14 +71,19 @@ pub fn takes_time(held: &Claimed) -> bool {
 /// Looks at what there is to verify of `answer`.
 pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
     let over = |result| Ok(Verification::Over { result, problems: String::new() });
-    let (reason, proven) = match answer {
+    let (reason, is_silent, proven) = match answer {
         AgentAnswer::Result(result) => return over(result),
         AgentAnswer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
-        AgentAnswer::Done { reason, proven } => (reason, proven),
+        AgentAnswer::Done { reason, is_silent, proven } => (reason, is_silent, proven),
+    };
+    let shown_by = match held.task.done_when.is_empty() {
+        false => ShownBy::Commands,
+        true if is_silent => ShownBy::Nothing,
+        true => ShownBy::Word,
     };
     // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
     if held.task.status() == Status::Reviewing {
-        return over(RunResult::Passed { commit: None, reason });
+        return over(RunResult::Passed { commit: None, reason, shown_by });
     }
     if site.does(held, Does::Plan) {
         let run = run_name(&held.task.id, held.lease.token);
@@ -84,14 +95,17 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         return over(RunResult::Parked(children));
     }
     if !held.task.worktree {
-        return Ok(Verification::Prove { reason, state: WorkState::Plain, proven: None });
+        return Ok(Verification::Prove(Unproven { reason, state: WorkState::Plain, shown_by, proven: None }));
     }
     let folder = site.board.worktree(&held.task.id);
     let changes = site.repository()?.changes(&folder)?;
     if !changes.is_clean() {
         return match site.config.dirty {
             Dirty::Refuse => over(RunResult::failed("it left changes uncommitted (`dirty: refuse` in config.yaml)")),
-            Dirty::Commit => Ok(Verification::Prove { reason, state: WorkState::Uncommitted(changes), proven: None }),
+            Dirty::Commit => {
+                let state = WorkState::Uncommitted(changes);
+                Ok(Verification::Prove(Unproven { reason, state, shown_by, proven: None }))
+            }
         };
     }
     let tip = site.tip_of(&folder)?;
@@ -100,7 +114,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         return over(left_nothing());
     }
     let proven = proven.filter(|proven| *proven == tip);
-    Ok(Verification::Prove { reason, state: WorkState::At(tip), proven })
+    Ok(Verification::Prove(Unproven { reason, state: WorkState::At(tip), shown_by, proven }))
 }
 
 /// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
@@ -117,7 +131,7 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
             }
             (result, None)
         }
-        Verification::Prove { reason, state, proven } => prove(site, held, reason, &state, proven.as_ref())?,
+        Verification::Prove(work) => prove(site, held, work)?,
     };
     if let Some(mut record) = Record::open(site, &run) {
         // What was committed for the agent belongs to its patch, whatever the proof said.
@@ -129,22 +143,17 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
 }
 
 /// What it came to, and whether `done_when` passed, if it was run. It is not run again at the commit where it is `proven`.
-fn prove(
-    site: &Site,
-    held: &Claimed,
-    reason: String,
-    state: &WorkState,
-    proven: Option<&CommitId>,
-) -> Result<(RunResult, Option<bool>), Error> {
+fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Option<bool>), Error> {
+    let Unproven { reason, state, shown_by, proven } = work;
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
     let mut changed_nothing = false;
-    let commit = if *state == WorkState::Plain {
+    let commit = if state == WorkState::Plain {
         // Who has claimed it by hand has started no run, which would have made it.
         make_plain(&folder)?;
         None
     } else {
-        commit_left(site, held, state)?;
+        commit_left(site, held, &state)?;
         let may_be_empty = children::gather(site, task, &folder)? || task.allow_empty;
         let tip = site.tip_of(&folder)?;
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
@@ -157,14 +166,18 @@ fn prove(
     let role = site.role(&held.lease.role)?;
     let bench = Bench { role, folder: &folder, commit: commit.as_ref(), mark: mark_of(site, &run) };
     let evidence = match proven {
-        Some(_) if proven == commit.as_ref() => Evidence::Passed,
+        Some(_) if proven == commit => Evidence::Passed,
         _ => run_done_when(site, task, &bench, &run, VERIFY)?,
     };
     Ok(match evidence {
         Evidence::Passed => {
             let commit = commit.map(|tip| tip.as_str().to_owned());
-            let reason = if changed_nothing { ALREADY_DONE.to_owned() } else { reason };
-            (RunResult::Passed { commit, reason }, Some(true).filter(|_| !task.done_when.is_empty()))
+            let reason = match shown_by {
+                ShownBy::Nothing => UNSAID.to_owned(),
+                _ if changed_nothing => ALREADY_DONE.to_owned(),
+                _ => reason,
+            };
+            (RunResult::Passed { commit, reason, shown_by }, Some(true).filter(|_| !task.done_when.is_empty()))
         }
         Evidence::Failed(failure) if changed_nothing => {
             (RunResult::failed_as(Outcome::Empty, format!("it changed nothing, and {failure}")), Some(false))
@@ -190,6 +203,8 @@ pub const VERIFY: &str = "verify.txt";
 
 /// What a person may do about it; no agent is told to.
 pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";
+
+const UNSAID: &str = "its agent did not say that it is done, and no command shows it";
 
 const ALREADY_DONE: &str = "already done: its commands pass, and nothing was changed";
 

@@ -16,7 +16,8 @@ use crate::board::edit::{NewItem, Patch, render};
 use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::Front;
 use crate::board::lease::{Lease, Token};
-use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::board::metadata::Key;
+use crate::board::task::{Consent, Status, Task, TaskId, Timestamp};
 use crate::board::text::apply;
 use crate::secrets::redact;
 
@@ -148,7 +149,10 @@ impl Board {
         }
         let (from, to) = (task.status(), change.state.status());
         let is_same = item.id.is_some() && change.state == task.state;
-        let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
+        let mut patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
+        if matches!(event, Event::Submit { asks: Some(_), .. }) {
+            patch.set.push((Key::Approve, Some(Consent::with_merge(&task.approve))));
+        }
         let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         let written = document.written(Some(item), &edits, &id, to).ok_or(Error::Quarantined { task: id })?;
         if !edits.is_empty() {

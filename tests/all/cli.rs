@@ -247,7 +247,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let queue = "kind queue items quarantined unfit archived";
     let listed = "kind queue line task status priority title quarantined mode";
     let started = "agent event task title attempt runner";
-    let ended = "agent event task run outcome reason status verified again_at";
+    let ended = "agent event task run outcome reason status verified silent again_at";
     let planned = "queue line task title status reason run kept commands";
     let run = "run task title queue agent role attempt token runner worktree branch base started ended outcome reason \
                commit usage turns tool_calls summary";

@@ -178,6 +178,12 @@ fn an_item_may_be_reported_by_the_script_that_works_it() {
     }
     assert!(!ran.stdout.contains("blocked"), "{ran}");
     scratch.stands("T-1", "completed", 1);
+    let runs = scratch.records("tavern-runs", &["list"]);
+    let ends: Vec<_> = runs
+        .iter()
+        .map(|run| [&run["outcome"], &run["reason"]].map(|text| text.as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(ends, [["success", "its agent has reported it"], ["failed", "no"], ["waiting", "which?"]]);
 }
 
 #[test]

@@ -503,7 +503,7 @@ impl Real {
                     }
                     Held::Submit => {
                         let reviewers = if item == REVIEWED { vec!["reviewer".into()] } else { Vec::new() };
-                        Event::Submit { token, commit: Some("1a2b3c4".into()), reviewers }
+                        Event::Submit { token, commit: Some("1a2b3c4".into()), reviewers, asks: None }
                     }
                     Held::Fail => Event::Fail { token, retry: retry(Blame::Agent), reason: reason() },
                     Held::Return => Event::Return { token, retry: retry(Blame::Nobody), reason: reason() },

@@ -89,6 +89,33 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("T-1 merged as");
 }
 
+/// Silence is not success: where no command shows it either, a person looks at the work before it is merged.
+#[test]
+fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
+    let queue = "- [ ] T-1: Alone\n- [ ] T-2: With a command (done_when: test -s T-2)\n- [ ] T-3: A script (runner: shell)\n  ```sh\n  echo 3 > T-3\n  ```\n";
+    let scratch =
+        Scratch::with_agent("#!/bin/sh\necho it > $TAVERN_TASK; echo 'I am not sure'; exit 0 # DONE\n", queue, "");
+    let first = agent(&scratch, "coder", "Frodo");
+    first
+        .says("T-1 in_review: its agent did not say that it is done, and no command shows it\n")
+        .says_not("T-1 merged")
+        .says("T-2 done and verified\n")
+        .says("T-2 merged")
+        .says("T-3 done\n")
+        .says("T-3 merged");
+    has(&scratch.queue(), &[", approve: merge)", "reason: \"its agent did not say that it is done"]);
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern report T-1 --approve");
+    let drain = || scratch.run("tavern-drain", &["--agents", "1"]);
+    drain().ends(8).says("to do: tavern report T-1 --approve");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+    drain().ends(0).says("T-1 merged as");
+    // Step by step, as a loop of one's own does it.
+    scratch.run("tavern-add", &["By hand", "--id", "T-4"]).ends(0);
+    let token = scratch.claim("T-4", &[]);
+    scratch.run("tavern-spawn", &["T-4", "--token", &token]).ends(0);
+    scratch.run("tavern-report", &["T-4", "--token", &token]).ends(0).says("T-4 in_review");
+}
+
 #[test]
 fn rounds_are_bounded_and_a_revived_item_begins_anew() {
     let scratch = board(ONE);

@@ -267,7 +267,7 @@ impl World {
                 let retry = |blame| Retry { blame, not_before: None, most: 99 };
                 let reason = "so it is".to_owned();
                 let event = match ending {
-                    Ending::Done => Event::Submit { token, commit: None, reviewers: Vec::new() },
+                    Ending::Done => Event::Submit { token, commit: None, reviewers: Vec::new(), asks: None },
                     Ending::Failed => Event::Fail { token, retry: retry(Blame::Agent), reason },
                     Ending::Waiting => Event::Ask { token, question: reason },
                     Ending::Released => Event::Return { token, retry: retry(Blame::Nobody), reason },

@@ -151,7 +151,7 @@ impl World {
         let Some((task, token)) = self.claims.pop_first() else { return };
         let event = if self.dice.below(2) == 0 {
             self.ended.insert(task.clone());
-            Event::Submit { token, commit: None, reviewers: Vec::new() }
+            Event::Submit { token, commit: None, reviewers: Vec::new(), asks: None }
         } else {
             let retry = Retry { blame: Blame::Nobody, not_before: None, most: 99 };
             Event::Return { token, retry, reason: "given back".into() }
