@@ -205,7 +205,8 @@ impl Agent<'_> {
             let is_idle = !has_skipped && nothing == Nothing::default();
             let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
             let until = nothing.wake_at.into_iter().chain(has_skipped.then_some(again)).min();
-            return Ok(Doing::Wait(Wait { why: Told::Waiting { why: self.describe(&nothing)? }, until, is_asleep }));
+            let why = Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at };
+            return Ok(Doing::Wait(Wait { why, until, is_asleep }));
         }
     }
 
@@ -469,10 +470,18 @@ impl Agent<'_> {
 
     /// What it waits for; of what a person has to free, the first.
     fn describe(&self, nothing: &Nothing) -> Result<String, Error> {
+        let unready = unready(self.site, &self.queues()?, Some(&self.seek()?.seeker()));
         if let Some(until) = nothing.wake_at {
-            return Ok(format!("waiting until {} for the next item", clock::shown(until)));
+            let next = unready.iter().find(|one| one.lacks.contains(&Lack::BackOff(until)));
+            return Ok(next.map_or_else(
+                || format!("waiting until {} for the next item", clock::shown(until)),
+                |next| {
+                    let lack = Lack::BackOff(until);
+                    format!("waiting: {}: {}", next.name(), (self.advise)(&lack, next.task.as_ref(), Some(&next.queue)))
+                },
+            ));
         }
-        let (stuck, later) = stuck(unready(self.site, &self.queues()?, Some(&self.seek()?.seeker())));
+        let (stuck, later) = stuck(unready);
         Ok(match (later + nothing.under_way, stuck.as_slice()) {
             (0, []) if !nothing.elsewhere.is_empty() => {
                 let items = |(role, items): (&String, &usize)| match items {
@@ -512,7 +521,7 @@ struct Wait {
 
 impl Wait {
     fn until(until: Option<Timestamp>, why: String) -> Doing {
-        Doing::Wait(Wait { why: Told::Waiting { why }, until, is_asleep: false })
+        Doing::Wait(Wait { why: Told::Waiting { why, until: None }, until, is_asleep: false })
     }
 }
 

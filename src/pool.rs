@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::clock;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, InterruptCause};
 use crate::process::{Bell, ProgramExit, RunningProgram, Spec, start};
 
 /// How a pool's agents are started.
@@ -28,6 +28,8 @@ pub struct PoolConfig {
     pub least: usize,
     /// Never more at once.
     pub most: usize,
+    /// From then on its agents are asked to end.
+    pub until: Option<Instant>,
     /// Returns whether this line of an agent's output says that it has something to do.
     pub is_work: fn(&str) -> bool,
 }
@@ -98,6 +100,9 @@ pub fn run(
             break;
         }
         bell.wait(pool.next_look());
+        if config.until.is_some_and(|until| clock::instant() >= until) && !interrupt.is_raised() {
+            interrupt.raise(InterruptCause::Stopped);
+        }
         news.try_iter().for_each(&mut *tell);
         pool.pass_on(interrupt);
         pool.bury(tell);
@@ -263,7 +268,9 @@ impl Pool<'_> {
     fn next_look(&self) -> Duration {
         let now = clock::instant();
         let rests = self.places.iter().filter_map(|place| place.rests_until).filter(|until| *until > now);
-        let start = self.next_start().into_iter().chain(rests).map(|at| at.saturating_duration_since(now)).min();
+        let ends = self.config.until.filter(|_| self.asked.is_none());
+        let start =
+            self.next_start().into_iter().chain(rests).chain(ends).map(|at| at.saturating_duration_since(now)).min();
         let again = self.asked.map(|(_, at)| PATIENCE.saturating_sub(at.elapsed()));
         start.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
     }

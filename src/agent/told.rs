@@ -103,10 +103,23 @@ pub enum Told {
     },
     Waiting {
         why: String,
+        /// Time alone ends it then.
+        #[serde(default)]
+        until: Option<Timestamp>,
     },
 }
 
 impl Told {
+    /// The item that has used up its attempts by it.
+    pub fn gives_up(&self) -> Option<&TaskId> {
+        match self {
+            Told::Ended { task, status, .. }
+            | Told::Reviewed { task, status, .. }
+            | Told::Reported { task, status } => Some(task).filter(|_| *status == Status::Dead),
+            _ => None,
+        }
+    }
+
     /// It says that an item is completed.
     pub fn completes(&self) -> bool {
         match self {
@@ -164,7 +177,7 @@ impl fmt::Display for Told {
             Told::Skipped { task: Some(task), why, .. } => write!(f, "{task} skipped: {why}"),
             Told::Skipped { task: None, title, why } => write!(f, "`{title}` skipped: {why}"),
             Told::Hindered { why } => write!(f, "nothing can be started: {why}"),
-            Told::Uncommitted { why } | Told::Waiting { why } => f.write_str(why),
+            Told::Uncommitted { why } | Told::Waiting { why, .. } => f.write_str(why),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Verb for Args {
         let begun = preflight::begin(&site, &self.role)?;
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans()?;
-        let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
+        let on_empty = if self.until_empty || self.once { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
         let since = self.since.unwrap_or_else(clock::now);
         site.config.caps.own = self.caps.own(since, self.drain.is_none().then(|| name.clone()));

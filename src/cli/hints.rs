@@ -207,7 +207,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
                 })
             });
         }
-        Lack::BackOff(_) => return None,
+        Lack::BackOff(_) => return Some(format!("to try it now: tavern release {}", task?)),
         Lack::Children(_) => of_item(&|id| format!("to go on before: tavern release {id}")),
         Lack::NoRole(_) => format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}"),
         Lack::OnlyReviews(_) => format!("name a role that works, or none{edit}"),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::task::Budget;
 
 use super::pass::Pass;
+use super::period::Period;
 
 /// Which of the implementations runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub struct RunnerConfig {
     /// The command line of a `command` runner; `{prompt_file}`, `{worktree}`, `{task}` are filled in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// How long an item waits for its second try after a failure of this program's, in the place of the outcome's back-off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Period>,
     /// Set for the agent, beside what Tavern sets.
     pub env: BTreeMap<String, String>,
     /// Variables of Tavern's own environment that it gets, beside those of the board and those that it is known to need.
@@ -57,6 +61,11 @@ impl RunnerConfig {
             RunnerConfig { kind: RunnerKind::Claude, program: Some("claude".to_owned()), ..RunnerConfig::default() };
         let shell = RunnerConfig { kind: RunnerKind::Shell, ..RunnerConfig::default() };
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
+    }
+
+    /// The wait for a second try, if it is not the outcome's: a script is tried again at once.
+    pub fn backoff(&self) -> Option<Period> {
+        self.backoff.or_else(|| (self.kind == RunnerKind::Shell).then(|| Period::seconds(0)))
     }
 
     /// What contradicts itself in it, and what to write instead.

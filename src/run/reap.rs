@@ -502,7 +502,7 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
         Blame::Nobody => (&site.config.outcomes.killed, site.config.max_returns),
     };
     let nth = lease.as_ref().map_or(1, |lease| lease.attempt);
-    let not_before = if blame == Blame::Agent { back_off(policy, nth) } else { None };
+    let not_before = if blame == Blame::Agent { back_off(policy.wait(nth)) } else { None };
     let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
     let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
     match site.board.submit(task, &event, &Note::default()) {

@@ -1,6 +1,8 @@
 //! From what a run came to, to the event that says so: whose fault it was, and when it is tried again. A provider that
 //! failed closes its runner for the whole board.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use super::error::Error;
@@ -11,7 +13,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry, Review};
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
-use crate::config::OutcomePolicy;
+use crate::config::{OutcomePolicy, RunnerConfig};
 use crate::runner::{Outcome, RateWindow};
 use crate::store::{Claimed, Quota};
 
@@ -58,7 +60,7 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
         return Ok(None);
     };
     let now = clock::now();
-    let until = resets_at.or_else(|| back_off(policy(site, *outcome), 1)).unwrap_or(now);
+    let until = resets_at.or_else(|| back_off(policy(site, *outcome).wait(1))).unwrap_or(now);
     let quota = Quota {
         closed_until: until + jitter(until - now),
         reason: reason.clone(),
@@ -103,8 +105,9 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 /// The event for approved work that could not be integrated. It has used its attempt, whatever `policy` says: a whole run, and
 /// reviews, were spent on it.
 pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
-    let most = most_attempts(site, task, task.role.as_deref().unwrap_or(DEFAULT_ROLE));
-    let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.state.attempt), most };
+    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    let not_before = back_off(wait(site, task, policy, task.state.attempt, role));
+    let retry = Retry { blame: Blame::Agent, not_before, most: most_attempts(site, task, role) };
     Event::SendBack { retry, reason: reason.to_owned() }
 }
 
@@ -135,7 +138,14 @@ pub fn retry(site: &Site, task: &Task, policy: &OutcomePolicy, resets_at: Option
     } else {
         (Blame::Nobody, site.config.max_returns, task.state.returns + 1)
     };
-    Retry { blame, not_before: resets_at.or_else(|| back_off(policy, nth)), most }
+    Retry { blame, not_before: resets_at.or_else(|| back_off(wait(site, task, policy, nth, role))), most }
+}
+
+/// How long until a task is tried again after the `nth` time. Of what its own program is to blame for that one's runner may say.
+fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
+    let runner = site.config.roles.get(role).and_then(|role| site.config.runners.get(&site.runner_of(task, role)));
+    let own = runner.and_then(RunnerConfig::backoff).filter(|_| policy.attempt);
+    OutcomePolicy { backoff: own.unwrap_or(policy.backoff), ..policy.clone() }.wait(nth)
 }
 
 /// What config.yaml says of an outcome that gives the task back.
@@ -163,9 +173,9 @@ pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
     task.max_attempts.or_else(of_role).unwrap_or(site.config.max_attempts)
 }
 
-/// The end of the back-off before try number `nth` + 1.
-pub fn back_off(policy: &OutcomePolicy, nth: u32) -> Option<Timestamp> {
-    let wait = TimeDelta::from_std(policy.wait(nth)).unwrap_or(TimeDelta::MAX);
+/// The end of a back-off that begins now.
+pub fn back_off(wait: Duration) -> Option<Timestamp> {
+    let wait = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
     (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
 }
 

@@ -383,7 +383,7 @@ fn a_task_file_that_is_hardly_one() {
     let nul = format!("- [ ] nul \0 here{}- [ ] b{}", work("nul"), work("b"));
     scratch.write("NUL.md", nul.clone() + "- [ ] c (done_when: \"a\\0\")" + &work("c"));
     let ran = drain("NUL.md").ends(1);
-    assert!(ran.stdout.starts_with("2 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
+    assert!(ran.stdout.starts_with("2 of 3 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
     let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
     assert!(kept.contains(": nul \0 here (attempt: 1"), "{kept:?}");
     scratch.write("real/todo.md", format!("- [ ] linked{}", work("linked")));

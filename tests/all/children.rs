@@ -309,7 +309,7 @@ fn a_plain_checklist_grows_while_it_is_drained() {
     assert!(todo.contains("mode: unify") && todo.contains("T-1.1: Part"), "{todo}");
     scratch.write("TODO.md", todo.replace("exit 3", "echo 1 >T-1.1.txt"));
     scratch.run("tavern-release", &["T-1.1", "--revive"]).ends(0);
-    drain("", 0).says("2 completed, 0 left");
+    drain("", 0).says("2 of 2 completed, 0 left");
 }
 
 #[test]

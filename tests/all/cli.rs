@@ -76,7 +76,7 @@ fn an_interrupted_drain_leaves_nothing_running() {
     // As a terminal does it: all of the group hears of it. The agents are told by the drain alone.
     drain.signal_group(Signal::INT);
     let ran = drain.end().ends(130);
-    assert!(ran.stdout.starts_with("1 completed, 1 left in "), "{ran}");
+    assert!(ran.stdout.starts_with("1 of 2 completed, 1 left in "), "{ran}");
     assert_given_back(&scratch);
 }
 
@@ -99,7 +99,7 @@ fn the_demo_works_three_items_and_leaves_nothing_unless_told_to() {
     let shown = scratch.run("tavern", &["demo"]).succeeds();
     for words in [
         "$ tavern drain --agents 2\n",
-        "3 completed, 0 left",
+        "3 of 3 completed, 0 left",
         "T-2 was merged at ",
         "| * ",
         " Shout the greeting\n",
@@ -268,7 +268,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-release T-2 --cancel", &["task status"]),
         ("tavern-agent --once", &[started, ended, "agent event task commit"]),
         ("tavern-drain --dry-run", &[planned, planned]),
-        ("tavern-drain", &["completed cancelled left strayed usd seconds"]),
+        ("tavern-drain", &["completed cancelled failed finished left strayed usd seconds"]),
         ("tavern-status --status completed", &[queue, listed, listed, listed]),
         ("tavern-runs list --last 1", &[run]),
         ("tavern-runs cat T-1", &["file run text"]),

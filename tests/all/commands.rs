@@ -254,8 +254,8 @@ fn what_differs_from_run_to_run_is_not_compared() {
         ("T-k3f9 merged as 1a2b3c4\n", "T-0000 merged as ffffff0\n"),
         ("T-1 merged as 1234567", "T-1 merged as bdaebbc"),
         (
-            "3 completed, 0 left in 0 s\nsee .tavern/runs/T-k3f9@5",
-            "3 completed, 0 left in 12 s\nsee .tavern/runs/T-0000@5",
+            "3 of 3 completed, 0 left in 0 s\nsee .tavern/runs/T-k3f9@5",
+            "3 of 3 completed, 0 left in 12 s\nsee .tavern/runs/T-0000@5",
         ),
         ("2026-11-22 10:00:00 Sam", "2030-01-02 23:59:59 Sam"),
         ("(completed: 2026-11-22T10:00:00Z, commit: 896644d)", "(completed: 2026-11-23T10:00:01Z, commit: 0000000)"),

@@ -29,7 +29,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
     );
     let scratch = with_file(&text);
     let ran = drain(&scratch, &["TODO.md", "--agents", "2", "--format", "json"]).ends(0);
-    assert_eq!((&ran.json()["completed"], &ran.json()["left"]), (&3.into(), &Value::Array(Vec::new())));
+    assert_eq!((&ran.json()["completed"], &ran.json()["left"]), (&2.into(), &Value::Array(Vec::new())));
     // Only the two lines of the items have changed.
     let after = scratch.read("TODO.md");
     let changed: Vec<(&str, &str)> = text.lines().zip(after.lines()).filter(|(a, b)| a != b).collect();
@@ -50,7 +50,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
     let again = drain(&scratch, &["TODO.md"]);
     assert_eq!(
         again.to_string(),
-        "exit 0\n--- stdout\n3 completed, 0 left in 0 s\nmerged work is on branch tavern/integration\n--- stderr\nthere is nothing to do: no item is open\n"
+        "exit 0\n--- stdout\n0 of 0 completed, 0 left in 0 s\n--- stderr\nthere is nothing to do: no item is open\n"
     );
 }
 
@@ -133,7 +133,7 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
 fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     let script = "for verb in drain agent; do timeout 10 tavern-$verb 2>>said.txt || echo $? >>said.txt; done";
     let scratch = Scratch::shell(&format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"), "");
-    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 of 1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:said.txt"]);
     let refused = "error: this shell holds `T-1`, and an agent started here would wait for it\n\
                    hint: end it first; to hand out parts of it: tavern add \"…\" --parent\n4";
@@ -142,7 +142,7 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     let script = "for verb in drain agent; do env -u TAVERN_TOKEN -u TAVERN_TASK -u TAVERN_RUN timeout 10 tavern-$verb \
                   2>>hidden.txt || echo $? >>hidden.txt; done";
     scratch.write(QUEUE, format!("- [ ] T-2: Nest\n  ```sh\n  {script}\n  ```\n"));
-    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 of 1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:hidden.txt"]);
     let told = said.matches(", and an agent started here would wait for it\nhint: end it first;").count();
     assert_eq!((told, said.matches("error: this is run T-2@").count()), (2, 2), "{said}");
@@ -195,7 +195,7 @@ fn a_file_that_is_no_work_is_told() {
     for name in ["EMPTY.md", "PROSE.md"] {
         let ran = drain(&scratch, &[name]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "there is nothing to do: no item is open\n"), "{ran}");
-        assert_eq!(ran.stdout, "0 completed, 0 left in 0 s\n");
+        assert_eq!(ran.stdout, "0 of 0 completed, 0 left in 0 s\n");
     }
     assert_eq!(scratch.read("EMPTY.md"), "");
     for (name, words) in [

@@ -24,6 +24,7 @@ mod crash;
 mod damage;
 mod dice;
 mod drain;
+mod drain_end;
 mod drain_file;
 mod drone;
 mod dry;

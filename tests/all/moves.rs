@@ -200,7 +200,7 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
     scratch.settle();
     assert_eq!(State::of(&scratch).log.len(), log, "it is told once");
     // The work goes on, and what is done in the one place stays undone in the other.
-    scratch.run("tavern-drain", &[]).says("1 completed");
+    scratch.run("tavern-drain", &[]).says("1 of 6 completed");
     assert_eq!(scratch.read(backup), text);
     let told = scratch.run("tavern-check", &[]).says("this and 2 more are copies of items in .tavern/queues/main.md");
     assert!(!told.stdout.contains("duplicate"), "{told}");
@@ -264,7 +264,7 @@ fn an_item_that_is_moved_while_an_agent_works_it_is_merged_and_counted() {
             fs::write(scratch.folder().join("home/go"), "").expect("the folder is ours");
             let ran = working.end().ends(0);
             if work[0] == "tavern-drain" {
-                ran.says("T-1 merged as").says("1 completed, 0 left");
+                ran.says("T-1 merged as").says("1 of 1 completed, 0 left");
             }
             let state = State::of(&scratch);
             state.agrees();
@@ -312,7 +312,7 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
     let scratch = Scratch::initialized();
     append(&scratch, "- [ ] one (empty: allowed)\n  ```sh\n  true\n  ```\n- [ ] two (role: planner)\n");
     append(&scratch, "- [ ] T-9: Nine (role: planner)\n");
-    scratch.run("tavern-drain", &["--runner", "shell"]).says("1 completed, 2 left");
+    scratch.run("tavern-drain", &["--runner", "shell"]).says("1 of 3 completed, 2 left");
     let (two, nine) = ("- [ ] two (role: planner)\n", "- [ ] T-9: Nine (role: planner)\n");
     assert!(scratch.queue().ends_with(&format!("## Pending\n{two}{nine}")), "{}", scratch.queue());
     // As an earlier version wrote it.

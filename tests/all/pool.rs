@@ -14,7 +14,7 @@ fn one_place_is_enough_for_two_roles() {
     verdict(&scratch, 1, REJECT);
     verdict(&scratch, 2, APPROVE);
     let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1", "--most", "1"]).ends(0);
-    ran.says("1 item with 1 coder, 1 reviewer").says("T-1 rejected").says("1 completed, 0 left");
+    ran.says("1 item with 1 coder, 1 reviewer").says("T-1 rejected").says("1 of 1 completed, 0 left");
     scratch.has_no_process();
 }
 
@@ -26,7 +26,7 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
     verdict(&scratch, 1, APPROVE);
     let ran =
         scratch.run("tavern-drain", &["--agents", " coder = 2 , reviewer = 1", "--most", "2", "--least", "2"]).ends(0);
-    ran.says("T-1 approved").says("2 completed, 0 left");
+    ran.says("T-1 approved").says("2 of 2 completed, 0 left");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn items_that_come_up_meanwhile_get_agents_of_their_own() {
             });
             scratch.run("tavern-drain", &["--agents", agents])
         });
-        ran.ends(0).says("2 completed, 0 left");
+        ran.ends(0).says("2 of 2 completed, 0 left");
     }
 }
 
@@ -81,7 +81,7 @@ fn what_dies_at_once_is_started_again_a_few_times_and_then_given_up() {
     let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
     assert_eq!((lines("started again in"), lines("given up")), (4, 1), "{ran}");
     // What they held is given back, and whole: the next drain does it.
-    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 of 1 completed, 0 left");
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn agents_of_a_drain_that_is_killed_give_back_what_they_hold_and_end() {
     scratch.has_no_process();
     assert_eq!(scratch.item("T-1")["attempt"], 0, "{}", scratch.queue());
     scratch.write("go", "");
-    scratch.run("tavern-drain", &["--agents", "2"]).ends(0).says("4 completed, 0 left");
+    scratch.run("tavern-drain", &["--agents", "2"]).ends(0).says("4 of 4 completed, 0 left");
 }

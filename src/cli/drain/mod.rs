@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
@@ -10,8 +11,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use crate::agent::Told;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::Task;
+use crate::board::task::{Task, TaskId};
 use crate::clock;
+use crate::config::Period;
+use crate::interrupt::InterruptCause;
 use crate::pool::{News, PoolConfig, Seat, run};
 use crate::process::{self, Bell};
 use crate::run::commands::commands_of;
@@ -29,7 +32,7 @@ use super::{CliError, Context, Exit, Verb, hints, human};
 use super::flags::{AgentProgram, OwnCaps};
 use crew::{Crew, Post, words};
 use demand::look;
-use summary::{Left, summarise};
+use summary::{Left, Begun, summarise};
 
 mod crew;
 mod demand;
@@ -40,8 +43,8 @@ mod unfit;
 ///
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
 /// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
-/// lists the items that are not completed. Exits with 0 when there are none, with 7 when what runs may use together is
-/// used up for some of them, with 8 when all of them wait for a person, else with 1.
+/// lists the items that are not completed. Exits with 0 when there are none, with 7 when the time, or what runs may use
+/// together, is used up for some of them, with 8 when all of them wait for a person, else with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
@@ -69,6 +72,14 @@ pub struct Args {
 
     #[command(flatten)]
     pub caps: OwnCaps,
+
+    /// End after this time, such as 45m; what is under way is given back, and its work is kept
+    #[arg(long, value_name = "TIME")]
+    pub max_time: Option<Period>,
+
+    /// End when an item has used up its attempts
+    #[arg(long)]
+    pub fail_fast: bool,
 
     /// Print what would be worked on
     #[arg(long, short = 'n')]
@@ -112,12 +123,13 @@ impl Verb for Args {
         // Where nothing can be written no agent could say it better.
         site.board.settle()?;
         process::adopt_orphans()?;
-        site.config.caps.own = self.caps.own(clock::now(), None);
-        let (started, before) = (clock::instant(), site.board.last_seq()?);
+        let since = Begun { time: clock::now(), event: site.board.last_seq()? };
+        let started = clock::instant();
+        site.config.caps.own = self.caps.own(since.time, None);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
-        let is_well = self.work(context, &site, &queues, &crew)?;
+        let (is_well, cut) = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
             return Ok(Exit::Done);
@@ -128,10 +140,14 @@ impl Verb for Args {
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before)?;
+        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, since)?;
         summary.seconds = started.elapsed().as_secs();
         summary.print(context, &site)?;
-        match context.interrupted() {
+        if let (Some(cut), false) = (&cut, summary.left.is_empty()) {
+            context.out.note(cut.to_string());
+            return Ok(if matches!(cut, Cut::OutOfTime(_)) { Exit::BudgetSpent } else { Exit::Failed });
+        }
+        match context.interrupted().filter(|_| cut.is_none()) {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
@@ -147,7 +163,14 @@ impl Args {
         if self.files.is_empty() { context.queues(&site.board, &self.files) } else { Ok(queues) }
     }
 
-    fn work(&self, context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<bool, CliError> {
+    /// Whether all seats went well, and why it was ended before there was nothing left to do.
+    fn work(
+        &self,
+        context: &Context,
+        site: &Site,
+        queues: &[Queue],
+        crew: &[Post],
+    ) -> Result<(bool, Option<Cut>), CliError> {
         // What has ended may need a planner.
         for post in crew {
             wake(site, queues, &post.role, &Note::default())?;
@@ -155,7 +178,7 @@ impl Args {
         let open = count_open(site, queues)?;
         if open == 0 {
             context.out.note("there is nothing to do: no item is open");
-            return Ok(true);
+            return Ok((true, None));
         }
         let (program, verb) = sibling("agent")?;
         // Where nobody named any they take from all that the board has by then.
@@ -168,7 +191,8 @@ impl Args {
         let all: usize = seats.iter().map(|seat| seat.most).sum();
         let most = self.most.unwrap_or(all).clamp(1, all);
         let least = self.least.unwrap_or(if seats.len() == 1 { all.min(open) } else { 1 }).min(most);
-        let config = PoolConfig { program, folder: context.here(), seats, least, most, is_work };
+        let until = self.max_time.map(|time| clock::instant() + time.duration());
+        let config = PoolConfig { program, folder: context.here(), seats, least, most, until, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", runners(site, queues, crew)?));
         let bar = progress(context, open, what);
@@ -184,15 +208,22 @@ impl Args {
         };
         if context.is_dry {
             demand();
-            return Ok(true);
+            return Ok((true, None));
         }
         let bell = Bell::new();
         let _watch = site.board.ring_at_changes(queues, &bell)?;
+        let (mut waits, mut failed) = (Waits::default(), None);
         let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
+                waits.hear(&agent, &told);
+                if let (true, Some(task)) = (self.fail_fast && failed.is_none(), told.gives_up()) {
+                    failed = Some(task.clone());
+                    site.interrupt.raise(InterruptCause::Stopped);
+                }
                 let is_told = match &told {
-                    Told::Waiting { .. } => false,
+                    // All wait: else what the others do is seen.
+                    Told::Waiting { until, .. } => until.is_some() && waits.are_all() && is_new(told.to_string()),
                     Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
                     _ => true,
                 };
@@ -207,7 +238,13 @@ impl Args {
             }
             News::GivenUp { exit } => say(format!("agents keep ending at once ({exit}): given up")),
         });
-        Ok(well?)
+        let is_out_of_time = until.is_some_and(|until| clock::instant() >= until);
+        let is_cut = site.interrupt.cause() == Some(InterruptCause::Stopped);
+        let cut = match failed {
+            Some(task) => Some(Cut::Failure(task)),
+            None => self.max_time.filter(|_| is_cut && is_out_of_time).map(Cut::OutOfTime),
+        };
+        Ok((well?, cut))
     }
 
     fn agent_args(&self, context: &Context, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
@@ -226,6 +263,42 @@ impl Args {
             args.extend([flag.into(), value.into()]);
         }
         args
+    }
+}
+
+/// Why a drain was ended before there was nothing left to do.
+enum Cut {
+    OutOfTime(Period),
+    /// This item has used up its attempts.
+    Failure(TaskId),
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::OutOfTime(time) => write!(f, "ended after {time} (--max-time)"),
+            Cut::Failure(task) => write!(f, "ended since {task} has used up its attempts (--fail-fast)"),
+        }
+    }
+}
+
+/// The agents that have an item in their hands.
+#[derive(Default)]
+struct Waits {
+    busy: HashSet<String>,
+}
+
+impl Waits {
+    fn hear(&mut self, agent: &str, told: &Told) {
+        match told {
+            Told::Claimed { .. } => drop(self.busy.insert(agent.to_owned())),
+            Told::Waiting { .. } => drop(self.busy.remove(agent)),
+            _ => {}
+        }
+    }
+
+    fn are_all(&self) -> bool {
+        self.busy.is_empty()
     }
 }
 
@@ -266,7 +339,8 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for queue in queues {
         commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
     }
-    for left in summarise(site, queues, crew, site.board.last_seq()?)?.left {
+    let since = Begun { time: clock::now(), event: site.board.last_seq()? };
+    for left in summarise(site, queues, crew, since)?.left {
         let commands = commands.remove(&(left.queue.clone(), left.line)).unwrap_or_default();
         let head = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
         let text = head + &human::commands(&commands);

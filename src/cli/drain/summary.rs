@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::crew::Post;
-use crate::board::document::parse;
+use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
-use crate::board::task::{Status, Task, TaskId};
+use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::cli::alike::Alike;
 use crate::cli::check::shown;
 use crate::cli::need::{self, Need, NeedKind};
@@ -16,9 +16,27 @@ use crate::cli::strayed::{Strayed, tell_of_tip};
 use crate::cli::{CliError, Context, hints, human};
 use crate::run::Site;
 use crate::run::readiness::{Unready, unready};
-use crate::run::record::RunNames;
+use crate::run::record::{Metadata, RunNames};
 use crate::run::unmerged::Unmerged;
 use crate::store::{Archived, Entry, Queue, tail_log};
+
+/// When a drain began.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    pub time: Timestamp,
+    /// The last event before.
+    pub event: u64,
+}
+
+/// One item that it completed.
+#[derive(Serialize)]
+pub(super) struct Finished {
+    pub queue: String,
+    pub task: TaskId,
+    pub title: String,
+    /// Where it was merged; none of an item without a worktree.
+    pub commit: Option<String>,
+}
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -41,11 +59,14 @@ pub(super) struct Left {
     pub kept: Vec<String>,
 }
 
-/// What became of all items.
+/// What became of all items that were open.
 #[derive(Default, Serialize)]
 pub(super) struct Summary {
     pub completed: usize,
     pub cancelled: usize,
+    /// Those that are left in the dead letter lane.
+    pub failed: usize,
+    pub finished: Vec<Finished>,
     pub left: Vec<Left>,
     /// What changed outside of a worktree while its agent ran.
     pub strayed: Vec<Strayed>,
@@ -61,7 +82,9 @@ impl Summary {
         queues: &[Queue],
         since: &[Entry],
         strayed: &HashSet<TaskId>,
+        began: Timestamp,
     ) -> Result<(), CliError> {
+        let done = completed(since);
         let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
         let mut live = HashSet::new();
         for queue in site.board.queues()? {
@@ -79,17 +102,27 @@ impl Summary {
                     if !is_archived || !seen.insert(id.clone()) {
                         continue;
                     }
-                    self.usd += runs.runs_of(&site.board, id).iter().map(|run| run.usage.usd).sum::<f64>();
+                    self.usd += usd(&runs.runs_of(&site.board, id), began);
                 }
                 // What the first one is its lane may have said.
                 match entry.change.from().filter(|_| number == 0).unwrap_or(item.status) {
-                    Status::Completed => self.completed += 1,
+                    Status::Completed => {
+                        self.finish(&document, item, entry.queue.as_deref().unwrap_or_default(), &done);
+                    }
                     Status::Cancelled => self.cancelled += 1,
                     _ => {}
                 }
             }
         }
         Ok(())
+    }
+
+    /// Adds an item that stands completed, if that came since it began.
+    fn finish(&mut self, document: &Document<'_>, item: &Item<'_>, queue: &str, done: &HashSet<TaskId>) {
+        let Some(id) = item.id.as_ref().filter(|id| done.contains(id)) else { return };
+        let commit = document.task_of(item).commit().map(str::to_owned);
+        let title = document.title(item).to_owned();
+        self.finished.push(Finished { queue: queue.to_owned(), task: id.clone(), title, commit });
     }
 
     /// A person can go on with each item that is left, or with the children that it waits for.
@@ -106,8 +139,11 @@ impl Summary {
 
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
         let spent = if self.usd > 0.0 { format!(", {}", human::money(self.usd)) } else { String::new() };
-        let (completed, left) = (self.completed, self.left.len());
-        let mut lines = vec![format!("{completed} completed, {left} left{spent} in {} s", self.seconds)];
+        let (completed, left) = (self.completed, self.left.len() - self.failed);
+        let all = completed + self.left.len();
+        let failed = if self.failed == 0 { String::new() } else { format!(", {} failed", self.failed) };
+        let mut lines =
+            vec![format!("{completed} of {all} completed{failed}, {left} left{spent} in {} s", self.seconds)];
         let mut alike = Alike::default();
         for left in &self.left {
             let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
@@ -124,17 +160,30 @@ impl Summary {
         }
         lines.extend(alike.left_out());
         lines.extend(self.strayed.iter().map(Strayed::to_string));
-        lines.extend((self.completed > 0).then(|| format!("merged work is on branch {}", site.integration())));
+        let is_merged = self.finished.iter().any(|one| one.commit.is_some());
+        lines.extend(is_merged.then(|| format!("merged work is on branch {}", site.integration())));
         context.out.record(self, lines.join("\n"))?;
         tell_of_tip(context, site);
         Ok(())
     }
 }
 
-/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now.
-pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u64) -> Result<Summary, CliError> {
+/// The items that became completed.
+fn completed(since: &[Entry]) -> HashSet<TaskId> {
+    let done = since.iter().filter(|entry| entry.change.to() == Some(Status::Completed));
+    done.filter_map(|entry| entry.task.clone()).collect()
+}
+
+/// The US dollars of those of `runs` that began since then.
+fn usd(runs: &[Metadata], since: Timestamp) -> f64 {
+    runs.iter().filter(|run| run.started >= since).map(|run| run.usage.usd).sum()
+}
+
+/// What became of the items of `queues` that were open, and of those that were begun there and stand elsewhere now.
+pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], began: Begun) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
-    let since = tail_log(&site.board, before)?;
+    let since = tail_log(&site.board, began.event)?;
+    let done = completed(&since);
     let mut strayed = begun(&since, queues);
     let mut all: Vec<Queue> = queues.iter().filter(|queue| queue.path.is_file()).cloned().collect();
     for queue in &all {
@@ -159,11 +208,11 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
                 continue;
             }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
-            summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
+            summary.usd += usd(&runs, began.time);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
             let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
             match item.status {
-                Status::Completed => summary.completed += 1,
+                Status::Completed => summary.finish(&document, item, &queue.id, &done),
                 Status::Cancelled => summary.cancelled += 1,
                 status => summary.left.push(Left {
                     kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
@@ -180,7 +229,9 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
             }
         }
     }
-    summary.add_archived(site, queues, &since, &strayed)?;
+    summary.add_archived(site, queues, &since, &strayed, began.time)?;
+    summary.completed = summary.finished.len();
+    summary.failed = summary.left.iter().filter(|left| left.status == Status::Dead).count();
     summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
     Ok(summary)
 }

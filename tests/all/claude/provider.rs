@@ -21,7 +21,7 @@ fn a_refused_key_closes_the_runner_and_ends_a_drain() {
     project.assert_tidy();
     let said: Vec<&str> = drained.stderr.lines().filter(|line| line.contains("closed until")).collect();
     assert!(said.len() == 1 && said[0].contains("Invalid API key · Fix external API key; sign in"), "{drained}");
-    assert!(drained.stdout.starts_with("1 completed, 2 left"), "{drained}");
+    assert!(drained.stdout.starts_with("1 of 3 completed, 2 left"), "{drained}");
     assert_eq!(project.scratch.stands("T-1", "pending", 0)["returns"], 1);
     assert_eq!(project.item("T-2")["runs"], json!([]));
     has(&project.scratch.read(QUOTA), &["needs_person: true", "Invalid API key"]);

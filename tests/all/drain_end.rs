@@ -1,0 +1,67 @@
+//! How a drain ends, and what it says of itself: what it did, why it waits, why it was ended before all was done.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Scratch, has, wait_until};
+
+#[test]
+fn a_drain_tells_what_it_did_and_not_what_was_done_before() {
+    let script = "  ```sh\n  echo it > $TAVERN_TASK\n  ```\n";
+    let list = format!("- [x] T-0: Before\n- [ ] T-1: Now\n{script}- [ ] T-2: Elsewhere (worktree: false)\n{script}");
+    let scratch = Scratch::shell(&list, "");
+    let drain = || scratch.records("tavern-drain", &["--agents", "1"]);
+    let [summary] = drain().try_into().expect("one record");
+    let finished = summary["finished"].as_array().expect("a list");
+    let commit = scratch.item("T-1")["commit"].clone();
+    assert_eq!((&summary["completed"], finished.len()), (&json!(2), 2), "{summary:#}");
+    assert_eq!((&finished[0]["task"], &finished[0]["commit"]), (&json!("T-1"), &commit));
+    assert_eq!((&finished[1]["task"], &finished[1]["commit"]), (&json!("T-2"), &Value::Null));
+    let again = scratch.run("tavern-drain", &["--agents", "1"]).ends(0);
+    again.says("0 of 0 completed, 0 left").says_not("merged work is on");
+}
+
+#[test]
+fn a_drain_ends_at_the_first_failure_if_it_is_asked_to() {
+    let list = "- [ ] T-1: Fails (max_attempts: 1)\n  ```sh\n  exit 3\n  ```\n- [ ] T-2: Never begun\n  ```sh\n  echo 2 > T-2\n  ```\n";
+    let scratch = Scratch::shell(list, "");
+    let ran = scratch.run("tavern-drain", &["--agents", "1", "--fail-fast"]).ends(1);
+    ran.says("ended since T-1 has used up its attempts (--fail-fast)").says("0 of 2 completed, 1 failed, 1 left");
+    scratch.stands("T-2", "pending", 0);
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(1).says("1 of 2 completed, 1 failed, 0 left");
+}
+
+#[test]
+fn a_drain_ends_when_its_time_is_over() {
+    let list = "- [ ] T-1: Lasts\n  ```sh\n  echo it > T-1; git add T-1; git commit -qm it; sleep 600\n  ```\n";
+    let scratch = Scratch::shell(list, "");
+    let ran = scratch.run("tavern-drain", &["--agents", "1", "--max-time", "2s"]).ends(7);
+    ran.says("ended after 2s (--max-time)").says("0 of 1 completed, 1 left");
+    scratch.stands("T-1", "pending", 0);
+    scratch.has_no_process();
+}
+
+/// What fails by an agent's fault waits, and a drain that waits says for what.
+#[test]
+fn a_wait_is_told_with_what_ends_it() {
+    let list = "- [ ] T-1: Fails once (max_attempts: 2)\n  ```sh\n  test -e ../../../again || { touch ../../../again; exit 3; }; echo it > T-1\n  ```\n";
+    let scratch = Scratch::shell(list, "runners: {shell: {kind: shell, backoff: 1h}}\n");
+    let told = scratch.folder().join("told");
+    let drain = scratch.program("tavern-drain").args(&["--agents", "1"]).told_to(&told).start();
+    let said = || fs::read_to_string(&told).unwrap_or_default();
+    wait_until("it waits", || said().contains("waiting: T-1: it may be taken again at "));
+    has(&said(), &["; to try it now: tavern release T-1\n"]);
+    scratch.run("tavern-release", &["T-1"]).ends(0);
+    drain.end().ends(0);
+    has(&said(), &["1 of 1 completed, 0 left"]);
+    // Without that, a script is tried again at once.
+    let scratch = Scratch::shell(list, "");
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says_not("waiting").says("1 of 1 completed, 0 left");
+}
+
+#[test]
+fn who_is_to_do_one_item_ends_where_there_is_none() {
+    let scratch = Scratch::shell("", "");
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
+}
