@@ -347,8 +347,6 @@ fn a_dry_report_knows_of_children_and_of_plans() {
     assert_eq!((plan.as_str(), &plan), ("T-1 waiting: waits for its children: T-2\n", &done));
     let (plan, done) = tried("T-3", &hold("T-3", "planner"));
     assert!(plan.starts_with("T-3 pending: it gave no plan") && plan == done, "{plan}{done}");
-    // Its back-off is over.
-    scratch.change(QUEUE, "not_before", "later");
     let token = hold("T-3", "planner");
     scratch.write(format!(".tavern/runs/T-3@{token}/plan.md"), "- [ ] P-1: Bare\n");
     let (plan, done) = tried("T-3", &token);

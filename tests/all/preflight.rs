@@ -80,13 +80,14 @@ fn what_was_missing_is_found_when_it_is_there() {
     fs::create_dir(&bin).expect("the folder is ours");
     let path = std::env::var("PATH").expect("PATH is set");
     let path = format!("{}:{path}", bin.display());
-    let arguments = ["--name", "Frodo", "--once"];
-    let mut agent = scratch.program("tavern-agent").args(&arguments).variable("PATH", &path).start();
+    let arguments = ["--name", "Frodo"];
+    let agent = scratch.program("tavern-agent").args(&arguments).variable("PATH", &path).start();
     wait_until("it waits", || doing(&scratch).contains("1 item needs a person"));
     scratch.executable("../bin/no-such-program-here", "#!/bin/sh\nexit 0\n");
     // Any change of the board makes it look again; without one it does by itself, later.
     scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
-    wait_until("it has ended", || agent.has_ended());
+    wait_until("it has done it", || scratch.item("T-1")["status"] == "completed");
+    scratch.write(".tavern/STOP", "");
     assert!(agent.end().succeeds().contains("T-1 done and verified"));
 }
 

@@ -179,7 +179,10 @@ fn a_lease_of_a_clock_that_was_ahead_lasts_no_longer_than_others_once_it_is_righ
 #[test]
 fn a_back_off_of_a_clock_that_was_ahead_ends_once_it_is_right_and_what_a_person_typed_stays() {
     let typed = "2099-01-01T00:00:00Z";
-    let scratch = prepared(&format!("- [ ] T-1: One\n- [ ] T-2: Two (not_before: {typed})\n"), "");
+    let scratch = prepared(
+        &format!("- [ ] T-1: One\n- [ ] T-2: Two (not_before: {typed})\n"),
+        "runners: {shell: {kind: shell, backoff: 30s}}\n",
+    );
     let token = scratch.at("+18000", "tavern-claim", &["--format", "json"]).json()["lease"]["token"].to_string();
     scratch.at("+18000", "tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
     scratch.at("+0", "tavern-claim", &[]).ends(3);

@@ -32,7 +32,7 @@ use super::{CliError, Context, Exit, Verb, hints, human};
 use super::flags::{AgentProgram, OwnCaps};
 use crew::{Crew, Post, words};
 use demand::look;
-use summary::{Left, Begun, summarise};
+use summary::{Begun, Left, summarise};
 
 mod crew;
 mod demand;
