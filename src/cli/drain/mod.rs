@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
@@ -29,10 +30,14 @@ use super::{CliError, Context, Exit, Verb, hints, human};
 use super::flags::{AgentProgram, OwnCaps};
 use crew::{Crew, Post, words};
 use demand::look;
-use summary::{Left, summarise};
+use github::{Github, summarise_job};
+use summary::{Left, Summary, summarise};
 
 mod crew;
 mod demand;
+mod failing;
+mod github;
+mod junit;
 mod summary;
 mod unfit;
 
@@ -69,6 +74,10 @@ pub struct Args {
 
     #[command(flatten)]
     pub caps: OwnCaps,
+
+    /// Write what became of each item to this file, as JUnit XML for a build machine
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 
     /// Print what would be worked on
     #[arg(long, short = 'n')]
@@ -117,6 +126,11 @@ impl Verb for Args {
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
+        if !context.is_dry {
+            // What was there before is no result of this drain; and what can't be written is told now.
+            self.write_junit(&Summary::default())?;
+        }
+        let github = Github::begin(context);
         let is_well = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
@@ -130,7 +144,11 @@ impl Verb for Args {
         }
         let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before)?;
         summary.seconds = started.elapsed().as_secs();
+        let written = self.write_junit(&summary);
         summary.print(context, &site)?;
+        github.into_iter().for_each(|github| github.end(&summary));
+        summarise_job(context, &summary);
+        written?;
         match context.interrupted() {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
@@ -142,6 +160,10 @@ impl Verb for Args {
 }
 
 impl Args {
+    fn write_junit(&self, summary: &Summary) -> Result<(), CliError> {
+        self.junit.as_deref().map_or(Ok(()), |file| junit::write(file, summary))
+    }
+
     /// What `queues` are now: people may have made others, and removed some.
     fn queues(&self, context: &Context, site: &Site, queues: Vec<Queue>) -> Result<Vec<Queue>, CliError> {
         if self.files.is_empty() { context.queues(&site.board, &self.files) } else { Ok(queues) }
@@ -171,6 +193,7 @@ impl Args {
         let config = PoolConfig { program, folder: context.here(), seats, least, most, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", runners(site, queues, crew)?));
+        let is_at_terminal = io::stderr().is_terminal();
         let bar = progress(context, open, what);
         let say = |line: String| bar.suspend(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
@@ -199,6 +222,10 @@ impl Args {
                 bar.inc(u64::from(told.completes()));
                 if is_told {
                     say(sentence(&agent, &told));
+                }
+                // At a terminal one may look for oneself.
+                if is_told && !is_at_terminal {
+                    failing::under(site, &told).into_iter().for_each(say);
                 }
             }
             News::Complaint(line) => say(line),

@@ -1,11 +1,13 @@
 //! What became of the items of a drain, and where to look.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::crew::Post;
-use crate::board::document::parse;
+use super::failing::{end_of, fails};
+use crate::board::document::{Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::task::{Status, Task, TaskId};
@@ -14,10 +16,11 @@ use crate::cli::check::shown;
 use crate::cli::need::{self, Need, NeedKind};
 use crate::cli::strayed::{Strayed, tell_of_tip};
 use crate::cli::{CliError, Context, hints, human};
-use crate::run::Site;
+use crate::clock;
 use crate::run::readiness::{Unready, unready};
 use crate::run::record::RunNames;
 use crate::run::unmerged::Unmerged;
+use crate::run::{Metadata, Site};
 use crate::store::{Archived, Entry, Queue, tail_log};
 
 /// One item that did not end completed.
@@ -39,6 +42,41 @@ pub(super) struct Left {
     pub run: Option<String>,
     /// Where its work is that is not merged, as `git show` takes it.
     pub kept: Vec<String>,
+    /// What it goes by.
+    #[serde(skip)]
+    pub name: String,
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// How long this drain's runs of it took together.
+    #[serde(skip)]
+    pub seconds: u64,
+    /// The end of what its last run printed, if that failed.
+    #[serde(skip)]
+    pub output: String,
+}
+
+impl Left {
+    /// Why it is not completed.
+    pub(super) fn why(&self) -> &str {
+        self.reason.as_deref().unwrap_or(self.status.as_str())
+    }
+
+    /// What to do about it, and where to look, a line each.
+    pub(super) fn details(&self) -> impl Iterator<Item = String> {
+        let todo = self.need.iter().map(|need| format!("to do: {}", need.todo));
+        let see = self.run.iter().map(|run| format!("see {run}"));
+        todo.chain(see).chain(self.kept.iter().map(|place| format!("its work: git show {place}")))
+    }
+}
+
+/// One item that ended completed or cancelled.
+pub(super) struct EndedItem {
+    pub queue: String,
+    pub name: String,
+    pub title: String,
+    pub status: Status,
+    /// How long this drain's runs of it took together.
+    pub seconds: u64,
 }
 
 /// What became of all items.
@@ -47,6 +85,8 @@ pub(super) struct Summary {
     pub completed: usize,
     pub cancelled: usize,
     pub left: Vec<Left>,
+    #[serde(skip)]
+    pub ended: Vec<EndedItem>,
     /// What changed outside of a worktree while its agent ran.
     pub strayed: Vec<Strayed>,
     pub usd: f64,
@@ -54,6 +94,15 @@ pub(super) struct Summary {
 }
 
 impl Summary {
+    fn add_ended(&mut self, ended: EndedItem) {
+        match ended.status {
+            Status::Completed => self.completed += 1,
+            Status::Cancelled => self.cancelled += 1,
+            _ => return,
+        }
+        self.ended.push(ended);
+    }
+
     /// Adds what was moved to the archives of the queues by the events `since` it began, and is there still.
     fn add_archived(
         &mut self,
@@ -61,6 +110,7 @@ impl Summary {
         queues: &[Queue],
         since: &[Entry],
         strayed: &HashSet<TaskId>,
+        before: u64,
     ) -> Result<(), CliError> {
         let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
         let mut live = HashSet::new();
@@ -74,19 +124,24 @@ impl Summary {
             let (true, Some(block)) = (is_ours, entry.change.before()) else { continue };
             let (document, _) = parse(block);
             for (number, item) in document.items().iter().enumerate() {
+                let mut seconds = 0;
                 if let Some(id) = &item.id {
                     let is_archived = !live.contains(id) && archived.status_of(id).is_some();
                     if !is_archived || !seen.insert(id.clone()) {
                         continue;
                     }
-                    self.usd += runs.runs_of(&site.board, id).iter().map(|run| run.usage.usd).sum::<f64>();
+                    let runs = runs.runs_of(&site.board, id);
+                    self.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
+                    seconds = seconds_of(&runs, before);
                 }
-                // What the first one is its lane may have said.
-                match entry.change.from().filter(|_| number == 0).unwrap_or(item.status) {
-                    Status::Completed => self.completed += 1,
-                    Status::Cancelled => self.cancelled += 1,
-                    _ => {}
-                }
+                self.add_ended(EndedItem {
+                    queue: entry.queue.clone().unwrap_or_default(),
+                    name: name_of(item),
+                    title: document.title(item).to_owned(),
+                    // What the first one is its lane may have said.
+                    status: entry.change.from().filter(|_| number == 0).unwrap_or(item.status),
+                    seconds,
+                });
             }
         }
         Ok(())
@@ -104,10 +159,14 @@ impl Summary {
         self.left.iter().any(|left| left.capped)
     }
 
-    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+    /// All of it in a line.
+    pub(super) fn totals(&self) -> String {
         let spent = if self.usd > 0.0 { format!(", {}", human::money(self.usd)) } else { String::new() };
-        let (completed, left) = (self.completed, self.left.len());
-        let mut lines = vec![format!("{completed} completed, {left} left{spent} in {} s", self.seconds)];
+        format!("{} completed, {} left{spent} in {} s", self.completed, self.left.len(), self.seconds)
+    }
+
+    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+        let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
             let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
@@ -115,12 +174,8 @@ impl Summary {
             if is_untouched && !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
-            let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
-            lines.push(format!("{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
-            lines.extend(left.reason.iter().map(|reason| format!("  {reason}")));
-            lines.extend(left.need.iter().map(|need| format!("  to do: {}", need.todo)));
-            lines.extend(left.run.iter().map(|run| format!("  see {run}")));
-            lines.extend(left.kept.iter().map(|place| format!("  its work: git show {place}")));
+            lines.push(format!("{}: {} {} — {}", left.queue, left.name, left.status, human::title(&left.title)));
+            lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
         }
         lines.extend(alike.left_out());
         lines.extend(self.strayed.iter().map(Strayed::to_string));
@@ -159,30 +214,57 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
                 continue;
             }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
+            let seconds = seconds_of(&runs, before);
+            let name = name_of(item);
+            let (title, status) = (document.title(item).to_owned(), item.status);
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
             let lacking = unready.remove(&(queue.id.clone(), item.line));
             let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
-            match item.status {
-                Status::Completed => summary.completed += 1,
-                Status::Cancelled => summary.cancelled += 1,
+            match status {
+                Status::Completed | Status::Cancelled => {
+                    summary.add_ended(EndedItem { queue: queue.id.clone(), name, title, status, seconds });
+                }
                 status => summary.left.push(Left {
                     kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
                     queue: queue.id.clone(),
                     line: item.line,
                     task: item.id.clone(),
-                    title: document.title(item).to_owned(),
+                    title,
                     status,
                     capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                     reason: why(&document.task_of(item), lacking.as_ref(), queue, crew),
                     need,
+                    output: runs
+                        .last()
+                        .filter(|run| has_failed(run, status))
+                        .map(|run| end_of(site, &run.run))
+                        .unwrap_or_default(),
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                    path: queue.path.clone(),
+                    name,
+                    seconds,
                 }),
             }
         }
     }
-    summary.add_archived(site, queues, &since, &strayed)?;
+    summary.add_archived(site, queues, &since, &strayed, before)?;
     summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
     Ok(summary)
+}
+
+fn name_of(item: &Item<'_>) -> String {
+    item.id.as_ref().map_or_else(|| format!("line {}", item.line), ToString::to_string)
+}
+
+/// How long the runs took that began after the event `before`.
+fn seconds_of(runs: &[Metadata], before: u64) -> u64 {
+    let ours = runs.iter().filter(|run| run.token > before);
+    ours.map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default()).sum()
+}
+
+/// The last run of an item that is left, or what was seen after its merge, says what is wrong with it.
+fn has_failed(run: &Metadata, status: Status) -> bool {
+    status == Status::Dead || run.outcome.is_some_and(fails)
 }
 
 /// The items that were taken from `queues`, or went with the whole file.
