@@ -1,10 +1,12 @@
 //! A drain on a build machine: its report, its log, what GitHub Actions is told, and the workflows in `examples/`.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
+use serde_json::Value;
 
 use crate::support::{Scratch, has};
 use crate::terminal::Terminal;
@@ -226,4 +228,154 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
     // A summary that can't be written is no failure.
     let ran = scratch.program("tavern-drain").args(&["TODO.md"]).variable("GITHUB_STEP_SUMMARY", scratch.work());
     ran.run().ends(1).says("the summary of the job is not written: ");
+}
+
+/// A workflow of `examples/`, with a bare repository in the place of the service.
+struct Service {
+    scratch: Scratch,
+    workflow: Value,
+}
+
+impl Service {
+    fn of(example: &str) -> Service {
+        let scratch = Scratch::repository();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
+        let text = fs::read_to_string(&path).expect("it is there");
+        let workflow = tavern::yaml::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        scratch.write(
+            "TODO.md",
+            "- [ ] T-1: Write\n  ```sh\n  echo Hello > greeting.txt\n  ```\n\
+             - [ ] T-2: Count (max_attempts: 1)\n  ```sh\n  test -e mended.txt && echo 2 > count.txt\n  ```\n",
+        );
+        scratch.commit(&["TODO.md"], "Plan");
+        scratch.git(&["clone", "--quiet", "--bare", ".", "../origin.git"]);
+        scratch.git(&["remote", "add", "origin", "../origin.git"]);
+        Service { scratch, workflow }
+    }
+
+    /// What a job begins with: a clone of its own.
+    fn clone(&self, name: &str) -> PathBuf {
+        let folder = self.scratch.folder().join(name);
+        self.scratch.git(&["clone", "--quiet", "../origin.git", &folder.display().to_string()]);
+        folder
+    }
+
+    /// Runs lines as the service does, without anybody's name for git; gives the exit code.
+    fn shell(&self, folder: &Path, lines: &str) -> i32 {
+        let mut shell = self.scratch.command("bash".as_ref()).args(&["-e", "-c", lines]).within(folder);
+        for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+            shell = shell.without(name);
+        }
+        let origin = self.scratch.folder().join("origin.git");
+        let shell = shell.variable("GITHUB_REF_NAME", "main").variable("CI_COMMIT_BRANCH", "main");
+        let shell = shell.variable("RUNNER_TEMP", folder.with_extension("temp")).variable("PUSH_URL", origin);
+        let ran = shell.variable("TAVERN_TRUST", "1").run();
+        ran.code.unwrap_or_else(|| panic!("{ran}"))
+    }
+
+    /// Runs a job of GitHub Actions but for what installs programs; the exit code of the step that fails.
+    fn github(&self, job: &str, folder: &Path) -> i32 {
+        let mut code = 0;
+        for step in self.workflow["jobs"][job]["steps"].as_array().expect("it has steps") {
+            let is_installing = step["name"].as_str().is_some_and(|name| name.starts_with("Install "));
+            if let Some(lines) = step["run"].as_str()
+                && !is_installing
+                && (code == 0 || step["if"] == "${{ !cancelled() }}")
+            {
+                code = code.max(self.shell(folder, lines));
+            }
+        }
+        code
+    }
+
+    /// Runs the lines of a job of GitLab.
+    fn gitlab(&self, job: &str, folder: &Path) -> i32 {
+        let [script, after] = ["script", "after_script"].map(|key| {
+            let lines = self.workflow[job][key].as_array().into_iter().flatten();
+            lines.map(|line| line.as_str().expect("it is a line").to_owned()).collect::<Vec<_>>().join("\n")
+        });
+        let code = self.shell(folder, &script);
+        assert_eq!(self.shell(folder, &after), 0);
+        code
+    }
+
+    /// Copies what a job keeps, which has to be there.
+    fn keep(&self, from: &Path, paths: &[&str], to: &Path) {
+        fs::create_dir_all(to).expect("the folder is ours");
+        let to = to.display().to_string();
+        let cp = self.scratch.command("cp".as_ref()).args(&["-r", "--parents"]).args(paths).args(&[&to]);
+        cp.within(from).run().succeeds();
+    }
+
+    /// A file of a branch as it was pushed.
+    fn pushed(&self, branch: &str, path: &str) -> String {
+        self.scratch.git(&["--git-dir=../origin.git", "show", &format!("{branch}:{path}")])
+    }
+
+    /// Drains and pushes twice; between the two a person mends what was left, and meanwhile somebody pushes to the branch.
+    fn works_the_list(&self, drain: impl Fn(&Path) -> i32, push: impl Fn(&Path, &Path) -> i32) {
+        let (one, two) = (self.clone("drain-1"), self.clone("drain-2"));
+        assert_eq!(drain(&one), 1, "an item is left");
+        assert_eq!(push(&one, &self.clone("push-1")), 0);
+        has(&self.pushed("main", "TODO.md"), &["- [x] T-1: Write (", "- [ ] T-2: Count (", "status: dead"]);
+        assert_eq!(self.pushed("tavern/integration", "greeting.txt"), "Hello");
+        let git = |arguments: &[&str]| self.scratch.git(arguments);
+        assert_eq!(git(&["--git-dir=../origin.git", "ls-tree", "--name-only", "main"]), "README.md\nTODO.md");
+        git(&["pull", "--quiet", "origin", "main"]);
+        let list =
+            self.scratch.read("TODO.md").replace("attempt: 1, status: dead, reason: exited with code 1", "priority: 1");
+        self.scratch.write("TODO.md", list);
+        self.scratch.write("mended.txt", "");
+        self.scratch.commit(&["TODO.md", "mended.txt"], "Mend");
+        git(&["push", "--quiet", "origin", "main"]);
+        fs::remove_dir_all(&two).expect("it is ours");
+        let two = self.clone("drain-2");
+        assert_eq!(drain(&two), 0, "what was merged before is there");
+        self.scratch.write("README.md", "# Another title\n");
+        self.scratch.commit(&["README.md"], "Rename");
+        let last = self.clone("push-2");
+        git(&["push", "--quiet", "origin", "main"]);
+        assert_eq!(push(&two, &last), 0);
+        has(&self.pushed("main", "TODO.md"), &["- [x] T-1: Write (", "- [x] T-2: Count ("]);
+        assert_eq!(self.pushed("main", "README.md"), "# Another title");
+        let merged = git(&["--git-dir=../origin.git", "ls-tree", "--name-only", "tavern/integration"]);
+        assert_eq!(merged, "README.md\nTODO.md\ncount.txt\ngreeting.txt\nmended.txt");
+    }
+}
+
+#[test]
+fn the_workflow_for_github_works_a_list_and_pushes_it() {
+    let service = Service::of("github-actions.yml");
+    let upload = service.workflow["jobs"]["drain"]["steps"].as_array().into_iter().flatten();
+    let upload =
+        upload.filter(|step| step["uses"].as_str().is_some_and(|uses| uses.starts_with("actions/upload-artifact")));
+    let kept: Vec<&str> = upload.flat_map(|step| step["with"]["path"].as_str().expect("a list").lines()).collect();
+    assert_eq!(kept.len(), 4);
+    service.works_the_list(
+        |folder| service.github("drain", folder),
+        |drained, folder| {
+            service.keep(drained, &kept, &folder.with_extension("temp").join("drained"));
+            service.github("push", folder)
+        },
+    );
+}
+
+#[test]
+fn the_pipeline_for_gitlab_works_a_list_and_pushes_it() {
+    let service = Service::of("gitlab-ci.yml");
+    let artifacts = &service.workflow["drain"]["artifacts"];
+    let kept: Vec<&str> = artifacts["paths"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    assert!(kept.contains(&artifacts["reports"]["junit"].as_str().expect("a report")));
+    let detached = |folder: &Path| assert_eq!(service.shell(folder, "git switch --quiet --detach"), 0);
+    service.works_the_list(
+        |folder| {
+            detached(folder);
+            service.gitlab("drain", folder)
+        },
+        |drained, folder| {
+            detached(folder);
+            service.keep(drained, &kept, folder);
+            service.gitlab("push", folder)
+        },
+    );
 }
