@@ -93,7 +93,7 @@ impl Verb for Args {
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
-        let queues = context.queues(&site.board, &self.files)?;
+        let queues = context.files(&site.board, &self.files)?;
         tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
@@ -112,6 +112,10 @@ impl Verb for Args {
             return Err(switched);
         }
         unfit::refuse(&site, &queues, &crew)?;
+        if !context.is_dry {
+            // What was there before is no result of this drain; and what can't be written is told now.
+            self.write_junit(&Summary::default())?;
+        }
         // Only now: what is refused leaves nothing behind, nor does a text without items.
         for queue in &queues {
             if !parse(&site.board.read(queue)?.content).0.items().is_empty() {
@@ -126,10 +130,6 @@ impl Verb for Args {
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
-        if !context.is_dry {
-            // What was there before is no result of this drain; and what can't be written is told now.
-            self.write_junit(&Summary::default())?;
-        }
         let github = Github::begin(context);
         let is_well = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
@@ -166,7 +166,7 @@ impl Args {
 
     /// What `queues` are now: people may have made others, and removed some.
     fn queues(&self, context: &Context, site: &Site, queues: Vec<Queue>) -> Result<Vec<Queue>, CliError> {
-        if self.files.is_empty() { context.queues(&site.board, &self.files) } else { Ok(queues) }
+        if self.files.is_empty() { context.files(&site.board, &self.files) } else { Ok(queues) }
     }
 
     fn work(&self, context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<bool, CliError> {
