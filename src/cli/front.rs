@@ -3,7 +3,7 @@
 //! A `tavern-VERB` on the PATH that is none of ours is run too, as git does.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,6 +23,7 @@ use super::context::Context;
 use super::demo;
 use super::error::CliError;
 use super::exit::Exit;
+use super::output::ROOM;
 use super::program::{PROGRAMS, Program, usage};
 use super::shared::Shared;
 
@@ -118,8 +119,8 @@ fn about_programs(verb: &str) -> Option<Command> {
         "help" => command.name("help").about("Explain a verb, or list them all").arg(of_verb()),
         "manual" => command
             .name("manual")
-            .about("Print the man page of a verb, or of `tavern` itself")
-            .after_help("To read it: tavern manual VERB | man -l -")
+            .about("Show the man page of a verb, or of `tavern` itself")
+            .after_help("Where no terminal looks on it is printed as it is: tavern manual VERB > VERB.1")
             .arg(of_verb()),
         "completions" => command
             .name("completions")
@@ -162,12 +163,27 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
     match (of, verb.as_str()) {
         (None, "help") => start(&["--help".into()]),
         (Some(of), "help") if all_verbs().any(|verb| verb == of) => start(&[of.into(), "--help".into()]),
-        (None, _) => end(print(|out| man_page(page(), out))),
+        (None, _) => end(manual(page())),
         (Some(of), _) => match Program::named(of) {
-            Some(program) => end(print(|out| man_page(program.command(), out))),
+            Some(program) => end(manual(program.command())),
             None => end(Err(unknown(of))),
         },
     }
+}
+
+/// Prints a man page; on a terminal `man` shows it, where there is one.
+#[expect(clippy::disallowed_methods, reason = "it takes the place of this program: no child that someone must end")]
+fn manual(command: Command) -> Result<Exit, CliError> {
+    let mut page = Vec::new();
+    man_page(command, &mut page)?;
+    if let Some(man) = on_path("man").filter(|_| io::stdout().is_terminal() && page.len() < ROOM) {
+        let (reader, mut writer) = io::pipe()?;
+        writer.write_all(&page)?;
+        drop(writer);
+        // Where it can't be run the page is printed.
+        drop(std::process::Command::new(man).args(["-l", "-"]).stdin(reader).exec());
+    }
+    print(|out| out.write_all(&page))
 }
 
 /// With the values of flags in its synopsis, too.

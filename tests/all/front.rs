@@ -1,6 +1,7 @@
 //! `tavern` as the door to all programs, and how every program speaks.
 
-use crate::support::{CONFIG, Scratch};
+use crate::support::{CONFIG, Scratch, program};
+use crate::terminal::Terminal;
 
 #[test]
 fn every_program_is_listed_as_json() {
@@ -51,7 +52,7 @@ fn what_tells_of_verbs_is_told_of_too() {
     scratch.run("tavern", &["help", "manul"]).ends(2).says("hint: did you mean `tavern manual`?\n");
     // The list of verbs is as wide as the terminal, and stays a column.
     let narrow = scratch.program("tavern").args(&["--help"]).variable("COLUMNS", "60").run().succeeds();
-    let list = "  manual        Print the man page of a verb, or of `tavern`\n                itself\n";
+    let list = "  manual        Show the man page of a verb, or of `tavern`\n                itself\n";
     assert!(narrow.contains(list) && narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
 }
 
@@ -66,6 +67,14 @@ fn man_pages_name_values_and_variables() {
     let own = scratch.run("tavern", &["manual"]).succeeds();
     assert!(own.contains("VERB [ARGUMENTS]...") && own.contains("tavern\\-claim"), "{own}");
     scratch.run("tavern", &["manual", "chek"]).ends(2).says("hint: did you mean `tavern check`?\n");
+    // On a terminal it is to be read.
+    scratch.executable("bin/man", "#!/bin/sh\necho \"shown by $* $(grep -c 'TH tavern-claim')\"\n");
+    let line = format!(
+        "env PATH={}:/usr/bin:/bin {} manual claim",
+        scratch.work().join("bin").display(),
+        program("tavern").display()
+    );
+    Terminal::start(&scratch, &line).end().ends(0).says("shown by -l - 1");
 }
 
 /// A real shell asks, as it does when somebody presses the tab key.
@@ -140,7 +149,7 @@ fn colours_are_for_terminals_unless_asked_for() {
 #[test]
 fn a_reader_that_has_gone_is_no_error() {
     let scratch = Scratch::empty();
-    let program = crate::support::program("tavern");
+    let program = program("tavern");
     let line = format!("({}; echo $? >&2) | true", program.display());
     let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
     assert_eq!(ran.stderr, "0\n");
