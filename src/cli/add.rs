@@ -1,8 +1,9 @@
 //! `tavern-add`: add an item to a queue.
 
 use serde::Serialize;
-use serde_yaml::Value;
+use serde_yaml::{Mapping, Value};
 
+use crate::board::budget::Budget;
 use crate::board::children::Bounds;
 use crate::board::document::{Document, parse};
 use crate::board::edit::{NewItem, render, written_ids};
@@ -38,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "QUEUE")]
     pub queue: Option<String>,
 
+    /// Make the queue if it is not there
+    #[arg(long, requires = "queue")]
+    pub create: bool,
+
     #[command(flatten)]
     pub item: NewItemFlags,
 
@@ -68,6 +73,10 @@ pub struct Args {
     /// How often it is tried at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
+
+    /// What one run of it may use: `usd=2,minutes=30`; also tokens, turns and memory_mb
+    #[arg(long, value_name = "WHAT=N,…", value_delimiter = ',', value_parser = amount_of)]
+    pub budget: Vec<(String, Value)>,
 
     /// Add it as a child of this item, which waits for it; without an ID, of the item in TAVERN_TASK
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, value_parser = task_id)]
@@ -105,12 +114,15 @@ impl Verb for Args {
         let typed = self.typed(&words)?;
         let parent = flag.clone().or_else(|| typed.parent.clone());
         let own = context.own_run();
-        // What an agent adds is a part of what it holds.
-        let is_own = |run: &OwnRun| parent.is_some() && run.held.as_ref().map(|(task, _)| task) == parent.as_ref();
+        // What an agent adds is a part of what it holds, in a queue that is there.
+        let is_own = |run: &OwnRun| {
+            !self.create && parent.is_some() && run.held.as_ref().map(|(task, _)| task) == parent.as_ref()
+        };
         if let Some(run) = own.as_ref().filter(|run| !is_own(run)) {
             return Err(run.refused());
         }
         let queue = match (&self.queue, &parent) {
+            (Some(name), _) if self.create => context.queue_or_new(&board, name)?,
             (Some(name), _) => context.queue(&board, name)?,
             (None, Some(parent)) => live_queue(&board, parent)?,
             (None, None) => context.queue(&board, "main")?,
@@ -231,6 +243,8 @@ impl Args {
         fields.extend(self.model.as_deref().map(|model| (Key::Model, Value::from(model))));
         fields.extend((!self.review.is_empty()).then(|| (Key::Review, self.review.clone().into())));
         fields.extend(self.max_attempts.map(|most| (Key::MaxAttempts, Value::from(most))));
+        let budget: Mapping = self.budget.iter().map(|(what, most)| (what.as_str().into(), most.clone())).collect();
+        fields.extend((!budget.is_empty()).then_some((Key::Budget, Value::Mapping(budget))));
         fields.extend(parent.map(|parent| (Key::Parent, Value::from(parent.as_str()))));
         fields.extend(self.on_failure.map(|then| (Key::OnFailure, Value::from(then.as_str()))));
         fields.extend(self.more.iter().cloned());
@@ -342,6 +356,16 @@ fn birth(board: &Board, parent: TaskId, own: Option<&OwnRun>) -> Result<Birth, C
     let held = own.map_or_else(held_here, |run| run.held.clone());
     let token = held.filter(|(task, _)| *task == parent).map(|(_, token)| token);
     Ok(Birth { token, parent, bounds, review: config.review })
+}
+
+/// `usd=2`: which of a budget's amounts there are is known to the reader of items.
+fn amount_of(text: &str) -> Result<(String, Value), String> {
+    let (what, most) = text.split_once('=').ok_or_else(|| "name it and its amount: `usd=2`".to_owned())?;
+    let number = most.parse().map(u64::into).or_else(|_| most.parse().map(f64::into));
+    let number: Value = number.map_err(|_| format!("`{most}` is no number"))?;
+    let pair = Value::Mapping([(what.into(), number.clone())].into_iter().collect());
+    let read: Result<Budget, _> = serde_yaml::from_value(pair);
+    read.map(|_| (what.to_owned(), number)).map_err(|error| error.to_string())
 }
 
 fn on_failure_named(name: &str) -> Result<OnFailure, String> {

@@ -43,8 +43,11 @@ impl Verb for Args {
         }
         let role = site.role(&self.role)?.clone();
         // A drain that names none means all of the board's.
-        let is_of_role = self.queues.is_empty() && self.drain.is_none();
-        let names = if is_of_role { role.queues.clone() } else { self.queues.clone() };
+        let names = if self.drain.is_none() {
+            Context::names_for(&site, &self.role, &self.queues)?
+        } else {
+            self.queues.clone()
+        };
         let queues = context.queues(&site.board, &names)?;
         site.named.clone_from(&queues);
         Trust::of(&site).settings().map_err(run::Error::from)?;

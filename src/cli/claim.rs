@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "ID", value_parser = task_id)]
     pub task: Option<TaskId>,
 
-    /// The role that the item is taken for: only items for this role are taken [default: coder]
+    /// The role that the item is taken for: only items for this role are taken, from its `queues` in config.yaml [default: coder]
     #[arg(long, env = "TAVERN_ROLE", hide_env_values = true, overrides_with = "role")]
     pub role: Option<String>,
 
@@ -82,7 +82,12 @@ impl Verb for Args {
         let board = context.board()?;
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
-        let mut queues = context.queues(&board, &self.queues)?;
+        // Who names the item means that one, wherever it is.
+        let names = match &self.role {
+            Some(role) if self.task.is_none() => Context::names_for(&site, role, &self.queues)?,
+            _ => self.queues.clone(),
+        };
+        let mut queues = context.queues(&board, &names)?;
         tell_removed(context, &board);
         site.named.clone_from(&queues);
         let deadline = match &self.wait {
@@ -193,7 +198,9 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     let worktree_path = board.worktree(&task.id).to_string_lossy().into_owned();
     let record = Record { task, queue: &queue.id, lease, worktree_path };
     let place = unknown.id_at.map_or_else(|| task.id.to_string(), |line| format!("{}:{line}", queue.id));
-    let text = format!("{place} {}", human::title(&task.title));
+    // Who spawns, renews and reports shows it.
+    let token = if unknown.token { String::new() } else { format!(" (token {})", lease.token) };
+    let text = format!("{place} {}{token}", human::title(&task.title));
     let mut variables = vec![
         ("TAVERN_TASK", task.id.to_string()),
         ("TAVERN_TOKEN", lease.token.to_string()),

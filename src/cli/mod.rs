@@ -19,6 +19,7 @@ pub mod signals;
 
 mod alike;
 mod chat;
+mod complete;
 mod context;
 mod error;
 mod exit;

@@ -20,7 +20,7 @@ pub struct Output {
 }
 
 /// What a pipe takes at once.
-const ROOM: usize = 64 * 1024;
+pub(super) const ROOM: usize = 64 * 1024;
 
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {

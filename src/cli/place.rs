@@ -1,13 +1,17 @@
 //! Where a program works: the board and the site, from the shared flags and the folder around it.
 
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::board::document::parse;
 use crate::clock;
 use crate::config::Config;
+use crate::files;
 use crate::git::{GitError, Repository};
 use crate::interrupt::Interrupt;
+use crate::near::nearest;
 use crate::process::{Spec, quoted, start};
 use crate::run::{ASK_GIT, Site, Trust, refuse_tracked};
 use crate::store::{Board, Error, Queue};
@@ -15,7 +19,7 @@ use crate::store::{Board, Error, Queue};
 use super::init::QUEUE;
 use super::shared::held_here;
 use super::sibling::sibling;
-use super::{CliError, Context, OwnRun, hints};
+use super::{CliError, Context, Exit, OwnRun, hints};
 
 impl Context {
     /// The folder that the program was started in.
@@ -116,23 +120,50 @@ impl Context {
         })
     }
 
-    /// The queues that were named, or all of the board's.
+    /// The queues that were named by `--queue`, or all of the board's.
     pub fn queues(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
+        self.all_named(board, names, FLAG)
+    }
+
+    /// The same, of a program that takes them as its arguments.
+    pub fn files(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
+        self.all_named(board, names, "")
+    }
+
+    fn all_named(&self, board: &Board, names: &[String], flag: &str) -> Result<Vec<Queue>, CliError> {
         take_over(board)?;
         if names.is_empty() {
             return Ok(board.queues()?);
         }
-        names.iter().map(|name| self.named_queue(board, name)).collect()
+        names.iter().map(|name| self.named_queue(board, name, flag)).collect()
     }
 
-    /// The queue that was named.
+    /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's, as
+    /// where nobody has written settings.
+    pub(super) fn names_for(site: &Site, role: &str, named: &[String]) -> Result<Vec<String>, CliError> {
+        let of_role = &site.role(role)?.queues;
+        Ok(if named.is_empty() && !site.board.is_volatile() { of_role } else { named }.to_vec())
+    }
+
+    /// The queue that was named by `--queue`.
     pub fn queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         take_over(board)?;
-        self.named_queue(board, name)
+        self.named_queue(board, name, FLAG)
     }
 
-    /// The queue that goes by `name`; one that a role takes from, and that is not there, is made by whoever needs it first.
-    fn named_queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+    /// The same; it is made if it is not there, and its name is no path.
+    pub(super) fn queue_or_new(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+        match self.queue(board, name) {
+            Err(error) if error.exit == Exit::Usage && !board.is_volatile() && !is_lost(board, name)? => {
+                self.make_queue(board, name)
+            }
+            found => found,
+        }
+    }
+
+    /// The queue that goes by `name`; one that a role takes from, and that is not there, is made by whoever needs it first. `flag`
+    /// stands before a name that is typed.
+    fn named_queue(&self, board: &Board, name: &str, flag: &str) -> Result<Queue, CliError> {
         let error = match board.queue(name, &self.here()) {
             Err(error @ Error::NoQueue(_)) => error,
             found => return Ok(found?),
@@ -141,18 +172,60 @@ impl Context {
             return Err(CliError::from(error).with_hint(hints::of_lost(board, lost)));
         }
         let roles = Config::load(board.dir()).unwrap_or_default().roles;
-        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-        let is_of_role = is_plain && roles.values().any(|role| role.queues.iter().any(|queue| queue == name));
+        let is_of_role = is_plain(name) && roles.values().any(|role| role.queues.iter().any(|queue| queue == name));
         if is_of_role && !board.is_volatile() {
-            let file = format!("queues/{name}.md");
-            let text = QUEUE.replacen("id: main\nname: Main queue\n", &format!("id: {name}\n"), 1);
-            board.set_up(&[(&file, text)], &|_, _| false)?;
-            return Ok(board.queue(name, &self.here())?);
+            return self.make_queue(board, name);
         }
-        let other = board.queues()?.into_iter().next();
-        let hint = other.map(|other| format!("name one that there is: --queue {}", quoted(&other.id)));
-        Err(hint.into_iter().fold(CliError::from(error), CliError::with_hint))
+        let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
+        if others.is_empty() {
+            others = task_files(&self.here());
+        }
+        let near = nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
+        let hint = match near {
+            Some(near) => format!("name one that there is: {flag}{}", quoted(near)),
+            None => "write a list first: echo '- [ ] What is to be done' > TODO.md".to_owned(),
+        };
+        Err(CliError::from(error).with_hint(hint))
     }
+
+    fn make_queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+        if !is_plain(name) {
+            let message = format!("`{name}` can't be the name of a queue");
+            return Err(CliError::usage(
+                message,
+                "use letters, digits, `-` and `_`; a task file elsewhere is written first",
+            ));
+        }
+        let file = format!("queues/{name}.md");
+        let text = QUEUE.replacen("id: main\nname: Main queue\n", &format!("id: {name}\n"), 1);
+        board.set_up(&[(&file, text)], &|_, _| false)?;
+        Ok(board.queue(name, &self.here())?)
+    }
+}
+
+/// How a queue is named by most programs.
+const FLAG: &str = "--queue ";
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Its file is gone, though something is left to do in it.
+fn is_lost(board: &Board, name: &str) -> Result<bool, Error> {
+    Ok(board.removed_queues()?.iter().any(|lost| lost.queue.id == name))
+}
+
+/// The Markdown files in `folder` that have items.
+fn task_files(folder: &Path) -> Vec<String> {
+    let entries =
+        fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let has_items = |name: &String| {
+        let text = files::read_text(folder.join(name)).unwrap_or_default();
+        !parse(&text).0.items().is_empty()
+    };
+    let mut names: Vec<String> = entries.filter(|name| name.ends_with(".md")).filter(has_items).collect();
+    names.sort();
+    names
 }
 
 /// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for.

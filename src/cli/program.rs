@@ -133,8 +133,15 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
 
 /// Prints what clap has to say: a mistake, or the help or version that was asked for.
 pub(super) fn usage(error: &clap::Error) -> Exit {
-    // Nobody is left to be told that the output is closed.
-    let _ = error.print();
-    let _ = io::stdout().flush();
-    if error.use_stderr() { Exit::Usage } else { Exit::Done }
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    match printed {
+        // Nobody is left to be told that standard error is closed.
+        _ if error.use_stderr() => Exit::Usage,
+        Ok(()) => Exit::Done,
+        Err(unwritten) => {
+            let failed = CliError::output(&unwritten);
+            failed.print();
+            failed.exit
+        }
+    }
 }

@@ -169,7 +169,7 @@ impl Verb for Args {
             if let Some(begins) = then.begins {
                 context.out.note(format!("the log begins at {begins}: earlier changes are not known"));
             }
-            let queues = context.queues(&board.clone().settled()?, names)?;
+            let queues = context.files(&board.clone().settled()?, names)?;
             match &task {
                 Some(task) => one(context, &board, task, Some(&then))?,
                 None => drop(self.list(context, &board, then.texts, &queues, None)?),
@@ -178,7 +178,7 @@ impl Verb for Args {
         }
         let bell = Bell::new();
         loop {
-            let queues = context.queues(&board.clone().settled()?, names)?;
+            let queues = context.files(&board.clone().settled()?, names)?;
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);

@@ -59,7 +59,7 @@ impl Verb for Args {
             context.out.note(format!("what git has brought here {told}"));
             return Ok(Exit::Done);
         }
-        site.named = context.queues(&site.board, &self.files)?;
+        site.named = context.files(&site.board, &self.files)?;
         let trust = Trust::of(&site);
         let unknown = trust.unknown();
         if unknown.is_empty() {

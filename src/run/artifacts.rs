@@ -18,6 +18,12 @@ use crate::store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
 pub const VERDICT: &str = "verdict.yaml";
 /// A planner's plan, likewise.
 pub const PLAN: &str = "plan.md";
+/// What `done_when` printed at the commit of the work.
+pub const VERIFY: &str = "verify.txt";
+/// What was seen at the merged commit.
+pub const MERGED: &str = "verify-merged.txt";
+/// What is wrong with a plan.
+pub const PROBLEMS: &str = "plan-problems.txt";
 
 /// A run's folder.
 #[derive(Clone, Debug)]
@@ -72,6 +78,12 @@ impl Artifacts {
         LOGS.iter()
             .map(|name| self.path(name))
             .try_for_each(|path| redact_file(&path).map_err(Error::io("write", &path)))
+    }
+
+    /// What the last check of its work printed, empty if there was none: what failed after the merge is the later word.
+    pub fn checked(&self) -> String {
+        let outputs = [MERGED, VERIFY, PROBLEMS].map(|name| self.read(name));
+        outputs.into_iter().find(|output| !output.is_empty()).unwrap_or_default()
     }
 
     /// A text artifact, empty if it is not there.

@@ -365,8 +365,6 @@ fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -
 /// could not go on from it, under that one's.
 fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Entry]) -> EarlierAttempt {
     let artifacts = Artifacts::open(&site.board, &run.run);
-    // What failed after the merge is the later word.
-    let outputs = ["verify-merged.txt", "verify.txt", plan::PROBLEMS].map(|name| artifacts.read(name));
     let entry = |kind| entries.iter().find(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq));
     let reason = run.reason.clone().unwrap_or_else(|| DEAD_SUPERVISOR.to_owned());
     let (outcome, reason) = if let Some(entry) = entry(Kind::SentBack) {
@@ -388,7 +386,7 @@ fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Ent
         number: run.attempt,
         outcome: outcome.to_owned(),
         reason,
-        output: outputs.into_iter().find(|output| !output.is_empty()).unwrap_or_default(),
+        output: artifacts.checked(),
         commits: commits(site, run),
         salvage: kept(next).or_else(|| kept(run.token)),
     }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::approval::not_approved;
-use super::artifacts::Artifacts;
+use super::artifacts::{Artifacts, MERGED};
 use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
 use super::furnish::furnish;
@@ -25,9 +25,6 @@ use crate::config::OutcomePolicy;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
 use crate::store::{self, Entry, Found, Note, Queue, walk_log};
-
-/// The artifact of the run that is merged, with what was seen at the merged commit.
-const MERGED: &str = "verify-merged.txt";
 
 /// What became of an approved task.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The proof of what an agent says while its session is open: what it lacks the agent is told there, and mends it in the same attempt.
 //! What is decided rests on `verify`, once the program has ended.
 
-use super::artifacts::{Artifacts, VERDICT};
+use super::artifacts::{Artifacts, VERDICT, VERIFY};
 use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, run_commands, run_one};
@@ -11,7 +11,7 @@ use super::processes::mark_of;
 use super::record::run_name;
 use super::result::{AgentAnswer, RunFailure, RunResult, Verdict};
 use super::site::Site;
-use super::verify::{self, IF_RIGHT, VERIFY, Verification, WorkState};
+use super::verify::{self, IF_RIGHT, Verification, WorkState};
 use crate::config::Does;
 use crate::git::CommitId;
 use crate::process::CommandResult;

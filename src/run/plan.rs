@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::artifacts::{Artifacts, PLAN};
+use super::artifacts::{Artifacts, PLAN, PROBLEMS};
 use super::error::Error;
 use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
@@ -18,9 +18,6 @@ use crate::config::{Does, PlanLane, Role};
 use crate::prompt::{Planning, QueueState, Refutation};
 use crate::runner::answer::checklist;
 use crate::store::Claimed;
-
-/// Why a plan was not taken.
-pub const PROBLEMS: &str = "plan-problems.txt";
 
 /// Files that may be specifications, at most.
 const MOST_SPECS: usize = 60;

@@ -2,7 +2,7 @@
 //!
 //! First a plan of it, which writes nothing and which a dry run prints; then its execution.
 
-use super::artifacts::Artifacts;
+use super::artifacts::{Artifacts, PROBLEMS, VERIFY};
 use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
@@ -127,7 +127,7 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
     let (result, proof) = match plan(site, held, answer)? {
         Verification::Over { result, problems } => {
             if !problems.is_empty() {
-                Artifacts::create(&site.board, &run)?.write(plan::PROBLEMS, &problems)?;
+                Artifacts::create(&site.board, &run)?.write(PROBLEMS, &problems)?;
             }
             (result, None)
         }
@@ -197,9 +197,6 @@ pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(),
     }
     Ok(())
 }
-
-/// What `done_when` printed.
-pub const VERIFY: &str = "verify.txt";
 
 /// What a person may do about it; no agent is told to.
 pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";

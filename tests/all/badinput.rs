@@ -105,7 +105,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, i32, &str); 24] = [
+    let rows: [(&str, i32, &str); 33] = [
         ("tavern help juggle", 2, "error: no verb `juggle`\nhint: list them all with `tavern`"),
         ("tavern ../check", 2, "error: no verb `../check`\nhint: list them all with `tavern`"),
         ("tavern-check --frmat json", 2, "--format"),
@@ -118,6 +118,15 @@ fn words_on_the_command_line() {
         ("tavern-add 'x \u{1b}[31m'", 2, "a title can't hold the control character '\\u{1b}'"),
         ("tavern-add 'T-1: x' --id T-2", 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
         ("tavern-add x --queue nope", 2, "error: no queue or file `nope`\nhint: name one that there is: --queue main"),
+        ("tavern-add x --queue mian", 2, "hint: name one that there is: --queue main"),
+        ("tavern-add x --queue ../x --create", 2, "error: `../x` can't be the name of a queue\nhint: use letters"),
+        ("tavern-add x --create", 2, "--queue <QUEUE>"),
+        ("tavern-add x --budget 2", 2, "'2' for '--budget <WHAT=N,…>': name it and its amount: `usd=2`"),
+        ("tavern-add x --budget usd=a", 2, "`a` is no number"),
+        ("tavern-add x --budget euro=2", 2, "unknown field `euro`, expected one of `usd`, `minutes`"),
+        ("tavern-add x --budget usd=-1", 2, "error: invalid value for `budget`"),
+        ("tavern-drain nope", 2, "error: no queue or file `nope`\nhint: name one that there is: main\n"),
+        ("tavern-trust mian", 2, "hint: name one that there is: main\n"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
         ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
         ("tavern-add x -p high", 2, "error: invalid value 'high' for '--priority <0-9>': a priority is a number"),
@@ -292,7 +301,7 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     says(&scratch, &scratch.run("tavern-claim", &["--queue", "main"]), 5, words);
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
     scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
-    assert_eq!(scratch.run("tavern-claim", &[]).succeeds(), "T-1 fine\n");
+    assert_eq!(scratch.run("tavern-claim", &[]).succeeds(), "T-1 fine (token 1)\n");
     scratch.run("tavern-status", &[]).ends(0).says("other: 1 in_progress").says("is not UTF-8");
 }
 

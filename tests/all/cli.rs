@@ -268,7 +268,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-release T-2 --cancel", &["task status"]),
         ("tavern-agent --once", &[started, ended, "agent event task commit"]),
         ("tavern-drain --dry-run", &[planned, planned]),
-        ("tavern-drain", &["completed cancelled failed finished left strayed usd seconds"]),
+        ("tavern-drain", &["completed cancelled failed ended left strayed usd seconds"]),
         ("tavern-status --status completed", &[queue, listed, listed, listed]),
         ("tavern-runs list --last 1", &[run]),
         ("tavern-runs cat T-1", &["file run text"]),

@@ -143,7 +143,8 @@ fn normal(text: &str) -> String {
         let end = rest[start..].find(|c| !is_word(c)).map_or(rest.len(), |length| start + length);
         out.push_str(&rest[..start]);
         let word = &rest[start..end];
-        let is_seconds = rest[end..].starts_with(" s\n") && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let is_seconds = is_number && [" s\n", " s at ", " s …"].iter().any(|after| rest[end..].starts_with(after));
         out.push_str(&if is_seconds { "some".to_owned() } else { normal_word(word) });
         rest = &rest[end..];
     }
@@ -257,6 +258,7 @@ fn what_differs_from_run_to_run_is_not_compared() {
             "3 of 3 completed, 0 left in 0 s\nsee .tavern/runs/T-k3f9@5",
             "3 of 3 completed, 0 left in 12 s\nsee .tavern/runs/T-0000@5",
         ),
+        ("exited with code 1 in 0.0 s at 1a2b3c4, output", "exited with code 1 in 12.5 s at ffffff0, output"),
         ("2026-11-22 10:00:00 Sam", "2030-01-02 23:59:59 Sam"),
         ("(completed: 2026-11-22T10:00:00Z, commit: 896644d)", "(completed: 2026-11-23T10:00:01Z, commit: 0000000)"),
     ] {

@@ -13,11 +13,11 @@ fn a_drain_tells_what_it_did_and_not_what_was_done_before() {
     let scratch = Scratch::shell(&list, "");
     let drain = || scratch.records("tavern-drain", &["--agents", "1"]);
     let [summary] = drain().try_into().expect("one record");
-    let finished = summary["finished"].as_array().expect("a list");
+    let ended = summary["ended"].as_array().expect("a list");
     let commit = scratch.item("T-1")["commit"].clone();
-    assert_eq!((&summary["completed"], finished.len()), (&json!(2), 2), "{summary:#}");
-    assert_eq!((&finished[0]["task"], &finished[0]["commit"]), (&json!("T-1"), &commit));
-    assert_eq!((&finished[1]["task"], &finished[1]["commit"]), (&json!("T-2"), &Value::Null));
+    assert_eq!((&summary["completed"], ended.len()), (&json!(2), 2), "{summary:#}");
+    assert_eq!((&ended[0]["task"], &ended[0]["commit"]), (&json!("T-1"), &commit));
+    assert_eq!((&ended[1]["task"], &ended[1]["commit"]), (&json!("T-2"), &Value::Null));
     let again = scratch.run("tavern-drain", &["--agents", "1"]).ends(0);
     again.says("0 of 0 completed, 0 left").says_not("merged work is on");
 }

@@ -199,10 +199,7 @@ fn a_file_that_is_no_work_is_told() {
     }
     assert_eq!(scratch.read("EMPTY.md"), "");
     for (name, words) in [
-        (
-            "NO.md",
-            "no queue or file `NO.md`\nhint: list the queues with `tavern status`, or give a path such as TODO.md",
-        ),
+        ("NO.md", "no queue or file `NO.md`\nhint: write a list first: echo '- [ ] What is to be done' > TODO.md"),
         ("folder", "`folder` is a folder, not a file\nhint: name a file in it, such as folder/TODO.md"),
     ] {
         let ran = drain(&scratch, &[name]);
@@ -218,7 +215,8 @@ fn a_dry_run_and_a_refusal_change_nothing() {
         let text = item("good") + more;
         let scratch = with_file(&text);
         drain(&scratch, &[&["TODO.md"], flags].concat()).ends(code);
-        drain(&scratch, &["MISTYPED.md"]).ends(2);
+        drain(&scratch, &["MISTYPED.md"]).ends(2).says("hint: name one that there is: TODO.md\n");
+        drain(&scratch, &["TODO.md", "--junit", "none/junit.xml"]);
         assert_eq!((scratch.read("TODO.md"), scratch.git(&["branch", "--list"])), (text, "* main".to_owned()));
         assert!(!scratch.work().join(".tavern").exists());
     }

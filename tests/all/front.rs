@@ -1,6 +1,7 @@
 //! `tavern` as the door to all programs, and how every program speaks.
 
-use crate::support::{CONFIG, Scratch};
+use crate::support::{CONFIG, Scratch, program};
+use crate::terminal::Terminal;
 
 #[test]
 fn every_program_is_listed_as_json() {
@@ -41,19 +42,90 @@ fn help_and_version_are_asked_for_and_no_error() {
 }
 
 #[test]
-fn manuals_and_completions_come_from_the_same_definitions() {
+fn what_tells_of_verbs_is_told_of_too() {
     let scratch = Scratch::empty();
-    let page = scratch.run("tavern", &["manual", "check"]).succeeds();
-    assert!(page.starts_with(".ie") && page.contains("tavern\\-check") && page.contains("\\-\\-format"), "{page}");
-    for shell in ["bash", "zsh", "fish"] {
-        scratch.run("tavern", &["completions", shell]).ends(0).says("tavern-check").says("format");
+    for verb in ["help", "manual", "completions"] {
+        let help = scratch.run("tavern", &["help", verb]).succeeds();
+        assert!(help.contains(&format!("Usage: tavern {verb} ")), "{help}");
+        assert_eq!(scratch.run("tavern", &[verb, "--help"]).succeeds(), help);
     }
-    let script = scratch.run("tavern", &["completions", "bash"]).succeeds();
-    let line = "COMP_WORDS=(tavern ch); COMP_CWORD=1; _tavern tavern ch tavern; echo \"${COMPREPLY[@]}\"";
-    let ran = scratch.command("bash".as_ref()).args(&["-c", &format!("{script}\n{line}")]).run();
-    assert_eq!(ran.to_string(), "exit 0\n--- stdout\ncheck\n--- stderr\n");
+    scratch.run("tavern", &["help", "manul"]).ends(2).says("hint: did you mean `tavern manual`?\n");
+    // The list of verbs is as wide as the terminal, and stays a column.
+    let narrow = scratch.program("tavern").args(&["--help"]).variable("COLUMNS", "60").run().succeeds();
+    let list = "  manual        Show the man page of a verb, or of `tavern`\n                itself\n";
+    assert!(narrow.contains(list) && narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+}
+
+#[test]
+fn man_pages_name_values_and_variables() {
+    let scratch = Scratch::empty();
+    let page = scratch.run("tavern", &["manual", "claim"]).succeeds();
+    assert!(page.starts_with(".ie") && page.contains("\\fBtavern\\-claim\\fR"), "{page}");
+    for words in ["[\\-\\-task <ID>] ", " [\\-\\-wait[=<TIME>]] ", "\\fBTAVERN_ROLE\\fR environment variable"] {
+        assert!(page.contains(words), "`{words}` is not in\n{page}");
+    }
+    let own = scratch.run("tavern", &["manual"]).succeeds();
+    assert!(own.contains("VERB [ARGUMENTS]...") && own.contains("tavern\\-claim"), "{own}");
+    scratch.run("tavern", &["manual", "chek"]).ends(2).says("hint: did you mean `tavern check`?\n");
+    // On a terminal it is to be read.
+    scratch.executable("bin/man", "#!/bin/sh\necho \"shown by $* $(grep -c 'TH tavern-claim')\"\n");
+    let line = format!(
+        "env PATH={}:/usr/bin:/bin {} manual claim",
+        scratch.work().join("bin").display(),
+        program("tavern").display()
+    );
+    Terminal::start(&scratch, &line).end().ends(0).says("shown by -l - 1");
+}
+
+/// A real shell asks, as it does when somebody presses the tab key.
+#[test]
+fn a_shell_completes_what_is_on_the_board() {
+    let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] AUTH-7: Three\n";
+    let scratch = Scratch::shell(items, "roles: {scribe: {queues: [urgent]}}\nrunners: {own: {command: [cat]}}\n");
+    scratch.write(".tavern/queues/urgent.md", "");
+    scratch.write(".tavern/queues/$(touch made).md", "");
+    scratch.write("TODO.md", "");
+    scratch.settle();
+    for shell in ["bash", "zsh", "fish", "elvish"] {
+        scratch.run("tavern", &["completions", shell]).ends(0).says("tavern-check");
+    }
     scratch.run("tavern", &["completions", "smallsh"]).ends(2);
-    scratch.run("tavern", &["manual", "chek"]).ends(2);
+    let script = scratch.run("tavern", &["completions", "bash"]).succeeds();
+    for (line, expected) in [
+        ("tavern ch", "check"),
+        ("tavern status T-", "T-1 T-2"),
+        ("tavern claim --task A", "AUTH-7"),
+        ("tavern-release T-", "T-1 T-2"),
+        ("tavern add --after T-1,A", "T-1,AUTH-7"),
+        ("tavern add --id T", ""),
+        ("tavern claim --queue ", "README.md TODO.md main urgent"),
+        ("tavern drain T", "TODO.md"),
+        ("tavern agent --role s", "scribe"),
+        ("tavern-agent --runner o", "own"),
+        ("tavern manual comp", "completions"),
+        ("tavern renew --f", "--format"),
+    ] {
+        let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
+        let (first, last) = (words[0].trim_matches('\''), words.last().map_or("", String::as_str));
+        let ask = format!(
+            "COMP_WORDS=({}); COMP_CWORD={}; _clap_complete_{} {first} {last} x; echo \"${{COMPREPLY[*]}}\"",
+            words.join(" "),
+            words.len() - 1,
+            first.replace('-', "_")
+        );
+        let ran = scratch.command("bash".as_ref()).args(&["-c", &format!("{script}\n{ask}")]).run();
+        assert_eq!(ran.to_string(), format!("exit 0\n--- stdout\n{expected}\n--- stderr\n"), "{line}");
+    }
+    assert!(!scratch.work().join("made").exists());
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure_of_help_too() {
+    let scratch = Scratch::empty();
+    for line in ["tavern --help", "tavern claim --version", "tavern help add", "tavern manual add", "tavern"] {
+        let ran = scratch.command("sh".as_ref()).args(&["-c", &format!("{line} >/dev/full")]).run();
+        ran.ends(1).says("error: can't write standard output").says("hint: check where standard output goes");
+    }
 }
 
 #[test]
@@ -77,7 +149,7 @@ fn colours_are_for_terminals_unless_asked_for() {
 #[test]
 fn a_reader_that_has_gone_is_no_error() {
     let scratch = Scratch::empty();
-    let program = crate::support::program("tavern");
+    let program = program("tavern");
     let line = format!("({}; echo $? >&2) | true", program.display());
     let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
     assert_eq!(ran.stderr, "0\n");

@@ -15,6 +15,7 @@ mod buffers;
 mod caps;
 mod chat;
 mod children;
+mod ci;
 mod claude;
 mod cli;
 mod clones;

@@ -45,6 +45,37 @@ fn queues_are_taken_from_in_order_and_depend_on_each_other() {
     assert_eq!(claimed_in_order(&scratch), ["T-8", "T-9", "T-1"]);
 }
 
+/// As its agent does, which is a loop of scripts too.
+#[test]
+fn a_claim_for_a_role_is_from_the_queues_of_the_role() {
+    let scratch = board(&item("T-1", ""), "roles: {coder: {queues: [urgent]}}\n");
+    let claim = |flags: &[&str]| scratch.run("tavern-claim", &[&["--dry-run"], flags].concat());
+    claim(&["--role", "coder"]).ends(3).says("there is nothing to take");
+    scratch.write(".tavern/queues/urgent.md", item("T-9", ""));
+    claim(&["--role", "coder"]).ends(0).says("T-9 Do T-9");
+    // A person takes from all; who names a queue or an item means it.
+    claim(&[]).ends(0).says("T-1 Do T-1");
+    claim(&["--role", "coder", "--queue", "main"]).ends(0).says("T-1 Do T-1");
+    claim(&["--role", "coder", "--task", "T-1"]).ends(0).says("T-1 Do T-1");
+    // Nobody has written settings beside a task file: it has no other queue.
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", item("T-1", "") + &item("T-2", " (role: drone)"));
+    scratch.run("tavern-drain", &["TODO.md"]).ends(1);
+    scratch.run("tavern-claim", &["--role", "drone"]).ends(0).says("T-2 Do T-2");
+}
+
+#[test]
+fn a_claim_says_the_token_that_the_other_programs_need() {
+    let scratch = board(&item("T-1", ""), "");
+    scratch.settle();
+    let claimed = scratch.run("tavern-claim", &[]).succeeds();
+    let token = claimed.trim_end().strip_prefix("T-1 Do T-1 (token ").and_then(|rest| rest.strip_suffix(')'));
+    let token = token.unwrap_or_else(|| panic!("{claimed}")).to_owned();
+    for program in ["tavern-renew", "tavern-spawn", "tavern-report"] {
+        scratch.run(program, &["T-1", "--token", &token]).ends(0);
+    }
+}
+
 #[test]
 fn an_item_for_another_role_is_left_alone() {
     let scratch = board(&[item("T-1", " (role: drone)"), item("T-2", "")].concat(), "");

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
@@ -32,10 +33,14 @@ use super::{CliError, Context, Exit, Verb, hints, human};
 use super::flags::{AgentProgram, OwnCaps};
 use crew::{Crew, Post, words};
 use demand::look;
-use summary::{Begun, Left, summarise};
+use github::{Github, summarise_job};
+use summary::{Left, Summary, summarise};
 
 mod crew;
 mod demand;
+mod failing;
+mod github;
+mod junit;
 mod summary;
 mod unfit;
 
@@ -81,6 +86,10 @@ pub struct Args {
     #[arg(long)]
     pub fail_fast: bool,
 
+    /// Write what became of each item to this file, as JUnit XML for a build machine
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+
     /// Print what would be worked on
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -95,7 +104,7 @@ impl Verb for Args {
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
-        let queues = context.queues(&site.board, &self.files)?;
+        let queues = context.files(&site.board, &self.files)?;
         tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
@@ -114,6 +123,10 @@ impl Verb for Args {
             return Err(switched);
         }
         unfit::refuse(&site, &queues, &crew)?;
+        if !context.is_dry {
+            // What was there before is no result of this drain; and what can't be written is told now.
+            self.write_junit(&Summary::default())?;
+        }
         // Only now: what is refused leaves nothing behind, nor does a text without items.
         for queue in &queues {
             if !parse(&site.board.read(queue)?.content).0.items().is_empty() {
@@ -123,12 +136,12 @@ impl Verb for Args {
         // Where nothing can be written no agent could say it better.
         site.board.settle()?;
         process::adopt_orphans()?;
-        let since = Begun { time: clock::now(), event: site.board.last_seq()? };
-        let started = clock::instant();
-        site.config.caps.own = self.caps.own(since.time, None);
+        let (started, before) = (clock::instant(), site.board.last_seq()?);
+        site.config.caps.own = self.caps.own(clock::now(), None);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
+        let github = Github::begin(context);
         let (is_well, cut) = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
@@ -140,9 +153,13 @@ impl Verb for Args {
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, since)?;
+        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before)?;
         summary.seconds = started.elapsed().as_secs();
+        let written = self.write_junit(&summary);
         summary.print(context, &site)?;
+        github.into_iter().for_each(|github| github.end(&summary));
+        summarise_job(context, &summary);
+        written?;
         if let (Some(cut), false) = (&cut, summary.left.is_empty()) {
             context.out.note(cut.to_string());
             return Ok(if matches!(cut, Cut::OutOfTime(_)) { Exit::BudgetSpent } else { Exit::Failed });
@@ -158,9 +175,13 @@ impl Verb for Args {
 }
 
 impl Args {
+    fn write_junit(&self, summary: &Summary) -> Result<(), CliError> {
+        self.junit.as_deref().map_or(Ok(()), |file| junit::write(file, summary))
+    }
+
     /// What `queues` are now: people may have made others, and removed some.
     fn queues(&self, context: &Context, site: &Site, queues: Vec<Queue>) -> Result<Vec<Queue>, CliError> {
-        if self.files.is_empty() { context.queues(&site.board, &self.files) } else { Ok(queues) }
+        if self.files.is_empty() { context.files(&site.board, &self.files) } else { Ok(queues) }
     }
 
     /// Whether all seats went well, and why it was ended before there was nothing left to do.
@@ -195,6 +216,7 @@ impl Args {
         let config = PoolConfig { program, folder: context.here(), seats, least, most, until, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", runners(site, queues, crew)?));
+        let is_at_terminal = io::stderr().is_terminal();
         let bar = progress(context, open, what);
         let say = |line: String| bar.suspend(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
@@ -230,6 +252,10 @@ impl Args {
                 bar.inc(u64::from(told.completes()));
                 if is_told {
                     say(sentence(&agent, &told));
+                }
+                // At a terminal one may look for oneself.
+                if is_told && !is_at_terminal {
+                    failing::under(site, &told).into_iter().for_each(say);
                 }
             }
             News::Complaint(line) => say(line),
@@ -339,8 +365,7 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for queue in queues {
         commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
     }
-    let since = Begun { time: clock::now(), event: site.board.last_seq()? };
-    for left in summarise(site, queues, crew, since)?.left {
+    for left in summarise(site, queues, crew, site.board.last_seq()?)?.left {
         let commands = commands.remove(&(left.queue.clone(), left.line)).unwrap_or_default();
         let head = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
         let text = head + &human::commands(&commands);

@@ -1,42 +1,27 @@
 //! What became of the items of a drain, and where to look.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::crew::Post;
+use super::failing::{end_of, fails};
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
-use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::board::task::{Status, Task, TaskId};
 use crate::cli::alike::Alike;
 use crate::cli::check::shown;
 use crate::cli::need::{self, Need, NeedKind};
 use crate::cli::strayed::{Strayed, tell_of_tip};
 use crate::cli::{CliError, Context, hints, human};
-use crate::run::Site;
+use crate::clock;
 use crate::run::readiness::{Unready, unready};
-use crate::run::record::{Metadata, RunNames};
+use crate::run::record::RunNames;
 use crate::run::unmerged::Unmerged;
+use crate::run::{Metadata, Site};
 use crate::store::{Archived, Entry, Queue, tail_log};
-
-/// When a drain began.
-#[derive(Clone, Copy)]
-pub(super) struct Begun {
-    pub time: Timestamp,
-    /// The last event before.
-    pub event: u64,
-}
-
-/// One item that it completed.
-#[derive(Serialize)]
-pub(super) struct Finished {
-    pub queue: String,
-    pub task: TaskId,
-    pub title: String,
-    /// Where it was merged; none of an item without a worktree.
-    pub commit: Option<String>,
-}
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -57,6 +42,45 @@ pub(super) struct Left {
     pub run: Option<String>,
     /// Where its work is that is not merged, as `git show` takes it.
     pub kept: Vec<String>,
+    /// What it goes by.
+    #[serde(skip)]
+    pub name: String,
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// How long this drain's runs of it took together.
+    #[serde(skip)]
+    pub seconds: u64,
+    /// The end of what its last run printed, if that failed.
+    #[serde(skip)]
+    pub output: String,
+}
+
+impl Left {
+    /// Why it is not completed.
+    pub(super) fn why(&self) -> &str {
+        self.reason.as_deref().unwrap_or(self.status.as_str())
+    }
+
+    /// What to do about it, and where to look, a line each.
+    pub(super) fn details(&self) -> impl Iterator<Item = String> {
+        let todo = self.need.iter().map(|need| format!("to do: {}", need.todo));
+        let see = self.run.iter().map(|run| format!("see {run}"));
+        todo.chain(see).chain(self.kept.iter().map(|place| format!("its work: git show {place}")))
+    }
+}
+
+/// One item that became completed or cancelled.
+#[derive(Serialize)]
+pub(super) struct EndedItem {
+    pub queue: String,
+    pub task: TaskId,
+    pub title: String,
+    pub status: Status,
+    /// Where it was merged; none of an item without a worktree.
+    pub commit: Option<String>,
+    /// How long this drain's runs of it took together.
+    #[serde(skip)]
+    pub seconds: u64,
 }
 
 /// What became of all items that were open.
@@ -66,7 +90,7 @@ pub(super) struct Summary {
     pub cancelled: usize,
     /// Those that are left in the dead letter lane.
     pub failed: usize,
-    pub finished: Vec<Finished>,
+    pub ended: Vec<EndedItem>,
     pub left: Vec<Left>,
     /// What changed outside of a worktree while its agent ran.
     pub strayed: Vec<Strayed>,
@@ -75,6 +99,18 @@ pub(super) struct Summary {
 }
 
 impl Summary {
+    /// Adds an item that stands completed or cancelled, if that is among what became of `since`.
+    fn add_ended(&mut self, since: &[Entry], ended: EndedItem) {
+        let is_it = |entry: &Entry| entry.task.as_ref() == Some(&ended.task) && entry.change.to() == Some(ended.status);
+        if since.iter().any(is_it) {
+            match ended.status {
+                Status::Completed => self.completed += 1,
+                _ => self.cancelled += 1,
+            }
+            self.ended.push(ended);
+        }
+    }
+
     /// Adds what was moved to the archives of the queues by the events `since` it began, and is there still.
     fn add_archived(
         &mut self,
@@ -82,9 +118,8 @@ impl Summary {
         queues: &[Queue],
         since: &[Entry],
         strayed: &HashSet<TaskId>,
-        began: Timestamp,
+        before: u64,
     ) -> Result<(), CliError> {
-        let done = completed(since);
         let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
         let mut live = HashSet::new();
         for queue in site.board.queues()? {
@@ -97,32 +132,20 @@ impl Summary {
             let (true, Some(block)) = (is_ours, entry.change.before()) else { continue };
             let (document, _) = parse(block);
             for (number, item) in document.items().iter().enumerate() {
-                if let Some(id) = &item.id {
-                    let is_archived = !live.contains(id) && archived.status_of(id).is_some();
-                    if !is_archived || !seen.insert(id.clone()) {
-                        continue;
-                    }
-                    self.usd += usd(&runs.runs_of(&site.board, id), began);
+                let Some(id) = &item.id else { continue };
+                let is_archived = !live.contains(id) && archived.status_of(id).is_some();
+                if !is_archived || !seen.insert(id.clone()) {
+                    continue;
                 }
+                let runs = since_then(runs.runs_of(&site.board, id), before);
+                self.usd += usd(&runs);
                 // What the first one is its lane may have said.
-                match entry.change.from().filter(|_| number == 0).unwrap_or(item.status) {
-                    Status::Completed => {
-                        self.finish(&document, item, entry.queue.as_deref().unwrap_or_default(), &done);
-                    }
-                    Status::Cancelled => self.cancelled += 1,
-                    _ => {}
-                }
+                let status = entry.change.from().filter(|_| number == 0).unwrap_or(item.status);
+                let queue = entry.queue.clone().unwrap_or_default();
+                self.add_ended(since, EndedItem { status, ..ended(queue, &document, item, id, &runs) });
             }
         }
         Ok(())
-    }
-
-    /// Adds an item that stands completed, if that came since it began.
-    fn finish(&mut self, document: &Document<'_>, item: &Item<'_>, queue: &str, done: &HashSet<TaskId>) {
-        let Some(id) = item.id.as_ref().filter(|id| done.contains(id)) else { return };
-        let commit = document.task_of(item).commit().map(str::to_owned);
-        let title = document.title(item).to_owned();
-        self.finished.push(Finished { queue: queue.to_owned(), task: id.clone(), title, commit });
     }
 
     /// A person can go on with each item that is left, or with the children that it waits for.
@@ -137,13 +160,17 @@ impl Summary {
         self.left.iter().any(|left| left.capped)
     }
 
-    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+    /// All of it in a line.
+    pub(super) fn totals(&self) -> String {
         let spent = if self.usd > 0.0 { format!(", {}", human::money(self.usd)) } else { String::new() };
         let (completed, left) = (self.completed, self.left.len() - self.failed);
         let all = completed + self.left.len();
         let failed = if self.failed == 0 { String::new() } else { format!(", {} failed", self.failed) };
-        let mut lines =
-            vec![format!("{completed} of {all} completed{failed}, {left} left{spent} in {} s", self.seconds)];
+        format!("{completed} of {all} completed{failed}, {left} left{spent} in {} s", self.seconds)
+    }
+
+    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+        let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
             let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
@@ -151,16 +178,12 @@ impl Summary {
             if is_untouched && !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
-            let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
-            lines.push(format!("{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
-            lines.extend(left.reason.iter().map(|reason| format!("  {reason}")));
-            lines.extend(left.need.iter().map(|need| format!("  to do: {}", need.todo)));
-            lines.extend(left.run.iter().map(|run| format!("  see {run}")));
-            lines.extend(left.kept.iter().map(|place| format!("  its work: git show {place}")));
+            lines.push(format!("{}: {} {} — {}", left.queue, left.name, left.status, human::title(&left.title)));
+            lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
         }
         lines.extend(alike.left_out());
         lines.extend(self.strayed.iter().map(Strayed::to_string));
-        let is_merged = self.finished.iter().any(|one| one.commit.is_some());
+        let is_merged = self.ended.iter().any(|one| one.commit.is_some());
         lines.extend(is_merged.then(|| format!("merged work is on branch {}", site.integration())));
         context.out.record(self, lines.join("\n"))?;
         tell_of_tip(context, site);
@@ -168,22 +191,10 @@ impl Summary {
     }
 }
 
-/// The items that became completed.
-fn completed(since: &[Entry]) -> HashSet<TaskId> {
-    let done = since.iter().filter(|entry| entry.change.to() == Some(Status::Completed));
-    done.filter_map(|entry| entry.task.clone()).collect()
-}
-
-/// The US dollars of those of `runs` that began since then.
-fn usd(runs: &[Metadata], since: Timestamp) -> f64 {
-    runs.iter().filter(|run| run.started >= since).map(|run| run.usage.usd).sum()
-}
-
-/// What became of the items of `queues` that were open, and of those that were begun there and stand elsewhere now.
-pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], began: Begun) -> Result<Summary, CliError> {
+/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now.
+pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u64) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
-    let since = tail_log(&site.board, began.event)?;
-    let done = completed(&since);
+    let since = tail_log(&site.board, before)?;
     let mut strayed = begun(&since, queues);
     let mut all: Vec<Queue> = queues.iter().filter(|queue| queue.path.is_file()).cloned().collect();
     for queue in &all {
@@ -208,12 +219,15 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], began: Beg
                 continue;
             }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
-            summary.usd += usd(&runs, began.time);
+            let ours = since_then(runs.clone(), before);
+            summary.usd += usd(&ours);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
             let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
             match item.status {
-                Status::Completed => summary.finish(&document, item, &queue.id, &done),
-                Status::Cancelled => summary.cancelled += 1,
+                Status::Completed | Status::Cancelled => {
+                    let Some(id) = &item.id else { continue };
+                    summary.add_ended(&since, ended(queue.id.clone(), &document, item, id, &ours));
+                }
                 status => summary.left.push(Left {
                     kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
                     queue: queue.id.clone(),
@@ -224,16 +238,52 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], began: Beg
                     capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                     reason: why(&document.task_of(item), lacking.as_ref(), queue, crew),
                     need,
+                    output: runs
+                        .last()
+                        .filter(|run| has_failed(run, status))
+                        .map(|run| end_of(site, &run.run))
+                        .unwrap_or_default(),
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                    path: queue.path.clone(),
+                    name: name_of(item),
+                    seconds: seconds_of(&ours),
                 }),
             }
         }
     }
-    summary.add_archived(site, queues, &since, &strayed, began.time)?;
-    summary.completed = summary.finished.len();
+    summary.add_archived(site, queues, &since, &strayed, before)?;
     summary.failed = summary.left.iter().filter(|left| left.status == Status::Dead).count();
     summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
     Ok(summary)
+}
+
+fn name_of(item: &Item<'_>) -> String {
+    item.id.as_ref().map_or_else(|| format!("line {}", item.line), ToString::to_string)
+}
+
+fn ended(queue: String, document: &Document<'_>, item: &Item<'_>, id: &TaskId, runs: &[Metadata]) -> EndedItem {
+    let (title, status) = (document.title(item).to_owned(), item.status);
+    let commit = document.task_of(item).commit().map(str::to_owned);
+    EndedItem { queue, task: id.clone(), title, status, commit, seconds: seconds_of(runs) }
+}
+
+/// Those of `runs` that began after the event `before`.
+fn since_then(runs: Vec<Metadata>, before: u64) -> Vec<Metadata> {
+    runs.into_iter().filter(|run| run.token > before).collect()
+}
+
+fn usd(runs: &[Metadata]) -> f64 {
+    runs.iter().map(|run| run.usage.usd).sum()
+}
+
+/// How long they took together.
+fn seconds_of(runs: &[Metadata]) -> u64 {
+    runs.iter().map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default()).sum()
+}
+
+/// The last run of an item that is left, or what was seen after its merge, says what is wrong with it.
+fn has_failed(run: &Metadata, status: Status) -> bool {
+    status == Status::Dead || run.outcome.is_some_and(fails)
 }
 
 /// The items that were taken from `queues`, or went with the whole file.
