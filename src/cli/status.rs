@@ -133,7 +133,7 @@ enum Record<'a> {
         expires_at: Option<Timestamp>,
         freshness: Option<Freshness>,
         runs: &'a [Metadata],
-        /// Where its work is that is not merged, as `git show` takes it.
+        /// Where its work is that is not merged, as git takes it.
         kept: &'a [String],
         children: &'a [Child],
     },
@@ -455,7 +455,10 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
         row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
     }
-    kept.iter().for_each(|place| row("its work", format!("git show {place}")));
+    if !kept.is_empty() || task.commit().is_some() {
+        let places = if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
+        row("its work", format!("tavern diff {}{places}", task.id));
+    }
     // There is nothing to be done in the past.
     let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
     let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
@@ -481,6 +484,5 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
 fn kept(board: &Board, task: &Task) -> Vec<String> {
     let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
     let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
-    let kept = Unmerged::of(&repository, &integration);
-    if task.status() == Status::Completed { kept.beside(board, &task.id) } else { kept.places(&task.id) }
+    Unmerged::of(&repository, &integration).of_item(board, task)
 }

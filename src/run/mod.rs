@@ -28,6 +28,7 @@ pub mod sandbox;
 pub mod unmerged;
 pub mod verify;
 pub mod wake;
+pub mod work;
 pub mod worktree;
 
 mod enclosure;

@@ -108,7 +108,9 @@ fn children_that_fail_do_what_is_set_for_each() {
     agent(&scratch).says("T-1 merged as");
     let told = scratch.note("T-1/2");
     assert!(
-        told.contains("T-1.1 dead: Fails\nNot merged; its work: `git show tavern/T-1.1`\n`false` exited with code 1"),
+        told.contains(
+            "T-1.1 dead: Fails\nNot merged; its work: `git diff HEAD...tavern/T-1.1`\n`false` exited with code 1"
+        ),
         "{told}"
     );
     assert!(told.contains("T-1.2 cancelled: Fails and matters"), "{told}");

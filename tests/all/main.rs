@@ -23,6 +23,7 @@ mod committing;
 mod crash;
 mod damage;
 mod dice;
+mod diff;
 mod drain;
 mod drain_file;
 mod drone;

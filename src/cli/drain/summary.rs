@@ -37,7 +37,7 @@ pub(super) struct Left {
     pub need: Option<Need>,
     /// The folder of its last run.
     pub run: Option<String>,
-    /// Where its work is that is not merged, as `git show` takes it.
+    /// Where its work is that is not merged, as git takes it.
     pub kept: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Summary {
             lines.extend(left.reason.iter().map(|reason| format!("  {reason}")));
             lines.extend(left.need.iter().map(|need| format!("  to do: {}", need.todo)));
             lines.extend(left.run.iter().map(|run| format!("  see {run}")));
-            lines.extend(left.kept.iter().map(|place| format!("  its work: git show {place}")));
+            lines.extend((!left.kept.is_empty()).then(|| format!("  its work: tavern diff {name}")));
         }
         lines.extend(alike.left_out());
         lines.extend(self.strayed.iter().map(Strayed::to_string));
