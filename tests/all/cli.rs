@@ -100,7 +100,7 @@ fn the_demo_works_three_items_and_leaves_nothing_unless_told_to() {
     for words in [
         "$ tavern drain --agents 2\n",
         "3 completed, 0 left",
-        "T-2 was merged at ",
+        "T-2 was merged by ",
         "| * ",
         " Shout the greeting\n",
         "mug.txt\n",

@@ -7,6 +7,7 @@ compile_error!(
 );
 
 mod account;
+mod actors;
 mod appended;
 mod archive;
 mod badinput;
