@@ -187,7 +187,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Noted => task,
     };
-    let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));
+    let mut line = format!("{} {what}", clock::dated(entry.time));
     if let Some(commit) = &entry.commit {
         line.push_str(&format!(" at {}", commit.get(..7).unwrap_or(commit)));
     }

@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, short)]
     pub watch: bool,
 
-    /// Show the state at this time (UTC): `2026-11-22T10:00`, `10:00`, `2h ago`
+    /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats"])]
     pub at: Option<Timestamp>,
 }
@@ -164,10 +164,10 @@ impl Verb for Args {
         let names: &[String] = if task.is_some() { &[] } else { &self.what };
         if let Some(at) = self.at {
             let then = board.then(at, task.as_ref())?;
-            let text = format!("as of {}", at.format("%Y-%m-%d %H:%M:%S"));
+            let text = format!("as of {}", clock::dated(at));
             context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
             if let Some(begins) = then.begins {
-                context.out.note(format!("the log begins at {begins}: earlier changes are not known"));
+                context.out.note(format!("the log begins at {}: earlier changes are not known", clock::dated(begins)));
             }
             let queues = context.queues(&board.clone().settled()?, names)?;
             match &task {
@@ -440,7 +440,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
             Freshness::Stale => "stale",
             Freshness::VeryStale => "very stale",
         };
-        row("heartbeat", format!("{beat} ago ({words}), until {}", lease.expires_at()));
+        row("heartbeat", format!("{beat} ago ({words}), until {}", clock::shown(lease.expires_at())));
     }
     if task.state.attempt > 0 {
         row("attempts", task.state.attempt.to_string());

@@ -144,7 +144,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     run.commit.iter().for_each(|commit| row("commit", commit.clone()));
     run.branch.iter().for_each(|branch| row("branch", branch.clone()));
     row("worktree", run.worktree.display().to_string());
-    row("started", run.started.to_string());
+    row("started", clock::dated(run.started));
     row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
     run.denials.iter().for_each(|denial| row("denied", denial.clone()));
     row("files", files.join(" "));
