@@ -47,4 +47,9 @@ fn what_an_agent_does_beside_its_runs_is_its_doing() {
     let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  touch one\n  ```\n");
     by(&scratch, "pippin", "tavern-agent --until-empty --name Frodo").ends(0);
     scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was merged by Frodo at ");
+    let run = scratch.json("tavern-runs", &["list", "T-1"])["run"].as_str().expect("it has a name").to_owned();
+    let token = run.trim_start_matches("T-1@");
+    let said = scratch.git(&["log", "-1", "--format=%s%n%(trailers)", "tavern/integration"]);
+    let trailers = format!("Tavern-Item: T-1\nTavern-Agent: Frodo\nTavern-Run: {run}\nTavern-Token: {token}");
+    assert_eq!(said, format!("T-1: One\n{trailers}"));
 }
