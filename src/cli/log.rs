@@ -41,6 +41,10 @@ pub struct Args {
     #[arg(long)]
     pub diff: bool,
 
+    /// Show also each event's number, the token of its claim and its run; and long lines whole
+    #[arg(long)]
+    pub verbose: bool,
+
     /// Print new events as they happen; in JSON also heartbeats
     #[arg(long, short)]
     pub follow: bool,
@@ -105,7 +109,19 @@ impl Args {
     }
 
     fn print(&self, context: &Context, entry: &Entry) -> Result<(), CliError> {
-        context.out.record(entry, sentence(entry))?;
+        let mut line = sentence(entry);
+        if self.verbose {
+            let token = entry.token.map(|token| format!(", token {token}")).unwrap_or_default();
+            let run = entry.run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
+            line.push_str(&format!(" (event {}{token}{run})", entry.seq));
+        }
+        // What happened to one item is told whole.
+        let is_list = self.task.is_none() && !self.verbose && !self.diff;
+        if is_list {
+            context.out.line_of_list(entry, &line)?;
+        } else {
+            context.out.record(entry, &line)?;
+        }
         if self.diff {
             context.out.text(diff(entry))?;
         }
@@ -190,9 +206,6 @@ pub(super) fn sentence(entry: &Entry) -> String {
     let mut line = format!("{} {what}", clock::dated(entry.time));
     if let Some(commit) = &entry.commit {
         line.push_str(&format!(" at {}", commit.get(..7).unwrap_or(commit)));
-    }
-    if let Some(token) = entry.token.filter(|_| entry.kind == Kind::Claimed) {
-        line.push_str(&format!(" with token {token}"));
     }
     if let Some(LeaseEntry::Put(lease)) =
         entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed && !entry.is_chat())

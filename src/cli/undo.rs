@@ -95,7 +95,7 @@ fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) ->
         return Err(Error::from(Obstacle::Nothing).into());
     }
     for event in &events {
-        context.out.record(event, format!("{:>5}  {}", event.seq, sentence(event)))?;
+        context.out.line_of_list(event, &format!("{:>5}  {}", event.seq, sentence(event)))?;
     }
     Ok(Exit::Done)
 }

@@ -218,7 +218,7 @@ fn whoever_holds_the_parent_no_more_adds_nothing_to_it() {
     reported.says("T-1 waiting: waits for its children: T-1.1");
     add(&token).ends(4).says("nobody holds `T-1` any more");
     scratch.run("tavern-claim", &["--task", "T-1"]).ends(3);
-    let shown = scratch.run("tavern-status", &["T-1"]).ends(0).says("mode        unify");
+    let shown = scratch.run("tavern-status", &["T-1", "--verbose"]).ends(0).says("mode        unify");
     shown.says("it waits for its children T-1.1; to go on before: tavern release T-1");
     // A person may have it go on before.
     scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is pending");

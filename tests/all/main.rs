@@ -37,6 +37,7 @@ mod front;
 mod hands;
 mod hostile;
 mod imports;
+mod listing;
 mod locks;
 mod loops;
 mod merging;

@@ -75,7 +75,10 @@ fn the_board_of_any_moment_is_shown_again() {
 fn one_item_is_shown_as_it_was() {
     let scratch = life();
     let told = status(&scratch, &["T-2", "--at", "2026-11-22T10:20"]).succeeds();
-    assert!(told.contains("status      in_progress\n") && told.contains("held by     Frodo (coder), token "), "{told}");
+    assert!(
+        told.contains("status      in_progress\n") && told.contains("held by     Frodo (coder), attempt 1\n"),
+        "{told}"
+    );
     let told = status(&scratch, &["T-2", "--at", "34m ago"]).succeeds();
     assert!(told.contains("status      pending\n") && !told.contains("held by"), "{told}");
     assert!(told.starts_with("as of 2026-11-22 10:25:00 +00:00\n") && told.contains("reason      lunch\n"), "{told}");

@@ -161,7 +161,7 @@ fn the_log_tells_an_items_whole_life_in_words() {
     let expected = [
         "T-7 was added as pending by hand: Write",
         "T-7 was edited by hand: now `Write it`, priority, description",
-        "Frodo claimed T-7 with token 3",
+        "Frodo claimed T-7",
         "T-7 was taken from Frodo by a person, now pending: lunch",
         "T-7 was moved from pending to completed by hand",
         "T-7 was made pending again: event 5 (edited) was taken back",

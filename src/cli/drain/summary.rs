@@ -116,7 +116,7 @@ impl Summary {
                 continue;
             }
             let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
-            lines.push(format!("{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
+            lines.push(context.out.fitted(&format!("{}: {name} {} — ", left.queue, left.status), &left.title, ""));
             lines.extend(left.reason.iter().map(|reason| format!("  {reason}")));
             lines.extend(left.need.iter().map(|need| format!("  to do: {}", need.todo)));
             lines.extend(left.run.iter().map(|run| format!("  see {run}")));

@@ -1,0 +1,68 @@
+//! Lists for people: what stands in a row, and that a row fits into a terminal.
+
+use crate::support::{CONFIG, QUEUE, Scratch, has};
+
+#[test]
+fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
+    let queue = "## Pending\n\n- [ ] T-1: One (after: T-3)\n- [ ] T-2: Two\n- [ ] T-3: Three (priority: 0)\n\
+                 - [ ] T-4: Four (not_before: 2026-11-22T11:30:00Z)\n- [ ] T-5: Five (role: drone)\n- [ ] T-6: Six (approve: start)\n";
+    let scratch = Scratch::initialized();
+    scratch.write(
+        CONFIG,
+        "roles: {coder: {runner: own}, drone: {runner: own}}\nrunners: {own: {kind: command, command: [sh]}}\n",
+    );
+    scratch.write(QUEUE, queue);
+    scratch.at("2026-11-22T10:00:00Z", "tavern-add", &["Eight", "--id", "T-8"]).succeeds();
+    scratch.at("2026-11-22T10:30:00Z", "tavern-add", &["Seven", "--id", "T-7"]).succeeds();
+    let list = |more: &[&str]| scratch.at("2026-11-22T11:00:00Z", "tavern-status", &[&["--items"], more].concat());
+    let shown = list(&[]).succeeds();
+    let expected = [
+        "  T-1      pending     p2  1h One (it waits for T-3 (pending))\n",
+        "  T-2      pending     p2  1h Two (ready)\n",
+        "  T-3      pending     p0  1h Three (next)\n",
+        "  T-4      pending     p2  1h Four (it may be taken again at 11:30:00 +00:00)\n",
+        "  T-5      pending     p2  1h Five (next for drone)\n",
+        "  T-6      pending     p2  1h Six (a person has to allow it to start)\n",
+        "  T-7      pending     p2 30m Seven (ready)\n",
+    ];
+    has(&shown, &expected);
+    let items = list(&["--format", "json"]).ends(0).records();
+    let of = |id: &str| items.iter().find(|item| item["task"] == id).expect("it is listed");
+    assert_eq!((&of("T-3")["next_for"], &of("T-3")["ready"]), (&"coder".into(), &true.into()));
+    assert_eq!((&of("T-1")["waits_for"], &of("T-1")["ready"]), (&"it waits for T-3 (pending)".into(), &false.into()));
+    assert_eq!(of("T-7")["since"], "2026-11-22T10:30:00Z");
+}
+
+#[test]
+fn no_row_is_wider_than_the_terminal() {
+    let long = "Say at length what is to be done here, so that it does not fit into a line of eighty columns";
+    let items = |count: usize| (1..=count).map(|n| format!("- [ ] T-{n}: {n} {long}\n")).collect::<String>();
+    for count in [0, 500] {
+        let scratch = Scratch::pending(&items(count));
+        scratch.settle();
+        for line in
+            ["tavern", "tavern-status", "tavern-status --items", "tavern-log", "tavern-runs", "tavern-undo --list 500"]
+        {
+            let ran = scratch.line(line).variable("COLUMNS", "80").run();
+            let widest = ran.stdout.lines().max_by_key(|line| line.chars().count()).unwrap_or_default();
+            assert!(widest.chars().count() <= 80, "{line}: {widest}");
+            if count > 0 && line.ends_with("--items") {
+                assert!(widest.contains("Say at length") && widest.contains('…'), "{widest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_holder_is_known_by_is_told_only_to_who_asks() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n");
+    let token = scratch.claim("T-1", &["--agent", "Rosie"]);
+    for (program, told) in [
+        ("tavern-log", format!("Rosie claimed T-1 (event {token}, token {token})\n")),
+        ("tavern-status", format!("  lease       token {token}, until ")),
+    ] {
+        let usual = scratch.run(program, &["T-1"]).succeeds();
+        assert!(usual.contains("Rosie") && !usual.contains("token") && !usual.contains("lease"), "{usual}");
+        scratch.run(program, &["T-1", "--verbose"]).ends(0).says(&told);
+    }
+}
