@@ -15,9 +15,9 @@ use crate::git::Repository;
 use crate::process::Bell;
 use crate::process::quoted;
 use crate::run::readiness::{Readiness, texts};
-use crate::run::record::{Metadata, runs_of};
+use crate::run::record::{Metadata, last_output, runs_of};
 use crate::run::unmerged::Unmerged;
-use crate::run::{Preflight, Site};
+use crate::run::{Preflight, Site, run_name};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life, tail_log};
 
 use super::alike::Alike;
@@ -124,6 +124,8 @@ enum Record<'a> {
         heartbeat_at: Timestamp,
         freshness: Freshness,
         alive: bool,
+        /// When its program has said something last.
+        last_output: Option<Timestamp>,
         /// What it does with its item.
         mode: Option<Mode>,
     },
@@ -152,6 +154,8 @@ enum Record<'a> {
         lease: Option<&'a Lease>,
         expires_at: Option<Timestamp>,
         freshness: Option<Freshness>,
+        /// When its holder's program has said something last.
+        last_output: Option<Timestamp>,
         runs: &'a [Metadata],
         /// Where its work is that is not merged, as git takes it.
         kept: &'a [String],
@@ -400,6 +404,8 @@ impl Args {
         }
         // The log has no heartbeats.
         let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
+        let work = lease.filter(|_| then.is_none()).and_then(|lease| lease.work.as_ref());
+        let last_output = work.and_then(|work| last_output(board, &work.run));
         let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
         let children = then.map_or_else(|| board.children(id), |then| then.children(id)).into_iter();
         let children: Vec<Child> = children
@@ -414,6 +420,7 @@ impl Args {
             lease,
             expires_at: lease.map(Lease::expires_at),
             freshness,
+            last_output,
             runs: &runs,
         };
         let mut text = format!("{} {}\n", task.id, human::title(&task.title));
@@ -468,6 +475,9 @@ impl Args {
             };
             row("heartbeat", format!("{beat} ago ({words})"));
         }
+        if let Some(at) = last_output {
+            row("last output", format!("{} ago", human::age((now - at).to_std().unwrap_or_default())));
+        }
         if task.state.attempt > 0 {
             row("attempts", task.state.attempt.to_string());
         }
@@ -512,11 +522,15 @@ impl Args {
 fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     let now = clock::now();
     for agent in board.agents() {
-        let freshness = Freshness::of(agent.heartbeat_at, now);
+        // While it works, its lease is what it renews.
+        let lease = agent.task.as_ref().and_then(|task| board.lease(task).ok().flatten());
+        let lease = lease.filter(|lease| agent.run == Some(run_name(&lease.task, lease.token)));
+        let heartbeat_at = lease.map_or(agent.heartbeat_at, |lease| lease.heartbeat_at.max(agent.heartbeat_at));
+        let freshness = Freshness::of(heartbeat_at, now);
+        let last_output = agent.run.as_ref().and_then(|run| last_output(board, run));
         let alive = life(&agent.holder) != Life::Gone;
         let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode()));
-        let heartbeat_at = agent.heartbeat_at;
-        let record = Record::Agent { heartbeat_at, freshness, alive, mode, agent: &agent };
+        let record = Record::Agent { heartbeat_at, freshness, alive, last_output, mode, agent: &agent };
         let state = match agent.state {
             _ if !alive => "gone",
             AgentState::Working => mode.filter(|mode| *mode != Mode::Execute).map_or("working", Mode::as_str),
@@ -524,7 +538,11 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
         let columns = format!("{:<10} {state:<8} {task:<8} ", agent.name);
-        context.out.row(&record, &columns, agent.doing.as_deref().unwrap_or_default(), "")?;
+        let ago = |at: Timestamp| human::age((now - at).to_std().unwrap_or_default());
+        let program = last_output.map(|at| format!(", its program {} ago", ago(at))).unwrap_or_default();
+        let is_at_work = agent.state == AgentState::Working;
+        let seen = if is_at_work { format!("seen {} ago{program}", ago(heartbeat_at)) } else { String::new() };
+        context.out.row(&record, &columns, agent.doing.as_deref().unwrap_or_default(), &seen)?;
     }
     for (runner, quota) in board.quotas(now) {
         context.out.record(&Record::Quota { runner: &runner, quota: &quota }, quota.told_of(&runner))?;

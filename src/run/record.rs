@@ -257,9 +257,8 @@ impl<'a> Record<'a> {
     fn last_seen(&self) -> Timestamp {
         let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
         let beat = lease.filter(|lease| lease.token == self.metadata.token).map(|lease| lease.heartbeat_at);
-        let written = |name: &str| self.artifacts.path(name).metadata().and_then(|file| file.modified()).ok();
-        let last = LOGS.into_iter().chain([FILE]).filter_map(written).map(Timestamp::from);
-        last.chain(beat).max().map_or_else(clock::now, |last| last.min(clock::now()))
+        let last = last_written(&self.artifacts, LOGS.into_iter().chain([FILE]));
+        last.into_iter().chain(beat).max().map_or_else(clock::now, |last| last.min(clock::now()))
     }
 
     /// It could not go on to its end: what it came to instead.
@@ -302,6 +301,17 @@ impl<'a> Record<'a> {
         text.push('\n');
         self.artifacts.write(FILE, &text)
     }
+}
+
+/// When one of these files was written last.
+fn last_written<'n>(artifacts: &Artifacts, names: impl Iterator<Item = &'n str>) -> Option<Timestamp> {
+    let written = |name: &str| artifacts.path(name).metadata().and_then(|file| file.modified()).ok();
+    names.filter_map(written).map(Timestamp::from).max()
+}
+
+/// When the program of a run has said something last: a supervisor renews its lease whether that does or not.
+pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
+    last_written(&Artifacts::open(board, run), LOGS.into_iter())
 }
 
 /// Writes down what a run has used; the first time also what others had before that was written down.

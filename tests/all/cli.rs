@@ -254,7 +254,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let run = "run task title queue agent role attempt token runner worktree branch base started ended outcome reason \
                commit usage turns tool_calls summary";
     let claim = format!("{task} queue lease worktree_path");
-    let status = format!("kind {task} queue line lease expires_at freshness runs kept children");
+    let status = format!("kind {task} queue line lease expires_at freshness last_output runs kept children");
     let file = "file action";
     let rows: [(&str, &[&str]); 21] = [
         ("tavern-init", &[file, file, file, file, "setting value action"]),

@@ -1,6 +1,10 @@
 //! Lists for people: what stands in a row, and that a row fits into a terminal.
 
-use crate::support::{CONFIG, QUEUE, Scratch, has};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::Signal;
+
+use crate::support::{CONFIG, ENDLESS, QUEUE, Scratch, has, wait_until};
 
 #[test]
 fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
@@ -65,4 +69,30 @@ fn what_the_holder_is_known_by_is_told_only_to_who_asks() {
         assert!(usual.contains("Rosie") && !usual.contains("token") && !usual.contains("lease"), "{usual}");
         scratch.run(program, &["T-1", "--verbose"]).ends(0).says(&told);
     }
+}
+
+#[test]
+fn an_agent_at_work_is_seen_by_its_lease_and_its_program_by_what_it_says() {
+    let scratch = Scratch::pending(ENDLESS);
+    let agent = scratch.program("tavern-agent").args(&["--name", "Sam", "--once"]).start();
+    wait_until("the script runs", || scratch.work().join("pid").exists());
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3660);
+    let backdate = |path: &str| {
+        let file = std::fs::File::options().write(true).open(scratch.work().join(path)).expect("it is there");
+        file.set_modified(an_hour_ago).expect("it is ours");
+    };
+    let run = scratch.json("tavern-runs", &["list"])["run"].as_str().expect("it has a name").to_owned();
+    backdate(".tavern/agents/Sam.yaml");
+    for log in std::fs::read_dir(scratch.work().join(".tavern/runs").join(&run)).expect("it is there").flatten() {
+        if log.path().extension().is_some_and(|extension| extension == "log") {
+            backdate(&log.path().display().to_string());
+        }
+    }
+    let records = scratch.records("tavern-status", &[]);
+    let sam = records.iter().find(|record| record["kind"] == "agent").expect("it is at work");
+    assert_eq!(sam["freshness"], "fresh", "{sam}");
+    scratch.run("tavern-status", &[]).ends(0).says("its program 1h ago)\n");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("ago (fresh)\n").says("  last output 1h ago\n");
+    agent.signal(Signal::INT);
+    agent.end();
 }
