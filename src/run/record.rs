@@ -182,10 +182,11 @@ impl<'a> Record<'a> {
 
     /// Its program has ended, and left `commit`.
     pub fn program_ended(&mut self, ended: &SessionEnd, commit: Option<&CommitId>) -> Result<(), Error> {
+        let said = if ended.result.trim().is_empty() { &ended.reason } else { &ended.result };
+        self.metadata.summary = summary(said);
+        self.comes_to(ended.outcome, ended.reason.clone());
         let metadata = &mut self.metadata;
         metadata.ended = Some(clock::now());
-        metadata.outcome = Some(ended.outcome);
-        metadata.reason = Some(ended.reason.clone());
         metadata.session.clone_from(&ended.session);
         metadata.resets_at = ended.resets_at;
         metadata.usage = ended.usage.clone();
@@ -193,12 +194,19 @@ impl<'a> Record<'a> {
         metadata.tool_calls = ended.tool_calls;
         metadata.denials = denials(&ended.denials);
         metadata.refused.clone_from(&ended.refused);
-        metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
         self.artifacts.write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
         write_spent(self.site, self.metadata.spent(clock::now()))?;
         self.save()
+    }
+
+    /// What its agent said last sums up only what it has done: why it failed is another thing.
+    fn comes_to(&mut self, outcome: Outcome, reason: String) {
+        if outcome != Outcome::Success {
+            self.metadata.summary = summary(&reason);
+        }
+        (self.metadata.outcome, self.metadata.reason) = (Some(outcome), Some(reason));
     }
 
     /// What it has used by now, for those who count it with other runs. If that can't be written now, it is when it has
@@ -213,8 +221,7 @@ impl<'a> Record<'a> {
 
     /// What its agent says of it, which is not verified yet.
     pub fn answered(&mut self, answer: &AgentAnswer) -> Result<(), Error> {
-        self.metadata.outcome = Some(answer.outcome());
-        self.metadata.reason = Some(answer.reason());
+        self.comes_to(answer.outcome(), answer.reason());
         self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);
         self.save()
     }
@@ -226,8 +233,7 @@ impl<'a> Record<'a> {
         proof: Option<bool>,
         commit: Option<&CommitId>,
     ) -> Result<(), Error> {
-        self.metadata.outcome = Some(result.outcome());
-        self.metadata.reason = Some(result.reason());
+        self.comes_to(result.outcome(), result.reason());
         self.metadata.verified = proof;
         self.left(commit);
         self.save()
@@ -266,8 +272,7 @@ impl<'a> Record<'a> {
         if self.metadata.ended.is_none() {
             return self.died(result.outcome(), &result.reason());
         }
-        self.metadata.outcome = Some(result.outcome());
-        self.metadata.reason = Some(result.reason());
+        self.comes_to(result.outcome(), result.reason());
         self.save()
     }
 

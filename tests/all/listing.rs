@@ -96,3 +96,16 @@ fn an_agent_at_work_is_seen_by_its_lease_and_its_program_by_what_it_says() {
     agent.signal(Signal::INT);
     agent.end();
 }
+
+#[test]
+fn a_run_that_was_refuted_is_summed_up_by_why() {
+    let scratch = Scratch::pending(
+        "- [ ] T-1: One (done_when: test -e two)\n  ```sh\n  touch one; echo All is well.; echo DONE\n  ```\n",
+    );
+    scratch.run("tavern-agent", &["--once"]).ends(0);
+    let run = scratch.json("tavern-runs", &["list"]);
+    let why = "`test -e two` exited with code 1";
+    assert_eq!((&run["outcome"], &run["reason"], &run["summary"]), (&"failed".into(), &why.into(), &why.into()));
+    scratch.run("tavern-runs", &[]).ends(0).says(why).says_not("code 0").says_not("DONE");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says(&format!("failed: {why}\n"));
+}
