@@ -52,6 +52,11 @@ pub fn dated(at: Timestamp) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
+/// The day of a moment, where people are.
+pub fn day_of(at: Timestamp) -> String {
+    at.with_timezone(&Local).format("%Y-%m-%d").to_string()
+}
+
 /// When the day of `now` began where people are; 24 hours before where their clock left midnight out.
 pub fn day_began(now: Timestamp) -> Timestamp {
     let midnight = now.with_timezone(&Local).with_time(NaiveTime::MIN).earliest();

@@ -208,7 +208,7 @@ impl Verb for Args {
             tell_of_queues(context, &settled);
             match &task {
                 Some(task) => self.one(context, &settled, task, None)?,
-                None if self.stats => stats::print(context, &settled, &queues)?,
+                None if self.stats => stats::print(context, &settled, &queues, names)?,
                 None => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else { return Ok(Exit::Done) };

@@ -109,3 +109,46 @@ fn a_run_that_was_refuted_is_summed_up_by_why() {
     scratch.run("tavern-runs", &[]).ends(0).says(why).says_not("code 0").says_not("DONE");
     scratch.run("tavern-status", &["T-1"]).ends(0).says(&format!("failed: {why}\n"));
 }
+
+#[test]
+fn numbers_count_what_was_typed_by_hand_and_the_queue_that_is_named() {
+    let scratch = Scratch::pending("- [ ] Typed\n\n- [ ] T-1: One\n");
+    let at = |minute: u32, line: &str| {
+        scratch.line(line).variable("TAVERN_TEST_NOW", format!("2026-11-22T10:{minute:02}:00Z")).run().ends(0)
+    };
+    at(0, "tavern-add Two --id T-2");
+    scratch.write(".tavern/queues/other.md", "## Pending\n\n- [ ] T-5: Five\n");
+    at(20, "tavern-claim --task T-1 --agent Rosie");
+    at(30, "tavern-claim --task T-5 --agent Rosie");
+    let stats = |more: &str| at(40, &format!("tavern-status --stats --format json {more}")).json();
+    let all = stats("");
+    assert_eq!((&all["oldest_pending_seconds"], &all["claims"]), (&2400.into(), &2.into()), "{all}");
+    let main = stats("main");
+    let numbers = ["oldest_pending_seconds", "median_wait_seconds", "claims"].map(|key| main[key].as_i64());
+    assert_eq!(numbers, [Some(2400), Some(1200), Some(1)], "{main}");
+    assert_eq!(main["depth"], serde_json::json!({"in_progress": 1, "pending": 2}));
+}
+
+#[test]
+fn money_and_tokens_are_told_by_task_role_model_and_day() {
+    let item = |id: &str| format!("- [ ] {id}: Do\n  ```sh\n  touch {id}\n  ```\n");
+    let scratch = Scratch::pending(&(item("T-1") + &item("T-2")));
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Sam"]).ends(0);
+    for (run, (usd, tokens)) in scratch.records("tavern-runs", &["list"]).iter().zip([(0.5, 1000), (0.25, 500)]) {
+        let run = run["run"].as_str().expect("it has a name");
+        let path = format!(".tavern/runs/{run}/metadata.json");
+        let mut metadata: serde_json::Value = serde_json::from_str(&scratch.read(&path)).expect("it is JSON");
+        metadata["usage"]["usd"] = usd.into();
+        metadata["usage"]["output"] = tokens.into();
+        metadata["model"] = "gaffer".into();
+        scratch.write(&path, metadata.to_string());
+    }
+    let spent = &scratch.json("tavern-status", &["--stats"])["spent_by"];
+    let whole = serde_json::json!({"usd": 0.75, "tokens": 1500});
+    assert_eq!(spent["task"]["T-2"], serde_json::json!({"usd": 0.25, "tokens": 500}));
+    assert_eq!((&spent["role"]["coder"], &spent["model"]["gaffer"]), (&whole, &whole));
+    let days = spent["day"].as_object().expect("an object");
+    assert_eq!(days.values().collect::<Vec<_>>(), [&whole]);
+    let told = scratch.run("tavern-status", &["--stats"]).succeeds();
+    has(&told, &["\n  task       $0.50    1.0k tokens  T-1\n", "\n  model      $0.75    1.5k tokens  gaffer\n"]);
+}

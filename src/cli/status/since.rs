@@ -25,7 +25,7 @@ impl<'a> StandingSince<'a> {
         standing
     }
 
-    /// Passes the next event; gives since when its item stood as it did before.
+    /// Passes the next event; gives since when its item stood as it did before, or the latest that it can be.
     pub fn pass(&mut self, entry: &'a Entry) -> Option<Timestamp> {
         if let Some(queue) = &entry.queue {
             self.queues.entry(queue).or_insert(entry.time);
@@ -35,6 +35,7 @@ impl<'a> StandingSince<'a> {
         }
         let before = entry.task.as_ref().and_then(|task| self.by_id.remove(task));
         let before = before.or_else(|| self.by_text.remove(entry.change.before()?));
+        let before = before.or_else(|| entry.change.before().and(self.queues.get(entry.queue.as_deref()?).copied()));
         let at = entry.change.to().map(|_| entry.time).or(before);
         match (at, &entry.task, entry.change.after()) {
             (Some(at), Some(task), Some(_)) => drop(self.by_id.insert(task, at)),
