@@ -41,10 +41,20 @@ pub fn at_moment<R>(moment: Timestamp, work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// A moment as people read it: in their time zone, with the date if that is not today's.
+/// A moment as people read it: in their time zone, which is named, with the date if that is not today's.
 pub fn shown(at: Timestamp) -> String {
-    let (at, today) = (at.with_timezone(&Local), now().with_timezone(&Local).date_naive());
-    at.format(if at.date_naive() == today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" }).to_string()
+    let (local, today) = (at.with_timezone(&Local), now().with_timezone(&Local).date_naive());
+    if local.date_naive() == today { local.format("%H:%M:%S %:z").to_string() } else { dated(at) }
+}
+
+/// The same, with the date.
+pub fn dated(at: Timestamp) -> String {
+    at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// The day of a moment, where people are.
+pub fn day_of(at: Timestamp) -> String {
+    at.with_timezone(&Local).format("%Y-%m-%d").to_string()
 }
 
 /// When the day of `now` began where people are; 24 hours before where their clock left midnight out.

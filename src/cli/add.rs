@@ -151,8 +151,7 @@ impl Verb for Args {
         // A fresh ID is another one in each run.
         let is_fresh = new.id.is_none() && birth.is_none();
         let status = if self.item.draft { Status::Draft } else { Status::Pending };
-        let agent = own.as_ref().map_or_else(|| std::env::var("TAVERN_AGENT").ok(), |run| run.agent.clone());
-        let note = Note { agent, run: own.map(|run| run.run) };
+        let note = Note { agent: own.as_ref().and_then(|run| run.agent.clone()), run: own.map(|run| run.run) };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
         let done = match birth {

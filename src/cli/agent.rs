@@ -57,6 +57,7 @@ impl Verb for Args {
         process::adopt_orphans()?;
         let on_empty = if self.until_empty || self.once { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
+        site.board = site.board.acted_on_by(Some(name.clone()));
         let since = self.since.unwrap_or_else(clock::now);
         site.config.caps.own = self.caps.own(since, self.drain.is_none().then(|| name.clone()));
         let agent = Agent {

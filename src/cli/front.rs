@@ -209,8 +209,7 @@ fn man_page(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
 fn list(context: &Context) -> Exit {
     let printed = PROGRAMS.iter().try_for_each(|program| {
         let listed = ListedProgram { name: program.name, job: program.job() };
-        let text = format!("tavern {:<13}{}", program.verb(), listed.job);
-        context.out.record(&listed, text)
+        context.out.row(&listed, &format!("tavern {:<13}", program.verb()), &listed.job, "")
     });
     end(printed.and_then(|()| context.out.flush()).map(|()| Exit::Done))
 }

@@ -11,13 +11,14 @@ use crate::board::cap::{CapScope, Measure};
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
+use crate::board::lease::Life;
 use crate::board::problem::Problem;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::clock;
 use crate::config::ConfigError;
 use crate::process::quoted;
 use crate::run;
-use crate::store::{Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, not_written};
+use crate::store::{AgentFile, Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, life, not_written};
 
 /// After a rule's "no".
 pub(super) fn refusal(refusal: &Refusal) -> String {
@@ -138,6 +139,13 @@ fn obstacle(obstacle: &Obstacle) -> String {
     }
 }
 
+/// What comes next for work that is approved, in words that follow that it is.
+pub(super) fn approved(board: &Board, task: &TaskId) -> String {
+    let is_alive = |agent: &AgentFile| life(&agent.holder) != Life::Gone;
+    let who = if board.agents().iter().any(is_alive) { "the first agent that is free" } else { "the next agent" };
+    format!(": {who} merges it, or now: tavern merge {task}")
+}
+
 /// How to move the file at `path` away, to be typed.
 pub(super) fn move_away(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
@@ -192,8 +200,11 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             Some(id) => format!("tavern claim --task {id} --role {role}"),
             None => format!("tavern claim --role {role}"),
         },
-        Lack::Permission | Lack::Unapproved(_) => of_item(&|id| format!("tavern report {id} --approve")),
-        Lack::Approval => of_item(&|id| format!("tavern report {id} --approve, or --reject \"…\"")),
+        Lack::Permission => of_item(&|id| format!("tavern report {id} --approve")),
+        Lack::Unapproved(_) => of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve")),
+        Lack::Approval => {
+            of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve, or --reject \"…\""))
+        }
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {
             return open.iter().find_map(|(needed, status)| {

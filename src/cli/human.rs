@@ -81,7 +81,28 @@ pub fn printable(line: &str) -> Cow<'_, str> {
     cut(line, usize::MAX)
 }
 
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+/// So much of a title is shown at least beside its mark.
+const LEAST: usize = 24;
+
+/// A row of a table for a terminal of that `width` (`None`: no terminal): the columns, the title cut to what room there is,
+/// and the mark in parentheses, beneath where it would leave too little of the title.
+pub fn row(width: Option<usize>, columns: &str, title: &str, mark: &str) -> String {
+    let mark = if mark.is_empty() { String::new() } else { format!(" ({mark})") };
+    let room = width.map_or(TITLE, |width| width.saturating_sub(columns.chars().count()).clamp(LEAST, TITLE));
+    let beside = width.map_or(TITLE, |_| room.saturating_sub(mark.chars().count()));
+    let shown = |most: usize| {
+        let most = if title.chars().count() > most && width.is_some() { most.saturating_sub(1) } else { most };
+        cut(title, most)
+    };
+    if mark.is_empty() || title.chars().count().min(LEAST) <= beside {
+        return format!("{columns}{}{mark}", shown(beside)).trim_end().to_owned();
+    }
+    let indent = columns.len() - columns.trim_start().len() + 2;
+    format!("{columns}{}\n{:indent$}{}", shown(room), "", mark.trim_start())
+}
+
+/// No more than so many characters, and a mark where more was left out.
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     let end = text.char_indices().nth(most).map(|(end, _)| end);
     let start = &text[..end.unwrap_or(text.len())];
     let mark = if end.is_some() { "…" } else { "" };
@@ -236,6 +257,18 @@ mod tests {
         for (whole, shown) in rows {
             assert_eq!(title(&whole), shown);
         }
+    }
+
+    #[test]
+    fn a_row_is_no_wider_than_the_terminal_and_says_all_of_its_mark() {
+        let long = "x".repeat(200);
+        assert_eq!(row(None, "  T-1 ", "One", ""), "  T-1 One");
+        assert_eq!(row(Some(40), "  T-1 ", "One", "ready"), "  T-1 One (ready)");
+        assert_eq!(row(Some(40), "  T-1 ", &long, "next"), format!("  T-1 {}… (next)", "x".repeat(26)));
+        assert_eq!(row(Some(40), "  T-1 ", &long, ""), format!("  T-1 {}…", "x".repeat(33)));
+        let mark = "it waits for T-2 (pending)";
+        assert_eq!(row(Some(40), "  T-1 ", &long, mark), format!("  T-1 {}…\n    ({mark})", "x".repeat(33)));
+        assert_eq!(row(None, "  T-1 ", &long, mark), format!("  T-1 {}… ({mark})", "x".repeat(TITLE)));
     }
 
     #[test]

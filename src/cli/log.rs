@@ -41,6 +41,10 @@ pub struct Args {
     #[arg(long)]
     pub diff: bool,
 
+    /// Show also each event's number, the token of its claim and its run; and long lines whole
+    #[arg(long)]
+    pub verbose: bool,
+
     /// Print new events as they happen; in JSON also heartbeats
     #[arg(long, short)]
     pub follow: bool,
@@ -100,12 +104,24 @@ impl Verb for Args {
 impl Args {
     fn wants(&self, entry: &Entry) -> bool {
         let is_task = self.task.is_none() || self.task == entry.task;
-        let is_agent = self.agent.is_none() || self.agent == entry.agent;
+        let is_agent = self.agent.is_none() || self.agent == entry.agent || self.agent == entry.by;
         is_task && is_agent
     }
 
     fn print(&self, context: &Context, entry: &Entry) -> Result<(), CliError> {
-        context.out.record(entry, sentence(entry))?;
+        let mut line = sentence(entry);
+        if self.verbose {
+            let token = entry.token.map(|token| format!(", token {token}")).unwrap_or_default();
+            let run = entry.run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
+            line.push_str(&format!(" (event {}{token}{run})", entry.seq));
+        }
+        // What happened to one item is told whole.
+        let is_list = self.task.is_none() && !self.verbose && !self.diff;
+        if is_list {
+            context.out.line_of_list(entry, &line)?;
+        } else {
+            context.out.record(entry, &line)?;
+        }
         if self.diff {
             context.out.text(diff(entry))?;
         }
@@ -130,7 +146,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         (None, None) => "the board".to_owned(),
     };
     let agent = entry.agent.as_deref().unwrap_or("unknown");
-    let by = match entry.agent.as_deref() {
+    let by = match entry.actor() {
         None => String::new(),
         Some(HAND) => " by hand".to_owned(),
         Some(agent) => format!(" by {agent}"),
@@ -152,15 +168,18 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Allowed => format!("{agent} allowed {task} to be started"),
         Kind::Failed => format!("{agent} failed at {task}, now {}", to("")),
         Kind::Returned => format!("{agent} gave {task} back{}", to(", now ")),
-        Kind::Withdrawn => format!("{task} was taken from {agent} by a person{}", to(", now ")),
+        Kind::Withdrawn => {
+            let by = if by.is_empty() { " by a person" } else { &by };
+            format!("{task} was taken from {agent}{by}{}", to(", now "))
+        }
         Kind::Asked => format!("{agent} needs a person for {task}"),
-        Kind::Reaped => format!("{task} was taken from {agent}"),
-        Kind::Integrated => format!("{task} was merged"),
-        Kind::SentBack => format!("{task} was sent back by integration"),
+        Kind::Reaped => format!("{task} was taken from {agent}{by}"),
+        Kind::Integrated => format!("{task} was merged{by}"),
+        Kind::SentBack => format!("{task} was sent back{by}"),
         Kind::Resumed => format!("{task} was resumed{by}"),
-        Kind::Revived => format!("{task} was taken from the dead letter lane"),
-        Kind::Reopened => format!("{task} was reopened"),
-        Kind::Cancelled => format!("{task} was cancelled"),
+        Kind::Revived => format!("{task} was taken from the dead letter lane{by}"),
+        Kind::Reopened => format!("{task} was reopened{by}"),
+        Kind::Cancelled => format!("{task} was cancelled{by}"),
         Kind::Edited => match entry.change {
             TextChange::Edited { moved: Some((from, to)), .. } => format!("{task} was moved from {from} to {to}{by}"),
             _ => format!("{task} was edited{by}"),
@@ -172,24 +191,21 @@ pub(super) fn sentence(entry: &Entry) -> String {
         }
         Kind::Undone | Kind::Redone => match entry.change {
             TextChange::Removed { .. } => {
-                format!("{task} was taken out of {} again", entry.queue.as_deref().unwrap_or("its queue"))
+                format!("{task} was taken out of {} again{by}", entry.queue.as_deref().unwrap_or("its queue"))
             }
-            TextChange::Added { to, .. } => format!("{task} was put back as {to}"),
-            TextChange::Edited { moved: Some((_, to)), .. } => format!("{task} was made {to} again"),
-            _ => format!("{task} was made to read as before"),
+            TextChange::Added { to, .. } => format!("{task} was put back as {to}{by}"),
+            TextChange::Edited { moved: Some((_, to)), .. } => format!("{task} was made {to} again{by}"),
+            _ => format!("{task} was made to read as before{by}"),
         },
-        Kind::Archived => format!("{task} was moved to the archive"),
+        Kind::Archived => format!("{task} was moved to the archive{by}"),
         Kind::Sent => format!("{agent} wrote to {task}"),
         Kind::Told => format!("{task} was told{by}"),
         Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Noted => task,
     };
-    let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));
+    let mut line = format!("{} {what}", clock::dated(entry.time));
     if let Some(commit) = &entry.commit {
         line.push_str(&format!(" at {}", commit.get(..7).unwrap_or(commit)));
-    }
-    if let Some(token) = entry.token.filter(|_| entry.kind == Kind::Claimed) {
-        line.push_str(&format!(" with token {token}"));
     }
     if let Some(LeaseEntry::Put(lease)) =
         entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed && !entry.is_chat())

@@ -42,6 +42,7 @@ pub mod agent;
 pub mod check;
 pub mod claim;
 pub mod commit;
+pub mod diff;
 pub mod drain;
 pub mod edit;
 pub mod init;

@@ -1,6 +1,6 @@
-//! A time in the past as people type it. Times without an offset are UTC, as the log prints them.
+//! A time in the past as people type it. Times without an offset are those of their clocks, as the log prints them.
 
-use chrono::{DateTime, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
 
 use crate::board::task::Timestamp;
 use crate::clock;
@@ -8,10 +8,11 @@ use crate::config::Period;
 
 /// Reads `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one) or `2h ago`.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
-    read(text.trim(), clock::now())
+    read(text.trim(), &clock::now().with_timezone(&Local))
 }
 
-fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, String> {
+    let (now, zone) = (local.to_utc(), local.timezone());
     let bad = || "not a time such as 2026-11-22T10:00, 10:00 or \"2h ago\"".to_owned();
     if let Some(ago) = text.strip_suffix("ago") {
         let period: Period = ago.trim().parse().map_err(|_| bad())?;
@@ -22,12 +23,14 @@ fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     // What is left out is zero.
     let whole = ["", ":00", "T00:00:00"].map(|rest| format!("{text}{rest}"));
     if let Some(time) = whole.iter().find_map(|time| NaiveTime::parse_from_str(time, "%H:%M:%S").ok()) {
-        let today = now.date_naive().and_time(time).and_utc();
-        return Ok(if today > now { today - TimeDelta::days(1) } else { today });
+        let today = local.date_naive();
+        let last = [Some(today), today.pred_opt()].into_iter().flatten();
+        let last = last.filter_map(|day| zone.from_local_datetime(&day.and_time(time)).earliest());
+        return last.map(|moment| moment.to_utc()).find(|moment| *moment <= now).ok_or_else(bad);
     }
-    let local = || whole.iter().find_map(|moment| NaiveDateTime::parse_from_str(moment, "%Y-%m-%dT%H:%M:%S").ok());
-    let moment = DateTime::parse_from_rfc3339(&text).map(|moment| moment.to_utc()).ok();
-    let moment = moment.or_else(|| Some(local()?.and_utc())).ok_or_else(bad)?;
+    let naive = || whole.iter().find_map(|moment| NaiveDateTime::parse_from_str(moment, "%Y-%m-%dT%H:%M:%S").ok());
+    let moment = text.parse::<DateTime<FixedOffset>>().map(|moment| moment.to_utc()).ok();
+    let moment = moment.or_else(|| Some(zone.from_local_datetime(&naive()?).earliest()?.to_utc())).ok_or_else(bad)?;
     if moment > now { Err("this time is in the future".to_owned()) } else { Ok(moment) }
 }
 
@@ -37,7 +40,8 @@ mod tests {
 
     #[test]
     fn times_are_read_as_people_type_them() {
-        let now = "2026-11-22T12:00:00Z".parse().expect("a time");
+        let now = |offset| DateTime::parse_from_rfc3339(offset).expect("a time");
+        let utc = now("2026-11-22T12:00:00Z");
         let rows = [
             ("2026-11-22T10:00", "2026-11-22T10:00:00Z"),
             ("2026-11-21 10:00:30", "2026-11-21T10:00:30Z"),
@@ -49,10 +53,19 @@ mod tests {
             ("1d2h ago", "2026-11-21T10:00:00Z"),
         ];
         for (text, expected) in rows {
-            assert_eq!(read(text, now), Ok(expected.parse().expect("a time")), "{text}");
+            assert_eq!(read(text, &utc), Ok(expected.parse().expect("a time")), "{text}");
         }
         for text in ["", "ago", "noon", "25:00", "2026-11-23", "2026-13-01", "99999999999999d ago"] {
-            assert!(read(text, now).is_err(), "{text}");
+            assert!(read(text, &utc).is_err(), "{text}");
+        }
+        let east = now("2026-11-23T01:00:00+05:30");
+        for (text, expected) in [
+            ("2026-11-22", "2026-11-21T18:30:00Z"),
+            ("00:30", "2026-11-22T19:00:00Z"),
+            ("01:30", "2026-11-21T20:00:00Z"),
+            ("2026-11-22 10:00:00 +02:00", "2026-11-22T08:00:00Z"),
+        ] {
+            assert_eq!(read(text, &east), Ok(expected.parse().expect("a time")), "{text}");
         }
     }
 }

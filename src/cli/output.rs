@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, BufWriter, Stdout, Write};
 
 use anstream::AutoStream;
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::process::argument;
@@ -16,6 +17,8 @@ use super::shared::{Format, Shared};
 pub struct Output {
     format: Format,
     speaks: bool,
+    /// Columns of the terminal, if one looks on, or of `COLUMNS`.
+    width: Option<usize>,
     sink: RefCell<BufWriter<AutoStream<Stdout>>>,
 }
 
@@ -25,7 +28,9 @@ pub(super) const ROOM: usize = 64 * 1024;
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
-        Output { format: shared.format, speaks: !shared.quiet, sink }
+        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let width = set.or_else(|| Some(tcgetwinsize(io::stdout()).ok()?.ws_col.into())).filter(|width| *width > 0);
+        Output { format: shared.format, speaks: !shared.quiet, width, sink }
     }
 
     pub fn format(&self) -> Format {
@@ -42,6 +47,22 @@ impl Output {
             }
             Format::Env => Err(no_variables()),
         }
+    }
+
+    /// A row of a table: `columns` as they are, a title that is cut where the line would be longer than the terminal is
+    /// wide, and in parentheses a mark. That is shown whole, on a line of its own if need be.
+    pub fn row(&self, record: &impl Serialize, columns: &str, title: &str, mark: &str) -> Result<(), CliError> {
+        self.record(record, self.fitted(columns, title, mark))
+    }
+
+    /// A line of a list, of which no more is shown than a line of the terminal takes.
+    pub fn line_of_list(&self, record: &impl Serialize, line: &str) -> Result<(), CliError> {
+        self.record(record, self.width.map_or_else(|| line.into(), |width| human::cut(line, width.saturating_sub(1))))
+    }
+
+    /// A row as [`Output::row`] prints it, to be printed with others.
+    pub fn fitted(&self, columns: &str, title: &str, mark: &str) -> String {
+        human::row(self.width, columns, title, mark)
     }
 
     /// As [`Output::record`], for the few programs that a shell takes variables from.

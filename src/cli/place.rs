@@ -17,7 +17,7 @@ use crate::run::{ASK_GIT, Site, Trust, refuse_tracked};
 use crate::store::{Board, Error, Queue};
 
 use super::init::QUEUE;
-use super::shared::held_here;
+use super::shared::{held_here, known_person};
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, OwnRun, hints};
 
@@ -46,7 +46,7 @@ impl Context {
 
     /// `board`, of which a dry run writes nothing.
     pub(super) fn dried(&self, board: Board) -> Board {
-        let board = board.with_git(ASK_GIT);
+        let board = board.with_git(ASK_GIT).acted_on_by(known_person());
         let board = if self.shared.trust { board.trusting_all() } else { board };
         if self.is_dry { board.dry() } else { board }
     }

@@ -13,8 +13,8 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, drain, edit, hints, init, log, mail, merge, merge_driver, plan, reap, release,
-    renew, report, runs, spawn, status, tell, trust, undo,
+    add, agent, check, claim, commit, diff, drain, edit, hints, init, log, mail, merge, merge_driver, plan, reap,
+    release, renew, report, runs, spawn, status, tell, trust, undo,
 };
 use crate::process::keep_inherited;
 
@@ -34,6 +34,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<agent::Args>(),
     Program::of::<drain::Args>(),
     Program::of::<status::Args>(),
+    Program::of::<diff::Args>(),
     Program::of::<log::Args>(),
     Program::of::<runs::Args>(),
     Program::of::<tell::Args>(),

@@ -108,9 +108,8 @@ impl Verb for Args {
                 }
             }
         };
-        let note = Note { agent: matches!(event, Event::Allow { .. }).then(person), run: None };
         let submit = |task: &TaskId| -> Result<(), CliError> {
-            let status = board.submit(task, &event, &note)?.task.status();
+            let status = board.submit(task, &event, &Note::default())?.task.status();
             context.out.record(&Record { task, status }, format!("{task} is {status}"))
         };
         if !self.cancel {

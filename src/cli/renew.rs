@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
+use crate::clock;
 
 use super::flags::{DryRun, HeldItem};
 use super::{CliError, Context, Exit, OwnRun, Verb};
@@ -37,7 +38,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let lease = self.held.renew(&context.board()?)?;
         let record = Record { expires_at: lease.expires_at(), task: lease.task, token: lease.token };
-        let text = format!("{} until {}", record.task, record.expires_at);
+        let text = format!("{} until {}", record.task, clock::dated(record.expires_at));
         context.out.record(&record, text)?;
         Ok(Exit::Done)
     }

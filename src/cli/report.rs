@@ -14,7 +14,7 @@ use crate::store::Note;
 pub use args::Args;
 
 use super::spawn::{Record, exit};
-use super::{CliError, Context, Exit, OwnRun, Verb};
+use super::{CliError, Context, Exit, OwnRun, Verb, hints};
 
 mod args;
 mod judge;
@@ -79,7 +79,9 @@ impl Verb for Args {
                 format!("{task} planned: {}", done.entry.cause.unwrap_or_else(|| result.reason()))
             }
             (_, Status::InReview | Status::Approved | Status::Completed) if result.outcome() == Outcome::Success => {
-                format!("{task} {status}")
+                let is_told = !self.plan.dry_run && status == Status::Approved && context.own_run().is_none();
+                let next = if is_told { hints::approved(&site.board, task) } else { String::new() };
+                format!("{task} {status}{next}")
             }
             _ => format!("{task} {status}: {}", result.reason()),
         };

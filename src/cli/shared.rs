@@ -83,8 +83,13 @@ pub struct Shared {
 
 /// What the person at this terminal is called, or the agent in whose run this is.
 pub(super) fn person() -> String {
+    known_person().unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The same, if the environment has a name.
+pub(super) fn known_person() -> Option<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
-    named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "unknown".to_owned())
+    named("TAVERN_AGENT").or_else(|| named("USER"))
 }
 
 /// The whole of standard input; `what` is what it is to be.

@@ -15,10 +15,10 @@ use crate::git::Repository;
 use crate::process::Bell;
 use crate::process::quoted;
 use crate::run::readiness::{Readiness, texts};
-use crate::run::record::{Metadata, runs_of};
+use crate::run::record::{Metadata, last_output, runs_of};
 use crate::run::unmerged::Unmerged;
-use crate::run::{Preflight, Site};
-use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
+use crate::run::{Preflight, Site, run_name};
+use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life, tail_log};
 
 use super::alike::Alike;
 use super::moment::moment;
@@ -26,8 +26,13 @@ use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
+mod next;
+mod since;
 mod spending;
 mod stats;
+
+use next::next;
+use since::StandingSince;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
@@ -48,11 +53,15 @@ pub struct Args {
     #[arg(long)]
     pub stats: bool,
 
+    /// Of an item, show also what its holder is known by: token, lease, mode
+    #[arg(long)]
+    pub verbose: bool,
+
     /// Print again whenever the board changes
     #[arg(long, short)]
     pub watch: bool,
 
-    /// Show the state at this time (UTC): `2026-11-22T10:00`, `10:00`, `2h ago`
+    /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats"])]
     pub at: Option<Timestamp>,
 }
@@ -84,6 +93,17 @@ enum Record<'a> {
         priority: u8,
         title: &'a str,
         quarantined: bool,
+        /// Since when it has the status, as far as it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
+        /// An agent may take it now.
+        ready: bool,
+        /// The role whose agents take it before all others.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_for: Option<&'a str>,
+        /// What it waits for: others' work, a time, a person.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits_for: Option<&'a str>,
         /// What it would need here and now, and is missing.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_ready: Option<&'a str>,
@@ -104,6 +124,8 @@ enum Record<'a> {
         heartbeat_at: Timestamp,
         freshness: Freshness,
         alive: bool,
+        /// When its program has said something last.
+        last_output: Option<Timestamp>,
         /// What it does with its item.
         mode: Option<Mode>,
     },
@@ -132,8 +154,10 @@ enum Record<'a> {
         lease: Option<&'a Lease>,
         expires_at: Option<Timestamp>,
         freshness: Option<Freshness>,
+        /// When its holder's program has said something last.
+        last_output: Option<Timestamp>,
         runs: &'a [Metadata],
-        /// Where its work is that is not merged, as `git show` takes it.
+        /// Where its work is that is not merged, as git takes it.
         kept: &'a [String],
         children: &'a [Child],
     },
@@ -164,14 +188,14 @@ impl Verb for Args {
         let names: &[String] = if task.is_some() { &[] } else { &self.what };
         if let Some(at) = self.at {
             let then = board.then(at, task.as_ref())?;
-            let text = format!("as of {}", at.format("%Y-%m-%d %H:%M:%S"));
+            let text = format!("as of {}", clock::dated(at));
             context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
             if let Some(begins) = then.begins {
-                context.out.note(format!("the log begins at {begins}: earlier changes are not known"));
+                context.out.note(format!("the log begins at {}: earlier changes are not known", clock::dated(begins)));
             }
             let queues = context.files(&board.clone().settled()?, names)?;
             match &task {
-                Some(task) => one(context, &board, task, Some(&then))?,
+                Some(task) => self.one(context, &board, task, Some(&then))?,
                 None => drop(self.list(context, &board, then.texts, &queues, None)?),
             }
             return Ok(Exit::Done);
@@ -183,8 +207,8 @@ impl Verb for Args {
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
             match &task {
-                Some(task) => one(context, &settled, task, None)?,
-                None if self.stats => stats::print(context, &settled, &queues)?,
+                Some(task) => self.one(context, &settled, task, None)?,
+                None if self.stats => stats::print(context, &settled, &queues, names)?,
                 None => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else { return Ok(Exit::Done) };
@@ -248,13 +272,23 @@ impl Args {
         let ids: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
         let readiness = Readiness::of(&named, &ids, Some(board), here);
         let archived = Archived::of(board);
+        let of_document = |number: usize| {
+            let items = 0..documents[number].items().len();
+            items.map(|index| readiness.lacks(number, index, None)).collect()
+        };
+        let all_lacks: Vec<Vec<Vec<Lack>>> = (0..shown).map(of_document).collect();
+        let next = site.map(|site| next(site, &texts, &documents, &all_lacks)).unwrap_or_default();
+        // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
+        let is_asked_for = !self.status.is_empty() || self.items;
+        let entries = if is_asked_for && site.is_some() { tail_log(board, 0)? } else { Vec::new() };
+        let standing = site.filter(|_| is_asked_for).map(|_| StandingSince::after(&entries));
         for (number, document) in documents[..shown].iter().enumerate() {
             let queue = &texts[number].queue;
             let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
             document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
             let items = || document.items().iter().enumerate();
             let quarantined = items().filter(|(index, _)| readiness.is_faulty(number, *index)).count();
-            let lacks: Vec<Vec<Lack>> = items().map(|(index, _)| readiness.lacks(number, index, None)).collect();
+            let lacks = &all_lacks[number];
             let unfit = lacks.iter().filter(|lacks| lacks.iter().any(Lack::is_of_settings)).count();
             let archived = archived.count(queue);
             let items_by_status = counts.iter().map(|(status, count)| (status.as_str(), *count)).collect();
@@ -273,8 +307,6 @@ impl Args {
                 words.push(format!("{unfit} that no configured agent can take: tavern check"));
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
-            // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
-            let is_asked_for = !self.status.is_empty() || self.items;
             let mut alike = Alike::default();
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
@@ -304,6 +336,12 @@ impl Args {
                 let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
                 let not_ready = lack.map(|lack| hints::sentence(lack, task, Some(&queue.id)));
+                let may_be_taken = matches!(item.status, Status::Pending | Status::InReview | Status::Waiting);
+                let ready = site.is_some() && may_be_taken && lacks[index].is_empty();
+                let waits = lacks[index].first().filter(|_| may_be_taken && not_ready.is_none());
+                let waits_for = waits.map(hints::lacking);
+                let next_for = next.get(&(number, index)).map(String::as_str);
+                let since = standing.as_ref().and_then(|standing| standing.of(board, &texts[number], document, item));
                 let record = Record::Item {
                     queue: &queue.id,
                     line,
@@ -312,6 +350,10 @@ impl Args {
                     priority: item.priority,
                     title,
                     quarantined: is_faulty,
+                    since,
+                    ready,
+                    next_for,
+                    waits_for: waits_for.as_deref(),
                     not_ready: not_ready.as_deref(),
                     mode,
                 };
@@ -321,39 +363,186 @@ impl Args {
                     continue;
                 }
                 let id = task.map_or("-", TaskId::as_str);
-                let mark = match (&not_ready, mode) {
-                    _ if is_faulty => " (has a problem)".to_owned(),
-                    _ if is_unfit => " (no agent can take it)".to_owned(),
-                    (Some(why), _) => format!(" ({})", human::words(why)),
+                let why = not_ready.as_ref().or(waits_for.as_ref().filter(|_| is_asked_for));
+                let mark = match (why, mode) {
+                    _ if is_faulty => "has a problem".to_owned(),
+                    _ if is_unfit => "no agent can take it".to_owned(),
+                    (Some(why), _) => human::words(why).into_owned(),
+                    _ if is_asked_for && next_for == Some(DEFAULT_ROLE) => "next".to_owned(),
+                    _ if let (true, Some(role)) = (is_asked_for, next_for) => format!("next for {role}"),
+                    _ if is_asked_for && ready => "ready".to_owned(),
                     (None, Mode::Execute) => String::new(),
-                    (None, mode) => format!(" ({mode})"),
+                    (None, mode) => mode.to_string(),
                 };
-                context
-                    .out
-                    .record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
+                let mut columns = format!("  {id:<8} {:<11} ", item.status);
+                if standing.is_some() {
+                    let age = since.map(|since| human::age((clock::now() - since).to_std().unwrap_or_default()));
+                    columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));
+                }
+                context.out.row(&record, &columns, title, &mark)?;
             }
             alike.left_out().try_for_each(|text| context.out.text(format_args!("  {text}")))?;
         }
         Ok(needs)
+    }
+
+    /// The item as it is, or as it was.
+    fn one(&self, context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Result<(), CliError> {
+        let find = |id: &TaskId| match then {
+            None => board.task(id),
+            Some(then) => then.find(id).ok_or_else(|| Error::NoTask(id.clone())),
+        };
+        let found = find(id)?;
+        let (task, lease) = (&found.task, found.lease.as_ref());
+        let now = then.map_or_else(clock::now, |then| then.at);
+        let mut runs = runs_of(board, id)?;
+        if let Some(then) = then {
+            runs.retain(|run| run.started <= then.at);
+            for run in runs.iter_mut().filter(|run| run.ended.is_some_and(|ended| ended > then.at)) {
+                (run.ended, run.outcome, run.reason, run.commit, run.verified, run.question) = Default::default();
+            }
+        }
+        // The log has no heartbeats.
+        let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
+        let work = lease.filter(|_| then.is_none()).and_then(|lease| lease.work.as_ref());
+        let last_output = work.and_then(|work| last_output(board, &work.run));
+        let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
+        let children = then.map_or_else(|| board.children(id), |then| then.children(id)).into_iter();
+        let children: Vec<Child> = children
+            .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
+            .collect();
+        let record = Record::Full {
+            kept: &kept,
+            children: &children,
+            task,
+            queue: &found.queue.id,
+            line: found.line,
+            lease,
+            expires_at: lease.map(Lease::expires_at),
+            freshness,
+            last_output,
+            runs: &runs,
+        };
+        let mut text = format!("{} {}\n", task.id, human::title(&task.title));
+        let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
+        row("status", task.status().to_string());
+        row("queue", format!("{}, line {}", found.queue.id, found.line));
+        task.role.iter().filter(|role| *role != DEFAULT_ROLE).for_each(|role| row("role", role.clone()));
+        task.reason().iter().for_each(|reason| row("reason", (*reason).to_owned()));
+        task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));
+        // The queue has the beginning of a long one.
+        let asked = || runs.iter().rev().find_map(|run| run.question.clone());
+        let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        task.question().iter().for_each(|question| {
+            let whole = asked().map(line).filter(|whole| whole.starts_with(question.trim_end_matches('…')));
+            row("asks", whole.unwrap_or_else(|| (*question).to_owned()));
+        });
+        if self.verbose && task.mode() != Mode::Execute {
+            row("mode", task.mode().to_string());
+        }
+        let known =
+            |id: &TaskId| find(id).map_or_else(|_| "unknown".to_owned(), |found| found.task.status().to_string());
+        task.parent.iter().for_each(|parent| row("parent", format!("{parent} ({})", known(parent))));
+        for child in &children {
+            row("child", format!("{} ({}): {}", child.task, child.status, human::title(&child.title)));
+        }
+        task.author().iter().for_each(|author| row("author", (*author).to_owned()));
+        task.approvals().iter().for_each(|approval| row("approved by", approval.to_string()));
+        let reviewers = Config::load(board.dir()).unwrap_or_default().review;
+        let open = task.open_reviews(&task.reviewers(&reviewers));
+        if matches!(task.status(), Status::InReview | Status::Reviewing) && !open.is_empty() {
+            row("waits for", open.join(", "));
+        }
+        if task.state.rounds > 0 {
+            row("rejected", human::count(task.state.rounds as usize, "time"));
+        }
+        if let Some(lease) = lease {
+            row("held by", format!("{} ({}), attempt {}", lease.agent, lease.role, lease.attempt));
+            if self.verbose {
+                let end = clock::shown(lease.expires_at());
+                row("lease", format!("token {}, until {end} if nobody renews it", lease.token));
+            }
+        }
+        if let (None, Some(agent)) = (lease, task.state.holder().and_then(|holder| holder.agent.as_deref())) {
+            row("held by", format!("{agent}, not in this clone; to take it: tavern release {} --force", task.id));
+        }
+        if let (Some(lease), Some(freshness)) = (lease, freshness) {
+            let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
+            let words = match freshness {
+                Freshness::Fresh => "fresh",
+                Freshness::Stale => "stale",
+                Freshness::VeryStale => "very stale",
+            };
+            row("heartbeat", format!("{beat} ago ({words})"));
+        }
+        if let Some(at) = last_output {
+            row("last output", format!("{} ago", human::age((now - at).to_std().unwrap_or_default())));
+        }
+        if task.state.attempt > 0 {
+            row("attempts", task.state.attempt.to_string());
+        }
+        for dependency in &task.after {
+            row("after", format!("{dependency} ({})", known(dependency)));
+        }
+        task.state.not_before().iter().for_each(|until| row("not before", clock::shown(*until)));
+        task.commit().iter().for_each(|commit| row("commit", (*commit).to_owned()));
+        task.done_when.iter().for_each(|command| row("done when", command.clone()));
+        for run in &runs {
+            let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
+            row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
+        }
+        if !kept.is_empty() || task.commit().is_some() {
+            let places = if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
+            row("its work", format!("tavern diff {}{places}", task.id));
+        }
+        // There is nothing to be done in the past.
+        let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
+        let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
+        for lack in &lacks {
+            match (NeedKind::of(lack), lack) {
+                (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, id, queue)),
+                (Some(_), _) | (None, Lack::Status(_)) => {
+                    row("to do", hints::lack(lack, id, queue).unwrap_or_default());
+                }
+                // What it comes after stands above.
+                (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
+                _ => row("not ready", hints::sentence(lack, id, queue)),
+            }
+        }
+        if task.answered().is_some() && lacks.is_empty() && then.is_none() {
+            row("answered", "the next free agent goes on with it".to_owned());
+        }
+        if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
+            row("to do", hints::lack(&Lack::Approval, id, queue).unwrap_or_default());
+        }
+        context.out.record(&record, text.trim_end())
     }
 }
 
 fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     let now = clock::now();
     for agent in board.agents() {
-        let freshness = Freshness::of(agent.heartbeat_at, now);
+        // While it works, its lease is what it renews.
+        let lease = agent.task.as_ref().and_then(|task| board.lease(task).ok().flatten());
+        let lease = lease.filter(|lease| agent.run == Some(run_name(&lease.task, lease.token)));
+        let heartbeat_at = lease.map_or(agent.heartbeat_at, |lease| lease.heartbeat_at.max(agent.heartbeat_at));
+        let freshness = Freshness::of(heartbeat_at, now);
+        let last_output = agent.run.as_ref().and_then(|run| last_output(board, run));
         let alive = life(&agent.holder) != Life::Gone;
         let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode()));
-        let heartbeat_at = agent.heartbeat_at;
-        let record = Record::Agent { heartbeat_at, freshness, alive, mode, agent: &agent };
+        let record = Record::Agent { heartbeat_at, freshness, alive, last_output, mode, agent: &agent };
         let state = match agent.state {
             _ if !alive => "gone",
             AgentState::Working => mode.filter(|mode| *mode != Mode::Execute).map_or("working", Mode::as_str),
             AgentState::Waiting => "waiting",
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
-        let doing = human::title(agent.doing.as_deref().unwrap_or_default());
-        context.out.record(&record, format!("{:<10} {state:<8} {task:<8} {doing}", agent.name))?;
+        let columns = format!("{:<10} {state:<8} {task:<8} ", agent.name);
+        let ago = |at: Timestamp| human::age((now - at).to_std().unwrap_or_default());
+        let program = last_output.map(|at| format!(", its program {} ago", ago(at))).unwrap_or_default();
+        let is_at_work = agent.state == AgentState::Working;
+        let seen = if is_at_work { format!("seen {} ago{program}", ago(heartbeat_at)) } else { String::new() };
+        context.out.row(&record, &columns, agent.doing.as_deref().unwrap_or_default(), &seen)?;
     }
     for (runner, quota) in board.quotas(now) {
         context.out.record(&Record::Quota { runner: &runner, quota: &quota }, quota.told_of(&runner))?;
@@ -361,126 +550,9 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The item as it is, or as it was.
-fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Result<(), CliError> {
-    let find = |id: &TaskId| match then {
-        None => board.task(id),
-        Some(then) => then.find(id).ok_or_else(|| Error::NoTask(id.clone())),
-    };
-    let found = find(id)?;
-    let (task, lease) = (&found.task, found.lease.as_ref());
-    let now = then.map_or_else(clock::now, |then| then.at);
-    let mut runs = runs_of(board, id)?;
-    if let Some(then) = then {
-        runs.retain(|run| run.started <= then.at);
-        for run in runs.iter_mut().filter(|run| run.ended.is_some_and(|ended| ended > then.at)) {
-            (run.ended, run.outcome, run.reason, run.commit, run.verified, run.question) = Default::default();
-        }
-    }
-    // The log has no heartbeats.
-    let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
-    let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
-    let children = then.map_or_else(|| board.children(id), |then| then.children(id)).into_iter();
-    let children: Vec<Child> = children
-        .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
-        .collect();
-    let record = Record::Full {
-        kept: &kept,
-        children: &children,
-        task,
-        queue: &found.queue.id,
-        line: found.line,
-        lease,
-        expires_at: lease.map(Lease::expires_at),
-        freshness,
-        runs: &runs,
-    };
-    let mut text = format!("{} {}\n", task.id, human::title(&task.title));
-    let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
-    row("status", task.status().to_string());
-    row("queue", format!("{}, line {}", found.queue.id, found.line));
-    task.role.iter().filter(|role| *role != DEFAULT_ROLE).for_each(|role| row("role", role.clone()));
-    task.reason().iter().for_each(|reason| row("reason", (*reason).to_owned()));
-    task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));
-    // The queue has the beginning of a long one.
-    let asked = || runs.iter().rev().find_map(|run| run.question.clone());
-    let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    task.question().iter().for_each(|question| {
-        let whole = asked().map(line).filter(|whole| whole.starts_with(question.trim_end_matches('…')));
-        row("asks", whole.unwrap_or_else(|| (*question).to_owned()));
-    });
-    if task.mode() != Mode::Execute {
-        row("mode", task.mode().to_string());
-    }
-    let known = |id: &TaskId| find(id).map_or_else(|_| "unknown".to_owned(), |found| found.task.status().to_string());
-    task.parent.iter().for_each(|parent| row("parent", format!("{parent} ({})", known(parent))));
-    for child in &children {
-        row("child", format!("{} ({}): {}", child.task, child.status, human::title(&child.title)));
-    }
-    task.author().iter().for_each(|author| row("author", (*author).to_owned()));
-    task.approvals().iter().for_each(|approval| row("approved by", approval.to_string()));
-    let reviewers = Config::load(board.dir()).unwrap_or_default().review;
-    let open = task.open_reviews(&task.reviewers(&reviewers));
-    if matches!(task.status(), Status::InReview | Status::Reviewing) && !open.is_empty() {
-        row("waits for", open.join(", "));
-    }
-    if task.state.rounds > 0 {
-        row("rejected", human::count(task.state.rounds as usize, "time"));
-    }
-    if let Some(lease) = lease {
-        row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
-    }
-    if let (None, Some(agent)) = (lease, task.state.holder().and_then(|holder| holder.agent.as_deref())) {
-        row("held by", format!("{agent}, not in this clone; to take it: tavern release {} --force", task.id));
-    }
-    if let (Some(lease), Some(freshness)) = (lease, freshness) {
-        let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
-        let words = match freshness {
-            Freshness::Fresh => "fresh",
-            Freshness::Stale => "stale",
-            Freshness::VeryStale => "very stale",
-        };
-        row("heartbeat", format!("{beat} ago ({words}), until {}", lease.expires_at()));
-    }
-    if task.state.attempt > 0 {
-        row("attempts", task.state.attempt.to_string());
-    }
-    for dependency in &task.after {
-        row("after", format!("{dependency} ({})", known(dependency)));
-    }
-    task.state.not_before().iter().for_each(|until| row("not before", clock::shown(*until)));
-    task.commit().iter().for_each(|commit| row("commit", (*commit).to_owned()));
-    task.done_when.iter().for_each(|command| row("done when", command.clone()));
-    for run in &runs {
-        let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
-        row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
-    }
-    kept.iter().for_each(|place| row("its work", format!("git show {place}")));
-    // There is nothing to be done in the past.
-    let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
-    let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
-    for lack in &lacks {
-        match (NeedKind::of(lack), lack) {
-            (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, id, queue)),
-            (Some(_), _) | (None, Lack::Status(_)) => row("to do", hints::lack(lack, id, queue).unwrap_or_default()),
-            // What it comes after stands above.
-            (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
-            _ => row("not ready", hints::sentence(lack, id, queue)),
-        }
-    }
-    if task.answered().is_some() && lacks.is_empty() && then.is_none() {
-        row("answered", "the next free agent goes on with it".to_owned());
-    }
-    if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
-        row("to do", hints::lack(&Lack::Approval, id, queue).unwrap_or_default());
-    }
-    context.out.record(&record, text.trim_end())
-}
-
 /// Where work on an item is that is not merged. A display only: it needs no settings that can be read.
 fn kept(board: &Board, task: &Task) -> Vec<String> {
     let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
     let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
-    let kept = Unmerged::of(&repository, &integration);
-    if task.status() == Status::Completed { kept.beside(board, &task.id) } else { kept.places(&task.id) }
+    Unmerged::of(&repository, &integration).of_item(board, task)
 }

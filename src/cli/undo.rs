@@ -72,13 +72,12 @@ impl Verb for Args {
             (None, true) => Which::LastUndone(self.task),
             (None, false) => Which::Last(self.task),
         };
-        let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
             let what = "a queue was saved by hand since, or a program was killed";
             context.out.note(format!("{what}: the run takes that over first, and it may be the last change"));
             return Ok(Exit::Done);
         }
-        let undone = board.undo(&which, &note);
+        let undone = board.undo(&which, &Note::default());
         if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
             && let Obstacle::Nothing = **obstacle
         {
@@ -96,7 +95,7 @@ fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) ->
         return Err(Error::from(Obstacle::Nothing).into());
     }
     for event in &events {
-        context.out.record(event, format!("{:>5}  {}", event.seq, sentence(event)))?;
+        context.out.line_of_list(event, &format!("{:>5}  {}", event.seq, sentence(event)))?;
     }
     Ok(Exit::Done)
 }

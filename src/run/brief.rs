@@ -325,9 +325,7 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
 }
 
 fn note(entry: &Entry) -> Option<Remark> {
-    // Who was withdrawn from did not say it.
-    let from = entry.agent.clone().filter(|_| entry.kind != Kind::Withdrawn);
-    let from = from.unwrap_or_else(|| "a person".to_owned());
+    let from = entry.actor().unwrap_or("a person").to_owned();
     Some(Remark { from, text: entry.cause.clone()? })
 }
 

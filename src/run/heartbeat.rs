@@ -21,10 +21,10 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Renews `lease` three times in its length, until somebody else holds the task.
+    /// Renews `lease` three times in its length and once a minute at least, until somebody else holds the task.
     pub fn start(board: &Board, lease: &Lease) -> Heartbeat {
         let (stop, lost) = (Interrupt::new(), Interrupt::new());
-        let pause = Duration::from_secs(u64::from(lease.seconds)) / 3;
+        let pause = (Duration::from_secs(u64::from(lease.seconds)) / 3).min(Duration::from_secs(60));
         let thread = std::thread::spawn({
             let (board, lease) = (board.clone(), lease.clone());
             let (stop, lost) = (stop.clone(), lost.clone());

@@ -115,8 +115,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     }
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-    let message = format!("{}: {}", task.id, task.title);
-    let merge = site.repository()?.merge(&tip, work, &protected, &message)?;
+    let merge = site.repository()?.merge(&tip, work, &protected, &message(site, task)?)?;
     let is_there = matches!(merge, Merge::UpToDate { .. });
     let (merged, left_out) = match merge {
         Merge::UpToDate { left_out } => (tip.clone(), left_out),
@@ -158,6 +157,22 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     }
     failpoint::hit("integrate.advanced").map_err(Error::io("go on in", site.board.dir()))?;
     arrive(site, task, &merged, &left_out).map(Some)
+}
+
+/// What the merge commit says: the item, and whose run its work is, in trailers as git-interpret-trailers(1) reads them.
+fn message(site: &Site, task: &Task) -> Result<String, Error> {
+    let (id, mut work) = (&task.id, None);
+    walk_log(&site.board, Some(id), &mut |entry| {
+        work = Some(entry).filter(|entry| entry.kind == Kind::Submitted);
+        work.is_none()
+    })?;
+    let mut message = format!("{id}: {}\n\nTavern-Item: {id}\n", task.title);
+    if let Some(Entry { agent, run, token, .. }) = work {
+        let trailers = [("Agent", agent), ("Run", run), ("Token", token.map(|token| token.to_string()))];
+        let trailers = trailers.into_iter().filter_map(|(name, value)| Some(format!("Tavern-{name}: {}\n", value?)));
+        message.extend(trailers);
+    }
+    Ok(message)
 }
 
 /// Runs `done_when` at `merged`, which is `tip` with `work`. `None`: it passed.

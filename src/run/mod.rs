@@ -29,6 +29,7 @@ pub mod sandbox;
 pub mod unmerged;
 pub mod verify;
 pub mod wake;
+pub mod work;
 pub mod worktree;
 
 mod enclosure;

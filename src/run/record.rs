@@ -185,10 +185,11 @@ impl<'a> Record<'a> {
 
     /// Its program has ended, and left `commit`.
     pub fn program_ended(&mut self, ended: &SessionEnd, commit: Option<&CommitId>) -> Result<(), Error> {
+        let said = if ended.result.trim().is_empty() { &ended.reason } else { &ended.result };
+        self.metadata.summary = summary(said);
+        self.comes_to(ended.outcome, ended.reason.clone());
         let metadata = &mut self.metadata;
         metadata.ended = Some(clock::now());
-        metadata.outcome = Some(ended.outcome);
-        metadata.reason = Some(ended.reason.clone());
         metadata.session.clone_from(&ended.session);
         metadata.resets_at = ended.resets_at;
         metadata.usage = ended.usage.clone();
@@ -196,12 +197,19 @@ impl<'a> Record<'a> {
         metadata.tool_calls = ended.tool_calls;
         metadata.denials = denials(&ended.denials);
         metadata.refused.clone_from(&ended.refused);
-        metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
         self.artifacts.write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
         write_spent(self.site, self.metadata.spent(clock::now()))?;
         self.save()
+    }
+
+    /// What its agent said last sums up only what it has done: why it failed is another thing.
+    fn comes_to(&mut self, outcome: Outcome, reason: String) {
+        if outcome != Outcome::Success {
+            self.metadata.summary = summary(&reason);
+        }
+        (self.metadata.outcome, self.metadata.reason) = (Some(outcome), Some(reason));
     }
 
     /// What it has used by now, for those who count it with other runs. If that can't be written now, it is when it has
@@ -216,8 +224,7 @@ impl<'a> Record<'a> {
 
     /// What its agent says of it, which is not verified yet.
     pub fn answered(&mut self, answer: &AgentAnswer) -> Result<(), Error> {
-        self.metadata.outcome = Some(answer.outcome());
-        self.metadata.reason = Some(answer.reason());
+        self.comes_to(answer.outcome(), answer.reason());
         self.metadata.silent = matches!(answer, AgentAnswer::Done { is_silent: true, .. });
         self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);
         self.save()
@@ -230,8 +237,7 @@ impl<'a> Record<'a> {
         proof: Option<bool>,
         commit: Option<&CommitId>,
     ) -> Result<(), Error> {
-        self.metadata.outcome = Some(result.outcome());
-        self.metadata.reason = Some(result.reason());
+        self.comes_to(result.outcome(), result.reason());
         self.metadata.verified = proof;
         self.left(commit);
         self.save()
@@ -261,9 +267,8 @@ impl<'a> Record<'a> {
     fn last_seen(&self) -> Timestamp {
         let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
         let beat = lease.filter(|lease| lease.token == self.metadata.token).map(|lease| lease.heartbeat_at);
-        let written = |name: &str| self.artifacts.path(name).metadata().and_then(|file| file.modified()).ok();
-        let last = LOGS.into_iter().chain([FILE]).filter_map(written).map(Timestamp::from);
-        last.chain(beat).max().map_or_else(clock::now, |last| last.min(clock::now()))
+        let last = last_written(&self.artifacts, LOGS.into_iter().chain([FILE]));
+        last.into_iter().chain(beat).max().map_or_else(clock::now, |last| last.min(clock::now()))
     }
 
     /// It could not go on to its end: what it came to instead.
@@ -271,8 +276,7 @@ impl<'a> Record<'a> {
         if self.metadata.ended.is_none() {
             return self.died(result.outcome(), &result.reason());
         }
-        self.metadata.outcome = Some(result.outcome());
-        self.metadata.reason = Some(result.reason());
+        self.comes_to(result.outcome(), result.reason());
         self.save()
     }
 
@@ -306,6 +310,17 @@ impl<'a> Record<'a> {
         text.push('\n');
         self.artifacts.write(FILE, &text)
     }
+}
+
+/// When one of these files was written last.
+fn last_written<'n>(artifacts: &Artifacts, names: impl Iterator<Item = &'n str>) -> Option<Timestamp> {
+    let written = |name: &str| artifacts.path(name).metadata().and_then(|file| file.modified()).ok();
+    names.filter_map(written).map(Timestamp::from).max()
+}
+
+/// When the program of a run has said something last: a supervisor renews its lease whether that does or not.
+pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
+    last_written(&Artifacts::open(board, run), LOGS.into_iter())
 }
 
 /// Writes down what a run has used; the first time also what others had before that was written down.

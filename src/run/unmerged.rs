@@ -8,7 +8,7 @@ use super::record::last_token;
 use super::site::{ITEM_BRANCHES, SALVAGED, Site};
 use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
-use crate::board::task::TaskId;
+use crate::board::task::{Status, Task, TaskId};
 use crate::git::{CommitId, GitError, Head, Repository, UNSHALLOW};
 use crate::process::quoted;
 use crate::store::{Board, ItemIndex};
@@ -33,7 +33,12 @@ impl<'r> Unmerged<'r> {
         Unmerged { repository, salvaged: repository.references(SALVAGED).unwrap_or_default(), tip }
     }
 
-    /// The branch of the item if it holds what is not merged, then what was salvaged last; as `git show` takes them.
+    /// Where merged work is, or would be.
+    pub fn tip(&self) -> Option<&CommitId> {
+        self.tip.as_ref()
+    }
+
+    /// The branch of the item if it holds what is not merged, then what was salvaged last; as git takes them.
     pub fn places(&self, task: &TaskId) -> Vec<String> {
         let branch = format!("tavern/{task}");
         let own = self.repository.branch_tip(&branch).ok().flatten();
@@ -59,6 +64,11 @@ impl Unmerged<'_> {
         let salvaged = self.salvaged.iter().filter_map(|(name, _)| name.split('/').nth(3)?.parse().ok());
         let branches = self.repository.branches(ITEM_BRANCHES).unwrap_or_default();
         salvaged.chain(branches.iter().filter_map(|name| name.strip_prefix(ITEM_BRANCHES)?.parse().ok())).collect()
+    }
+
+    /// Where work on the item is that is not merged, whatever became of it.
+    pub fn of_item(&self, board: &Board, task: &Task) -> Vec<String> {
+        if task.status() == Status::Completed { self.beside(board, &task.id) } else { self.places(&task.id) }
     }
 
     /// What is kept of the last run of an item that was completed without it: in another clone, say. What earlier runs have left was

@@ -33,8 +33,12 @@ pub struct Entry {
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Who did it; of what was taken from its holder, that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Who took it from `agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,6 +107,7 @@ impl Entry {
             task: None,
             queue: None,
             agent: None,
+            by: None,
             token: None,
             run: None,
             cause: None,
@@ -112,6 +117,18 @@ impl Entry {
             change: TextChange::Nothing,
             lease: None,
         }
+    }
+
+    /// Who did it, where that is known.
+    pub fn actor(&self) -> Option<&str> {
+        let is_taken = matches!(self.kind, Kind::Withdrawn | Kind::Reaped);
+        self.by.as_deref().or_else(|| self.agent.as_deref().filter(|_| !is_taken))
+    }
+
+    /// It is the doing of `actor`, where it says of nobody else that it is theirs.
+    pub(super) fn done_by(&mut self, actor: &str) {
+        let place = if matches!(self.kind, Kind::Withdrawn | Kind::Reaped) { &mut self.by } else { &mut self.agent };
+        place.get_or_insert_with(|| actor.to_owned());
     }
 
     /// Who appended a line had it where they wrote it, and Tavern moved it: two steps, the newest first.

@@ -27,6 +27,8 @@ pub struct Board {
     pub(super) git: Option<AskGit>,
     /// A person has said so for this run.
     trusts_all: bool,
+    /// Who does what this process does.
+    actor: Option<String>,
 }
 
 /// The folders of the board that git ignores, made when they are first needed.
@@ -88,7 +90,7 @@ impl Board {
         let place = real.parent().filter(|_| real.ends_with(".tavern"));
         let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
         let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
-        Board { dir, root, private, rehearsal: None, git: None, trusts_all: false }
+        Board { dir, root, private, rehearsal: None, git: None, trusts_all: false, actor: None }
     }
 
     /// Refused if it keeps its private part where earlier versions did.
@@ -122,6 +124,15 @@ impl Board {
     /// All of it may be run in this process.
     pub fn trusts_all(&self) -> bool {
         self.trusts_all
+    }
+
+    /// The same board, on which all that this process does is `actor`'s doing.
+    pub fn acted_on_by(self, actor: Option<String>) -> Board {
+        Board { actor, ..self }
+    }
+
+    pub(super) fn actor(&self) -> Option<&str> {
+        self.actor.as_deref()
     }
 
     /// Nothing of it is written: what is done beside the board is to be left out too.

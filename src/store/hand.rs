@@ -97,7 +97,7 @@ fn saved(
         Ok(text) => FoundFile::Text(text),
         Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => {
             let why = "the file was removed while an item of it is held; it was put back";
-            FoundFile::Gone(note(queue, why.to_owned(), now))
+            FoundFile::Gone(note(queue, why.to_owned(), now).into())
         }
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
@@ -109,7 +109,7 @@ fn saved(
 enum FoundFile {
     Text(Text),
     /// Nothing, and it is put back, of which the log has this note.
-    Gone(Entry),
+    Gone(Box<Entry>),
 }
 
 fn taken_from(
@@ -125,7 +125,7 @@ fn taken_from(
     let text = match found {
         FoundFile::Text(text) => Some(text),
         FoundFile::Gone(note) => {
-            taken.entries.push(note);
+            taken.entries.push(*note);
             None
         }
     };
@@ -394,7 +394,7 @@ pub(super) fn put_back(
     note: Entry,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
-    taken_from(board, last, queue, Sight::of(board, queue), FoundFile::Gone(note), &HashSet::new(), now)
+    taken_from(board, last, queue, Sight::of(board, queue), FoundFile::Gone(note.into()), &HashSet::new(), now)
 }
 
 /// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.

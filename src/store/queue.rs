@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use chrono::DateTime;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use super::find::Board;
 use super::replace::sync_folder;
 use super::stamp::Stamp;
 use crate::board::problem::one_line;
+use crate::board::task::Timestamp;
 use crate::failpoint;
 use crate::files;
 
@@ -38,6 +40,14 @@ pub struct Text {
     pub content: String,
     /// Of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
     pub(super) stamp: Stamp,
+}
+
+impl Text {
+    /// When its file was saved last; unknown where it was being written.
+    pub fn saved_at(&self) -> Option<Timestamp> {
+        let (seconds, _) = self.stamp.modified();
+        DateTime::from_timestamp(seconds, 0)
+    }
 }
 
 /// By its name a file is a queue's, or an archive's: not an editor's own.

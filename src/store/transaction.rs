@@ -231,7 +231,11 @@ impl<'b> Locked<'b> {
         }
         change.number(self.seq);
         let Change { mut entries, files } = change;
-        for words in entries.iter_mut().flat_map(|entry| [&mut entry.cause, &mut entry.agent]).flatten() {
+        if let Some(actor) = self.board.actor() {
+            entries.iter_mut().for_each(|entry| entry.done_by(actor));
+        }
+        for words in entries.iter_mut().flat_map(|entry| [&mut entry.cause, &mut entry.agent, &mut entry.by]).flatten()
+        {
             *words = redact(words).into_owned();
         }
         let files: Vec<(Rewrite, Option<Staged>)> = files.into_iter().map(stage).collect::<Result<_, Error>>()?;

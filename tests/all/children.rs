@@ -108,7 +108,9 @@ fn children_that_fail_do_what_is_set_for_each() {
     agent(&scratch).says("T-1 merged as");
     let told = scratch.note("T-1/2");
     assert!(
-        told.contains("T-1.1 dead: Fails\nNot merged; its work: `git show tavern/T-1.1`\n`false` exited with code 1"),
+        told.contains(
+            "T-1.1 dead: Fails\nNot merged; its work: `git diff HEAD...tavern/T-1.1`\n`false` exited with code 1"
+        ),
         "{told}"
     );
     assert!(told.contains("T-1.2 cancelled: Fails and matters"), "{told}");
@@ -232,7 +234,7 @@ fn whoever_holds_the_parent_no_more_adds_nothing_to_it() {
     reported.says("T-1 waiting: waits for its children: T-1.1");
     add(&token).ends(4).says("nobody holds `T-1` any more");
     scratch.run("tavern-claim", &["--task", "T-1"]).ends(3);
-    let shown = scratch.run("tavern-status", &["T-1"]).ends(0).says("mode        unify");
+    let shown = scratch.run("tavern-status", &["T-1", "--verbose"]).ends(0).says("mode        unify");
     shown.says("it waits for its children T-1.1; to go on before: tavern release T-1");
     // A person may have it go on before.
     scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is pending");

@@ -156,7 +156,7 @@ fn a_drain_reports_each_item_as_junit_xml() {
     has(&output.text, &["130\n::error::forged\n·[31mred ]]> <b> ```\nsee .tavern/runs/T-2@"]);
     has(
         &checked.text,
-        &["$ echo looked; false\nexited with code 1 in ", "looked\nsee ", "its work: git show tavern/T-3"],
+        &["$ echo looked; false\nexited with code 1 in ", "looked\nsee ", "its work: tavern diff T-3"],
     );
     has(&asked.text, &["to do: tavern tell T-5 \"…\"\nsee .tavern/runs/T-5@"]);
 }
@@ -216,7 +216,7 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
     has(
         &page,
         &[
-            "before\n### tavern drain: 1 completed, 4 left in ",
+            "before\n### tavern drain: 1 of 5 completed, 2 failed, 2 left in ",
             "\n\n| item | status | why |\n|---|---|---|\n| TODO\\.md\\: T\\-2 Count \\| the \\`words\\`\\, all\\: of them | dead | ",
             "\n\n<details><summary>T\\-2</summary>\n\n````text\n113\n",
             "\n·[31mred ]]> <b> ```\n````\n\n</details>\n",

@@ -104,7 +104,7 @@ fn who_holds_what_another_clone_has_completed_gives_up_and_keeps_their_work() {
         assert_eq!(second.queue(), queue);
         has(&second.git(&["show", "tavern/T-1"]), &["+mine"]);
         second.settle();
-        second.run("tavern-status", &["T-1"]).ends(0).says("git show tavern/T-1\n");
+        second.run("tavern-status", &["T-1"]).ends(0).says("tavern diff T-1 (tavern/T-1)\n");
         second.run("tavern-check", &[]).says("T-1 was completed without the work that is kept at tavern/T-1");
         second.run("tavern-log", &["T-1"]).ends(0).says("it is completed in another clone, and that counts");
         // Nobody does it again.
@@ -140,7 +140,7 @@ fn of_two_that_took_an_item_in_one_second_under_one_name_the_first_that_ends_has
             clone.stands("T-1", "completed", 1);
         }
         has(&second.git(&["show", "tavern/T-1"]), &["+mine"]);
-        second.run("tavern-status", &["T-1"]).ends(0).says("git show tavern/T-1\n");
+        second.run("tavern-status", &["T-1"]).ends(0).says("tavern diff T-1 (tavern/T-1)\n");
         second.run("tavern-log", &["T-1"]).ends(0).says("it is completed in another clone, and that counts");
     }
 }

@@ -70,8 +70,8 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
-        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: git show refs/tavern/salvage/T-1/2\n\
-         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: git show tavern/T-2\n\
+        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: tavern diff T-1\n\
+         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: tavern diff T-2\n\
          TODO.md: T-3 pending — waits\n  it waits for T-1 (dead); tavern release T-1 --revive\n\
          TODO.md: T-4 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
          cycle elsewhere: tavern edit T-4\n\
@@ -85,13 +85,12 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
          ID and it gets a fresh one: tavern edit T-7\n\
          merged work is on branch tavern/integration\n"
             .replace("T-1@2", &last_run(&scratch, "T-1"))
-            .replace("T-1/2", &last_run(&scratch, "T-1").replace('@', "/"))
             .replace("T-2@3", &last_run(&scratch, "T-2"))
     );
     assert_eq!(scratch.git(&["show", "tavern/T-2:x.txt"]), "x");
     let salvaged = format!("refs/tavern/salvage/{}:half.txt", last_run(&scratch, "T-1").replace('@', "/"));
     assert_eq!(scratch.git(&["show", &salvaged]), "half");
-    scratch.run("tavern-status", &["T-2"]).ends(0).says("  its work    git show tavern/T-2\n");
+    scratch.run("tavern-status", &["T-2"]).ends(0).says("  its work    tavern diff T-2 (tavern/T-2)\n");
     // The folder that it points at holds what the command printed.
     let evidence = scratch.run("tavern-runs", &["cat", "T-2", "verify.txt"]).succeeds();
     assert!(evidence.starts_with("$ test -e y.txt\nexited with code 1 "), "{evidence}");

@@ -7,6 +7,7 @@ compile_error!(
 );
 
 mod account;
+mod actors;
 mod appended;
 mod archive;
 mod badinput;
@@ -24,6 +25,7 @@ mod committing;
 mod crash;
 mod damage;
 mod dice;
+mod diff;
 mod drain;
 mod drain_end;
 mod drain_file;
@@ -37,6 +39,7 @@ mod front;
 mod hands;
 mod hostile;
 mod imports;
+mod listing;
 mod locks;
 mod loops;
 mod merging;

@@ -75,10 +75,13 @@ fn the_board_of_any_moment_is_shown_again() {
 fn one_item_is_shown_as_it_was() {
     let scratch = life();
     let told = status(&scratch, &["T-2", "--at", "2026-11-22T10:20"]).succeeds();
-    assert!(told.contains("status      in_progress\n") && told.contains("held by     Frodo (coder), token "), "{told}");
+    assert!(
+        told.contains("status      in_progress\n") && told.contains("held by     Frodo (coder), attempt 1\n"),
+        "{told}"
+    );
     let told = status(&scratch, &["T-2", "--at", "34m ago"]).succeeds();
     assert!(told.contains("status      pending\n") && !told.contains("held by"), "{told}");
-    assert!(told.starts_with("as of 2026-11-22 10:25:00\n") && told.contains("reason      lunch\n"), "{told}");
+    assert!(told.starts_with("as of 2026-11-22 10:25:00 +00:00\n") && told.contains("reason      lunch\n"), "{told}");
     status(&scratch, &["T-3", "--at", "10:30", "--format", "json"]).ends(0).says(r#""title":"third""#);
     status(&scratch, &["T-3", "--at", "10:36"]).ends(2);
 }
@@ -87,8 +90,23 @@ fn one_item_is_shown_as_it_was() {
 fn what_the_log_does_not_know_is_said() {
     let scratch = life();
     let ran = status(&scratch, &["--items", "--at", "2026-11-21"]);
-    assert!(ran.stderr.contains("the log begins at 2026-11-22 10:05:00 UTC"), "{ran}");
+    assert!(ran.stderr.contains("the log begins at 2026-11-22 10:05:00 +00:00"), "{ran}");
     assert!(!ran.stdout.contains("T-9"), "{ran}");
     assert!(ran.succeeds().contains("T-1"));
     status(&scratch, &["--at", "2026-11-23"]).ends(2);
+}
+
+#[test]
+fn times_are_shown_and_typed_as_clocks_here_show_them() {
+    let scratch = life();
+    let east = |program: &str, arguments: &[&str]| {
+        let run = scratch.program(program).args(arguments).variable("TZ", "UTC-5:30");
+        run.variable("TAVERN_TEST_NOW", "2026-11-22T10:59:00Z").run().succeeds()
+    };
+    let log = east("tavern-log", &[]);
+    assert!(log.starts_with("2026-11-22 15:35:00 +05:30 ") && log.contains("\n2026-11-22 15:55:00 +05:30 "), "{log}");
+    for time in ["2026-11-22T15:50", "15:50", "2026-11-22 15:50:00 +05:30"] {
+        let told = east("tavern-status", &["T-2", "--at", time]);
+        assert!(told.starts_with("as of 2026-11-22 15:50:00 +05:30\n") && told.contains("in_progress"), "{told}");
+    }
 }

@@ -157,11 +157,11 @@ fn the_log_tells_an_items_whole_life_in_words() {
     undo(&scratch, &["T-7"]).succeeds();
     undo(&scratch, &["T-7", "--redo"]).succeeds();
     let told = scratch.run("tavern-log", &["T-7"]).succeeds();
-    let told: Vec<&str> = told.lines().map(|line| &line[20..]).collect();
+    let told: Vec<&str> = told.lines().map(|line| &line[27..]).collect();
     let expected = [
         "T-7 was added as pending by hand: Write",
         "T-7 was edited by hand: now `Write it`, priority, description",
-        "Frodo claimed T-7 with token 3",
+        "Frodo claimed T-7",
         "T-7 was taken from Frodo by a person, now pending: lunch",
         "T-7 was moved from pending to completed by hand",
         "T-7 was made pending again: event 5 (edited) was taken back",

@@ -40,7 +40,7 @@ pub(super) struct Left {
     pub need: Option<Need>,
     /// The folder of its last run.
     pub run: Option<String>,
-    /// Where its work is that is not merged, as `git show` takes it.
+    /// Where its work is that is not merged, as git takes it.
     pub kept: Vec<String>,
     /// What it goes by.
     #[serde(skip)]
@@ -65,7 +65,8 @@ impl Left {
     pub(super) fn details(&self) -> impl Iterator<Item = String> {
         let todo = self.need.iter().map(|need| format!("to do: {}", need.todo));
         let see = self.run.iter().map(|run| format!("see {run}"));
-        todo.chain(see).chain(self.kept.iter().map(|place| format!("its work: git show {place}")))
+        let work = (!self.kept.is_empty()).then(|| format!("its work: tavern diff {}", self.name));
+        todo.chain(see).chain(work)
     }
 }
 
@@ -178,7 +179,8 @@ impl Summary {
             if is_untouched && !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
-            lines.push(format!("{}: {} {} — {}", left.queue, left.name, left.status, human::title(&left.title)));
+            let head = format!("{}: {} {} — ", left.queue, left.name, left.status);
+            lines.push(context.out.fitted(&head, &left.title, ""));
             lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
         }
         lines.extend(alike.left_out());

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
 use crate::cli::shared::{person, read_stdin, without_token};
-use crate::cli::{CliError, Context, Exit};
+use crate::cli::{CliError, Context, Exit, hints};
 use crate::run::{Site, report, review};
 use crate::store::{Board, Note};
 
@@ -69,6 +69,12 @@ fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) 
     let mut text = format!("{task} is {}", after.status());
     if !open.is_empty() {
         text.push_str(&format!(", and waits for {}", open.join(", ")));
+    }
+    if after.status() == Status::Approved && context.own_run().is_none() {
+        text.push_str(&hints::approved(&site.board, task));
+    }
+    if matches!(after.status(), Status::InReview | Status::Approved) {
+        text.push_str(&format!("\nwhat it changes: tavern diff {task}"));
     }
     context.out.record(&Judged { task: task.clone(), status: after.status(), open }, text)?;
     Ok(Exit::Done)

@@ -100,7 +100,10 @@ impl Verb for Args {
                     .collect();
                 let skipped = last.map_or(0, |last| wanted.len().saturating_sub(last));
                 let now = clock::now();
-                wanted[skipped..].iter().try_for_each(|run| context.out.record(*run, line(run, now)))?;
+                for run in &wanted[skipped..] {
+                    let (columns, reason) = line(run, now);
+                    context.out.row(run, &columns, reason, "")?;
+                }
                 if wanted.is_empty() {
                     context.out.note("no runs yet");
                 }
@@ -114,13 +117,14 @@ impl Verb for Args {
     }
 }
 
-fn line(run: &Metadata, now: Timestamp) -> String {
+/// The columns of its row, and why it ended so.
+fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
     let money = human::money(run.usage.usd);
     // What the agent said last is no reason of a run that failed.
     let reason = run.reason.as_ref().filter(|_| run.outcome != Some(Outcome::Success)).unwrap_or(&run.summary);
-    format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, human::title(reason))
+    (format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} ", run.run, run.agent), reason)
 }
 
 fn files(board: &Board, run: &Metadata) -> Vec<String> {
@@ -144,7 +148,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     run.commit.iter().for_each(|commit| row("commit", commit.clone()));
     run.branch.iter().for_each(|branch| row("branch", branch.clone()));
     row("worktree", run.worktree.display().to_string());
-    row("started", run.started.to_string());
+    row("started", clock::dated(run.started));
     row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
     run.denials.iter().for_each(|denial| row("denied", denial.clone()));
     row("files", files.join(" "));

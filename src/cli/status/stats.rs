@@ -1,16 +1,17 @@
-//! `tavern-status --stats`: numbers about a board.
+//! `tavern-status --stats`: numbers about a board, or about some of its queues.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::since::StandingSince;
 use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::{CliError, Context, human};
 use crate::clock;
-use crate::run::record::runs;
+use crate::run::record::{Metadata, runs, spent_by_ended};
 use crate::store::{Board, Entry, Queue, tail_log};
 
 /// Numbers about a board.
@@ -19,7 +20,7 @@ struct Stats {
     kind: &'static str,
     /// Items by status.
     depth: BTreeMap<&'static str, usize>,
-    /// Seconds since the oldest pending item that the log knows was added or came back.
+    /// Seconds since the oldest pending item was added or came back.
     oldest_pending_seconds: Option<i64>,
     /// Median seconds from pending to claimed, and from claimed to integrated.
     median_wait_seconds: Option<i64>,
@@ -34,63 +35,151 @@ struct Stats {
     tokens: u64,
     usd_by_model: BTreeMap<String, f64>,
     usd_by_agent: BTreeMap<String, f64>,
+    spent_by: SpentBy,
 }
 
-pub(super) fn print(context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
+/// The same money and tokens in several ways, each whole.
+#[derive(Default, Serialize)]
+struct SpentBy {
+    task: BTreeMap<String, Share>,
+    role: BTreeMap<String, Share>,
+    model: BTreeMap<String, Share>,
+    /// The day on which a run began, where people are.
+    day: BTreeMap<String, Share>,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct Share {
+    usd: f64,
+    tokens: u64,
+}
+
+/// So many of each are shown to people.
+const FEW: usize = 10;
+
+/// What is not known any more of a run whose files are gone.
+const UNKNOWN: &str = "unknown";
+
+/// `named` are the queues that were asked for; none: all, and those that are gone.
+pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &[String]) -> Result<(), CliError> {
     let now = clock::now();
+    let is_meant = |queue: &str| named.is_empty() || queues.iter().any(|meant| meant.id == queue);
     let mut stats = Stats { kind: "stats", ..Stats::default() };
-    let mut pending = Vec::new();
+    let mut entries = tail_log(board, 0)?;
+    entries.retain(|entry| entry.queue.as_deref().is_none_or(is_meant));
+    let standing = measure(&mut stats, &entries, now);
     for queue in queues {
         let text = board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in document.items() {
             *stats.depth.entry(item.status.as_str()).or_default() += 1;
-            pending.extend(item.id.clone().filter(|_| item.status == Status::Pending));
+            let since = standing.of(board, &text, &document, item).filter(|_| item.status == Status::Pending);
+            let seconds = since.map(|since| (now - since).num_seconds().max(0));
+            stats.oldest_pending_seconds = stats.oldest_pending_seconds.max(seconds);
         }
     }
-    let entries = tail_log(board, 0)?;
-    measure(&mut stats, &entries, &pending, now);
-    for run in runs(board)? {
-        let usage = &run.usage;
-        stats.runs += 1;
-        stats.usd += usage.usd;
-        stats.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write;
-        *stats.usd_by_agent.entry(run.agent.clone()).or_default() += usage.usd;
-        usage.models.iter().for_each(|(model, used)| *stats.usd_by_model.entry(model.clone()).or_default() += used.usd);
+    let kept = runs(board)?;
+    kept.iter().filter(|run| is_meant(&run.queue)).for_each(|run| stats.add_run(run));
+    let kept: HashSet<&str> = kept.iter().map(|run| run.run.as_str()).collect();
+    for gone in spent_by_ended(board) {
+        if is_meant(&gone.queue) && !kept.contains(gone.run.as_str()) {
+            let share = Share { usd: gone.usd, tokens: gone.tokens };
+            stats.add(&gone.task, &gone.agent, UNKNOWN, gone.started, share);
+            add_to(&mut stats.spent_by.model, UNKNOWN, share);
+        }
     }
-    let time = |seconds: Option<i64>| {
-        seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
-    };
-    let depth: Vec<String> = stats.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let text = format!(
-        "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {}",
-        depth.join(", "),
-        time(stats.oldest_pending_seconds),
-        time(stats.median_wait_seconds),
-        time(stats.median_work_seconds),
-        stats.completed_last_hour,
-        stats.completed,
-        stats.claims,
-        stats.retries,
-        stats.dead_letters,
-        human::money(stats.usd),
-        human::short(stats.tokens),
-        human::count(stats.runs, "run"),
-    );
+    let text = stats.words();
     context.out.record(&stats, text)
 }
 
-/// Waits and work times from the log: an item waits from the event that made it pending to its claim.
-fn measure(stats: &mut Stats, entries: &[Entry], pending: &[TaskId], now: Timestamp) {
-    let mut since: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
+impl Stats {
+    fn add_run(&mut self, run: &Metadata) {
+        let usage = &run.usage;
+        self.add(&run.task, &run.agent, &run.role, run.started, Share { usd: usage.usd, tokens: usage.total() });
+        for (model, used) in &usage.models {
+            *self.usd_by_model.entry(model.clone()).or_default() += used.usd;
+            add_to(&mut self.spent_by.model, model, Share { usd: used.usd, tokens: used.total() });
+        }
+        if usage.models.is_empty() {
+            let share = Share { usd: usage.usd, tokens: usage.total() };
+            add_to(&mut self.spent_by.model, run.model.as_deref().unwrap_or(&run.runner), share);
+        }
+    }
+
+    /// Adds what a run has spent, but for its models.
+    fn add(&mut self, task: &TaskId, agent: &str, role: &str, started: Timestamp, share: Share) {
+        self.runs += 1;
+        self.usd += share.usd;
+        self.tokens += share.tokens;
+        *self.usd_by_agent.entry(agent.to_owned()).or_default() += share.usd;
+        add_to(&mut self.spent_by.task, task.as_str(), share);
+        add_to(&mut self.spent_by.role, role, share);
+        add_to(&mut self.spent_by.day, &clock::day_of(started), share);
+    }
+
+    fn words(&self) -> String {
+        let time = |seconds: Option<i64>| {
+            seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
+        };
+        let depth: Vec<String> = self.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let mut text = format!(
+            "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {}",
+            depth.join(", "),
+            time(self.oldest_pending_seconds),
+            time(self.median_wait_seconds),
+            time(self.median_work_seconds),
+            self.completed_last_hour,
+            self.completed,
+            self.claims,
+            self.retries,
+            self.dead_letters,
+            human::money(self.usd),
+            human::short(self.tokens),
+            human::count(self.runs, "run"),
+        );
+        let SpentBy { task, role, model, day } = &self.spent_by;
+        let ways = [("task", task), ("role", role), ("model", model), ("day", day)];
+        for (way, shares) in ways.iter().filter(|_| self.usd > 0.0 || self.tokens > 0) {
+            let mut shares: Vec<(&String, &Share)> = shares.iter().collect();
+            if *way == "day" {
+                shares.reverse();
+            } else {
+                shares.sort_by(|(_, one), (_, other)| {
+                    other.usd.total_cmp(&one.usd).then_with(|| other.tokens.cmp(&one.tokens))
+                });
+            }
+            for (name, share) in shares.iter().take(FEW) {
+                let (usd, tokens) = (human::money(share.usd), human::short(share.tokens));
+                text.push_str(&format!("\n  {way:<6} {usd:>9} {tokens:>7} tokens  {}", human::words(name)));
+            }
+            if shares.len() > FEW {
+                text.push_str(&format!("\n  {way:<6} … and {} more", shares.len() - FEW));
+            }
+        }
+        text
+    }
+}
+
+fn add_to(shares: &mut BTreeMap<String, Share>, name: &str, share: Share) {
+    let sum = shares.entry(name.to_owned()).or_default();
+    sum.usd += share.usd;
+    sum.tokens += share.tokens;
+}
+
+/// Waits and work times from the log: an item waits from the event that made it pending to its claim. Gives since when all
+/// stand as they do.
+fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> StandingSince<'a> {
+    let mut standing = StandingSince::default();
     let mut claimed: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
     let (mut waits, mut works) = (Vec::new(), Vec::new());
     for entry in entries {
+        let since = standing.pass(entry);
         let Some(task) = &entry.task else { continue };
         match entry.kind {
             Kind::Claimed => {
                 stats.claims += 1;
-                waits.extend(since.remove(task).map(|from| (entry.time - from).num_seconds()));
+                let since = since.filter(|_| entry.change.from() == Some(Status::Pending));
+                waits.extend(since.map(|from| (entry.time - from).num_seconds()));
                 claimed.insert(task, entry.time);
             }
             Kind::Integrated | Kind::Submitted | Kind::Approved if entry.change.to() == Some(Status::Completed) => {
@@ -102,14 +191,10 @@ fn measure(stats: &mut Stats, entries: &[Entry], pending: &[TaskId], now: Timest
             _ => {}
         }
         stats.dead_letters += usize::from(entry.change.to() == Some(Status::Dead));
-        if entry.change.to() == Some(Status::Pending) {
-            since.insert(task, entry.time);
-        }
     }
-    let oldest = pending.iter().filter_map(|task| since.get(task)).min();
-    stats.oldest_pending_seconds = oldest.map(|from| (now - *from).num_seconds());
     stats.median_wait_seconds = median(waits);
     stats.median_work_seconds = median(works);
+    standing
 }
 
 fn median(mut values: Vec<i64>) -> Option<i64> {

@@ -64,7 +64,7 @@ fn an_item_becomes_a_verified_and_merged_commit() {
         &shown,
         &["T-1@1 Write hello", "Frodo (coder), attempt 1, runner claude", "success", "$0.03", "2 turns", "diff.patch"],
     );
-    has(&project.log(), &["Frodo claimed T-1 with token 1", "T-1 was merged at"]);
+    has(&project.log(), &["Frodo claimed T-1\n", "T-1 was merged by Frodo at"]);
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! `tavern-diff`: all that an item's commits change, wherever its work is.
+
+use serde::Serialize;
+
+use crate::board::task::TaskId;
+use crate::process::quoted;
+use crate::run::unmerged::Unmerged;
+use crate::run::work::work_of;
+
+use super::flags::task_id;
+use super::unified::painted;
+use super::{CliError, Context, Exit, Verb, human};
+
+/// Show all that an item's commits change, against where they began
+///
+/// Of work that is merged, what its merge brought; of all other work, what its branch has that the integration branch
+/// has not. What an agent left uncommitted, and Tavern kept, comes after it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "ID", value_parser = task_id)]
+    pub task: TaskId,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    /// A branch, a ref or a commit.
+    place: &'a str,
+    base: &'a str,
+    commit: &'a str,
+    commits: Vec<CommitLine<'a>>,
+    patch: &'a str,
+    /// More was left out.
+    is_cut: bool,
+}
+
+#[derive(Serialize)]
+struct CommitLine<'a> {
+    commit: &'a str,
+    subject: &'a str,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-diff";
+    const FOR_AGENTS: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let site = context.quick_site(context.board()?)?;
+        let found = site.board.task(&self.task)?;
+        let repository = site.repository()?;
+        let kept = Unmerged::of(repository, site.integration());
+        let parts = work_of(&site.board, repository, &kept, &found.task)?;
+        for part in &parts {
+            let (base, tip) = (&part.base, &part.tip);
+            let commits = part.commits.iter();
+            let commits = commits.map(|commit| CommitLine { commit: commit.id.as_str(), subject: &commit.subject });
+            let record = Record {
+                task: &self.task,
+                place: &part.place,
+                base: base.as_str(),
+                commit: tip.as_str(),
+                commits: commits.collect(),
+                patch: &part.patch.text,
+                is_cut: part.patch.is_cut,
+            };
+            let count = human::count(part.commits.len(), "commit");
+            let place = if part.place == tip.as_str() { tip.short() } else { &part.place };
+            let mut text = format!("{place}: {count} since {}\n", base.short());
+            for commit in &part.commits {
+                text.push_str(&format!("  {} {}\n", commit.id.short(), human::title(&commit.subject)));
+            }
+            context.out.record(&record, painted(&(text + &part.patch.text)).trimmed())?;
+            if part.patch.is_cut {
+                context.out.note(format!("it is long, and more is left out; all of it: git diff {base} {tip}"));
+            }
+        }
+        if let Some(work) = found.lease.as_ref().and_then(|lease| lease.work.as_ref()) {
+            let folder = quoted(&work.worktree);
+            context.out.note(format!("it is worked on; what is not committed yet: git -C {folder} status"));
+        }
+        if parts.is_empty() {
+            context.out.note(format!("there is no commit of {} here", self.task));
+            return Ok(Exit::NothingToDo);
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,45 @@
+//! What agents would take next, as things stand.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::board::document::{Document, Item};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, in_order};
+use crate::board::task::{PERSON, REVIEWER, Status};
+use crate::run::Site;
+use crate::store::Text;
+
+/// The items that are taken next, by the places of their documents and in them, each with the role whose agents take it. `lacks` is what the items of the first
+/// documents lack, which are looked at.
+pub(super) fn next(
+    site: &Site,
+    texts: &[Text],
+    documents: &[Document<'_>],
+    lacks: &[Vec<Vec<Lack>>],
+) -> HashMap<(usize, usize), String> {
+    let mut first: BTreeMap<String, (usize, (usize, usize))> = BTreeMap::new();
+    for (number, lacks) in lacks.iter().enumerate() {
+        let document = &documents[number];
+        for index in in_order(document).into_iter().filter(|index| lacks[*index].is_empty()) {
+            let role = role_of(site, document, document.item(index));
+            let queues = site.config.roles.get(&role).map_or(&[][..], |role| &role.queues);
+            let own = queues.iter().position(|queue| *queue == texts[number].queue.id);
+            let rank = own.unwrap_or(queues.len() + number);
+            let found = first.entry(role).or_insert((rank, (number, index)));
+            if rank < found.0 {
+                *found = (rank, (number, index));
+            }
+        }
+    }
+    first.into_iter().map(|(role, (_, place))| (place, role)).collect()
+}
+
+/// Whose agents take it, now that it lacks nothing.
+fn role_of(site: &Site, document: &Document<'_>, item: &Item<'_>) -> String {
+    let task = || document.task_of(item);
+    if item.status == Status::InReview || item.status == Status::Waiting && task().state.work().is_some() {
+        let task = task();
+        let open = task.open_reviews(&task.reviewers(&site.config.review)).into_iter();
+        return open.into_iter().find(|role| role != PERSON).unwrap_or_else(|| REVIEWER.to_owned());
+    }
+    item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE).to_owned()
+}
