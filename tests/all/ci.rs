@@ -132,8 +132,8 @@ fn a_drain_reports_each_item_as_junit_xml() {
     assert_eq!(
         cases,
         [
-            "T-1: Write <a> & \"b\"",
             "T-6: Never mind",
+            "T-1: Write <a> & \"b\"",
             "T-2: Count | the `words`, all: of them",
             "T-3: Check",
             "T-4: Wait",
@@ -154,10 +154,7 @@ fn a_drain_reports_each_item_as_junit_xml() {
     let [output, checked, _, asked] = failures.as_slice() else { panic!("{told:?}") };
     assert!(output.text.starts_with("113\n114\n"), "the last 20 lines: {}", output.text);
     has(&output.text, &["130\n::error::forged\n·[31mred ]]> <b> ```\nsee .tavern/runs/T-2@"]);
-    has(
-        &checked.text,
-        &["$ echo looked; false\nexited with code 1 in ", "looked\nsee ", "its work: tavern diff T-3"],
-    );
+    has(&checked.text, &["$ echo looked; false\nexited with code 1 in ", "looked\nsee ", "its work: tavern diff T-3"]);
     has(&asked.text, &["to do: tavern tell T-5 \"…\"\nsee .tavern/runs/T-5@"]);
 }
 

@@ -24,7 +24,8 @@ pub(super) fn write(path: &Path, summary: &Summary) -> Result<(), CliError> {
 
 fn report(summary: &Summary) -> Report {
     let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
-    let ended = summary.ended.iter().map(|ended| (ended.queue.as_str(), case_of_ended(ended)));
+    let ended = summary.earlier.iter().chain(&summary.ended);
+    let ended = ended.map(|ended| (ended.queue.as_str(), case_of_ended(ended)));
     for (queue, case) in ended.chain(summary.left.iter().map(|left| (left.queue.as_str(), case_of_left(left)))) {
         suites.entry(queue).or_insert_with(|| TestSuite::new(queue)).add_test_case(case);
     }

@@ -92,6 +92,9 @@ pub(super) struct Summary {
     /// Those that are left in the dead letter lane.
     pub failed: usize,
     pub ended: Vec<EndedItem>,
+    /// What had ended before.
+    #[serde(skip)]
+    pub earlier: Vec<EndedItem>,
     pub left: Vec<Left>,
     /// What changed outside of a worktree while its agent ran.
     pub strayed: Vec<Strayed>,
@@ -100,16 +103,17 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Adds an item that stands completed or cancelled, if that is among what became of `since`.
+    /// Adds an item that stands completed or cancelled; whether it has become so `since` it began.
     fn add_ended(&mut self, since: &[Entry], ended: EndedItem) {
         let is_it = |entry: &Entry| entry.task.as_ref() == Some(&ended.task) && entry.change.to() == Some(ended.status);
-        if since.iter().any(is_it) {
-            match ended.status {
-                Status::Completed => self.completed += 1,
-                _ => self.cancelled += 1,
-            }
-            self.ended.push(ended);
+        if !since.iter().any(is_it) {
+            return self.earlier.push(ended);
         }
+        match ended.status {
+            Status::Completed => self.completed += 1,
+            _ => self.cancelled += 1,
+        }
+        self.ended.push(ended);
     }
 
     /// Adds what was moved to the archives of the queues by the events `since` it began, and is there still.
