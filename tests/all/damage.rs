@@ -265,9 +265,10 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 25] = [
+const LINES: [&str; 26] = [
     "tavern-status",
     "tavern-status T-2",
+    "tavern-diff T-1",
     "tavern-log",
     "tavern-check",
     "tavern-runs",

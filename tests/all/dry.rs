@@ -45,9 +45,10 @@ const ITEMS: &str = "\
 ";
 
 /// Programs without a dry run, and why.
-const WITHOUT: [(&str, &str); 6] = [
+const WITHOUT: [(&str, &str); 7] = [
     ("tavern-commit", "it is started by the others, where config.yaml asks for it"),
     ("tavern-status", "it only reads"),
+    ("tavern-diff", "it only reads"),
     ("tavern-log", "it only reads"),
     ("tavern-runs", "it only reads"),
     ("tavern-edit", "nobody knows what will be saved before the editor is closed; to leave changes nothing"),

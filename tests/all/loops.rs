@@ -27,7 +27,10 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
     scratch.run("tavern-init", &["--quiet", "--runner", "shell", "--demo"]).succeeds();
     let unfit = scratch.run("tavern-add", &["No script"]).succeeds();
     let ran = scratch.script("agent-loop.sh").args(&["--until-empty", "--role", "coder"]).run().ends(0);
-    assert!(ran.stdout.contains("T-3 approved\nT-3 merged as "), "{ran}");
+    assert!(
+        ran.stdout.contains("T-3 approved: the next agent merges it, or now: tavern merge T-3\nT-3 merged as "),
+        "{ran}"
+    );
     for id in ["T-1", "T-2", "T-3"] {
         assert_eq!(scratch.item(id)["status"], "completed", "{id}");
     }
