@@ -148,9 +148,20 @@ fn lanes_are_headings_of_any_level() {
 #[test]
 fn what_people_write_wrongly_is_told() {
     let rows: &[(&str, &[&str])] = &[
-        ("- [ ] a (priorty: 1)\n", &["?unknown-key \"priorty\""]),
+        ("- [ ] a (priorty: 1)\n", &["unknown-key \"priorty\""]),
         ("- [ ] a (priority: 1, rolle: coder)\n", &["?unknown-key \"rolle\""]),
         ("- [ ] a (see: this)\n", &[]),
+        ("- [ ] a (note: so, afer: b)\n", &["unknown-key \"afer\""]),
+        (
+            "- [ ] a (After: T-1)\n- [ ] b (role: x, Done-When: c)\n",
+            &["unknown-key \"After\"", "unknown-key \"Done-When\""],
+        ),
+        ("- [ ] a (See: b, Re-do: c)\n", &[]),
+        ("- [x] a (priorty: 1)\n", &["?unknown-key \"priorty\""]),
+        (
+            "- [x] a (priority: urgent)\n  - [ ] T-1: b (priority: urgent)\n",
+            &["?wrong-type \"urgent\"", "wrong-type \"urgent\""],
+        ),
         ("- [ ] a (priority: urgent)\n", &["wrong-type \"urgent\""]),
         ("- [ ] a (after: b)\n", &["wrong-type \"b\""]),
         ("- [ ] a (status: done)\n", &["wrong-type \"done\""]),
@@ -162,10 +173,10 @@ fn what_people_write_wrongly_is_told() {
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
             &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
         ),
-        ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["?unknown-key \"prority\""]),
+        ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
-        ("- [ ] a (\"priority\": 1)\n", &["?unknown-key \"\\\"priority\\\"\""]),
-        ("- [ ] a (tags: x, \"priority\": 1)\n", &["?unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (tags: x, \"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
         ("- [ ] a (tags: x, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
         ("- [ ] a\n  ```yaml task\n  tags: [b]\n  \"rolle\": x\n  ```\n", &["?unknown-key \"rolle\""]),
         (

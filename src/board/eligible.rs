@@ -246,6 +246,9 @@ pub fn may_take(
     if item.quarantined {
         return Err(Lack::Problem { why: "its text has a problem".to_owned(), hint: None });
     }
+    if document.front().is_broken {
+        return Err(Lack::Problem { why: "the front matter of its queue has a problem".to_owned(), hint: None });
+    }
     match item.status {
         Status::Pending => {
             may_work(document, item, seeker)?;

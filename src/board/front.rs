@@ -12,9 +12,9 @@ use serde_yaml::Value;
 
 use crate::board::key::{Key, Owner, Shape};
 use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
-use crate::board::problem::Problem;
+use crate::board::problem::{Problem, Severity};
 use crate::board::status::{Consent, words};
-use crate::near::nearest;
+use crate::near::{mistyped, nearest};
 use crate::yaml;
 
 words! {
@@ -50,6 +50,9 @@ pub struct Front {
     pub review: Option<Vec<String>>,
     /// What it is to come to, for a planner.
     pub goal: Option<String>,
+    /// It has an error: what holds for its items is not known, and none is taken.
+    #[serde(skip)]
+    pub is_broken: bool,
 }
 
 const KEYS: [(&str, Shape); 11] = [
@@ -77,7 +80,9 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let mut at = content;
     for line in text[content..].split_inclusive('\n') {
         if is_fence(line, "---") || is_fence(line, "...") {
-            return (typed(text, content..at, problems), at + line.len());
+            let front = typed(text, content..at, problems);
+            let is_broken = problems.iter().any(|problem| problem.severity == Severity::Error);
+            return (Front { is_broken, ..front }, at + line.len());
         }
         at += line.len();
     }
@@ -119,7 +124,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                 "broken-front-matter",
                 broken.at..end,
                 format!("the front matter can't be read: {}", broken.message),
-                "fix the YAML, or put texts with colons in double quotes; until then the defaults hold",
+                "fix the YAML, or put texts with colons in double quotes",
             ));
             return front;
         }
@@ -147,7 +152,10 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                     ));
                 } else if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
                     let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
-                    problems.push(Problem::warning("unknown-key", span(), message, hint));
+                    // Nothing rests on the first three, which other programs have too.
+                    let is_mistyped = mistyped(name, KEYS[3..].iter().map(|(key, _)| *key)).is_some();
+                    let make = if is_mistyped { Problem::error } else { Problem::warning };
+                    problems.push(make("unknown-key", span(), message, hint));
                 }
             }
         }
@@ -163,8 +171,9 @@ fn is_of_items(name: &str) -> bool {
 impl Front {
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
-        let (id, name, kind, priority, empty_behavior) = Default::default();
-        let (plain, said) = (Front::default(), Front { id, name, kind, priority, empty_behavior, ..self.clone() });
+        let (id, name, kind, priority, empty_behavior, is_broken) = Default::default();
+        let said = Front { id, name, kind, priority, empty_behavior, is_broken, ..self.clone() };
+        let plain = Front::default();
         // It is asked for each item of a queue, and most queues say nothing of this.
         if said == plain {
             return String::new();
@@ -248,6 +257,7 @@ mod tests {
                 approve: vec![Consent::Merge],
                 review: Some(vec!["reviewer".into(), "person".into()]),
                 goal: Some("a shop".into()),
+                is_broken: false,
             }
         );
         assert_eq!(&text[body..], "rest");
@@ -266,6 +276,7 @@ mod tests {
                 Some("main"),
             ),
             ("---\nid: main\nempty: allowed\n---\n", "unknown-key", "empty: allowed", Some("main")),
+            ("---\nid: main\nreveiw: person\n---\n", "unknown-key", "reveiw: person", Some("main")),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
             ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
@@ -275,6 +286,7 @@ mod tests {
             let (front, _, problems) = read_all(text);
             assert_eq!(problems.len(), 1, "{text}");
             assert_eq!((problems[0].code, &text[problems[0].span.clone()]), (code, at), "{text}");
+            assert_eq!(problems[0].severity == Severity::Error, front.is_broken, "{text}");
             assert_eq!(front.id.as_deref(), id, "{text}");
         }
     }

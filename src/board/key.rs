@@ -1,6 +1,6 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
-use crate::near::nearest;
+use crate::near::{mistyped, nearest};
 
 /// What a key's value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,11 @@ impl Key {
     /// The known key that `name` was most likely meant to be.
     pub fn nearest(name: &str) -> Option<Key> {
         nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
+    }
+
+    /// `name` is a known key, mistyped: what it says was meant to count.
+    pub fn is_mistyped(name: &str) -> bool {
+        mistyped(name.trim_matches(['"', '\'']), Key::ALL.iter().map(|key| key.as_str())).is_some()
     }
 }
 

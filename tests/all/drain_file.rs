@@ -66,7 +66,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         item("good")
     );
     let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md"]).ends(1);
+    let ran = drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1);
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
@@ -127,6 +127,64 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     // A runner that could is no matter.
     scratch.write(CONFIG, scratch.read(CONFIG) + "roles: {reviewer: {runner: claude}}\n");
     scratch.run("tavern-status", &[]).ends(0).says_not("can't judge");
+}
+
+#[test]
+fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
+    let script = "\n  ```sh\n  true\n  ```\n";
+    let broken = [
+        ("T-1: a (after: nope)", "TODO.md:1:22: invalid value for `after`; write an ID"),
+        ("T-1: a (after: T-77)", "TODO.md:1:22: there is no item `T-77` to wait for"),
+        (
+            "T-1: a (afer: T-2)",
+            "TODO.md:1:15: unknown key `afer`, so this parenthesis is part of the title; did you mean `after`?",
+        ),
+        ("T-1: a (role: coder, Done-When: make)", "TODO.md:1:28: unknown key `Done-When`; did you mean `done_when`?"),
+    ];
+    for (line, error) in broken {
+        // What has ended holds nothing up, and a key of one's own is no mistake.
+        let above = format!("- [ ] {line}{script}- [x] T-3: c (priority: soon)\n");
+        let text = format!("{above}- [ ] T-2: b (code: 5)\n  ```sh\n  echo > b.txt\n  ```\n");
+        let scratch = with_file(&text);
+        scratch.run("tavern-check", &["TODO.md"]).ends(5).says("1 error, ");
+        for flag in ["--dry-run", "--quiet"] {
+            let refused = drain(&scratch, &["TODO.md", flag]).ends(5);
+            refused.says(&format!("error: nothing was started: 1 error\n  {error}")).says(": --skip-broken\n");
+        }
+        assert!(!scratch.work().join(".tavern").exists());
+        let told = format!("left as they are: 1 error\n  {error}");
+        let dry = drain(&scratch, &["TODO.md", "--skip-broken", "--dry-run"]).ends(0).says(&told);
+        assert!(dry.stdout.starts_with("TODO.md:6 pending b (code: 5)\n"), "{dry}");
+        let ran = drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says(&told);
+        ran.says("2 completed, 1 left in").says("TODO.md: T-1 pending — a");
+        let after = scratch.read("TODO.md");
+        assert!(after.starts_with(&format!("{above}- [x] T-2: b (code: 5)")), "{after}");
+    }
+}
+
+#[test]
+fn errors_that_come_up_while_a_list_is_worked_are_told_by_the_exit_code() {
+    let typed = "- [ ] T-2: b (afer: T-1)";
+    let text = format!("- [ ] T-1: a\n  ```sh\n  echo '{typed}' >> ../../../TODO.md; echo > a.txt\n  ```\n");
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md"]).ends(5).says("1 completed, 1 left in");
+    ran.says("T-2 pending — b (afer: T-1)\n  its text has a problem; see where and why: tavern check TODO.md\n");
+}
+
+#[test]
+fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
+    for (front, error) in [
+        ("reveiw: [person]", "unknown key `reveiw`; did you mean `review`?"),
+        ("approve: strat", "invalid value for the queue's `approve`; write start, merge or [start, merge]"),
+        ("role: a: b", "the front matter can't be read:"),
+    ] {
+        let scratch = Scratch::shell(&format!("---\n{front}\n---\n{}", item("T-1: a")), "");
+        drain(&scratch, &[]).ends(5).says(error);
+        scratch.run("tavern-claim", &[]).ends(3);
+        let said = "the front matter of its queue has a problem; see where and why: tavern check";
+        drain(&scratch, &["--skip-broken"]).ends(1).says(said);
+        scratch.run("tavern-status", &["T-1"]).ends(0).says(said);
+    }
 }
 
 #[test]
@@ -250,7 +308,7 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
 fn conflict_markers_hold_up_their_items_alone() {
     let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
     let scratch = with_file(&text);
-    drain(&scratch, &["TODO.md"]).ends(1);
+    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1);
     let after = scratch.read("TODO.md");
     assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
     assert_eq!(after.matches("- [x] ").count(), 2, "{after}");

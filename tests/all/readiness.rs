@@ -59,7 +59,8 @@ const ROWS: [Row; 13] = [
             ("tavern-status T-8", 0),
             ("tavern-check", 5),
             ("tavern-claim --task T-8", 3),
-            ("tavern-drain", 1),
+            ("tavern-drain", 5),
+            ("tavern-drain --skip-broken", 1),
         ],
     ),
     (

@@ -1,5 +1,7 @@
 //! What the keys of an item tell the reader of its document.
 
+use std::ops::Range;
+
 use memchr::memmem;
 
 use super::{Item, ItemPlace};
@@ -26,6 +28,21 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     leave(Key::Status.as_str(), |place| place.status = None);
     leave(Key::Completed.as_str(), |place| place.status = None);
     leave(Key::Priority.as_str(), |place| place.priority = None);
+}
+
+/// Reports the key at `span`. Returns whether it is an error: whoever mistyped a key relies on what it says, such as what the item
+/// waits for.
+pub(super) fn unknown_key(
+    problems: &mut Vec<Problem>,
+    name: &str,
+    span: Range<usize>,
+    message: String,
+    hint: String,
+) -> bool {
+    let is_mistyped = Key::is_mistyped(name);
+    let make = if is_mistyped { Problem::error } else { Problem::warning };
+    problems.push(make("unknown-key", span, message, hint));
+    is_mistyped
 }
 
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
@@ -75,7 +92,8 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
                 Some(near) => format!("did you mean `{}`?", near.as_str()),
                 None => "it is kept, but nothing reads it".to_owned(),
             };
-            problems.push(Problem::warning("unknown-key", name_span, format!("unknown key `{}`", entry.name), hint));
+            let message = format!("unknown key `{}`", entry.name);
+            item.quarantined |= unknown_key(problems, entry.name, name_span, message, hint);
         }
     }
 }

@@ -117,6 +117,21 @@ impl Verb for Args {
     }
 }
 
+/// The errors of `queues`; without a config those of their texts alone.
+pub(super) fn errors_of(
+    board: &Board,
+    queues: &[Queue],
+    config: Option<&Config>,
+    here: &Path,
+) -> Result<Vec<Fault>, CliError> {
+    let mut faults = Faults { here, found: Vec::new() };
+    let files: Vec<String> = queues.iter().map(|queue| queue.path.to_string_lossy().into_owned()).collect();
+    let pages = documents::gather(Some(board), &files, &mut faults)?;
+    documents::look(&pages, Some(board), config, &mut faults);
+    faults.found.retain(|fault| fault.severity == Severity::Error);
+    Ok(faults.found)
+}
+
 /// The errors that `queue` would have with this content, in the light of the other queues and of config.yaml.
 pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path) -> Result<Vec<Fault>, CliError> {
     let config = Config::load(board.dir()).ok();
