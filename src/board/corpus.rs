@@ -165,6 +165,8 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a (priority: urgent)\n", &["wrong-type \"urgent\""]),
         ("- [ ] a (after: b)\n", &["wrong-type \"b\""]),
         ("- [ ] a (status: done)\n", &["wrong-type \"done\""]),
+        ("- [ ] a (started: yesterday, completed: soon)\n", &["?wrong-type \"yesterday\"", "?wrong-type \"soon\""]),
+        ("- [ ] a (not_before: 2026-11-22 10:00, started: 2026-11-22)\n", &[]),
         ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
         ("- [ ] a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
         ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),

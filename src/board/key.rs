@@ -138,7 +138,7 @@ impl Shape {
             Shape::Flag => "write true or false",
             Shape::Empty => "write `allowed` or `fail`",
             Shape::Count => "write a whole number",
-            Shape::Time => "write a time such as 2026-11-22T10:00:00Z",
+            Shape::Time => "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are",
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }

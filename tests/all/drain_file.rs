@@ -163,6 +163,23 @@ fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
 }
 
 #[test]
+fn a_list_with_times_and_keys_of_its_owners_is_worked_and_keeps_them() {
+    let script = "  ```sh\n  echo > $TAVERN_TASK.txt\n  ```\n";
+    let keys = "created: last week, estimate: 3h, tags: old";
+    let text = format!(
+        "- [x] Old (completed: 2026-10-01, {keys})\n\
+         - [ ] T-1: One (started: 2026-10-02 09:30, {keys})\n{script}\
+         - [ ] T-2: Two (started: yesterday, {keys})\n{script}\
+         - [ ] T-3: Three (not_before: 2026-10-03, {keys})\n{script}"
+    );
+    let scratch = with_file(&text);
+    drain(&scratch, &["TODO.md"]).ends(0).says("4 completed, 0 left");
+    let after = scratch.read("TODO.md");
+    assert_eq!(after.matches(keys).count(), 4, "{after}");
+    assert!(after.starts_with(text.lines().next().expect("it has lines")), "{after}");
+}
+
+#[test]
 fn errors_that_come_up_while_a_list_is_worked_are_told_by_the_exit_code() {
     let typed = "- [ ] T-2: b (afer: T-1)";
     let text = format!("- [ ] T-1: a\n  ```sh\n  echo '{typed}' >> ../../../TODO.md; echo > a.txt\n  ```\n");

@@ -152,11 +152,13 @@ fn every_program_says_in_the_same_words_what_an_item_lacks() {
 }
 
 #[test]
-fn when_an_item_may_be_taken_again_is_told_in_the_readers_time_zone() {
-    let scratch = Scratch::board("- [ ] T-1: Do it (not_before: 2026-11-22T12:00:00Z)\n  ```sh\n  true\n  ```\n");
-    for line in ["tavern-claim --task T-1", "tavern-status T-1"] {
-        let there = scratch.line(line).variable("TZ", "JST-9").variable("TAVERN_TEST_NOW", "2026-11-22T10:00:00Z");
-        there.run().says("21:00:00").says_not("12:00:00");
+fn when_an_item_may_be_taken_again_is_read_and_told_in_the_readers_time_zone() {
+    for typed in ["2026-11-22T12:00:00Z", "2026-11-22 21:00", "2026-11-22T21:00:00"] {
+        let scratch = Scratch::board(&format!("- [ ] T-1: Do it (not_before: {typed})\n  ```sh\n  true\n  ```\n"));
+        for line in ["tavern-claim --task T-1", "tavern-status T-1"] {
+            let there = scratch.line(line).variable("TZ", "JST-9").variable("TAVERN_TEST_NOW", "2026-11-22T10:00:00Z");
+            there.run().says("21:00:00").says_not("12:00:00");
+        }
     }
 }
 

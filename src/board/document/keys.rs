@@ -78,14 +78,13 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
         },
         Meaning::Absent(_) => {}
         Meaning::Wrong(key) => {
-            item.quarantined = true;
+            // What only tells of the past holds nothing up: people write it, too.
+            let is_record = matches!(key, Key::Started | Key::Completed);
+            item.quarantined |= !is_record;
             let span = if entry.value.is_empty() { name_span } else { entry.value };
-            problems.push(Problem::error(
-                "wrong-type",
-                span,
-                format!("invalid value for `{}`", entry.name),
-                key.shape().expects(),
-            ));
+            let make = if is_record { Problem::warning } else { Problem::error };
+            let message = format!("invalid value for `{}`", entry.name);
+            problems.push(make("wrong-type", span, message, key.shape().expects().to_owned()));
         }
         Meaning::Unknown => {
             let hint = match Key::nearest(entry.name) {

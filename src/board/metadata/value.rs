@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeDelta, TimeZone};
 use serde_yaml::Value;
 
 use super::parenthesis::{Pairs, closing_quote, skip_blanks};
@@ -204,7 +205,22 @@ pub fn is_word(text: &str) -> bool {
 
 fn time(text: &str) -> Option<Timestamp> {
     plain_time(text.as_bytes())
-        .or_else(|| chrono::DateTime::parse_from_rfc3339(text).ok().map(|time| time.with_timezone(&chrono::Utc)))
+        .or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc()))
+        .or_else(|| local_time(text))
+}
+
+/// A time without a zone, or a day, as people type it: on the clock of where they are.
+fn local_time(text: &str) -> Option<Timestamp> {
+    let text = text.replacen(['T', 't'], " ", 1);
+    let of_format = |format| NaiveDateTime::parse_from_str(&text, format).ok();
+    let day = || text.parse::<NaiveDate>().ok().map(NaiveDateTime::from);
+    let typed = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"].into_iter().find_map(of_format).or_else(day)?;
+    // Where the clock left it out, in spring, it is as long after midnight all the same.
+    let later = typed.checked_add_signed(TimeDelta::hours(1));
+    [Some(typed), later]
+        .into_iter()
+        .flatten()
+        .find_map(|time| Some(Local.from_local_datetime(&time).earliest()?.to_utc()))
 }
 
 /// `2026-11-22T10:00:00Z` exactly, as Tavern writes it: the general parser costs ten times as much.
@@ -219,7 +235,7 @@ fn plain_time(bytes: &[u8]) -> Option<Timestamp> {
     }
     let number =
         |from: usize, to: usize| bytes[from..to].iter().fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    let date = chrono::NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)).ok()?, number(5, 7), number(8, 10))?;
+    let date = NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)).ok()?, number(5, 7), number(8, 10))?;
     Some(date.and_hms_opt(number(11, 13), number(14, 16), number(17, 19))?.and_utc())
 }
 
