@@ -163,7 +163,7 @@ fn what_people_write_wrongly_is_told() {
             &["?wrong-type \"urgent\"", "wrong-type \"urgent\""],
         ),
         ("- [ ] a (priority: urgent)\n", &["wrong-type \"urgent\""]),
-        ("- [ ] a (after: b)\n", &["wrong-type \"b\""]),
+        ("- [ ] a (after: {b: c})\n", &["wrong-type \"{b: c}\""]),
         ("- [ ] a (status: done)\n", &["wrong-type \"done\""]),
         ("- [ ] a (started: yesterday, completed: soon)\n", &["?wrong-type \"yesterday\"", "?wrong-type \"soon\""]),
         ("- [ ] a (not_before: 2026-11-22 10:00, started: 2026-11-22)\n", &[]),

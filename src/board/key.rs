@@ -1,5 +1,6 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
+use crate::board::id::BadId;
 use crate::near::{mistyped, nearest};
 
 /// What a key's value must look like.
@@ -126,7 +127,7 @@ impl Shape {
     pub fn expects(self) -> &'static str {
         match self {
             Shape::Priority => "write 0 (most urgent) to 9, or critical, high, medium or low",
-            Shape::Id => "write one ID, such as T-k3f9",
+            Shape::Id => BadId::HINT,
             Shape::Ids => "write an ID or a list of IDs, such as [T-k3f9, AUTH-7]",
             Shape::Text => "write one text, in double quotes if it has commas or colons",
             Shape::Word => "write one word of letters, digits, `-`, `_` and `.`",

@@ -31,7 +31,8 @@ pub enum Field<'t> {
     Text(Cow<'t, str>),
     Texts(Vec<Cow<'t, str>>),
     Id(TaskId),
-    Ids(Vec<TaskId>),
+    /// Those that are IDs, and other names.
+    Ids(Vec<TaskId>, Vec<Cow<'t, str>>),
     Budget(Budget),
     Flag(bool),
     Time(Timestamp),
@@ -176,7 +177,7 @@ mod tests {
     fn values_have_types() {
         let text = |text: &'static str| Field::Text(text.into());
         let texts = |texts: &[&'static str]| Field::Texts(texts.iter().map(|text| Cow::Borrowed(*text)).collect());
-        let ids = |ids: &[&str]| Field::Ids(ids.iter().filter_map(|id| id.parse().ok()).collect());
+        let ids = |ids: &[&str]| Field::Ids(ids.iter().filter_map(|id| id.parse().ok()).collect(), Vec::new());
         let rows: Vec<(&str, Option<Field<'static>>)> = vec![
             ("priority: 0", Some(Field::Number(0))),
             ("priority: Critical", Some(Field::Number(0))),
@@ -188,8 +189,8 @@ mod tests {
             ("after: T-1, T-2", Some(ids(&["T-1", "T-2"]))),
             ("after: [T-1, 'T-2',]", Some(ids(&["T-1", "T-2"]))),
             ("after: []", Some(ids(&[]))),
-            ("after: T-1 T-2", None),
-            ("after: [T-1, nope]", None),
+            ("after: [T-1, Fix it]", Some(Field::Ids(vec!["T-1".parse().expect("an ID")], vec!["Fix it".into()]))),
+            ("after: {T-1: T-2}", None),
             ("parent: T-1", "T-1".parse().ok().map(Field::Id)),
             ("role: code-reviewer_2.0", Some(text("code-reviewer_2.0"))),
             ("role: two words", None),

@@ -76,7 +76,7 @@ impl Task {
             description: String::new(),
             state,
             priority: priority.or(queue.priority).unwrap_or(DEFAULT_PRIORITY),
-            after: if let Some(Field::Ids(ids)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
+            after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
             role: keys.text(Key::Role).or_else(|| queue.role.clone()),
             tags: texts(Key::Tags),
             parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) { Some(id.clone()) } else { None },

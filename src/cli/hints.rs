@@ -192,7 +192,8 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Approval => of_item(&|id| format!("tavern report {id} --approve, or --reject \"…\"")),
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {
-            return open.iter().find_map(|(needed, status)| {
+            // What has no ID can't be named.
+            return open.iter().filter(|(needed, _)| needed.parse::<TaskId>().is_ok()).find_map(|(needed, status)| {
                 Some(match status {
                     None => format!("add `{needed}`, or fix its `after`{edit}"),
                     Some(Status::Draft) => format!("tavern release {needed}"),

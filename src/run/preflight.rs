@@ -148,8 +148,11 @@ impl<'a> Preflight<'a> {
     /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
     pub fn of_anybody(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         self.trusted(document, item)?;
-        if purpose == Purpose::Work && !item.after.is_empty() {
-            self.work_is_here(&document.task_of(item))?;
+        if purpose == Purpose::Work && !(item.after.is_empty() && item.after_names.is_empty()) {
+            let mut task = document.task_of(item);
+            let named = document.named_by(item).unwrap_or_default().into_iter();
+            task.after.extend(named.filter_map(|at| document.item(at).id.clone()));
+            self.work_is_here(&task)?;
         }
         Ok(())
     }

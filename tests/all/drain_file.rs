@@ -133,7 +133,10 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
 fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
     let script = "\n  ```sh\n  true\n  ```\n";
     let broken = [
-        ("T-1: a (after: nope)", "TODO.md:1:22: invalid value for `after`; write an ID"),
+        (
+            "T-1: a (after: nope)",
+            "TODO.md:1:22: there is no item `nope` to wait for, or more than one; an ID is capitals",
+        ),
         ("T-1: a (after: T-77)", "TODO.md:1:22: there is no item `T-77` to wait for"),
         (
             "T-1: a (afer: T-2)",
@@ -159,6 +162,39 @@ fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
         ran.says("2 completed, 1 left in").says("TODO.md: T-1 pending — a");
         let after = scratch.read("TODO.md");
         assert!(after.starts_with(&format!("{above}- [x] T-2: b (code: 5)")), "{after}");
+    }
+}
+
+#[test]
+fn an_item_may_wait_for_others_by_their_titles_and_headings() {
+    let work =
+        |needs: &str, makes: &str| format!("\n  ```sh\n  cat README.md {needs} >/dev/null && echo > {makes}\n  ```\n");
+    let text = format!(
+        "# Last\n- [ ] All of it (after: [set-up, Write the docs])\n{}# Set-up\n- [ ] editorconfig: add it{}\
+         - [ ] Configure CI (after: editorconfig){}# Docs\n- [x] done: before\n- [ ] T-1: Write the docs (after: done){}",
+        work("a b c", "d").trim_start_matches('\n'),
+        work("", "a"),
+        work("a", "b"),
+        work("", "c"),
+    );
+    let scratch = with_file(&text);
+    scratch.run("tavern-check", &["TODO.md"]).ends(0);
+    drain(&scratch, &["TODO.md"]).ends(0).says("5 completed, 0 left").says_not("failed");
+    // They are read, and stay as they were typed.
+    crate::support::has(&scratch.read("TODO.md"), &["(after: [set-up, Write the docs], ", "(after: editorconfig, "]);
+}
+
+#[test]
+fn a_name_that_several_items_have_or_that_leads_in_a_circle_is_an_error() {
+    for (text, error) in [
+        ("- [ ] a (after: b)\n- [ ] b\n- [ ] B\n", "there is no item `b` to wait for, or more than one"),
+        ("- [ ] a (after: b)\n- [ ] b (after: a)\n", "dependency cycle: a → b → a"),
+        ("# Docs\n- [ ] a (after: docs)\n", "dependency cycle: a → a"),
+    ] {
+        let scratch = with_file(text);
+        drain(&scratch, &["TODO.md"]).ends(5).says(error);
+        scratch.write(QUEUE, text);
+        scratch.run("tavern-claim", &[]).says_not(" a\n");
     }
 }
 

@@ -64,13 +64,14 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
             (Key::Role, Field::Text(role)) => item.role = Some(role),
             (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
-            (Key::After, Field::Ids(ids)) if ids.len() > MOST_AFTER => {
+            (Key::After, Field::Ids(ids, names)) if ids.len() + names.len() > MOST_AFTER => {
                 item.quarantined = true;
-                let message = format!("this waits for {} items, and {MOST_AFTER} are the most", ids.len());
+                let count = ids.len() + names.len();
+                let message = format!("this waits for {count} items, and {MOST_AFTER} are the most");
                 let hint = "have one item wait for some of them, and this one for that";
                 problems.push(Problem::error("too-many-dependencies", name_span, message, hint));
             }
-            (Key::After, Field::Ids(ids)) => item.after = ids,
+            (Key::After, Field::Ids(ids, names)) => (item.after, item.after_names) = (ids, names),
             (Key::Parent, Field::Id(id)) => item.parent = Some(id),
             (Key::Status, Field::Status(status)) => item.said.status = Some(status),
             (Key::Completed, Field::Time(_)) => item.said.completed = true,

@@ -10,6 +10,7 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::keys::{leave_to_keys, note, unknown_key};
+use super::under::{innermost, sections};
 use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::{self, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
@@ -183,8 +184,9 @@ impl<'t, 's> Reader<'t, 's> {
             }
         }
         let Reader { text, body, lanes, lane_set, tail, .. } = self;
-        let (unsettled, counted) = Default::default();
-        let mut document = Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted };
+        let (unsettled, counted, sections, names) = Default::default();
+        let mut document =
+            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
         places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
         leave_to_keys(text, &mut places);
         document.items = ItemList::Outlined { places, all: OnceCell::new() };
@@ -358,6 +360,7 @@ impl<'t, 's> Reader<'t, 's> {
             role: None,
             not_before: None,
             after: Vec::new(),
+            after_names: Vec::new(),
             parent: None,
             box_char: head.box_char,
             head: markup::trimmed(text, head.after_box..head.line_end),
@@ -568,9 +571,11 @@ impl<'t, 's> Reader<'t, 's> {
             self.problems.extend(lost.map(|other| unknown_lane(self.text, other)));
         }
         let unmerged = self.quarantine_conflicts(conflicts);
-        let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, .. } = self;
-        let (unsettled, counted) = Default::default();
-        let mut document = Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted };
+        let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
+        let (unsettled, counted, names) = Default::default();
+        let sections = sections(others.into_iter().map(|other| other.heading), &items, &under);
+        let mut document =
+            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
         items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
         // What is wrong with an item that has ended holds nothing up.
         let has_ended =
@@ -605,13 +610,6 @@ impl<'t, 's> Reader<'t, 's> {
         };
         conflicts.iter().map(problem).collect()
     }
-}
-
-/// The item that has the text at `at`, and not in a part of it.
-fn innermost<'i, 't>(items: &'i [Item<'t>], at: usize) -> Option<&'i Item<'t>> {
-    let last = items.partition_point(|item| item.span.start <= at).checked_sub(1);
-    let mut around = std::iter::successors(last.map(|last| &items[last]), |item| Some(&items[item.within?]));
-    around.find(|item| at < item.span.end)
 }
 
 fn unknown_lane(text: &str, other: &Other) -> Problem {

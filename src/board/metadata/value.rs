@@ -149,10 +149,9 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Commands, One(text)) => Some(Field::Texts(vec![text])),
         (Shape::Words | Shape::Commands, Many(texts)) => Some(Field::Texts(texts)),
         (Shape::Id, One(text)) => text.parse().ok().map(Field::Id),
-        (Shape::Ids, One(text)) => {
-            text.split(',').map(|id| id.trim().parse().ok()).collect::<Option<_>>().map(Field::Ids)
-        }
-        (Shape::Ids, Many(ids)) => ids.iter().map(|id| id.trim().parse().ok()).collect::<Option<_>>().map(Field::Ids),
+        (Shape::Ids, One(Cow::Borrowed(text))) => needed(text.split(',').map(Cow::Borrowed)),
+        (Shape::Ids, One(Cow::Owned(text))) => needed(text.split(',').map(|name| Cow::Owned(name.to_owned()))),
+        (Shape::Ids, Many(names)) => needed(names.into_iter()),
         (Shape::Priority, One(text)) => priority(&text).map(Field::Number),
         (Shape::Count, One(text)) => text.parse().ok().map(Field::Number),
         (Shape::Flag, One(text)) => flag(&text).map(Field::Flag),
@@ -176,6 +175,19 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Budget, Map(pairs)) => budget(&pairs).map(Field::Budget),
         _ => None,
     }
+}
+
+/// What an item waits for.
+fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
+    let (mut ids, mut names) = (Vec::new(), Vec::new());
+    for name in all {
+        match name.trim().parse() {
+            Ok(id) => ids.push(id),
+            Err(_) if name.trim().is_empty() => return None,
+            Err(_) => names.push(name),
+        }
+    }
+    Some(Field::Ids(ids, names))
 }
 
 /// 0 to 9, or a word for 0 to 3.
