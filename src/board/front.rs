@@ -48,6 +48,8 @@ pub struct Front {
     pub approve: Vec<Consent>,
     /// Who reviews the work: roles, or `person`.
     pub review: Option<Vec<String>>,
+    /// Whether done without any change is fine.
+    pub empty: Option<bool>,
     /// What it is to come to, for a planner.
     pub goal: Option<String>,
     /// It has an error: what holds for its items is not known, and none is taken.
@@ -55,7 +57,7 @@ pub struct Front {
     pub is_broken: bool,
 }
 
-const KEYS: [(&str, Shape); 11] = [
+const KEYS: [(&str, Shape); 12] = [
     ("id", Shape::Word),
     ("name", Shape::Text),
     ("type", Shape::Text),
@@ -66,6 +68,7 @@ const KEYS: [(&str, Shape); 11] = [
     ("role", Shape::Word),
     ("approve", Shape::Moments),
     ("review", Shape::Words),
+    ("empty", Shape::Empty),
     ("goal", Shape::Text),
 ];
 
@@ -142,14 +145,10 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             }
             Some(_) => {}
             None => {
-                if is_of_items(name) {
+                if let Some(severity) = of_items(name) {
                     let message = format!("`{name}` is a key of items, and does nothing here");
-                    problems.push(Problem::warning(
-                        "unknown-key",
-                        span(),
-                        message,
-                        "write it at each item that it is for",
-                    ));
+                    let hint = "write it at each item that it is for";
+                    problems.push(Problem { severity, ..Problem::error("unknown-key", span(), message, hint) });
                 } else if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
                     let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
                     // Nothing rests on the first three, which other programs have too.
@@ -163,9 +162,14 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
     front
 }
 
-/// Whoever writes it in front matter means all items. `tags` is what other programs have there.
-fn is_of_items(name: &str) -> bool {
-    Key::named(name).is_some_and(|key| key.owner() == Owner::Person && key != Key::Tags)
+/// Whoever writes a key of items in front matter means all of them, and relies on it. Some are words that other programs have
+/// there, too, and `tags` always is.
+fn of_items(name: &str) -> Option<Severity> {
+    match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
+        Key::Tags => None,
+        Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane => Some(Severity::Warning),
+        _ => Some(Severity::Error),
+    }
 }
 
 impl Front {
@@ -189,6 +193,7 @@ impl Front {
             ("priority", Some(Field::Number(number))) => self.priority = u8::try_from(number).ok(),
             ("max_attempts", Some(Field::Number(number))) => self.max_attempts = Some(number),
             ("approve", Some(Field::Moments(moments))) => self.approve = moments,
+            ("empty", Some(Field::Flag(is_allowed))) => self.empty = Some(is_allowed),
             ("review", Some(Field::Texts(names))) if names.iter().all(|name| is_word(name)) => {
                 self.review = Some(names.into_iter().map(Cow::into_owned).collect());
             }
@@ -241,7 +246,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
+                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -256,6 +261,7 @@ mod tests {
                 role: Some("coder".into()),
                 approve: vec![Consent::Merge],
                 review: Some(vec!["reviewer".into(), "person".into()]),
+                empty: Some(false),
                 goal: Some("a shop".into()),
                 is_broken: false,
             }
@@ -275,7 +281,9 @@ mod tests {
                 "\"empty_behavi\\x6fur\": x",
                 Some("main"),
             ),
-            ("---\nid: main\nempty: allowed\n---\n", "unknown-key", "empty: allowed", Some("main")),
+            ("---\nid: main\ndone_when: make\n---\n", "unknown-key", "done_when: make", Some("main")),
+            ("---\nid: main\nmodel: T\n---\n", "unknown-key", "model: T", Some("main")),
+            ("---\nid: main\nempty: maybe\n---\n", "wrong-type", "empty: maybe", Some("main")),
             ("---\nid: main\nreveiw: person\n---\n", "unknown-key", "reveiw: person", Some("main")),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
             ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),

@@ -69,6 +69,7 @@ impl Task {
     /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
     pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
         let texts = |key| keys.texts(key).unwrap_or_default();
+        let empty = keys.flag(Key::Empty).or(queue.empty);
         let priority = keys.number(Key::Priority).map(|number| u8::try_from(number).unwrap_or(u8::MAX));
         Task {
             id,
@@ -90,8 +91,8 @@ impl Task {
                 Budget::default()
             },
             worktree: keys.flag(Key::Worktree).unwrap_or(true),
-            allow_empty: keys.flag(Key::Empty) == Some(true),
-            fail_empty: keys.flag(Key::Empty) == Some(false),
+            allow_empty: empty == Some(true),
+            fail_empty: empty == Some(false),
             max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
             approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
                 moments.clone()

@@ -230,6 +230,7 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
         ("reveiw: [person]", "unknown key `reveiw`; did you mean `review`?"),
         ("approve: strat", "invalid value for the queue's `approve`; write start, merge or [start, merge]"),
         ("role: a: b", "the front matter can't be read:"),
+        ("done_when: test -e a.txt", "`done_when` is a key of items, and does nothing here; write it at each item"),
     ] {
         let scratch = Scratch::shell(&format!("---\n{front}\n---\n{}", item("T-1: a")), "");
         drain(&scratch, &[]).ends(5).says(error);
@@ -238,6 +239,15 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
         drain(&scratch, &["--skip-broken"]).ends(1).says(said);
         scratch.run("tavern-status", &["T-1"]).ends(0).says(said);
     }
+}
+
+#[test]
+fn a_queue_says_for_all_of_its_items_whether_they_may_change_nothing() {
+    let items =
+        "- [ ] T-1: a\n  ```sh\n  true\n  ```\n- [ ] T-2: b (empty: fail, max_attempts: 1)\n  ```sh\n  true\n  ```\n";
+    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    let ran = drain(&scratch, &["TODO.md"]).ends(1).says("1 completed, 1 left");
+    ran.says("TODO.md: T-2 dead — b");
 }
 
 #[test]
