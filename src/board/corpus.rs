@@ -250,7 +250,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
+- [ ] T-1: Add a login endpoint (priority: HIGH, due: 2026-12-01T10:00:00+01:00, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
   Follow the spec:
 
       indented
@@ -279,6 +279,7 @@ max_attempts: 5
         title: "Add a login endpoint".into(),
         description: "Follow the spec:\n\n    indented\n\n```sh\ncargo test\n  indented\n```\n\n- [ ] step".into(),
         priority: 1,
+        due: time("2026-12-01T09:00:00Z"),
         after: vec!["T-2".parse().expect("it is an ID"), "AUTH-7".parse().expect("it is an ID")],
         role: Some("reviewer".into()),
         tags: vec!["auth".into(), "web app".into()],

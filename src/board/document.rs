@@ -133,6 +133,8 @@ pub struct Item<'t> {
     /// Its own; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,
     pub not_before: Option<Timestamp>,
+    /// When it is to be done.
+    pub due: Option<Timestamp>,
     pub after: Vec<TaskId>,
     /// What it waits for by other names than IDs.
     pub after_names: Vec<Cow<'t, str>>,

@@ -221,18 +221,19 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The indices of a document's items that may be waiting for an agent, most urgent first, in the order of the document
-/// within a priority. Work in review goes first: it is nearest to its end.
+/// The indices of a document's items that may be waiting for an agent, most urgent first: within a priority what is due first, then
+/// in the order of the document. Work in review goes first: it is nearest to its end.
 pub fn in_order(document: &Document<'_>) -> Vec<usize> {
+    let due = |at| document.due_at(at).unwrap_or(Timestamp::MAX_UTC);
     let rank = |at| match document.status_at(at) {
-        Status::InReview => Some((0, document.priority_at(at), at)),
-        Status::Pending | Status::Waiting => Some((1, document.priority_at(at), at)),
+        Status::InReview => Some((0, document.priority_at(at), due(at), at)),
+        Status::Pending | Status::Waiting => Some((1, document.priority_at(at), due(at), at)),
         _ => None,
     };
     let mut ranks = Vec::with_capacity(document.count());
     ranks.extend((0..document.count()).filter_map(rank));
     ranks.sort_unstable();
-    ranks.into_iter().map(|(_, _, at)| at).collect()
+    ranks.into_iter().map(|(.., at)| at).collect()
 }
 
 /// What `seeker` may take `item` for at `now`, or why not.

@@ -167,7 +167,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
 fn of_items(name: &str) -> Option<Severity> {
     match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
         Key::Tags => None,
-        Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane => Some(Severity::Warning),
+        Key::Due | Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane => Some(Severity::Warning),
         _ => Some(Severity::Error),
     }
 }

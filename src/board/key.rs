@@ -74,6 +74,7 @@ macro_rules! keys {
 keys! {
     Priority    "priority"     Priority  Person,
     After       "after"        Ids       Person,
+    Due         "due"          Time      Person,
     Role        "role"         Word      Person,
     Tags        "tags"         Words     Person,
     Parent      "parent"       Id        Person,

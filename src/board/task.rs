@@ -22,6 +22,8 @@ pub struct Task {
     pub state: State,
     /// 0 is most urgent; the queue's own default, else 2.
     pub priority: u8,
+    /// When it is to be done.
+    pub due: Option<Timestamp>,
     pub after: Vec<TaskId>,
     /// Who may take it; `None` means any coder.
     pub role: Option<String>,
@@ -77,6 +79,7 @@ impl Task {
             description: String::new(),
             state,
             priority: priority.or(queue.priority).unwrap_or(DEFAULT_PRIORITY),
+            due: keys.time(Key::Due),
             after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
             role: keys.text(Key::Role).or_else(|| queue.role.clone()),
             tags: texts(Key::Tags),
@@ -140,6 +143,7 @@ impl Task {
             id: TaskId::nobody(),
             state: State::default(),
             priority: DEFAULT_PRIORITY,
+            due: None,
             after: Vec::new(),
             tags: Vec::new(),
             parent: None,

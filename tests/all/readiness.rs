@@ -272,3 +272,31 @@ fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
     first.run("tavern-check", &[]).says(&lack[..lack.len() - 2]);
     first.run("tavern-claim", &[]).ends(0).says("T-2 Two");
 }
+
+#[test]
+fn what_is_due_first_is_taken_first_and_told_when_it_is_near_or_past() {
+    let items = [
+        "T-1: Some day",
+        "T-2: Next week (due: 2026-11-30)",
+        "T-3: Tomorrow (due: 2026-11-23T09:00:00Z)",
+        "T-4: Yesterday (due: 2026-11-21 18:00)",
+        "T-5: Urgent (priority: 1)",
+        "T-6: Whenever (due: soon)",
+    ];
+    let queue: String = items.map(|item| format!("- [ ] {item}\n- [x] Done (due: 2026-11-21)\n")).concat();
+    let scratch = Scratch::board(&queue);
+    let now = "2026-11-22T10:00:00Z";
+    let status = scratch.at(now, "tavern-status", &[]).succeeds();
+    let told: Vec<&str> = status.lines().filter(|line| line.contains("due")).map(str::trim).collect();
+    let expected = [
+        "T-3      pending     Tomorrow (due 2026-11-23 09:00:00) (no agent can take it)",
+        "T-4      pending     Yesterday (was due 2026-11-21 18:00:00) (no agent can take it)",
+    ];
+    assert_eq!(told, expected, "{status}");
+    scratch.at(now, "tavern-status", &["T-4"]).ends(0).says("  due         2026-11-21 18:00:00 (passed)\n");
+    scratch.run("tavern-check", &[]).says("warning: invalid value for `due`");
+    for id in ["T-5", "T-4", "T-3", "T-2", "T-1", "T-6"] {
+        let taken = scratch.at(now, "tavern-claim", &[]).succeeds();
+        assert!(taken.starts_with(&format!("{id} ")), "{id}: {taken}");
+    }
+}

@@ -64,6 +64,7 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
             (Key::Role, Field::Text(role)) => item.role = Some(role),
             (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
+            (Key::Due, Field::Time(time)) => item.due = Some(time),
             (Key::After, Field::Ids(ids, names)) if ids.len() + names.len() > MOST_AFTER => {
                 item.quarantined = true;
                 let count = ids.len() + names.len();
@@ -79,8 +80,8 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
         },
         Meaning::Absent(_) => {}
         Meaning::Wrong(key) => {
-            // What only tells of the past holds nothing up: people write it, too.
-            let is_record = matches!(key, Key::Started | Key::Completed);
+            // Nobody may not be worked on for these: people write them in words, too.
+            let is_record = matches!(key, Key::Started | Key::Completed | Key::Due);
             item.quarantined |= !is_record;
             let span = if entry.value.is_empty() { name_span } else { entry.value };
             let make = if is_record { Problem::warning } else { Problem::error };

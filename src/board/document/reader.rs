@@ -359,6 +359,7 @@ impl<'t, 's> Reader<'t, 's> {
             priority: self.priority,
             role: None,
             not_before: None,
+            due: None,
             after: Vec::new(),
             after_names: Vec::new(),
             parent: None,
