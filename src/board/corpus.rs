@@ -250,7 +250,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, due: 2026-12-01T10:00:00+01:00, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
+- [ ] T-1: Add a login endpoint (priority: HIGH, needs: [docker, ./.env], due: 2026-12-01T10:00:00+01:00, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
   Follow the spec:
 
       indented
@@ -286,6 +286,7 @@ max_attempts: 5
         parent: "T-0".parse().ok(),
         runner: Some("claude".into()),
         model: Some("opus".into()),
+        needs: vec!["docker".into(), "./.env".into()],
         done_when: vec!["cargo test login".into(), "cargo: clippy".into()],
         touches: vec!["src/auth/**".into(), "*.md".into()],
         budget: Budget {

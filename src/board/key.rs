@@ -75,6 +75,7 @@ keys! {
     Priority    "priority"     Priority  Person,
     After       "after"        Ids       Person,
     Due         "due"          Time      Person,
+    Needs       "needs"        Words     Person,
     Role        "role"         Word      Person,
     Tags        "tags"         Words     Person,
     Parent      "parent"       Id        Person,

@@ -31,6 +31,8 @@ pub struct Task {
     pub parent: Option<TaskId>,
     pub runner: Option<String>,
     pub model: Option<String>,
+    /// Programs, and files (with a `/` in their names), that must be there before it is claimed.
+    pub needs: Vec<String>,
     /// Shell commands that must all exit 0 at the commit before it counts as done.
     pub done_when: Vec<String>,
     /// Globs of the paths that it is expected to change.
@@ -86,6 +88,7 @@ impl Task {
             parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) { Some(id.clone()) } else { None },
             runner: keys.text(Key::Runner).or_else(|| queue.runner.clone()),
             model: keys.text(Key::Model),
+            needs: texts(Key::Needs),
             done_when: texts(Key::DoneWhen),
             touches: texts(Key::Touches),
             budget: if let Some(Field::Budget(budget)) = keys.get(Key::Budget) {
