@@ -41,7 +41,7 @@ mod unfit;
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
 /// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
 /// lists the items that are not completed. Exits with 0 when there are none, with 7 when what runs may use together is
-/// used up for some of them, with 5 when some have errors. With 8 when all of them wait for a person, else with 1.
+/// used up for some, with 5 when some have errors, with 8 when all wait for a person, else with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]

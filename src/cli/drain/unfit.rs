@@ -2,7 +2,7 @@
 
 use super::crew::Post;
 use crate::board::eligible::Lack;
-use crate::cli::check::{Fault, errors_of};
+use crate::cli::check::{Fault, errors_if};
 use crate::cli::{CliError, Context, human};
 use crate::process::quoted;
 use crate::run::Site;
@@ -16,7 +16,9 @@ const NAMED: usize = 10;
 pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result<Option<String>, CliError> {
     // Where all items have one runner, it is none of theirs.
     let config = site.runner.is_none().then_some(&site.config);
-    let errors = errors_of(&site.board, queues, config, &context.here())?;
+    let texts = queues.iter().map(|queue| site.board.read(queue)).collect::<Result<Vec<_>, _>>()?;
+    let texts: Vec<(&Queue, &str)> = texts.iter().map(|text| (&text.queue, text.content.as_str())).collect();
+    let errors = errors_if(&site.board, &texts, config, &context.here())?;
     let told = || list(&human::count(errors.len(), "error"), errors.iter().map(Fault::sentence));
     Ok((!errors.is_empty()).then(told))
 }
