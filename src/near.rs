@@ -8,6 +8,18 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
 }
 
+/// The candidate that `word` is but for its case, or for one slip: a letter missing, added, wrong or swapped. Short words may
+/// well be meant as they are (`code` beside `mode`), and so may what begins otherwise (`preview` beside `review`), or is the
+/// candidate with an ending (`approved`).
+pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let is_slip = |other: &str| {
+        let begins_alike = word.chars().next() == other.chars().next() && !word.starts_with(other);
+        other.len() > 4 && begins_alike && distance(&word, other) == Some(1)
+    };
+    candidates.into_iter().find(|other| word == **other || is_slip(other))
+}
+
 /// `word` is so close to `other` that it may be that, corrected. What has a number is another thing under another.
 pub fn corrects(word: &str, other: &str) -> bool {
     !other.contains(|c: char| c.is_ascii_digit()) && distance(word, other).is_some()
@@ -36,6 +48,27 @@ mod tests {
             ("as", "is", false),
         ] {
             assert_eq!(corrects(word, other), is_it, "{word} {other}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_told_from_a_word_that_is_meant() {
+        let known = ["mode", "status", "review", "approve", "after", "done_when"];
+        for (word, meant) in [
+            ("afer", Some("after")),
+            ("atfer", Some("after")),
+            ("After", Some("after")),
+            ("MODE", Some("mode")),
+            ("done-when", Some("done_when")),
+            ("reveiw", Some("review")),
+            ("code", None),
+            ("preview", None),
+            ("approved", None),
+            ("state", None),
+            ("created", None),
+            ("", None),
+        ] {
+            assert_eq!(mistyped(word, known), meant, "for `{word}`");
         }
     }
 

@@ -87,8 +87,12 @@ pub fn due(
     for item in items.iter().filter(|item| item.id.is_some() && !(has_ended(item) && is_free(item))) {
         has_open_part.extend(outwards(items, item.within));
     }
+    // By its title an item is known in its own document only.
+    let open = items.iter().filter(|item| !item.status.is_ended());
+    let named: HashSet<usize> = open.flat_map(|item| document.named_by(item).unwrap_or_default()).collect();
     let is_movable = |index: usize, item: &Item<'_>| {
-        item.within.is_none() && !item.nested && has_ended(item) && is_free(item) && !has_open_part.contains(&index)
+        let is_needed = has_open_part.contains(&index) || named.contains(&index);
+        item.within.is_none() && !item.nested && has_ended(item) && is_free(item) && !is_needed
     };
     let ended: Vec<usize> =
         items.iter().enumerate().filter(|(index, item)| is_movable(*index, item)).map(|(index, _)| index).collect();

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::board::document::{Document, Item};
+use crate::board::eligible::no_such_item;
 use crate::board::merge::marks;
 use crate::board::problem::Problem;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{BadId, Status, TaskId};
 use crate::near::nearest;
 
 /// What was found. Documents and items are named by their places in the slices given.
@@ -67,6 +68,9 @@ pub fn is_sound(
     // Nothing leads back to the item.
     let (mut seen, mut open) = (HashSet::new(), vec![item]);
     while let Some(next) = open.pop() {
+        if !next.after_names.is_empty() {
+            return false;
+        }
         for needed in next.after.iter().filter(|needed| seen.insert(*needed)) {
             let others = named(needed);
             if item.id.as_ref() == Some(needed) || others.len() > 1 {
@@ -83,12 +87,8 @@ struct Node<'d, 't> {
     document: usize,
     index: usize,
     item: &'d Item<'t>,
-}
-
-impl<'d> Node<'d, '_> {
-    fn name(&self) -> &'d str {
-        self.item.id.as_ref().map_or("it", TaskId::as_str)
-    }
+    /// The nodes that it waits for by other names than IDs.
+    named: Vec<usize>,
 }
 
 /// What goes on behind a title as an item begins, and not in a code span.
@@ -116,9 +116,16 @@ impl<'d, 't> Checker<'d, 't> {
     ) -> Checker<'d, 't> {
         let mut nodes = Vec::new();
         for (number, (_, document)) in documents.iter().enumerate() {
-            let named =
-                document.items().iter().enumerate().filter(|(_, item)| item.id.is_some() || !item.after.is_empty());
-            nodes.extend(named.map(|(index, item)| Node { document: number, index, item }));
+            let waits = |item: &Item<'_>| !(item.after.is_empty() && item.after_names.is_empty());
+            let named = document.items().iter().enumerate().filter(|(_, item)| item.id.is_some() || waits(item));
+            let first = nodes.len();
+            nodes.extend(named.map(|(index, item)| Node { document: number, index, item, named: Vec::new() }));
+            for at in first..nodes.len() {
+                let named = document.named_by(nodes[at].item).unwrap_or_default().into_iter();
+                // What waits for nothing is in no circle.
+                let node = |index| nodes[first..].binary_search_by_key(&index, |node| node.index).ok();
+                nodes[at].named = named.filter_map(|index| Some(first + node(index)?)).collect();
+            }
         }
         let mut by_id = HashMap::with_capacity(nodes.len());
         let mut places: BTreeMap<TaskId, Vec<usize>> = BTreeMap::new();
@@ -160,6 +167,10 @@ impl<'d, 't> Checker<'d, 't> {
         self.nodes[node].item.id.as_ref().map_or(node, |id| self.by_id[id])
     }
 
+    fn name(&self, node: usize) -> &'d str {
+        self.nodes[node].item.id.as_ref().map_or_else(|| self.title(node), TaskId::as_str)
+    }
+
     fn title(&self, node: usize) -> &'d str {
         let Node { document, item, .. } = self.nodes[node];
         self.documents[document].1.title(item)
@@ -167,8 +178,7 @@ impl<'d, 't> Checker<'d, 't> {
 
     fn duplicate(&mut self, node: usize, other: usize) {
         let item = self.nodes[node].item;
-        let message =
-            format!("`{}` is also the ID of the item at {}", self.nodes[node].name(), self.place_of(other, node));
+        let message = format!("`{}` is also the ID of the item at {}", self.name(node), self.place_of(other, node));
         let (code, hint) = if self.title(node) == self.title(other) {
             ("copied-item", "remove one of them, or its ID: without one it is an item of its own")
         } else {
@@ -220,6 +230,11 @@ impl<'d, 't> Checker<'d, 't> {
             let item = self.nodes[number].item;
             if item.status.is_ended() {
                 continue;
+            }
+            if let Err(name) = self.documents[self.nodes[number].document].1.named_by(item) {
+                let hint = format!("{}; or write a title or a heading of this file", BadId::HINT);
+                let (span, message) = (self.span_of(number, name.trim()), no_such_item(name));
+                self.error(&[number], number, Problem::error("unknown-dependency", span, message, hint));
             }
             for needed in &item.after {
                 let status = match self.by_id.get(needed) {
@@ -307,7 +322,7 @@ impl<'d, 't> Checker<'d, 't> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("correct the ID, or remove `{needed}` from `after`"),
         };
-        let (span, message) = (self.span_of(node, needed), format!("there is no item `{needed}` to wait for"));
+        let (span, message) = (self.span_of(node, needed.as_str()), format!("there is no item `{needed}` to wait for"));
         self.error(&[node], node, Problem::error("unknown-dependency", span, message, hint));
     }
 
@@ -316,8 +331,7 @@ impl<'d, 't> Checker<'d, 't> {
         for group in self.groups() {
             let members: HashSet<usize> = group.iter().copied().collect();
             let path = self.way_round(&members, group[0]);
-            let ids: Vec<String> =
-                path.iter().chain(path.first()).map(|node| self.nodes[*node].name().to_owned()).collect();
+            let ids: Vec<String> = path.iter().chain(path.first()).map(|node| self.name(*node).to_owned()).collect();
             let shown = match ids.len() {
                 0..=12 => ids.join(" → "),
                 count => {
@@ -325,9 +339,8 @@ impl<'d, 't> Checker<'d, 't> {
                 }
             };
             let first = path[0];
-            let next = &self.nodes[path.get(1).copied().unwrap_or(first)];
-            let span = next.item.id.as_ref().map_or(next.item.head.clone(), |id| self.span_of(first, id));
-            let (next, name) = (next.name(), self.nodes[first].name());
+            let (next, name) = (self.name(path.get(1).copied().unwrap_or(first)), self.name(first));
+            let span = self.span_of(first, next);
             let hint = format!("remove `{next}` from the `after` of `{name}`, or break the cycle elsewhere");
             self.error(
                 &group,
@@ -339,8 +352,9 @@ impl<'d, 't> Checker<'d, 't> {
 
     /// The items that this one waits for and that haven't ended.
     fn needs(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
-        let after = self.nodes[node].item.after.iter();
-        after.filter_map(|id| self.by_id.get(id).copied()).filter(|needed| !self.nodes[*needed].item.status.is_ended())
+        let Node { item, named, .. } = &self.nodes[node];
+        let after = item.after.iter().filter_map(|id| self.by_id.get(id).copied());
+        after.chain(named.iter().copied()).filter(|needed| !self.nodes[*needed].item.status.is_ended())
     }
 
     /// Groups of items each of which waits for all others of its group (Tarjan's strongly connected components, without
@@ -355,9 +369,9 @@ impl<'d, 't> Checker<'d, 't> {
         let mut seen = 0;
         let mut groups = Vec::new();
         for root in 0..count {
-            let item = self.nodes[root].item;
+            let Node { item, named, .. } = &self.nodes[root];
             // What waits for nothing is in no circle; most items are so.
-            if order[root] != UNSEEN || item.after.is_empty() || item.status.is_ended() {
+            if order[root] != UNSEEN || (item.after.is_empty() && named.is_empty()) || item.status.is_ended() {
                 continue;
             }
             let mut path = vec![(root, self.needs(root))];
@@ -431,18 +445,18 @@ impl<'d, 't> Checker<'d, 't> {
     }
 
     fn warning(&mut self, node: usize, id: &TaskId, code: &'static str, message: String, hint: String) {
-        let span = self.span_of(node, id);
+        let span = self.span_of(node, id.as_str());
         self.findings.problems.push((self.nodes[node].document, Problem::warning(code, span, message, hint)));
     }
 
     /// Where the item names the other one in its keys.
-    fn span_of(&self, node: usize, id: &TaskId) -> std::ops::Range<usize> {
+    fn span_of(&self, node: usize, name: &str) -> std::ops::Range<usize> {
         let Node { document, item, .. } = self.nodes[node];
         let text = self.documents[document].1.text();
         let places = [item.metadata.clone(), item.block.as_ref().map(|block| block.content.clone())];
         for place in places.into_iter().flatten() {
-            if let Some(at) = text[place.clone()].find(id.as_str()) {
-                return place.start + at..place.start + at + id.as_str().len();
+            if let Some(at) = text[place.clone()].find(name) {
+                return place.start + at..place.start + at + name.len();
             }
         }
         item.head.clone()

@@ -148,12 +148,25 @@ fn lanes_are_headings_of_any_level() {
 #[test]
 fn what_people_write_wrongly_is_told() {
     let rows: &[(&str, &[&str])] = &[
-        ("- [ ] a (priorty: 1)\n", &["?unknown-key \"priorty\""]),
+        ("- [ ] a (priorty: 1)\n", &["unknown-key \"priorty\""]),
         ("- [ ] a (priority: 1, rolle: coder)\n", &["?unknown-key \"rolle\""]),
         ("- [ ] a (see: this)\n", &[]),
+        ("- [ ] a (note: so, afer: b)\n", &["unknown-key \"afer\""]),
+        (
+            "- [ ] a (After: T-1)\n- [ ] b (role: x, Done-When: c)\n",
+            &["unknown-key \"After\"", "unknown-key \"Done-When\""],
+        ),
+        ("- [ ] a (See: b, Re-do: c)\n", &[]),
+        ("- [x] a (priorty: 1)\n", &["?unknown-key \"priorty\""]),
+        (
+            "- [x] a (priority: urgent)\n  - [ ] T-1: b (priority: urgent)\n",
+            &["?wrong-type \"urgent\"", "wrong-type \"urgent\""],
+        ),
         ("- [ ] a (priority: urgent)\n", &["wrong-type \"urgent\""]),
-        ("- [ ] a (after: b)\n", &["wrong-type \"b\""]),
+        ("- [ ] a (after: {b: c})\n", &["wrong-type \"{b: c}\""]),
         ("- [ ] a (status: done)\n", &["wrong-type \"done\""]),
+        ("- [ ] a (started: yesterday, completed: soon)\n", &["?wrong-type \"yesterday\"", "?wrong-type \"soon\""]),
+        ("- [ ] a (not_before: 2026-11-22 10:00, started: 2026-11-22)\n", &[]),
         ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
         ("- [ ] a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
         ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),
@@ -162,10 +175,10 @@ fn what_people_write_wrongly_is_told() {
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
             &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
         ),
-        ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["?unknown-key \"prority\""]),
+        ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
-        ("- [ ] a (\"priority\": 1)\n", &["?unknown-key \"\\\"priority\\\"\""]),
-        ("- [ ] a (tags: x, \"priority\": 1)\n", &["?unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (tags: x, \"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
         ("- [ ] a (tags: x, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
         ("- [ ] a\n  ```yaml task\n  tags: [b]\n  \"rolle\": x\n  ```\n", &["?unknown-key \"rolle\""]),
         (
@@ -237,7 +250,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
+- [ ] T-1: Add a login endpoint (priority: HIGH, needs: [docker, ./.env], due: 2026-12-01T10:00:00+01:00, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
   Follow the spec:
 
       indented
@@ -266,12 +279,14 @@ max_attempts: 5
         title: "Add a login endpoint".into(),
         description: "Follow the spec:\n\n    indented\n\n```sh\ncargo test\n  indented\n```\n\n- [ ] step".into(),
         priority: 1,
+        due: time("2026-12-01T09:00:00Z"),
         after: vec!["T-2".parse().expect("it is an ID"), "AUTH-7".parse().expect("it is an ID")],
         role: Some("reviewer".into()),
         tags: vec!["auth".into(), "web app".into()],
         parent: "T-0".parse().ok(),
         runner: Some("claude".into()),
         model: Some("opus".into()),
+        needs: vec!["docker".into(), "./.env".into()],
         done_when: vec!["cargo test login".into(), "cargo: clippy".into()],
         touches: vec!["src/auth/**".into(), "*.md".into()],
         budget: Budget {

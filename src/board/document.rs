@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::board::front::Front;
@@ -22,7 +23,9 @@ pub use reader::{open, parse};
 mod alone;
 mod items;
 mod keys;
+mod names;
 mod reader;
+mod under;
 
 /// A queue document and what stands where in it.
 #[derive(Clone, Debug)]
@@ -38,6 +41,10 @@ pub struct Document<'t> {
     pub(crate) tail: Option<Tail>,
     /// The last place up to which line ends were counted, and how many there were.
     counted: Cell<(usize, usize)>,
+    /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
+    sections: Vec<(Range<usize>, Vec<usize>)>,
+    /// The indices of the items that go by a name, if somebody has asked.
+    names: OnceCell<HashMap<String, Vec<usize>>>,
 }
 
 /// The items of a document.
@@ -126,7 +133,11 @@ pub struct Item<'t> {
     /// Its own; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,
     pub not_before: Option<Timestamp>,
+    /// When it is to be done.
+    pub due: Option<Timestamp>,
     pub after: Vec<TaskId>,
+    /// What it waits for by other names than IDs.
+    pub after_names: Vec<Cow<'t, str>>,
     pub parent: Option<TaskId>,
     /// The character between the brackets.
     pub box_char: usize,

@@ -62,8 +62,8 @@ pub enum Lack {
     Release(String),
     Role(String),
     BackOff(Timestamp),
-    /// Dependencies that are not completed, each with its status (`None`: no such item).
-    Dependencies(Vec<(TaskId, Option<Status>)>),
+    /// Dependencies that are not completed, by ID or else title, each with its status (`None`: no such item).
+    Dependencies(Vec<(String, Option<Status>)>),
     /// A person has to allow it first.
     Permission,
     /// A person has to approve the work.
@@ -221,18 +221,19 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The indices of a document's items that may be waiting for an agent, most urgent first, in the order of the document
-/// within a priority. Work in review goes first: it is nearest to its end.
+/// The indices of a document's items that may be waiting for an agent, most urgent first: within a priority what is due first, then
+/// in the order of the document. Work in review goes first: it is nearest to its end.
 pub fn in_order(document: &Document<'_>) -> Vec<usize> {
+    let due = |at| document.due_at(at).unwrap_or(Timestamp::MAX_UTC);
     let rank = |at| match document.status_at(at) {
-        Status::InReview => Some((0, document.priority_at(at), at)),
-        Status::Pending | Status::Waiting => Some((1, document.priority_at(at), at)),
+        Status::InReview => Some((0, document.priority_at(at), due(at), at)),
+        Status::Pending | Status::Waiting => Some((1, document.priority_at(at), due(at), at)),
         _ => None,
     };
     let mut ranks = Vec::with_capacity(document.count());
     ranks.extend((0..document.count()).filter_map(rank));
     ranks.sort_unstable();
-    ranks.into_iter().map(|(_, _, at)| at).collect()
+    ranks.into_iter().map(|(.., at)| at).collect()
 }
 
 /// What `seeker` may take `item` for at `now`, or why not.
@@ -246,6 +247,9 @@ pub fn may_take(
     if item.quarantined {
         return Err(Lack::Problem { why: "its text has a problem".to_owned(), hint: None });
     }
+    if document.front().is_broken {
+        return Err(Lack::Problem { why: "the front matter of its queue has a problem".to_owned(), hint: None });
+    }
     match item.status {
         Status::Pending => {
             may_work(document, item, seeker)?;
@@ -254,7 +258,7 @@ pub fn may_take(
             if asks && document.task_of(item).waits_for_permission() {
                 return Err(Lack::Permission);
             }
-            depends_on(item, others)?;
+            depends_on(document, item, others)?;
             is_due(item, now)?;
             Ok(Purpose::Work)
         }
@@ -317,14 +321,20 @@ fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
     }
 }
 
-fn depends_on(item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Lack> {
-    let open: Vec<_> = item
-        .after
-        .iter()
-        .map(|id| (id.clone(), (others.status_of)(id)))
-        .filter(|(_, status)| *status != Some(Status::Completed))
-        .collect();
+fn depends_on(document: &Document<'_>, item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Lack> {
+    let named = document.named_by(item).map_err(|name| Lack::Problem { why: no_such_item(name), hint: None })?;
+    let named: Vec<&Item<'_>> = named.into_iter().map(|at| document.item(at)).collect();
+    let (named, nameless): (Vec<&Item<'_>>, Vec<_>) = named.into_iter().partition(|item| item.id.is_some());
+    let ids = item.after.iter().chain(named.iter().filter_map(|item| item.id.as_ref()));
+    let by_id = ids.map(|id| (id.to_string(), (others.status_of)(id)));
+    let by_title = nameless.into_iter().map(|item| (document.title(item).to_owned(), Some(item.status)));
+    let open: Vec<_> = by_id.chain(by_title).filter(|(_, status)| *status != Some(Status::Completed)).collect();
     if open.is_empty() { Ok(()) } else { Err(Lack::Dependencies(open)) }
+}
+
+/// That an item waits for what nobody knows.
+pub(super) fn no_such_item(name: &str) -> String {
+    format!("there is no item `{}` to wait for, or more than one", name.trim())
 }
 
 fn have_ended(children: &[ChildItem]) -> Result<(), Lack> {

@@ -12,9 +12,9 @@ use serde_yaml::Value;
 
 use crate::board::key::{Key, Owner, Shape};
 use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
-use crate::board::problem::Problem;
+use crate::board::problem::{Problem, Severity};
 use crate::board::status::{Consent, words};
-use crate::near::nearest;
+use crate::near::{mistyped, nearest};
 use crate::yaml;
 
 words! {
@@ -48,11 +48,16 @@ pub struct Front {
     pub approve: Vec<Consent>,
     /// Who reviews the work: roles, or `person`.
     pub review: Option<Vec<String>>,
+    /// Whether done without any change is fine.
+    pub empty: Option<bool>,
     /// What it is to come to, for a planner.
     pub goal: Option<String>,
+    /// It has an error: what holds for its items is not known, and none is taken.
+    #[serde(skip)]
+    pub is_broken: bool,
 }
 
-const KEYS: [(&str, Shape); 11] = [
+const KEYS: [(&str, Shape); 12] = [
     ("id", Shape::Word),
     ("name", Shape::Text),
     ("type", Shape::Text),
@@ -63,6 +68,7 @@ const KEYS: [(&str, Shape); 11] = [
     ("role", Shape::Word),
     ("approve", Shape::Moments),
     ("review", Shape::Words),
+    ("empty", Shape::Empty),
     ("goal", Shape::Text),
 ];
 
@@ -77,7 +83,9 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let mut at = content;
     for line in text[content..].split_inclusive('\n') {
         if is_fence(line, "---") || is_fence(line, "...") {
-            return (typed(text, content..at, problems), at + line.len());
+            let front = typed(text, content..at, problems);
+            let is_broken = problems.iter().any(|problem| problem.severity == Severity::Error);
+            return (Front { is_broken, ..front }, at + line.len());
         }
         at += line.len();
     }
@@ -119,7 +127,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                 "broken-front-matter",
                 broken.at..end,
                 format!("the front matter can't be read: {}", broken.message),
-                "fix the YAML, or put texts with colons in double quotes; until then the defaults hold",
+                "fix the YAML, or put texts with colons in double quotes",
             ));
             return front;
         }
@@ -137,17 +145,16 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             }
             Some(_) => {}
             None => {
-                if is_of_items(name) {
+                if let Some(severity) = of_items(name) {
                     let message = format!("`{name}` is a key of items, and does nothing here");
-                    problems.push(Problem::warning(
-                        "unknown-key",
-                        span(),
-                        message,
-                        "write it at each item that it is for",
-                    ));
+                    let hint = "write it at each item that it is for";
+                    problems.push(Problem { severity, ..Problem::error("unknown-key", span(), message, hint) });
                 } else if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
                     let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
-                    problems.push(Problem::warning("unknown-key", span(), message, hint));
+                    // Nothing rests on the first three, which other programs have too.
+                    let is_mistyped = mistyped(name, KEYS[3..].iter().map(|(key, _)| *key)).is_some();
+                    let make = if is_mistyped { Problem::error } else { Problem::warning };
+                    problems.push(make("unknown-key", span(), message, hint));
                 }
             }
         }
@@ -155,16 +162,22 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
     front
 }
 
-/// Whoever writes it in front matter means all items. `tags` is what other programs have there.
-fn is_of_items(name: &str) -> bool {
-    Key::named(name).is_some_and(|key| key.owner() == Owner::Person && key != Key::Tags)
+/// Whoever writes a key of items in front matter means all of them, and relies on it. Some are words that other programs have
+/// there, too, and `tags` always is.
+fn of_items(name: &str) -> Option<Severity> {
+    match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
+        Key::Tags => None,
+        Key::Due | Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane => Some(Severity::Warning),
+        _ => Some(Severity::Error),
+    }
 }
 
 impl Front {
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
-        let (id, name, kind, priority, empty_behavior) = Default::default();
-        let (plain, said) = (Front::default(), Front { id, name, kind, priority, empty_behavior, ..self.clone() });
+        let (id, name, kind, priority, empty_behavior, is_broken) = Default::default();
+        let said = Front { id, name, kind, priority, empty_behavior, is_broken, ..self.clone() };
+        let plain = Front::default();
         // It is asked for each item of a queue, and most queues say nothing of this.
         if said == plain {
             return String::new();
@@ -180,6 +193,7 @@ impl Front {
             ("priority", Some(Field::Number(number))) => self.priority = u8::try_from(number).ok(),
             ("max_attempts", Some(Field::Number(number))) => self.max_attempts = Some(number),
             ("approve", Some(Field::Moments(moments))) => self.approve = moments,
+            ("empty", Some(Field::Flag(is_allowed))) => self.empty = Some(is_allowed),
             ("review", Some(Field::Texts(names))) if names.iter().all(|name| is_word(name)) => {
                 self.review = Some(names.into_iter().map(Cow::into_owned).collect());
             }
@@ -232,7 +246,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
+                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -247,7 +261,9 @@ mod tests {
                 role: Some("coder".into()),
                 approve: vec![Consent::Merge],
                 review: Some(vec!["reviewer".into(), "person".into()]),
+                empty: Some(false),
                 goal: Some("a shop".into()),
+                is_broken: false,
             }
         );
         assert_eq!(&text[body..], "rest");
@@ -265,7 +281,10 @@ mod tests {
                 "\"empty_behavi\\x6fur\": x",
                 Some("main"),
             ),
-            ("---\nid: main\nempty: allowed\n---\n", "unknown-key", "empty: allowed", Some("main")),
+            ("---\nid: main\ndone_when: make\n---\n", "unknown-key", "done_when: make", Some("main")),
+            ("---\nid: main\nmodel: T\n---\n", "unknown-key", "model: T", Some("main")),
+            ("---\nid: main\nempty: maybe\n---\n", "wrong-type", "empty: maybe", Some("main")),
+            ("---\nid: main\nreveiw: person\n---\n", "unknown-key", "reveiw: person", Some("main")),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
             ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
@@ -275,6 +294,7 @@ mod tests {
             let (front, _, problems) = read_all(text);
             assert_eq!(problems.len(), 1, "{text}");
             assert_eq!((problems[0].code, &text[problems[0].span.clone()]), (code, at), "{text}");
+            assert_eq!(problems[0].severity == Severity::Error, front.is_broken, "{text}");
             assert_eq!(front.id.as_deref(), id, "{text}");
         }
     }

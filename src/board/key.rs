@@ -1,6 +1,7 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
-use crate::near::nearest;
+use crate::board::id::BadId;
+use crate::near::{mistyped, nearest};
 
 /// What a key's value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,8 @@ macro_rules! keys {
 keys! {
     Priority    "priority"     Priority  Person,
     After       "after"        Ids       Person,
+    Due         "due"          Time      Person,
+    Needs       "needs"        Words     Person,
     Role        "role"         Word      Person,
     Tags        "tags"         Words     Person,
     Parent      "parent"       Id        Person,
@@ -114,6 +117,11 @@ impl Key {
     pub fn nearest(name: &str) -> Option<Key> {
         nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
     }
+
+    /// `name` is a known key, mistyped: what it says was meant to count.
+    pub fn is_mistyped(name: &str) -> bool {
+        mistyped(name.trim_matches(['"', '\'']), Key::ALL.iter().map(|key| key.as_str())).is_some()
+    }
 }
 
 impl Shape {
@@ -121,7 +129,7 @@ impl Shape {
     pub fn expects(self) -> &'static str {
         match self {
             Shape::Priority => "write 0 (most urgent) to 9, or critical, high, medium or low",
-            Shape::Id => "write one ID, such as T-k3f9",
+            Shape::Id => BadId::HINT,
             Shape::Ids => "write an ID or a list of IDs, such as [T-k3f9, AUTH-7]",
             Shape::Text => "write one text, in double quotes if it has commas or colons",
             Shape::Word => "write one word of letters, digits, `-`, `_` and `.`",
@@ -133,7 +141,7 @@ impl Shape {
             Shape::Flag => "write true or false",
             Shape::Empty => "write `allowed` or `fail`",
             Shape::Count => "write a whole number",
-            Shape::Time => "write a time such as 2026-11-22T10:00:00Z",
+            Shape::Time => "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are",
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }

@@ -31,7 +31,8 @@ pub enum Field<'t> {
     Text(Cow<'t, str>),
     Texts(Vec<Cow<'t, str>>),
     Id(TaskId),
-    Ids(Vec<TaskId>),
+    /// Those that are IDs, and other names.
+    Ids(Vec<TaskId>, Vec<Cow<'t, str>>),
     Budget(Budget),
     Flag(bool),
     Time(Timestamp),
@@ -176,7 +177,7 @@ mod tests {
     fn values_have_types() {
         let text = |text: &'static str| Field::Text(text.into());
         let texts = |texts: &[&'static str]| Field::Texts(texts.iter().map(|text| Cow::Borrowed(*text)).collect());
-        let ids = |ids: &[&str]| Field::Ids(ids.iter().filter_map(|id| id.parse().ok()).collect());
+        let ids = |ids: &[&str]| Field::Ids(ids.iter().filter_map(|id| id.parse().ok()).collect(), Vec::new());
         let rows: Vec<(&str, Option<Field<'static>>)> = vec![
             ("priority: 0", Some(Field::Number(0))),
             ("priority: Critical", Some(Field::Number(0))),
@@ -188,8 +189,8 @@ mod tests {
             ("after: T-1, T-2", Some(ids(&["T-1", "T-2"]))),
             ("after: [T-1, 'T-2',]", Some(ids(&["T-1", "T-2"]))),
             ("after: []", Some(ids(&[]))),
-            ("after: T-1 T-2", None),
-            ("after: [T-1, nope]", None),
+            ("after: [T-1, Fix it]", Some(Field::Ids(vec!["T-1".parse().expect("an ID")], vec!["Fix it".into()]))),
+            ("after: {T-1: T-2}", None),
             ("parent: T-1", "T-1".parse().ok().map(Field::Id)),
             ("role: code-reviewer_2.0", Some(text("code-reviewer_2.0"))),
             ("role: two words", None),
@@ -220,7 +221,8 @@ mod tests {
                 Some(Field::Time("2026-11-22T08:00:00.25Z".parse().unwrap_or_default())),
             ),
             ("not_before: 2026-02-30T10:00:00Z", None),
-            ("not_before: 2026-11-22", None),
+            ("not_before: 2026-11-31 10:00", None),
+            ("not_before: 10:00", None),
             ("status: in_review", Some(Field::Status(Status::InReview))),
             ("status: In Review", None),
             ("budget: {usd: 1.5}", Some(Field::Budget(Budget { usd: Some(1.5), ..Budget::default() }))),

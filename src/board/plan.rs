@@ -12,7 +12,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::Front;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::problem::{Problem, Severity};
-use crate::board::task::{State, Status, Task, TaskId};
+use crate::board::task::{BadId, State, Status, Task, TaskId};
 use crate::near::nearest;
 
 /// The keys that planned items may have.
@@ -157,6 +157,10 @@ impl Judge<'_, '_> {
                 |near| format!("did you mean `{near}`?"),
             );
             self.fault("unknown-role", item.head.clone(), format!("no role `{role}` works on items"), hint);
+        }
+        if let Some(name) = item.after_names.first() {
+            let message = format!("`{}` is no ID to wait for", name.trim());
+            self.fault("unknown-dependency", item.head.clone(), message, BadId::HINT);
         }
         let place = |id: &TaskId| whole.iter().position(|other| other.id.as_ref() == Some(id));
         let needed = |id: &TaskId| place(id).map_or_else(|| Needed::Known(id.clone()), Needed::Planned);

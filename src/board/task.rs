@@ -22,6 +22,8 @@ pub struct Task {
     pub state: State,
     /// 0 is most urgent; the queue's own default, else 2.
     pub priority: u8,
+    /// When it is to be done.
+    pub due: Option<Timestamp>,
     pub after: Vec<TaskId>,
     /// Who may take it; `None` means any coder.
     pub role: Option<String>,
@@ -29,6 +31,8 @@ pub struct Task {
     pub parent: Option<TaskId>,
     pub runner: Option<String>,
     pub model: Option<String>,
+    /// Programs, and files (with a `/` in their names), that must be there before it is claimed.
+    pub needs: Vec<String>,
     /// Shell commands that must all exit 0 at the commit before it counts as done.
     pub done_when: Vec<String>,
     /// Globs of the paths that it is expected to change.
@@ -69,6 +73,7 @@ impl Task {
     /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
     pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
         let texts = |key| keys.texts(key).unwrap_or_default();
+        let empty = keys.flag(Key::Empty).or(queue.empty);
         let priority = keys.number(Key::Priority).map(|number| u8::try_from(number).unwrap_or(u8::MAX));
         Task {
             id,
@@ -76,12 +81,14 @@ impl Task {
             description: String::new(),
             state,
             priority: priority.or(queue.priority).unwrap_or(DEFAULT_PRIORITY),
-            after: if let Some(Field::Ids(ids)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
+            due: keys.time(Key::Due),
+            after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
             role: keys.text(Key::Role).or_else(|| queue.role.clone()),
             tags: texts(Key::Tags),
             parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) { Some(id.clone()) } else { None },
             runner: keys.text(Key::Runner).or_else(|| queue.runner.clone()),
             model: keys.text(Key::Model),
+            needs: texts(Key::Needs),
             done_when: texts(Key::DoneWhen),
             touches: texts(Key::Touches),
             budget: if let Some(Field::Budget(budget)) = keys.get(Key::Budget) {
@@ -90,8 +97,8 @@ impl Task {
                 Budget::default()
             },
             worktree: keys.flag(Key::Worktree).unwrap_or(true),
-            allow_empty: keys.flag(Key::Empty) == Some(true),
-            fail_empty: keys.flag(Key::Empty) == Some(false),
+            allow_empty: empty == Some(true),
+            fail_empty: empty == Some(false),
             max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
             approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
                 moments.clone()
@@ -139,6 +146,7 @@ impl Task {
             id: TaskId::nobody(),
             state: State::default(),
             priority: DEFAULT_PRIORITY,
+            due: None,
             after: Vec::new(),
             tags: Vec::new(),
             parent: None,

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::board::document::parse;
 use crate::board::task::TaskId;
+use crate::config::Config;
 use crate::git::Repository;
 use crate::process::foreground;
 use crate::store::{Board, Edited, Entry, Error, Queue, SetAside, replace};
@@ -203,12 +204,13 @@ impl Copy {
 
     /// Errors that were not there before, with their lines in the copy.
     fn faults(&self, context: &Context, board: &Board, typed: &str) -> Result<Vec<(usize, Fault)>, CliError> {
-        let here = context.here();
+        let (here, config) = (context.here(), Config::load(board.dir()).ok());
+        let errors = |text: &str| errors_if(board, &[(&self.queue, text)], config.as_ref(), &here);
         let mut known: HashMap<(&str, String), usize> = HashMap::new();
-        for fault in errors_if(board, &self.queue, &self.loaded, &here)? {
+        for fault in errors(&self.loaded)? {
             *known.entry(mistake(&fault)).or_default() += 1;
         }
-        let mut faults = errors_if(board, &self.queue, &self.whole(typed), &here)?;
+        let mut faults = errors(&self.whole(typed))?;
         faults.retain(|fault| match known.get_mut(&mistake(fault)) {
             Some(left) if *left > 0 => {
                 *left -= 1;

@@ -186,7 +186,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
     };
     Some(match lack {
         Lack::Problem { hint: Some(hint), .. } => format!("{hint}{edit}"),
-        Lack::Problem { hint: None, .. } => "see where and why: tavern check".to_owned(),
+        Lack::Problem { hint: None, .. } => format!("see where and why: tavern check{}", file_of(queue)),
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
         Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
@@ -207,7 +207,8 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {
-            return open.iter().find_map(|(needed, status)| {
+            // What has no ID can't be named.
+            return open.iter().filter(|(needed, _)| needed.parse::<TaskId>().is_ok()).find_map(|(needed, status)| {
                 Some(match status {
                     None => format!("add `{needed}`, or fix its `after`{edit}"),
                     Some(Status::Draft) => format!("tavern release {needed}"),
@@ -268,9 +269,12 @@ fn cap(scope: CapScope, measure: Measure) -> String {
 
 /// Where nobody has trusted what git brought, into the task file `queue` perhaps.
 pub(super) fn trust(queue: Option<&str>) -> String {
-    // Those of the board are looked at anyway.
-    let file = queue.filter(|queue| queue.ends_with(".md")).map(|file| format!(" {}", quoted(file)));
-    format!("see it, and allow it: tavern trust{}; for one run: --trust", file.unwrap_or_default())
+    format!("see it, and allow it: tavern trust{}; for one run: --trust", file_of(queue))
+}
+
+/// To be named where a task file is meant: the queues of the board are looked at anyway.
+fn file_of(queue: Option<&str>) -> String {
+    queue.filter(|queue| queue.ends_with(".md")).map_or_else(String::new, |file| format!(" {}", quoted(file)))
 }
 
 /// Starts an agent of `role` for these queues.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use serde::Serialize;
 
 use crate::board::document::{Document, parse};
@@ -92,6 +93,9 @@ enum Record<'a> {
         status: Status,
         priority: u8,
         title: &'a str,
+        /// When it is to be done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
         quarantined: bool,
         /// Since when it has the status, as far as it is known.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,7 +267,7 @@ impl Args {
         queues: &[Queue],
         site: Option<&Site>,
     ) -> Result<Vec<(Record<'static>, String)>, CliError> {
-        let mut needs = Vec::new();
+        let (mut needs, now) = (Vec::new(), clock::now());
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
@@ -321,10 +325,13 @@ impl Args {
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
                 let is_usual =
                     matches!(item.status, Status::Pending | Status::Draft | Status::Completed | Status::Cancelled);
+                let due = item.due.filter(|due| !item.status.is_ended() && *due - now < NEAR);
                 let is_shown = match self.status.as_slice() {
                     // What an item waits for is listed by itself.
                     [] if is_usual && !is_asked_for => {
-                        lack.is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
+                        due.is_some()
+                            || lack
+                                .is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
                     }
                     statuses => statuses.is_empty() || statuses.contains(&item.status),
                 };
@@ -349,6 +356,7 @@ impl Args {
                     status: item.status,
                     priority: item.priority,
                     title,
+                    due: item.due,
                     quarantined: is_faulty,
                     since,
                     ready,
@@ -357,7 +365,7 @@ impl Args {
                     not_ready: not_ready.as_deref(),
                     mode,
                 };
-                let said = not_ready.as_ref().filter(|_| is_usual && !is_asked_for);
+                let said = not_ready.as_ref().filter(|_| is_usual && !is_asked_for && due.is_none());
                 if said.is_some_and(|why| !alike.shows(&format!("{}, {why}", item.status), task)) {
                     context.out.json(&record)?;
                     continue;
@@ -379,7 +387,9 @@ impl Args {
                     let age = since.map(|since| human::age((clock::now() - since).to_std().unwrap_or_default()));
                     columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));
                 }
-                context.out.row(&record, &columns, title, &mark)?;
+                let due = due.map(|due| when_due(due, now));
+                let marks: Vec<String> = due.into_iter().chain(Some(mark).filter(|mark| !mark.is_empty())).collect();
+                context.out.row(&record, &columns, title, &marks.join("; "))?;
             }
             alike.left_out().try_for_each(|text| context.out.text(format_args!("  {text}")))?;
         }
@@ -484,6 +494,7 @@ impl Args {
         for dependency in &task.after {
             row("after", format!("{dependency} ({})", known(dependency)));
         }
+        task.due.iter().for_each(|due| row("due", clock::shown(*due) + if *due < now { " (passed)" } else { "" }));
         task.state.not_before().iter().for_each(|until| row("not before", clock::shown(*until)));
         task.commit().iter().for_each(|commit| row("commit", (*commit).to_owned()));
         task.done_when.iter().for_each(|command| row("done when", command.clone()));
@@ -517,6 +528,13 @@ impl Args {
         }
         context.out.record(&record, text.trim_end())
     }
+}
+
+/// An item that is due so soon is told of.
+const NEAR: TimeDelta = TimeDelta::days(1);
+
+fn when_due(due: Timestamp, now: Timestamp) -> String {
+    format!("{} {}", if due < now { "was due" } else { "due" }, clock::shown(due))
 }
 
 fn agents(context: &Context, board: &Board) -> Result<(), CliError> {

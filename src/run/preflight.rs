@@ -148,8 +148,11 @@ impl<'a> Preflight<'a> {
     /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
     pub fn of_anybody(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         self.trusted(document, item)?;
-        if purpose == Purpose::Work && !item.after.is_empty() {
-            self.work_is_here(&document.task_of(item))?;
+        if purpose == Purpose::Work && !(item.after.is_empty() && item.after_names.is_empty()) {
+            let mut task = document.task_of(item);
+            let named = document.named_by(item).unwrap_or_default().into_iter();
+            task.after.extend(named.filter_map(|at| document.item(at).id.clone()));
+            self.work_is_here(&task)?;
         }
         Ok(())
     }
@@ -180,7 +183,7 @@ impl<'a> Preflight<'a> {
         let role = item.role.as_deref().or(front.role.as_deref()).unwrap_or(DEFAULT_ROLE);
         let Some(settings) = self.config.roles.get(role) else { return Ok(()) };
         // Most items say nothing that could be missing, and a queue may have ten thousand.
-        let says = front.runner.is_some() || ["done_when", "runner"].iter().any(|key| block.contains(key));
+        let says = front.runner.is_some() || ["done_when", "needs", "runner"].iter().any(|key| block.contains(key));
         let task = says.then(|| document.task_of(item));
         let named = task.as_ref().and_then(|task| task.runner.as_deref());
         let runner = self.runner.or(named).unwrap_or(&settings.runner);
@@ -194,13 +197,16 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.
+    /// What `task` needs besides: the runner that it names, what its `needs` says, and the programs that its `done_when` begins with.
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
             && *name != role.runner
         {
             self.runner(name, role).map_err(Lack::NotReady)?;
+        }
+        for name in &task.needs {
+            self.named(name).map_err(Lack::NotReady)?;
         }
         for command in &task.done_when {
             if let Some(program) = self.missing(command) {
@@ -228,6 +234,17 @@ impl<'a> Preflight<'a> {
     fn is_open(&self, runner: &str) -> Result<(), Lack> {
         let closed = self.closed.iter().find(|(closed, _)| closed == runner);
         closed.map_or(Ok(()), |(_, until)| Err(Lack::BackOff(*until)))
+    }
+
+    /// The program, or the file, that an item says it needs.
+    fn named(&self, name: &str) -> Result<(), NotReady> {
+        let (is_here, place, hint) = if name.contains('/') {
+            (self.root.is_none_or(|root| root.join(name).exists()), "there", "make it")
+        } else {
+            (is_there(name), "on PATH", "install it; a file is written with a `/`, such as ./.env")
+        };
+        let lack = || NotReady::new(format!("it needs `{name}`, which is not {place}"), hint);
+        is_here.then_some(()).ok_or_else(lack)
     }
 
     /// The program that `command` begins with, if that is told for sure and it is not there.

@@ -44,6 +44,11 @@ impl Unready {
         self.task.as_ref().map_or_else(|| format!("{}:{}", self.queue, self.line), ToString::to_string)
     }
 
+    /// Its text has a problem.
+    pub fn is_broken(&self) -> bool {
+        self.lacks.iter().any(|lack| matches!(lack, Lack::Problem { .. }))
+    }
+
     /// What to tell of first: what time and others' work don't bring.
     pub fn foremost(&self) -> &Lack {
         self.lacks.iter().find(|lack| lack.is_stuck()).unwrap_or(&self.lacks[0])

@@ -239,7 +239,7 @@ fn a_commit_that_a_person_has_typed_may_have_any_letters() {
 fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let scratch = Scratch::pending(&[item("T-1", ""), item("T-2", ""), item("T-3", ""), item("T-4", "")].concat());
     let task = "id title description status attempt returns not_before agent started completed commit reason retried allowed author \
-                approvals rounds mode question answer answers priority after role tags parent runner model done_when touches \
+                approvals rounds mode question answer answers priority due after role tags parent runner model needs done_when touches \
                 budget worktree allow_empty fail_empty max_attempts approve review on_failure trigger lane";
     let outcome = "task run outcome reason commit resets_at";
     let mut token = String::new();

@@ -66,7 +66,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         item("good")
     );
     let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md"]).ends(1);
+    let ran = drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1);
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
@@ -126,6 +126,127 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     // A runner that could is no matter.
     scratch.write(CONFIG, scratch.read(CONFIG) + "roles: {reviewer: {runner: claude}}\n");
     scratch.run("tavern-status", &[]).ends(0).says_not("can't judge");
+}
+
+#[test]
+fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
+    let script = "\n  ```sh\n  true\n  ```\n";
+    let broken = [
+        (
+            "T-1: a (after: nope)",
+            "TODO.md:1:22: there is no item `nope` to wait for, or more than one; an ID is capitals",
+        ),
+        ("T-1: a (after: T-77)", "TODO.md:1:22: there is no item `T-77` to wait for"),
+        (
+            "T-1: a (afer: T-2)",
+            "TODO.md:1:15: unknown key `afer`, so this parenthesis is part of the title; did you mean `after`?",
+        ),
+        ("T-1: a (role: coder, Done-When: make)", "TODO.md:1:28: unknown key `Done-When`; did you mean `done_when`?"),
+    ];
+    for (line, error) in broken {
+        // What has ended holds nothing up, and a key of one's own is no mistake.
+        let above = format!("- [ ] {line}{script}- [x] T-3: c (priority: soon)\n");
+        let text = format!("{above}- [ ] T-2: b (code: 5)\n  ```sh\n  echo > b.txt\n  ```\n");
+        let scratch = with_file(&text);
+        scratch.run("tavern-check", &["TODO.md"]).ends(5).says("1 error, ");
+        for flag in ["--dry-run", "--quiet"] {
+            let refused = drain(&scratch, &["TODO.md", flag]).ends(5);
+            refused.says(&format!("error: nothing was started: 1 error\n  {error}")).says(": --skip-broken\n");
+        }
+        assert!(!scratch.work().join(".tavern").exists());
+        let told = format!("left as they are: 1 error\n  {error}");
+        let dry = drain(&scratch, &["TODO.md", "--skip-broken", "--dry-run"]).ends(0).says(&told);
+        assert!(dry.stdout.starts_with("TODO.md:6 pending b (code: 5)\n"), "{dry}");
+        let ran = drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says(&told);
+        ran.says("2 of 3 completed, 1 left in").says("TODO.md: T-1 pending — a");
+        let after = scratch.read("TODO.md");
+        assert!(after.starts_with(&format!("{above}- [x] T-2: b (code: 5)")), "{after}");
+    }
+}
+
+#[test]
+fn an_item_may_wait_for_others_by_their_titles_and_headings() {
+    let work =
+        |needs: &str, makes: &str| format!("\n  ```sh\n  cat README.md {needs} >/dev/null && echo > {makes}\n  ```\n");
+    let text = format!(
+        "# Last\n- [ ] All of it (after: [set-up, Write the docs])\n{}# Set-up\n- [ ] editorconfig: add it{}\
+         - [ ] Configure CI (after: editorconfig){}# Docs\n- [x] done: before\n- [ ] T-1: Write the docs (after: done){}",
+        work("a b c", "d").trim_start_matches('\n'),
+        work("", "a"),
+        work("a", "b"),
+        work("", "c"),
+    );
+    let scratch = with_file(&text);
+    scratch.run("tavern-check", &["TODO.md"]).ends(0);
+    drain(&scratch, &["TODO.md"]).ends(0).says("5 of 5 completed, 0 left").says_not("failed");
+    // They are read, and stay as they were typed.
+    crate::support::has(&scratch.read("TODO.md"), &["(after: [set-up, Write the docs], ", "(after: editorconfig, "]);
+}
+
+#[test]
+fn a_name_that_several_items_have_or_that_leads_in_a_circle_is_an_error() {
+    for (text, error) in [
+        ("- [ ] a (after: b)\n- [ ] b\n- [ ] B\n", "there is no item `b` to wait for, or more than one"),
+        ("- [ ] a (after: b)\n- [ ] b (after: a)\n", "dependency cycle: a → b → a"),
+        ("# Docs\n- [ ] a (after: docs)\n", "dependency cycle: a → a"),
+    ] {
+        let scratch = with_file(text);
+        drain(&scratch, &["TODO.md"]).ends(5).says(error);
+        scratch.write(QUEUE, text);
+        scratch.run("tavern-claim", &[]).says_not(" a\n");
+    }
+}
+
+#[test]
+fn a_list_with_times_and_keys_of_its_owners_is_worked_and_keeps_them() {
+    let script = "  ```sh\n  echo > $TAVERN_TASK.txt\n  ```\n";
+    let keys = "created: last week, estimate: 3h, tags: old";
+    let text = format!(
+        "- [x] Old (completed: 2026-10-01, {keys})\n\
+         - [ ] T-1: One (started: 2026-10-02 09:30, {keys})\n{script}\
+         - [ ] T-2: Two (started: yesterday, {keys})\n{script}\
+         - [ ] T-3: Three (not_before: 2026-10-03, {keys})\n{script}"
+    );
+    let scratch = with_file(&text);
+    drain(&scratch, &["TODO.md"]).ends(0).says("4 of 4 completed, 0 left");
+    let after = scratch.read("TODO.md");
+    assert_eq!(after.matches(keys).count(), 4, "{after}");
+    assert!(after.starts_with(text.lines().next().expect("it has lines")), "{after}");
+}
+
+#[test]
+fn errors_that_come_up_while_a_list_is_worked_are_told_by_the_exit_code() {
+    let typed = "- [ ] T-2: b (afer: T-1)";
+    let text = format!("- [ ] T-1: a\n  ```sh\n  echo '{typed}' >> ../../../TODO.md; echo > a.txt\n  ```\n");
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md"]).ends(5).says("1 of 2 completed, 1 left in");
+    ran.says("T-2 pending — b (afer: T-1)\n  its text has a problem; see where and why: tavern check TODO.md\n");
+}
+
+#[test]
+fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
+    for (front, error) in [
+        ("reveiw: [person]", "unknown key `reveiw`; did you mean `review`?"),
+        ("approve: strat", "invalid value for the queue's `approve`; write start, merge or [start, merge]"),
+        ("role: a: b", "the front matter can't be read:"),
+        ("done_when: test -e a.txt", "`done_when` is a key of items, and does nothing here; write it at each item"),
+    ] {
+        let scratch = Scratch::shell(&format!("---\n{front}\n---\n{}", item("T-1: a")), "");
+        drain(&scratch, &[]).ends(5).says(error);
+        scratch.run("tavern-claim", &[]).ends(3);
+        let said = "the front matter of its queue has a problem; see where and why: tavern check";
+        drain(&scratch, &["--skip-broken"]).ends(1).says(said);
+        scratch.run("tavern-status", &["T-1"]).ends(0).says(said);
+    }
+}
+
+#[test]
+fn a_queue_says_for_all_of_its_items_whether_they_may_change_nothing() {
+    let items =
+        "- [ ] T-1: a\n  ```sh\n  true\n  ```\n- [ ] T-2: b (empty: fail, max_attempts: 1)\n  ```sh\n  true\n  ```\n";
+    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    let ran = drain(&scratch, &["TODO.md"]).ends(1).says("1 of 2 completed, 1 left");
+    ran.says("TODO.md: T-2 dead — b");
 }
 
 #[test]
@@ -253,7 +374,7 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
 fn conflict_markers_hold_up_their_items_alone() {
     let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
     let scratch = with_file(&text);
-    drain(&scratch, &["TODO.md"]).ends(1);
+    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1);
     let after = scratch.read("TODO.md");
     assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
     assert_eq!(after.matches("- [x] ").count(), 2, "{after}");

@@ -61,7 +61,7 @@ fn a_board_of_obsidians_kanban_plugin_is_worked_and_stays_one() {
     let added =
         scratch.run("tavern-add", &["--queue", "Board.md", "Wash up", "-m", "```sh\necho clean > clean.txt\n```"]);
     let added = added.succeeds();
-    let drained = scratch.run("tavern-drain", &["Board.md", "--agents", "2"]);
+    let drained = scratch.run("tavern-drain", &["Board.md", "--agents", "2", "--skip-broken"]);
     // What stands in a lane of its owner's own is not worked, and is told.
     assert!(drained.stdout.contains("4 of 6 completed, 2 left"), "{drained}");
     let after = scratch.read("Board.md");

@@ -55,6 +55,24 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
 }
 
 #[test]
+fn an_item_is_taken_once_the_programs_and_files_that_it_needs_are_there() {
+    let script = "  ```sh\n  echo > a.txt\n  ```\n";
+    let queue = format!("- [ ] T-1: a (needs: [sh, no-such-tool])\n{script}- [ ] T-2: b (needs: sh, ./.env)\n{script}");
+    let scratch = board(&queue, "");
+    for (id, lack) in [
+        ("T-1", "it needs `no-such-tool`, which is not on PATH; install it"),
+        ("T-2", "it needs `./.env`, which is not there; make it"),
+    ] {
+        scratch.run("tavern-claim", &["--role", "coder"]).ends(3);
+        scratch.run("tavern-status", &[id]).ends(0).says(lack);
+    }
+    scratch.run("tavern-drain", &[]).ends(1).says("0 of 2 completed, 2 left");
+    scratch.write(".env", "");
+    scratch.run("tavern-drain", &[]).ends(1).says("1 of 2 completed, 1 left");
+    scratch.stands("T-2", "completed", 1);
+}
+
+#[test]
 fn nothing_depends_on_the_folder_for_temporary_files() {
     let scratch = board(&[item("T-1", "test -e T-1.txt"), item("T-2", "")].concat(), "");
     scratch.program("tavern-drain").variable("TMPDIR", "/nonexistent").run().ends(0);

@@ -59,7 +59,8 @@ const ROWS: [Row; 13] = [
             ("tavern-status T-8", 0),
             ("tavern-check", 5),
             ("tavern-claim --task T-8", 3),
-            ("tavern-drain", 1),
+            ("tavern-drain", 5),
+            ("tavern-drain --skip-broken", 1),
         ],
     ),
     (
@@ -151,11 +152,13 @@ fn every_program_says_in_the_same_words_what_an_item_lacks() {
 }
 
 #[test]
-fn when_an_item_may_be_taken_again_is_told_in_the_readers_time_zone() {
-    let scratch = Scratch::board("- [ ] T-1: Do it (not_before: 2026-11-22T12:00:00Z)\n  ```sh\n  true\n  ```\n");
-    for line in ["tavern-claim --task T-1", "tavern-status T-1"] {
-        let there = scratch.line(line).variable("TZ", "JST-9").variable("TAVERN_TEST_NOW", "2026-11-22T10:00:00Z");
-        there.run().says("21:00:00").says_not("12:00:00");
+fn when_an_item_may_be_taken_again_is_read_and_told_in_the_readers_time_zone() {
+    for typed in ["2026-11-22T12:00:00Z", "2026-11-22 21:00", "2026-11-22T21:00:00"] {
+        let scratch = Scratch::board(&format!("- [ ] T-1: Do it (not_before: {typed})\n  ```sh\n  true\n  ```\n"));
+        for line in ["tavern-claim --task T-1", "tavern-status T-1"] {
+            let there = scratch.line(line).variable("TZ", "JST-9").variable("TAVERN_TEST_NOW", "2026-11-22T10:00:00Z");
+            there.run().says("21:00:00").says_not("12:00:00");
+        }
     }
 }
 
@@ -268,4 +271,32 @@ fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
     first.change(QUEUE, "after: T-1, ", "");
     first.run("tavern-check", &[]).says(&lack[..lack.len() - 2]);
     first.run("tavern-claim", &[]).ends(0).says("T-2 Two");
+}
+
+#[test]
+fn what_is_due_first_is_taken_first_and_told_when_it_is_near_or_past() {
+    let items = [
+        "T-1: Some day",
+        "T-2: Next week (due: 2026-11-30)",
+        "T-3: Tomorrow (due: 2026-11-23T09:00:00Z)",
+        "T-4: Yesterday (due: 2026-11-21 18:00)",
+        "T-5: Urgent (priority: 1)",
+        "T-6: Whenever (due: soon)",
+    ];
+    let queue: String = items.map(|item| format!("- [ ] {item}\n- [x] Done (due: 2026-11-21)\n")).concat();
+    let scratch = Scratch::board(&queue);
+    let now = "2026-11-22T10:00:00Z";
+    let status = scratch.at(now, "tavern-status", &[]).succeeds();
+    let told: Vec<&str> = status.lines().filter(|line| line.contains("due")).map(str::trim).collect();
+    let expected = [
+        "T-3      pending     Tomorrow (due 2026-11-23 09:00:00) (no agent can take it)",
+        "T-4      pending     Yesterday (was due 2026-11-21 18:00:00) (no agent can take it)",
+    ];
+    assert_eq!(told, expected, "{status}");
+    scratch.at(now, "tavern-status", &["T-4"]).ends(0).says("  due         2026-11-21 18:00:00 (passed)\n");
+    scratch.run("tavern-check", &[]).says("warning: invalid value for `due`");
+    for id in ["T-5", "T-4", "T-3", "T-2", "T-1", "T-6"] {
+        let taken = scratch.at(now, "tavern-claim", &[]).succeeds();
+        assert!(taken.starts_with(&format!("{id} ")), "{id}: {taken}");
+    }
 }

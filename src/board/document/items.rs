@@ -8,7 +8,8 @@ use super::reader::{parse, read_item};
 use super::{Document, Item, ItemList, ItemPlace, Under};
 use crate::board::lane::{self, LanePlace, Said};
 use crate::board::markup;
-use crate::board::task::{Status, TaskId};
+use crate::board::metadata::Key;
+use crate::board::task::{Status, TaskId, Timestamp};
 
 impl<'t> Document<'t> {
     /// All items in the order of the text; a nested item comes after the one that it is in.
@@ -113,6 +114,18 @@ impl<'t> Document<'t> {
                 places[at].priority.unwrap_or_else(|| self.item_of(&places[at]).priority)
             }
             ItemList::Read(items) => items[at].priority,
+        }
+    }
+
+    /// When the item at this index is to be done.
+    pub fn due_at(&self, at: usize) -> Option<Timestamp> {
+        match &self.items {
+            ItemList::Outlined { places, .. } => {
+                let may_say =
+                    memmem::find(&self.text.as_bytes()[places[at].span.clone()], Key::Due.as_str().as_bytes());
+                may_say.and_then(|_| self.item_of(&places[at]).due)
+            }
+            ItemList::Read(items) => items[at].due,
         }
     }
 

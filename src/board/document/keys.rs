@@ -1,5 +1,7 @@
 //! What the keys of an item tell the reader of its document.
 
+use std::ops::Range;
+
 use memchr::memmem;
 
 use super::{Item, ItemPlace};
@@ -28,6 +30,21 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     leave(Key::Priority.as_str(), |place| place.priority = None);
 }
 
+/// Reports the key at `span`. Returns whether it is an error: whoever mistyped a key relies on what it says, such as what the item
+/// waits for.
+pub(super) fn unknown_key(
+    problems: &mut Vec<Problem>,
+    name: &str,
+    span: Range<usize>,
+    message: String,
+    hint: String,
+) -> bool {
+    let is_mistyped = Key::is_mistyped(name);
+    let make = if is_mistyped { Problem::error } else { Problem::warning };
+    problems.push(make("unknown-key", span, message, hint));
+    is_mistyped
+}
+
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
 pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: KeyEntry<'t>) {
     let name_span = entry.at..entry.at + entry.name.len();
@@ -47,13 +64,15 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
             (Key::Role, Field::Text(role)) => item.role = Some(role),
             (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
-            (Key::After, Field::Ids(ids)) if ids.len() > MOST_AFTER => {
+            (Key::Due, Field::Time(time)) => item.due = Some(time),
+            (Key::After, Field::Ids(ids, names)) if ids.len() + names.len() > MOST_AFTER => {
                 item.quarantined = true;
-                let message = format!("this waits for {} items, and {MOST_AFTER} are the most", ids.len());
+                let count = ids.len() + names.len();
+                let message = format!("this waits for {count} items, and {MOST_AFTER} are the most");
                 let hint = "have one item wait for some of them, and this one for that";
                 problems.push(Problem::error("too-many-dependencies", name_span, message, hint));
             }
-            (Key::After, Field::Ids(ids)) => item.after = ids,
+            (Key::After, Field::Ids(ids, names)) => (item.after, item.after_names) = (ids, names),
             (Key::Parent, Field::Id(id)) => item.parent = Some(id),
             (Key::Status, Field::Status(status)) => item.said.status = Some(status),
             (Key::Completed, Field::Time(_)) => item.said.completed = true,
@@ -61,21 +80,21 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
         },
         Meaning::Absent(_) => {}
         Meaning::Wrong(key) => {
-            item.quarantined = true;
+            // Nobody may not be worked on for these: people write them in words, too.
+            let is_record = matches!(key, Key::Started | Key::Completed | Key::Due);
+            item.quarantined |= !is_record;
             let span = if entry.value.is_empty() { name_span } else { entry.value };
-            problems.push(Problem::error(
-                "wrong-type",
-                span,
-                format!("invalid value for `{}`", entry.name),
-                key.shape().expects(),
-            ));
+            let make = if is_record { Problem::warning } else { Problem::error };
+            let message = format!("invalid value for `{}`", entry.name);
+            problems.push(make("wrong-type", span, message, key.shape().expects().to_owned()));
         }
         Meaning::Unknown => {
             let hint = match Key::nearest(entry.name) {
                 Some(near) => format!("did you mean `{}`?", near.as_str()),
                 None => "it is kept, but nothing reads it".to_owned(),
             };
-            problems.push(Problem::warning("unknown-key", name_span, format!("unknown key `{}`", entry.name), hint));
+            let message = format!("unknown key `{}`", entry.name);
+            item.quarantined |= unknown_key(problems, entry.name, name_span, message, hint);
         }
     }
 }

@@ -9,13 +9,14 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::keys::{leave_to_keys, note};
+use super::keys::{leave_to_keys, note, unknown_key};
+use super::under::{innermost, sections};
 use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::{self, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Key, TaskBlock};
-use crate::board::problem::Problem;
+use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::{DEFAULT_PRIORITY, Status};
 
@@ -183,8 +184,9 @@ impl<'t, 's> Reader<'t, 's> {
             }
         }
         let Reader { text, body, lanes, lane_set, tail, .. } = self;
-        let (unsettled, counted) = Default::default();
-        let mut document = Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted };
+        let (unsettled, counted, sections, names) = Default::default();
+        let mut document =
+            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
         places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
         leave_to_keys(text, &mut places);
         document.items = ItemList::Outlined { places, all: OnceCell::new() };
@@ -337,12 +339,9 @@ impl<'t, 's> Reader<'t, 's> {
         let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
 
         let rest = head.after_box + after_id..head.line_end;
-        let metadata = match metadata::find_parenthesis(&text[rest.clone()]) {
-            Ok(span) => span.map(|span| rest.start + span.start..rest.start + span.end),
-            Err(name) => {
-                self.near_key(rest.start + name.start..rest.start + name.end);
-                None
-            }
+        let (metadata, quarantined) = match metadata::find_parenthesis(&text[rest.clone()]) {
+            Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
+            Err(name) => (None, self.near_key(rest.start + name.start..rest.start + name.end)),
         };
         let title_end = metadata.as_ref().map_or(rest.end, |span| span.start);
         let title = markup::trimmed(text, rest.start..title_end);
@@ -356,11 +355,13 @@ impl<'t, 's> Reader<'t, 's> {
             lane,
             nested: within.is_some() || !head.begins_line,
             within,
-            quarantined: false,
+            quarantined,
             priority: self.priority,
             role: None,
             not_before: None,
+            due: None,
             after: Vec::new(),
+            after_names: Vec::new(),
             parent: None,
             box_char: head.box_char,
             head: markup::trimmed(text, head.after_box..head.line_end),
@@ -389,7 +390,8 @@ impl<'t, 's> Reader<'t, 's> {
         self.items.push(item);
     }
 
-    fn near_key(&mut self, name: Range<usize>) {
+    /// Returns whether it is an error.
+    fn near_key(&mut self, name: Range<usize>) -> bool {
         let written = &self.text[name.clone()];
         let near = Key::nearest(written).map_or("", Key::as_str);
         let (mut what, mut hint) = (format!("unknown key `{written}`"), format!("did you mean `{near}`?"));
@@ -398,7 +400,7 @@ impl<'t, 's> Reader<'t, 's> {
             hint = "put values with parentheses in double quotes".into();
         }
         let message = format!("{what}, so this parenthesis is part of the title");
-        self.problems.push(Problem::warning("unknown-key", name, message, hint));
+        unknown_key(&mut self.problems, written, name, message, hint)
     }
 
     fn line_of(&mut self, offset: usize) -> usize {
@@ -569,17 +571,24 @@ impl<'t, 's> Reader<'t, 's> {
             let lost = self.others.iter().filter(|other| other.items > 0);
             self.problems.extend(lost.map(|other| unknown_lane(self.text, other)));
         }
-        self.quarantine_conflicts(conflicts);
-        self.problems.sort_by_key(|problem| problem.span.start);
-        let Reader { text, body, lanes, lane_set, mut items, tail, under, problems, .. } = self;
-        let (unsettled, counted) = Default::default();
-        let mut document = Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted };
+        let unmerged = self.quarantine_conflicts(conflicts);
+        let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
+        let (unsettled, counted, names) = Default::default();
+        let sections = sections(others.into_iter().map(|other| other.heading), &items, &under);
+        let mut document =
+            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
         items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
+        // What is wrong with an item that has ended holds nothing up.
+        let has_ended =
+            |problem: &Problem| innermost(&items, problem.span.start).is_some_and(|it| it.status.is_ended());
+        problems.iter_mut().filter(|it| has_ended(it)).for_each(|problem| problem.severity = Severity::Warning);
+        problems.extend(unmerged);
+        problems.sort_by_key(|problem| problem.span.start);
         document.items = ItemList::Read(items);
         (document, problems)
     }
 
-    fn quarantine_conflicts(&mut self, conflicts: &[markup::Unsettled]) {
+    fn quarantine_conflicts(&mut self, conflicts: &[markup::Unsettled]) -> Vec<Problem> {
         let mut conflicts_left = conflicts;
         for item in &mut self.items {
             while conflicts_left.first().is_some_and(|conflict| conflict.span.end <= item.span.start) {
@@ -587,7 +596,7 @@ impl<'t, 's> Reader<'t, 's> {
             }
             item.quarantined |= conflicts_left.first().is_some_and(|conflict| conflict.span.start < item.span.end);
         }
-        self.problems.extend(conflicts.iter().map(|conflict| {
+        let problem = |conflict: &markup::Unsettled| {
             let message = if conflict.is_closed {
                 "two versions of these lines were left unmerged"
             } else {
@@ -599,7 +608,8 @@ impl<'t, 's> Reader<'t, 's> {
                 message,
                 "choose the lines to keep and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`",
             )
-        }));
+        };
+        conflicts.iter().map(problem).collect()
     }
 }
 

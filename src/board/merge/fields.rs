@@ -39,7 +39,10 @@ impl Held<'_> {
             Meaning::Known(_, Field::Moments(moments)) => {
                 Some(moments.iter().map(|moment| Cow::Borrowed(moment.as_str())).collect())
             }
-            Meaning::Known(_, Field::Ids(ids)) => Some(ids.iter().map(|id| Cow::Borrowed(id.as_str())).collect()),
+            Meaning::Known(_, Field::Ids(ids, names)) => {
+                let ids = ids.iter().map(|id| Cow::Borrowed(id.as_str()));
+                Some(ids.chain(names.iter().map(|name| Cow::Borrowed(name.trim()))).collect())
+            }
             _ => None,
         }
     }

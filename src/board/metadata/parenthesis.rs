@@ -32,22 +32,23 @@ fn last_parenthesis(line: &str, end: usize) -> Result<Option<Range<usize>>, Rang
         return Ok(Some(open..end));
     }
     let mut pairs = Pairs::new(line, open + 1..end - 1);
-    let mut first = None;
-    let mut near = None;
+    let (mut first, mut near, mut mistyped) = (None, None, None);
     for pair in pairs.by_ref() {
         let name = &line[pair.name.clone()];
         if Key::named(name).is_some() {
             first = Some(pair.name);
             break;
         }
-        if near.is_none() && Key::nearest(name).is_some() {
+        if mistyped.is_none() && Key::is_mistyped(name) {
+            mistyped = Some(pair.name);
+        } else if near.is_none() && Key::nearest(name).is_some() {
             near = Some(pair.name);
         }
     }
     if pairs.is_broken {
         return Ok(None);
     }
-    match (first, near) {
+    match (first, mistyped.or(near)) {
         (Some(_), _) => Ok(Some(open..end)),
         (None, Some(name)) => Err(name),
         (None, None) => Ok(None),
@@ -212,10 +213,10 @@ fn begins_value(before: &[u8]) -> bool {
     }
 }
 
-/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank. One in quotes is a key, too, which
-/// nobody knows with its quotes.
+/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank. A known one that is mistyped with
+/// capitals or hyphens is a key, too. So is one in quotes, which nobody knows with its quotes.
 fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
-    let is_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
     let end = match bytes.get(start)? {
         b'"' | b'\'' => closing_quote(bytes, start)? + 1,
         _ => start + bytes[start..].iter().take_while(|byte| is_name(byte)).count(),
@@ -223,10 +224,13 @@ fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     if end == start || bytes.get(end) != Some(&b':') {
         return None;
     }
-    match bytes.get(end + 1) {
-        None | Some(b' ' | b'\t' | b',') => Some(start..end),
-        Some(_) => std::str::from_utf8(&bytes[start..end]).ok().and_then(Key::named).map(|_| start..end),
-    }
+    let name = std::str::from_utf8(&bytes[start..end]).ok()?;
+    let is_word = |name: &str| name.contains(|c: char| c == '-' || c.is_ascii_uppercase());
+    let is_key = match bytes.get(end + 1) {
+        None | Some(b' ' | b'\t' | b',') => name.starts_with(['"', '\'']) || !is_word(name) || Key::is_mistyped(name),
+        Some(_) => Key::named(name).is_some(),
+    };
+    is_key.then_some(start..end)
 }
 
 pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {

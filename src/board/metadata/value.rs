@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeDelta, TimeZone};
 use serde_yaml::Value;
 
 use super::parenthesis::{Pairs, closing_quote, skip_blanks};
@@ -148,10 +149,9 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Commands, One(text)) => Some(Field::Texts(vec![text])),
         (Shape::Words | Shape::Commands, Many(texts)) => Some(Field::Texts(texts)),
         (Shape::Id, One(text)) => text.parse().ok().map(Field::Id),
-        (Shape::Ids, One(text)) => {
-            text.split(',').map(|id| id.trim().parse().ok()).collect::<Option<_>>().map(Field::Ids)
-        }
-        (Shape::Ids, Many(ids)) => ids.iter().map(|id| id.trim().parse().ok()).collect::<Option<_>>().map(Field::Ids),
+        (Shape::Ids, One(Cow::Borrowed(text))) => needed(text.split(',').map(Cow::Borrowed)),
+        (Shape::Ids, One(Cow::Owned(text))) => needed(text.split(',').map(|name| Cow::Owned(name.to_owned()))),
+        (Shape::Ids, Many(names)) => needed(names.into_iter()),
         (Shape::Priority, One(text)) => priority(&text).map(Field::Number),
         (Shape::Count, One(text)) => text.parse().ok().map(Field::Number),
         (Shape::Flag, One(text)) => flag(&text).map(Field::Flag),
@@ -175,6 +175,19 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Budget, Map(pairs)) => budget(&pairs).map(Field::Budget),
         _ => None,
     }
+}
+
+/// What an item waits for.
+fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
+    let (mut ids, mut names) = (Vec::new(), Vec::new());
+    for name in all {
+        match name.trim().parse() {
+            Ok(id) => ids.push(id),
+            Err(_) if name.trim().is_empty() => return None,
+            Err(_) => names.push(name),
+        }
+    }
+    Some(Field::Ids(ids, names))
 }
 
 /// 0 to 9, or a word for 0 to 3.
@@ -204,7 +217,22 @@ pub fn is_word(text: &str) -> bool {
 
 fn time(text: &str) -> Option<Timestamp> {
     plain_time(text.as_bytes())
-        .or_else(|| chrono::DateTime::parse_from_rfc3339(text).ok().map(|time| time.with_timezone(&chrono::Utc)))
+        .or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc()))
+        .or_else(|| local_time(text))
+}
+
+/// A time without a zone, or a day, as people type it: on the clock of where they are.
+fn local_time(text: &str) -> Option<Timestamp> {
+    let text = text.replacen(['T', 't'], " ", 1);
+    let of_format = |format| NaiveDateTime::parse_from_str(&text, format).ok();
+    let day = || text.parse::<NaiveDate>().ok().map(NaiveDateTime::from);
+    let typed = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"].into_iter().find_map(of_format).or_else(day)?;
+    // Where the clock left it out, in spring, it is as long after midnight all the same.
+    let later = typed.checked_add_signed(TimeDelta::hours(1));
+    [Some(typed), later]
+        .into_iter()
+        .flatten()
+        .find_map(|time| Some(Local.from_local_datetime(&time).earliest()?.to_utc()))
 }
 
 /// `2026-11-22T10:00:00Z` exactly, as Tavern writes it: the general parser costs ten times as much.
@@ -219,7 +247,7 @@ fn plain_time(bytes: &[u8]) -> Option<Timestamp> {
     }
     let number =
         |from: usize, to: usize| bytes[from..to].iter().fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    let date = chrono::NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)).ok()?, number(5, 7), number(8, 10))?;
+    let date = NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)).ok()?, number(5, 7), number(8, 10))?;
     Some(date.and_hms_opt(number(11, 13), number(14, 16), number(17, 19))?.and_utc())
 }
 

@@ -61,6 +61,13 @@ impl Fault {
         }
     }
 
+    /// In one line: where, what, and what to do about it.
+    pub(in crate::cli) fn sentence(&self) -> String {
+        let place = [self.line, self.column].into_iter().flatten().map(|number| format!(":{number}"));
+        let hint = self.hint.iter().map(|hint| format!("; {hint}"));
+        one_line(&format!("{}{}: {}{}", self.file, place.collect::<String>(), self.message, hint.collect::<String>()))
+    }
+
     /// About a file, or a folder, as a whole.
     pub(super) fn whole(
         severity: Severity,

@@ -117,24 +117,29 @@ impl Verb for Args {
     }
 }
 
-/// The errors that `queue` would have with this content, in the light of the other queues and of config.yaml.
-pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path) -> Result<Vec<Fault>, CliError> {
-    let config = Config::load(board.dir()).ok();
+/// The errors that queues would have with these texts, in the light of the other queues and of the config; without one those of the
+/// texts alone.
+pub(super) fn errors_if(
+    board: &Board,
+    texts: &[(&Queue, &str)],
+    config: Option<&Config>,
+    here: &Path,
+) -> Result<Vec<Fault>, CliError> {
     let mut faults = Faults { here, found: Vec::new() };
-    let mut pages = documents::gather(Some(board), &[], &mut faults)?;
-    // Those of the others are none of this one.
+    let mut others = documents::gather(Some(board), &[], &mut faults)?;
+    // Those of the others are none of these.
     faults.found.clear();
-    pages.retain(|page| page.path != queue.path);
-    pages.iter_mut().for_each(|page| page.is_wanted = false);
-    let page = documents::Page {
+    others.retain(|page| texts.iter().all(|(queue, _)| page.path != queue.path));
+    others.iter_mut().for_each(|page| page.is_wanted = false);
+    let pages = texts.iter().map(|(queue, text)| documents::Page {
         name: shown(&queue.path, here),
         path: queue.path.clone(),
-        text: content.to_owned(),
+        text: (*text).to_owned(),
         is_wanted: true,
-    };
-    pages.insert(0, page);
-    // Whoever is about to type it is no git.
-    documents::look(&pages, Some(&board.clone().trusting_all()), config.as_ref(), &mut faults);
+    });
+    // Whoever types it, or has been asked about it, is no git.
+    let board = board.clone().trusting_all();
+    documents::look(&pages.chain(others).collect::<Vec<_>>(), Some(&board), config, &mut faults);
     faults.found.retain(|fault| fault.severity == Severity::Error);
     Ok(faults.found)
 }

@@ -49,7 +49,7 @@ mod unfit;
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
 /// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
 /// lists the items that are not completed. Exits with 0 when there are none, with 7 when the time, or what runs may use
-/// together, is used up for some of them, with 8 when all of them wait for a person, else with 1.
+/// together, is used up, with 5 when some have errors, with 8 when all wait for a person, else with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
@@ -90,6 +90,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
+    /// Leave the items that have errors, and work the others; else nothing is begun where there are errors
+    #[arg(long)]
+    pub skip_broken: bool,
+
     /// Print what would be worked on
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -121,6 +125,14 @@ impl Verb for Args {
         let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
+        }
+        if let Some(errors) = unfit::errors(context, &site, &queues)? {
+            if !self.skip_broken {
+                let hint = "mend them, or have all other items worked: --skip-broken".to_owned();
+                let message = format!("nothing was started: {errors}");
+                return Err(CliError::new(Exit::BoardHasErrors, message).with_hint(hint));
+            }
+            context.out.note(format!("left as they are: {errors}"));
         }
         unfit::refuse(&site, &queues, &crew)?;
         if !context.is_dry {
@@ -168,6 +180,7 @@ impl Verb for Args {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
+            None if is_well && summary.is_broken() && !self.skip_broken => Ok(Exit::BoardHasErrors),
             None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }
@@ -365,7 +378,8 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for queue in queues {
         commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
     }
-    for left in summarise(site, queues, crew, site.board.last_seq()?)?.left {
+    let left = summarise(site, queues, crew, site.board.last_seq()?)?.left.into_iter();
+    for left in left.filter(|left| !left.broken) {
         let commands = commands.remove(&(left.queue.clone(), left.line)).unwrap_or_default();
         let head = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
         let text = head + &human::commands(&commands);

@@ -35,6 +35,9 @@ pub(super) struct Left {
     /// What its runs may use together with others is used up.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub capped: bool,
+    /// Its text has a problem, so nobody takes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
     /// What it needs of a person.
     #[serde(flatten)]
     pub need: Option<Need>,
@@ -165,6 +168,11 @@ impl Summary {
         self.left.iter().any(|left| left.capped)
     }
 
+    /// Some would go on if their text was mended.
+    pub(super) fn is_broken(&self) -> bool {
+        self.left.iter().any(|left| left.broken)
+    }
+
     /// All of it in a line.
     pub(super) fn totals(&self) -> String {
         let spent = if self.usd > 0.0 { format!(", {}", human::money(self.usd)) } else { String::new() };
@@ -241,6 +249,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
                     task: item.id.clone(),
                     title: document.title(item).to_owned(),
                     status,
+                    broken: lacking.as_ref().is_some_and(Unready::is_broken),
                     capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                     reason: why(&document.task_of(item), lacking.as_ref(), queue, crew),
                     need,
