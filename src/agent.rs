@@ -204,7 +204,9 @@ impl Agent<'_> {
             }
             let is_idle = !has_skipped && nothing == Nothing::default();
             let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
-            let until = nothing.wake_at.into_iter().chain(has_skipped.then_some(again)).min();
+            // Another that has work may end without it, and nothing changes then.
+            let is_for_others = self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0;
+            let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again)).min();
             let why = Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at };
             return Ok(Doing::Wait(Wait { why, until, is_asleep }));
         }
@@ -446,12 +448,9 @@ impl Agent<'_> {
     /// integrated waits for a person; so does what only a runner could do that has no valid key; what is behind items of
     /// other roles waits for others.
     fn is_finished(&self, nothing: &Nothing) -> bool {
-        let is_in_vain = |at| {
-            self.site.board.quotas(clock::now()).iter().any(|(_, quota)| quota.needs_person && quota.closed_until == at)
-        };
         self.on_empty == EmptyBehavior::Terminate
             && nothing.under_way == 0
-            && nothing.wake_at.is_none_or(is_in_vain)
+            && nothing.wake_at.is_none()
             && !self.others_have_work(nothing)
     }
 
@@ -472,12 +471,17 @@ impl Agent<'_> {
     fn describe(&self, nothing: &Nothing) -> Result<String, Error> {
         let unready = unready(self.site, &self.queues()?, Some(&self.seek()?.seeker()));
         if let Some(until) = nothing.wake_at {
-            let next = unready.iter().find(|one| one.lacks.contains(&Lack::BackOff(until)));
-            return Ok(next.map_or_else(
+            let ends = |lack: &&Lack| match lack {
+                Lack::BackOff(at) => *at == until,
+                Lack::Closed { until: at, .. } => *at == until,
+                _ => false,
+            };
+            let mut next = unready.iter().filter_map(|one| Some((one, one.lacks.iter().find(ends)?)));
+            return Ok(next.next().map_or_else(
                 || format!("waiting until {} for the next item", clock::shown(until)),
-                |next| {
-                    let lack = Lack::BackOff(until);
-                    format!("waiting: {}: {}", next.name(), (self.advise)(&lack, next.task.as_ref(), Some(&next.queue)))
+                |(one, lack)| {
+                    let advice = (self.advise)(lack, one.task.as_ref(), Some(&one.queue));
+                    format!("waiting: {}: {advice}", one.name())
                 },
             ));
         }
@@ -551,7 +555,8 @@ impl<'a> ReadinessCheck<'a> {
             return Err(lack);
         }
         self.preflight.ready(queue, document, item, purpose, Some(name)).inspect_err(|lack| {
-            if lack.is_stuck() {
+            // That its runner is closed was told for all of its items.
+            if lack.is_stuck() && !matches!(lack, Lack::Closed { .. }) {
                 let (task, title) = (item.id.clone(), document.title(item).to_owned());
                 let name = match lack {
                     // It keeps more than this item: told once.

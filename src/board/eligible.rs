@@ -62,6 +62,12 @@ pub enum Lack {
     Release(String),
     Role(String),
     BackOff(Timestamp),
+    /// Its runner takes nothing until then: its provider's limit, or a key that only a person can mend.
+    Closed {
+        runner: String,
+        until: Timestamp,
+        needs_person: bool,
+    },
     /// Dependencies that are not completed, by ID or else title, each with its status (`None`: no such item).
     Dependencies(Vec<(String, Option<Status>)>),
     /// A person has to allow it first.
@@ -150,6 +156,7 @@ impl Lack {
     /// No amount of work by agents makes it eligible: a person has to do something first.
     pub fn is_stuck(&self) -> bool {
         match self {
+            Lack::Closed { needs_person, .. } => *needs_person,
             Lack::Dependencies(open) => open.iter().any(|(_, status)| {
                 matches!(status, None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting))
             }),
@@ -192,6 +199,7 @@ impl fmt::Display for Lack {
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
             Lack::BackOff(_) => f.write_str("it may be taken again later"),
+            Lack::Closed { runner, .. } => write!(f, "runner `{runner}` is closed"),
             Lack::Dependencies(open) => {
                 let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
                 let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();

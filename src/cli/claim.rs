@@ -148,7 +148,7 @@ impl Verb for Args {
                         }
                         return Ok(exit);
                     }
-                    Err(nothing) => (nothing.wake_at, explain(&site, &seek, &nothing)?),
+                    Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
                 }
             };
             let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };

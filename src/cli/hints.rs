@@ -219,6 +219,10 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
                 })
             });
         }
+        Lack::Closed { runner, needs_person, .. } => {
+            let mend = if *needs_person { "sign in or fix its key, then open it" } else { "to open it now" };
+            format!("{mend}: rm .tavern/quota/{}.yaml", quoted(runner))
+        }
         Lack::BackOff(_) => return Some(format!("to try it now: tavern release {}", task?)),
         Lack::Children(_) => of_item(&|id| format!("to go on before: tavern release {id}")),
         Lack::NoRole(_) => format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}"),
@@ -340,6 +344,7 @@ pub(super) fn add_command(problem: &mut Problem, text: &str) {
 pub(super) fn lacking(lack: &Lack) -> String {
     match lack {
         Lack::BackOff(until) => format!("it may be taken again at {}", clock::shown(*until)),
+        Lack::Closed { until, .. } => format!("{lack} until {}", clock::shown(*until)),
         lack => lack.to_string(),
     }
 }

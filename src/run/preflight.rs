@@ -25,12 +25,12 @@ use crate::board::cap::Spending;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
 use crate::board::event::Purpose;
-use crate::board::task::{Task, TaskId, Timestamp};
+use crate::board::task::{Task, TaskId};
 use crate::clock;
 use crate::config::{Config, Role};
 use crate::process::{find_program, first_program};
 use crate::runner::{Access, CommandRunner, Ready};
-use crate::store::ItemIndex;
+use crate::store::{ItemIndex, Quota};
 
 /// One look: what was found once is not looked for again, so it is not kept for long.
 pub struct Preflight<'a> {
@@ -39,8 +39,8 @@ pub struct Preflight<'a> {
     root: Option<&'a Path>,
     /// `--runner`: overrides what items and queues say.
     runner: Option<&'a str>,
-    /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
-    closed: Vec<(String, Timestamp)>,
+    /// Runners that are closed.
+    closed: Vec<(String, Quota)>,
     /// Where the work of other items is looked for, and their commits.
     site: Option<(&'a Site, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
@@ -53,7 +53,7 @@ pub struct Preflight<'a> {
 
 impl<'a> Preflight<'a> {
     pub fn of(site: &'a Site) -> Preflight<'a> {
-        let (runner, closed) = (site.runner.as_deref(), site.board.closed_runners(clock::now()));
+        let (runner, closed) = (site.runner.as_deref(), site.board.quotas(clock::now()));
         let spending = spending(site);
         Preflight { runner, closed, spending, ..Preflight::of_parts(&site.config, Some(site)) }
     }
@@ -230,10 +230,10 @@ impl<'a> Preflight<'a> {
         Ok(())
     }
 
-    /// No provider's limit has closed the runner.
     fn is_open(&self, runner: &str) -> Result<(), Lack> {
-        let closed = self.closed.iter().find(|(closed, _)| closed == runner);
-        closed.map_or(Ok(()), |(_, until)| Err(Lack::BackOff(*until)))
+        let Some((_, quota)) = self.closed.iter().find(|(closed, _)| closed == runner) else { return Ok(()) };
+        let (until, needs_person) = (quota.closed_until, quota.needs_person);
+        Err(Lack::Closed { runner: runner.to_owned(), until, needs_person })
     }
 
     /// The program, or the file, that an item says it needs.

@@ -179,7 +179,8 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     let (stuck, others): (Vec<Unready>, Vec<Unready>) =
         unready.into_iter().partition(|one| one.lacks.iter().any(Lack::is_stuck));
     let waits = |one: &&Unready| {
-        matches!(one.lacks.first(), Some(Lack::BackOff(_) | Lack::Dependencies(_) | Lack::Children(_)))
+        let first = one.lacks.first();
+        matches!(first, Some(Lack::BackOff(_) | Lack::Closed { .. } | Lack::Dependencies(_) | Lack::Children(_)))
     };
     let later = others.iter().filter(waits).count();
     (stuck, later)

@@ -49,8 +49,10 @@ pub struct Unknown {
 /// Who and what may still make something of it that there is nothing to take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nothing {
-    /// The earliest end of a back-off.
+    /// The earliest end of a back-off, or of a provider's limit.
     pub wake_at: Option<Timestamp>,
+    /// When a runner that waits for a person is tried all the same.
+    pub retry_at: Option<Timestamp>,
     /// Items for other roles, or for others of this role, by role.
     pub elsewhere: BTreeMap<String, usize>,
     /// Items in somebody's hands.
@@ -240,10 +242,16 @@ impl Nothing {
     fn count(&mut self, lack: Lack) {
         match lack {
             Lack::Role(role) | Lack::Reviewer(role) => *self.elsewhere.entry(role).or_default() += 1,
-            Lack::BackOff(until) => {
-                self.wake_at = Some(self.wake_at.map_or(until, |earlier| earlier.min(until)));
+            Lack::BackOff(until) | Lack::Closed { until, needs_person: false, .. } => {
+                self.wake_at = self.wake_at.into_iter().chain([until]).min();
             }
+            Lack::Closed { until, .. } => self.retry_at = self.retry_at.into_iter().chain([until]).min(),
             _ => {}
         }
+    }
+
+    /// When it is worth looking again, if nothing changes before.
+    pub fn look_again(&self) -> Option<Timestamp> {
+        self.wake_at.into_iter().chain(self.retry_at).min()
     }
 }

@@ -51,11 +51,6 @@ impl Board {
         quotas
     }
 
-    /// The runners that are closed at `now`, with the end of that.
-    pub fn closed_runners(&self, now: Timestamp) -> Vec<(String, Timestamp)> {
-        self.quotas(now).into_iter().map(|(runner, quota)| (runner, quota.closed_until)).collect()
-    }
-
     /// Closes `runner`; of two limits the later end counts.
     pub fn close_runner(&self, runner: &str, quota: &Quota, now: Timestamp) -> Result<(), Error> {
         if self.quota(runner, now).is_some_and(|closed| closed.closed_until >= quota.closed_until) {

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Scratch, has, wait_until};
+use crate::dice::{Dice, number};
+use crate::support::{CONFIG, QUEUE, Scratch, has, wait_until};
 
 #[test]
 fn a_drain_tells_what_it_did_and_not_what_was_done_before() {
@@ -64,4 +65,62 @@ fn a_wait_is_told_with_what_ends_it() {
 fn who_is_to_do_one_item_ends_where_there_is_none() {
     let scratch = Scratch::shell("", "");
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
+}
+
+/// What may keep an item from being done: a dependency of any kind, a missing program, a runner that a person has to open, roles that
+/// nobody works as, reviewers that are not there, failures, questions, permissions.
+fn any_item(dice: &mut Dice, number: u64) -> String {
+    let mut pick = |words: &[&str]| words[usize::try_from(dice.below(words.len() as u64)).expect("a few")].to_owned();
+    let after = pick(&["", "", "", "after: T-1", "after: T-2", "after: T-3"]);
+    let keys = [
+        if after.ends_with(&number.to_string()) { String::new() } else { after },
+        pick(&["", "", "", "role: planner"]),
+        pick(&["", "", "", "runner: closed", "runner: nosuch", "runner: mute"]),
+        pick(&["", "", "", "review: reviewer", "review: person", "approve: start"]),
+        pick(&["", "", "", "done_when: no-such-program-here", "done_when: \"false\""]),
+        pick(&["max_attempts: 1", "max_attempts: 2"]),
+    ];
+    let keys: Vec<&str> = keys.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+    let script =
+        pick(&["true", "exit 3", "echo it > $TAVERN_TASK", "echo it > $TAVERN_TASK", "echo 'WAITING: which?'"]);
+    format!("- [ ] T-{number}: One ({})\n  ```sh\n  {script}\n  ```\n", keys.join(", "))
+}
+
+/// Each agent goes on as long as another might give it something to do: none waits for one that waits for it.
+#[test]
+fn no_crew_waits_for_ever() {
+    let seed = number("TAVERN_TEST_SEED", 0x7461_7665_726e_0013);
+    let rounds = number("TAVERN_TEST_ROUNDS", 24);
+    let mut dice = Dice(seed);
+    let scratch = Scratch::initialized();
+    let mute = scratch.executable("../home/mute.sh", "#!/bin/sh\necho it > $TAVERN_TASK\n");
+    scratch.write(
+        CONFIG,
+        format!(
+            "base: main\nroles: {{reviewer: {{runner: mute, does: review}}, planner: {{runner: mute}}}}\n\
+             runners: {{closed: {{command: [{0}]}}, mute: {{command: [{0}]}}}}\n\
+             max_returns: 2\noutcomes: {{failed: {{backoff: 0s}}, empty: {{backoff: 1s}}, not_ready: {{attempt: false, backoff: 0s}}}}\n",
+            mute.display()
+        ),
+    );
+    let mut begun = 0;
+    for round in 0..rounds {
+        let items: Vec<String> = (1..=2 + dice.below(3)).map(|number| any_item(&mut dice, number)).collect();
+        let crew = ["1", "2", "coder=1,reviewer=1", "coder=2,planner=1,reviewer=1"];
+        let crew = crew[usize::try_from(dice.below(4)).expect("a few")];
+        scratch.write(QUEUE, items.concat());
+        scratch.write(
+            ".tavern/quota/closed.yaml",
+            "closed_until: 2099-01-01T00:00:00Z\nreason: no key\nneeds_person: true\n",
+        );
+        let ran = scratch.run("tavern-drain", &["--skip-broken", "--agents", crew]);
+        begun += u64::from(ran.stderr.contains(" claimed"));
+        assert!(
+            ran.code.is_some_and(|code| code < 10),
+            "seed {seed:#x}, round {round}, {crew}:\n{}\n{ran}",
+            items.concat()
+        );
+        scratch.begin("");
+    }
+    assert!(begun * 2 >= rounds, "of {rounds} lists {begun} were begun");
 }

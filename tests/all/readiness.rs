@@ -289,11 +289,11 @@ fn what_is_due_first_is_taken_first_and_told_when_it_is_near_or_past() {
     let status = scratch.at(now, "tavern-status", &[]).succeeds();
     let told: Vec<&str> = status.lines().filter(|line| line.contains("due")).map(str::trim).collect();
     let expected = [
-        "T-3      pending     Tomorrow (due 2026-11-23 09:00:00) (no agent can take it)",
-        "T-4      pending     Yesterday (was due 2026-11-21 18:00:00) (no agent can take it)",
+        "T-3      pending     Tomorrow (due 2026-11-23 09:00:00 +00:00; no agent can take it)",
+        "T-4      pending     Yesterday (was due 2026-11-21 18:00:00 +00:00; no agent can take it)",
     ];
     assert_eq!(told, expected, "{status}");
-    scratch.at(now, "tavern-status", &["T-4"]).ends(0).says("  due         2026-11-21 18:00:00 (passed)\n");
+    scratch.at(now, "tavern-status", &["T-4"]).ends(0).says("  due         2026-11-21 18:00:00 +00:00 (passed)\n");
     scratch.run("tavern-check", &[]).says("warning: invalid value for `due`");
     for id in ["T-5", "T-4", "T-3", "T-2", "T-1", "T-6"] {
         let taken = scratch.at(now, "tavern-claim", &[]).succeeds();
