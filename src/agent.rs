@@ -198,7 +198,8 @@ impl Agent<'_> {
             if self.wake()? {
                 continue;
             }
-            if self.is_finished(&nothing) {
+            let is_over = || nothing.is_over(|| self.others_have_work());
+            if self.on_empty == EmptyBehavior::Terminate && is_over() {
                 self.clear_all();
                 return Ok(Doing::End(End::Empty));
             }
@@ -444,27 +445,15 @@ impl Agent<'_> {
         self.queues.clone().map_or_else(|| Ok(self.site.board.queues()?), Ok)
     }
 
-    /// Nobody's work and no time that passes would give this agent anything to do. What is approved and could not be
-    /// integrated waits for a person; so does what only a runner could do that has no valid key; what is behind items of
-    /// other roles waits for others.
-    fn is_finished(&self, nothing: &Nothing) -> bool {
-        self.on_empty == EmptyBehavior::Terminate
-            && nothing.under_way == 0
-            && nothing.wake_at.is_none()
-            && !self.others_have_work(nothing)
-    }
-
-    /// What another agent that lives may take of other roles' items can come back to this one: work that is rejected,
-    /// items that are planned.
-    fn others_have_work(&self, nothing: &Nothing) -> bool {
+    /// Another agent that lives may take something, now or in time.
+    fn others_have_work(&self) -> bool {
         let (now, look) = (clock::now(), Preflight::of(self.site));
         let may_take = |agent: &AgentFile| {
             let seek = self.queues().and_then(|queues| self.site.seek(&agent.name, &agent.role, &queues));
             seek.is_ok_and(|seek| self.site.board.has_work_for(&seek, now, &look.of_role(&agent.role)))
         };
-        let agents = || self.site.board.agents().into_iter();
-        !nothing.elsewhere.is_empty()
-            && agents().any(|agent| agent.name != self.name && life(&agent.holder) != Life::Gone && may_take(&agent))
+        let others = self.site.board.agents().into_iter().filter(|agent| agent.name != self.name);
+        others.filter(|agent| life(&agent.holder) != Life::Gone).any(|agent| may_take(&agent))
     }
 
     /// What it waits for; of what a person has to free, the first.

@@ -250,8 +250,54 @@ impl Nothing {
         }
     }
 
+    /// Nobody's work, and no time that passes, gives whoever looks anything to do. What is in somebody's hands may come back; so may,
+    /// where `others_have_work`, what those take that is for them: work that is rejected, items that are planned. What only a person
+    /// could free counts for nothing.
+    pub fn is_over(&self, others_have_work: impl FnOnce() -> bool) -> bool {
+        let comes_back = self.under_way > 0 || self.wake_at.is_some();
+        !comes_back && (self.elsewhere.is_empty() || !others_have_work())
+    }
+
     /// When it is worth looking again, if nothing changes before.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.wake_at.into_iter().chain(self.retry_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    #[test]
+    fn who_can_be_given_nothing_by_work_or_time_is_done() {
+        let (soon, later) = (Timestamp::default(), Timestamp::default() + TimeDelta::hours(1));
+        let closed = |needs_person| Lack::Closed { runner: "claude".to_owned(), until: later, needs_person };
+        let coder = || Lack::Role("coder".to_owned());
+        // What is lacking, whether others have work: whether it is over, and when to look again.
+        let rows = [
+            (vec![], false, true, None),
+            (vec![], true, true, None),
+            (vec![Lack::Permission, Lack::NoRunner("x".to_owned())], true, true, None),
+            (vec![Lack::BackOff(soon)], false, false, Some(soon)),
+            (vec![closed(false), Lack::BackOff(soon)], false, false, Some(soon)),
+            (vec![closed(false)], false, false, Some(later)),
+            (vec![closed(true)], false, true, Some(later)),
+            (vec![closed(true), Lack::BackOff(soon)], false, false, Some(soon)),
+            (vec![coder()], false, true, None),
+            (vec![coder()], true, false, None),
+            (vec![Lack::Reviewer("reviewer".to_owned()), closed(true)], true, false, Some(later)),
+        ];
+        for (lacks, others, is_over, look_again) in rows {
+            let mut nothing = Nothing::default();
+            lacks.iter().cloned().for_each(|lack| nothing.count(lack));
+            assert_eq!(
+                (nothing.is_over(|| others), nothing.look_again()),
+                (is_over, look_again),
+                "{lacks:?}, {others}"
+            );
+            nothing.under_way = 1;
+            assert!(!nothing.is_over(|| others), "{lacks:?}");
+        }
     }
 }
