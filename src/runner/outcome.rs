@@ -231,6 +231,11 @@ impl Usage {
         self.fresh() + self.cache_read
     }
 
+    /// Anything is known to have been used; of programs that don't tell nothing is.
+    pub fn is_known(&self) -> bool {
+        self.total() > 0 || self.usd > 0.0
+    }
+
     /// What has come to it since it was `before`.
     pub fn since(&self, before: &Usage) -> Usage {
         let models = self.models.iter().map(|(model, usage)| {

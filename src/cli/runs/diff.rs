@@ -122,6 +122,7 @@ pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, 
 fn outcome(run: &Metadata) -> String {
     let took = human::took_seconds(run.seconds(clock::now()).unsigned_abs());
     let verified = run.verified.map_or("no", |passed| if passed { "passed" } else { "failed" });
+    let spent = || format!("{}, {} turns, {} tool calls", human::money(run.usage.usd), run.turns, run.tool_calls);
     let rows = [
         ("attempt", run.attempt.to_string()),
         ("agent", format!("{} ({})", run.agent, run.role)),
@@ -133,7 +134,7 @@ fn outcome(run: &Metadata) -> String {
         ("verified", verified.to_owned()),
         ("commit", run.commit.clone().unwrap_or_default()),
         ("took", took),
-        ("spent", format!("{}, {} turns, {} tool calls", human::money(run.usage.usd), run.turns, run.tool_calls)),
+        ("spent", if run.usage.is_known() { spent() } else { String::new() }),
     ];
     let shown = rows.iter().filter(|(_, value)| !value.is_empty());
     shown.map(|(name, value)| format!("{name:<8} {}\n", human::words(value))).collect()

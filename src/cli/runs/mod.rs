@@ -121,7 +121,7 @@ impl Verb for Args {
 fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
-    let money = human::money(run.usage.usd);
+    let money = if run.usage.is_known() { human::money(run.usage.usd) } else { String::new() };
     // What the agent said last is no reason of a run that failed.
     let reason = run.reason.as_ref().filter(|_| run.outcome != Some(Outcome::Success)).unwrap_or(&run.summary);
     (format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} ", run.run, run.agent), reason)
@@ -149,7 +149,9 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     run.branch.iter().for_each(|branch| row("branch", branch.clone()));
     row("worktree", run.worktree.display().to_string());
     row("started", clock::dated(run.started));
-    row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
+    if usage.is_known() {
+        row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
+    }
     run.denials.iter().for_each(|denial| row("denied", denial.clone()));
     row("files", files.join(" "));
     context.out.record(&Shown { run, files }, text.trim_end())?;

@@ -123,7 +123,7 @@ impl Stats {
         };
         let depth: Vec<String> = self.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let mut text = format!(
-            "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {}",
+            "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {}",
             depth.join(", "),
             time(self.oldest_pending_seconds),
             time(self.median_wait_seconds),
@@ -132,16 +132,18 @@ impl Stats {
             self.completed,
             self.claims,
             self.retries,
-            self.dead_letters,
-            human::money(self.usd),
-            human::short(self.tokens),
-            human::count(self.runs, "run"),
+            human::count(self.dead_letters, "dead letter"),
         );
+        if self.usd <= 0.0 && self.tokens == 0 {
+            return text;
+        }
+        let (money, tokens) = (human::money(self.usd), human::short(self.tokens));
+        text.push_str(&format!("\nspent       {money}, {tokens} tokens in {}", human::count(self.runs, "run")));
         let SpentBy { task, role, model, day } = &self.spent_by;
         let ways = [("task", task), ("role", role), ("model", model), ("day", day)];
-        for (way, shares) in ways.iter().filter(|_| self.usd > 0.0 || self.tokens > 0) {
+        for (way, shares) in ways {
             let mut shares: Vec<(&String, &Share)> = shares.iter().collect();
-            if *way == "day" {
+            if way == "day" {
                 shares.reverse();
             } else {
                 shares.sort_by(|(_, one), (_, other)| {
