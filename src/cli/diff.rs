@@ -75,9 +75,9 @@ impl Verb for Args {
                 context.out.note(format!("it is long, and more is left out; all of it: git diff {base} {tip}"));
             }
         }
-        if let Some(work) = found.lease.as_ref().and_then(|lease| lease.work.as_ref()) {
-            let folder = quoted(&work.worktree);
-            context.out.note(format!("it is worked on; what is not committed yet: git -C {folder} status"));
+        let folder = site.board.worktree(&self.task);
+        if folder.is_dir() && (found.lease.is_some() || parts.is_empty()) {
+            context.out.note(format!("what is not committed is in its worktree: git -C {} status", quoted(folder)));
         }
         if parts.is_empty() {
             context.out.note(format!("there is no commit of {} here", self.task));

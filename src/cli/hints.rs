@@ -46,7 +46,10 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
             format!("where the work is kept: tavern status {task}; what happened: tavern log {task}")
         }
-        Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
+        Refusal::SecondApproval { task, .. } => {
+            format!("have another agent review it: tavern claim --role reviewer --task {task}")
+        }
+        Refusal::OwnWork { task, .. } => {
             format!(
                 "have another agent review it: tavern claim --role reviewer --task {task}, or approve it yourself: tavern report {task} --approve"
             )
@@ -96,8 +99,8 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::TooMany(_) => {
             "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
         }
-        Error::NoTask(task) => {
-            format!("list the items: tavern status; what became of one that is gone: tavern log {task}")
+        Error::NoTask(_) => {
+            "list the items: tavern status --items; what became of those that are gone: tavern log".to_owned()
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),

@@ -70,8 +70,8 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
-        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: tavern diff T-1\n\
-         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: tavern diff T-2\n\
+        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: tavern diff T-1\n  to have it tried again: tavern release T-1 --revive\n\
+         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: tavern diff T-2\n  to have it tried again: tavern release T-2 --revive\n\
          TODO.md: T-3 pending — waits\n  it waits for T-1 (dead); tavern release T-1 --revive\n\
          TODO.md: T-4 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
          cycle elsewhere: tavern edit T-4\n\

@@ -106,7 +106,10 @@ fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
     has(&scratch.queue(), &[", approve: merge)", "reason: \"its agent did not say that it is done"]);
     scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern report T-1 --approve");
     let drain = || scratch.run("tavern-drain", &["--agents", "1"]);
-    drain().ends(8).says("to do: tavern diff T-1, then tavern report T-1 --approve");
+    drain()
+        .ends(8)
+        .says("a person has to approve its work: its agent did not say that it is done")
+        .says("to do: tavern diff T-1, then tavern report T-1 --approve");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     drain().ends(0).says("T-1 merged as");
     // Step by step, as a loop of one's own does it.

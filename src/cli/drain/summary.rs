@@ -69,7 +69,9 @@ impl Left {
         let todo = self.need.iter().map(|need| format!("to do: {}", need.todo));
         let see = self.run.iter().map(|run| format!("see {run}"));
         let work = (!self.kept.is_empty()).then(|| format!("its work: tavern diff {}", self.name));
-        todo.chain(see).chain(work)
+        let is_dead = self.status == Status::Dead;
+        let again = is_dead.then(|| format!("to have it tried again: tavern release {} --revive", self.name));
+        todo.chain(see).chain(work).chain(again)
     }
 }
 
@@ -323,6 +325,7 @@ fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> 
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     match (task.status(), lack) {
         // What a person does about it stands by itself.
+        (_, Some(lack @ Lack::Approval)) if let Some(reason) = task.reason() => Some(format!("{lack}: {reason}")),
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
         (_, Some(lack @ Lack::Capped { .. })) => {
             Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id)))
