@@ -16,7 +16,7 @@ pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use line::read_parenthesis;
 pub use parenthesis::find_parenthesis;
 pub use spelling::{block_has, flow, line_has, set_in_block, set_in_line};
-pub use value::{is_word, read_field};
+pub use value::{is_word, priority, read_field};
 
 mod block;
 mod line;

@@ -2,6 +2,7 @@
 
 use crate::board::cap::{Cap, OwnCap, is_amount};
 use crate::board::lease::{Lease, Token};
+use crate::board::metadata;
 use crate::board::task::{BadId, TaskId, Timestamp};
 use crate::config::is_agent_name;
 use crate::run::Site;
@@ -137,8 +138,6 @@ fn amount(text: &str) -> Result<f64, String> {
 }
 
 fn priority(text: &str) -> Result<u8, String> {
-    text.parse()
-        .ok()
-        .filter(|number| *number <= 9)
-        .ok_or_else(|| "a priority is a number from 0, most urgent, to 9".into())
+    let priority = metadata::priority(text).and_then(|priority| u8::try_from(priority).ok());
+    priority.ok_or_else(|| "a priority is a number from 0, most urgent, to 9, or critical, high, medium, low".into())
 }

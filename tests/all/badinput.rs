@@ -129,7 +129,7 @@ fn words_on_the_command_line() {
         ("tavern-trust mian", 2, "hint: name one that there is: main\n"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
         ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
-        ("tavern-add x -p high", 2, "error: invalid value 'high' for '--priority <0-9>': a priority is a number"),
+        ("tavern-add x -p hi", 2, "error: invalid value 'hi' for '--priority <0-9>': a priority is a number"),
         ("tavern-plan x -p 10", 2, "error: invalid value '10' for '--priority <0-9>': a priority is a number from 0"),
         ("tavern-init --runner x", 2, runners),
         ("tavern-status T-404", 2, "error: no item `T-404` in any queue"),

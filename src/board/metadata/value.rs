@@ -191,7 +191,7 @@ fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
 }
 
 /// 0 to 9, or a word for 0 to 3.
-fn priority(text: &str) -> Option<u32> {
+pub fn priority(text: &str) -> Option<u32> {
     match text.as_bytes() {
         [digit @ b'0'..=b'9'] => Some(u32::from(digit - b'0')),
         _ => ["critical", "high", "medium", "low"]
