@@ -99,8 +99,8 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::TooMany(_) => {
             "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
         }
-        Error::NoTask(_) => {
-            "list the items: tavern status --items; what became of those that are gone: tavern log".to_owned()
+        Error::NoTask(task) => {
+            format!("list the items: tavern status --items; what became of one that is gone: tavern log {task}")
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),

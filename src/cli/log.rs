@@ -75,7 +75,8 @@ impl Verb for Args {
         let Some(_watch) = watch else {
             if let (true, Some(task)) = (wanted.is_empty(), &self.task) {
                 if self.agent.is_none() {
-                    board.task(task)?;
+                    let hint = "list the items: tavern status --items; all that has happened: tavern log".to_owned();
+                    board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
                 }
                 context.out.note(format!("nothing has happened to {task} yet"));
             }
