@@ -108,10 +108,9 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Adds an item that stands completed or cancelled; whether it has become so `since` it began.
-    fn add_ended(&mut self, since: &[Entry], ended: EndedItem) {
-        let is_it = |entry: &Entry| entry.task.as_ref() == Some(&ended.task) && entry.change.to() == Some(ended.status);
-        if !since.iter().any(is_it) {
+    /// Adds an item that stands completed or cancelled: a new one, if it `became` so since it began.
+    fn add_ended(&mut self, became: &HashSet<(&TaskId, Status)>, ended: EndedItem) {
+        if !became.contains(&(&ended.task, ended.status)) {
             return self.earlier.push(ended);
         }
         match ended.status {
@@ -130,6 +129,7 @@ impl Summary {
         strayed: &HashSet<TaskId>,
         before: u64,
     ) -> Result<(), CliError> {
+        let became = became(since);
         let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
         let mut live = HashSet::new();
         for queue in site.board.queues()? {
@@ -147,12 +147,13 @@ impl Summary {
                 if !is_archived || !seen.insert(id.clone()) {
                     continue;
                 }
-                let runs = since_then(runs.runs_of(&site.board, id), before);
+                let runs = runs.runs_of(&site.board, id);
+                let runs = since_then(&runs, before);
                 self.usd += usd(&runs);
                 // What the first one is its lane may have said.
                 let status = entry.change.from().filter(|_| number == 0).unwrap_or(item.status);
                 let queue = entry.queue.clone().unwrap_or_default();
-                self.add_ended(since, EndedItem { status, ..ended(queue, &document, item, id, &runs) });
+                self.add_ended(&became, EndedItem { status, ..ended(queue, &document, item, id, &runs) });
             }
         }
         Ok(())
@@ -211,7 +212,7 @@ impl Summary {
 pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u64) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let since = tail_log(&site.board, before)?;
-    let mut strayed = begun(&since, queues);
+    let (became, mut strayed) = (became(&since), begun(&since, queues));
     let mut all: Vec<Queue> = queues.iter().filter(|queue| queue.path.is_file()).cloned().collect();
     for queue in &all {
         let text = site.board.read(queue)?;
@@ -235,14 +236,14 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
                 continue;
             }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
-            let ours = since_then(runs.clone(), before);
+            let ours = since_then(&runs, before);
             summary.usd += usd(&ours);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
             let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
             match item.status {
                 Status::Completed | Status::Cancelled => {
                     let Some(id) = &item.id else { continue };
-                    summary.add_ended(&since, ended(queue.id.clone(), &document, item, id, &ours));
+                    summary.add_ended(&became, ended(queue.id.clone(), &document, item, id, &ours));
                 }
                 status => summary.left.push(Left {
                     kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
@@ -278,29 +279,34 @@ fn name_of(item: &Item<'_>) -> String {
     item.id.as_ref().map_or_else(|| format!("line {}", item.line), ToString::to_string)
 }
 
-fn ended(queue: String, document: &Document<'_>, item: &Item<'_>, id: &TaskId, runs: &[Metadata]) -> EndedItem {
+fn ended(queue: String, document: &Document<'_>, item: &Item<'_>, id: &TaskId, runs: &[&Metadata]) -> EndedItem {
     let (title, status) = (document.title(item).to_owned(), item.status);
     let commit = document.task_of(item).commit().map(str::to_owned);
     EndedItem { queue, task: id.clone(), title, status, commit, seconds: seconds_of(runs) }
 }
 
 /// Those of `runs` that began after the event `before`.
-fn since_then(runs: Vec<Metadata>, before: u64) -> Vec<Metadata> {
-    runs.into_iter().filter(|run| run.token > before).collect()
+fn since_then(runs: &[Metadata], before: u64) -> Vec<&Metadata> {
+    runs.iter().filter(|run| run.token > before).collect()
 }
 
-fn usd(runs: &[Metadata]) -> f64 {
+fn usd(runs: &[&Metadata]) -> f64 {
     runs.iter().map(|run| run.usage.usd).sum()
 }
 
 /// How long they took together.
-fn seconds_of(runs: &[Metadata]) -> u64 {
+fn seconds_of(runs: &[&Metadata]) -> u64 {
     runs.iter().map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default()).sum()
 }
 
 /// The last run of an item that is left, or what was seen after its merge, says what is wrong with it.
 fn has_failed(run: &Metadata, status: Status) -> bool {
     status == Status::Dead || run.outcome.is_some_and(fails)
+}
+
+/// What items became by these events.
+fn became(since: &[Entry]) -> HashSet<(&TaskId, Status)> {
+    since.iter().filter_map(|entry| Some((entry.task.as_ref()?, entry.change.to()?))).collect()
 }
 
 /// The items that were taken from `queues`, or went with the whole file.
