@@ -14,6 +14,8 @@ pub struct Outcomes {
     pub failed: OutcomePolicy,
     /// It took too long.
     pub timeout: OutcomePolicy,
+    /// Its work does not go together with what was merged since it was begun.
+    pub conflict: OutcomePolicy,
     /// Its program ended without a result.
     pub crashed: OutcomePolicy,
     /// It was denied what it needed.
@@ -73,6 +75,7 @@ impl Default for Outcomes {
         Outcomes {
             failed: OutcomePolicy::default(),
             timeout: OutcomePolicy::default(),
+            conflict: OutcomePolicy::blameless(0, 0),
             crashed: OutcomePolicy::default(),
             permission_denied: OutcomePolicy::default(),
             budget: OutcomePolicy::default(),

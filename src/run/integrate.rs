@@ -83,7 +83,7 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
     };
     let Some(work) = site.repository()?.commit_of(work)? else {
         let reason = format!("its commit {work} is not in the repository");
-        return send_back(site, &task, &site.config.outcomes.failed, reason);
+        return send_back(site, &task, &failed(site), reason);
     };
     if let Some(lack) = not_approved(site, &task, Some(&work))? {
         return Ok(Integrated::Lacks(lack));
@@ -126,12 +126,12 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             let run = run_name(&task.id, last_token(&site.board, &task.id)?);
             Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
             let reason = format!("conflict with `{branch}` in {paths}");
-            return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+            return send_back(site, task, &site.config.outcomes.conflict, reason).map(Some);
         }
     };
     if is_there && let Some(revert) = site.repository()?.reverted(work, &tip)? {
         let reason = format!("{} on `{}` reverts its commit {}", revert.short(), site.integration(), work.short());
-        return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+        return send_back(site, task, &failed(site), reason).map(Some);
     }
     if !task.done_when.is_empty() {
         // `advance` looks again, after the work of verifying.
@@ -212,7 +212,7 @@ fn verify(
         Evidence::CutShort => Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
         Evidence::Failed(failure) => {
             let reason = format!("after the merge into `{}` {failure}", site.integration());
-            send_back(site, task, &site.config.outcomes.failed, reason).map(Some)
+            send_back(site, task, &failed(site), reason).map(Some)
         }
     }
 }
@@ -239,6 +239,12 @@ fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), E
     let event = Event::Integrate { commit: commit.map(|commit| commit.as_str().to_owned()) };
     site.board.submit(&task.id, &event, &Note::default())?;
     Ok(())
+}
+
+/// Of approved work that failed after all. It has used its attempt, whatever config.yaml says: a whole run, and reviews, were spent
+/// on it.
+fn failed(site: &Site) -> OutcomePolicy {
+    OutcomePolicy { attempt: true, ..site.config.outcomes.failed.clone() }
 }
 
 fn send_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: String) -> Result<Integrated, Error> {

@@ -102,13 +102,10 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
     (wait / 10).clamp(TimeDelta::zero(), TimeDelta::seconds(10)) * random / 255
 }
 
-/// The event for approved work that could not be integrated. It has used its attempt, whatever `policy` says: a whole run, and
-/// reviews, were spent on it.
+/// The event for approved work that could not be integrated.
 pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-    let not_before = back_off(wait(site, task, policy, task.state.attempt, role));
-    let retry = Retry { blame: Blame::Agent, not_before, most: most_attempts(site, task, role) };
-    Event::SendBack { retry, reason: reason.to_owned() }
+    Event::SendBack { retry: retry(site, task, policy, None, role), reason: reason.to_owned() }
 }
 
 /// How often the work on `task` may be rejected: whoever has one run for it has no second one after a rejection either.

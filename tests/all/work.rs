@@ -211,6 +211,26 @@ fn a_conflict_sends_the_item_back_and_its_work_is_kept() {
 }
 
 #[test]
+fn a_lost_race_to_merge_is_nobodys_fault() {
+    // All begin at one commit, and write to one place: of those that come to the merge only the first can be merged.
+    let all_began =
+        "touch ../../../begun-$TAVERN_TASK; while [ $(ls ../../../begun-* | wc -l) -lt 3 ]; do sleep 0.01; done";
+    let item = |id: &str| {
+        let entry = format!("sed -i '1a - {id}' CHANGELOG.md");
+        format!("- [ ] {id}: Note it (max_attempts: 1)\n  ```sh\n  {all_began}\n  {entry}\n  ```\n")
+    };
+    let scratch = board(&["T-1", "T-2", "T-3"].map(item).concat(), "");
+    scratch.write("CHANGELOG.md", "# Changelog\n");
+    scratch.commit(&["CHANGELOG.md"], "Changelog");
+    scratch.run("tavern-drain", &["--agents", "3"]).succeeds();
+    let mut entries: Vec<String> =
+        scratch.git(&["show", "tavern/integration:CHANGELOG.md"]).lines().skip(1).map(str::to_owned).collect();
+    entries.sort();
+    assert_eq!(entries, ["- T-1", "- T-2", "- T-3"]);
+    assert!(scratch.run("tavern-log", &[]).succeeds().contains("conflict with"), "nobody lost a race");
+}
+
+#[test]
 fn agents_are_named_and_one_name_is_one_agent() {
     let scratch = board("", "names: [Merry, Pippin]\n");
     let first = scratch.program("tavern-agent").start();
