@@ -93,7 +93,7 @@ fn next<'d, 't>(document: &'d Document<'t>, role: &str) -> Option<&'d Item<'t>> 
     let mut status_of = |id: &TaskId| document.find(id).map(|item| item.status);
     let roles = Roles { working: vec!["coder".to_owned()], ..Roles::default() };
     let seeker = Seeker { agent: "Sam", role: Some(role), roles: &roles };
-    let mut others = Others { status_of: &mut status_of, children_of: &mut |_| Vec::new() };
+    let mut others = Others { status_of: &mut status_of, children_of: &mut |_| Vec::new(), at_work: &|| &[] };
     let mut may_be_taken = |item: &&Item<'_>| may_take(document, item, &seeker, NOW, &mut others).is_ok();
     in_order(document).into_iter().map(|at| document.item(at)).find(|item| may_be_taken(item))
 }

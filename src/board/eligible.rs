@@ -9,6 +9,7 @@ use super::document::{Document, Item};
 use super::problem::listed;
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
+use super::touches::shared;
 
 /// The role of an item that names none, on a queue that names none.
 pub const DEFAULT_ROLE: &str = "coder";
@@ -37,6 +38,8 @@ pub struct Seeker<'a> {
 pub struct Others<'a> {
     pub status_of: &'a mut dyn FnMut(&TaskId) -> Option<Status>,
     pub children_of: &'a mut dyn FnMut(&TaskId) -> Vec<ChildItem>,
+    /// Those [`at_work`].
+    pub at_work: &'a dyn Fn() -> &'a [Task],
 }
 
 /// An item that another is the parent of.
@@ -80,6 +83,11 @@ pub enum Lack {
     Reviewer(String),
     /// Children that have not ended.
     Children(Vec<TaskId>),
+    /// An item that is [`at_work`] may change what this one touches, such as this path.
+    Touches {
+        task: TaskId,
+        path: String,
+    },
     /// A child that failed, and is not to be gone on without.
     FailedChild(TaskId),
     /// config.yaml has no such role.
@@ -167,6 +175,7 @@ impl Lack {
             | Lack::Role(_)
             | Lack::BackOff(_)
             | Lack::Reviewer(_)
+            | Lack::Touches { .. }
             | Lack::Children(_) => false,
             _ => true,
         }
@@ -212,6 +221,7 @@ impl fmt::Display for Lack {
                 let names: Vec<&str> = open.iter().map(TaskId::as_str).collect();
                 write!(f, "it waits for its children {}", names.join(", "))
             }
+            Lack::Touches { task, path } => write!(f, "it waits until {task}, which touches `{path}` too, is merged"),
             Lack::FailedChild(child) => write!(f, "its child {child} failed"),
             Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
             Lack::OnlyReviews(role) => write!(f, "agents of role `{role}` only review"),
@@ -263,11 +273,13 @@ pub fn may_take(
             may_work(document, item, seeker)?;
             // Only an item of which keys stand somewhere can say more.
             let asks = item.metadata.is_some() || item.block.is_some() || !document.front().approve.is_empty();
-            if asks && document.task_of(item).waits_for_permission() {
+            let task = asks.then(|| document.task_of(item));
+            if task.as_ref().is_some_and(Task::waits_for_permission) {
                 return Err(Lack::Permission);
             }
             depends_on(document, item, others)?;
             is_due(item, now)?;
+            task.map_or(Ok(()), |task| is_apart(&task, document.parent_of(item), others))?;
             Ok(Purpose::Work)
         }
         Status::InReview => {
@@ -345,6 +357,25 @@ pub(super) fn no_such_item(name: &str) -> String {
     format!("there is no item `{}` to wait for, or more than one", name.trim())
 }
 
+/// Nobody works on what it touches; but for its parent, which has handed it out.
+fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result<(), Lack> {
+    if task.touches.is_empty() {
+        return Ok(());
+    }
+    let mut strangers = (others.at_work)().iter().filter(|other| Some(&other.id) != parent);
+    let shares = |other: &Task| Some((other.id.clone(), shared(&task.touches, &other.touches)?.to_owned()));
+    strangers.find_map(shares).map_or(Ok(()), |(task, path)| Err(Lack::Touches { task, path }))
+}
+
+/// The items of a document that say what they touch, and are worked on or reviewed, or wait for their merge.
+pub fn at_work(document: &Document<'_>) -> Vec<Task> {
+    let is_at_work = |at: &usize| {
+        matches!(document.status_at(*at), Status::InProgress | Status::InReview | Status::Reviewing | Status::Approved)
+    };
+    let tasks = (0..document.count()).filter(is_at_work).map(|at| document.task_of(document.item(at)));
+    tasks.filter(|task| !task.touches.is_empty()).collect()
+}
+
 fn have_ended(children: &[ChildItem]) -> Result<(), Lack> {
     let is_open = |child: &&ChildItem| !child.status.is_ended();
     let has_failed = |child: &&ChildItem| child.on_failure.keeps_waiting(child.status);
@@ -382,7 +413,7 @@ mod tests {
             let text = format!("- [ ] T-1: a ({keys})\n");
             let (document, _) = parse(&text);
             let children = &mut |_: &TaskId| vec![child.clone()];
-            let mut others = Others { status_of: &mut |_| None, children_of: children };
+            let mut others = Others { status_of: &mut |_| None, children_of: children, at_work: &|| &[] };
             let now = Timestamp::UNIX_EPOCH;
             assert_eq!(may_take(&document, &document.items()[0], &seeker, now, &mut others), expected, "{keys}");
         }

@@ -25,6 +25,7 @@ pub mod state;
 pub mod status;
 pub mod task;
 pub mod text;
+pub mod touches;
 
 pub mod decide;
 pub mod eligible;

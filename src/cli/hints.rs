@@ -208,6 +208,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Approval => {
             of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve, or --reject \"…\""))
         }
+        Lack::Touches { task, .. } => format!("for what it does: tavern status {task}"),
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {
             // What has no ID can't be named.

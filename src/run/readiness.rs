@@ -3,6 +3,7 @@
 //! Three things together: what is wrong with the texts of a board ([`check`]), what the board's rules say
 //! ([`may_take`]), and what config.yaml and this machine are ([`Preflight`]).
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
@@ -10,9 +11,9 @@ use super::preflight::Preflight;
 use super::site::Site;
 use crate::board::check::{Findings, check, first_of, is_sound};
 use crate::board::document::{Document, Item, open, parse};
-use crate::board::eligible::{Lack, Others, Roles, Seeker, may_take};
+use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, may_take};
 use crate::board::status::Purpose;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::store::{Archived, Board, Queue, Text, children_in, homes};
 
@@ -23,6 +24,8 @@ pub struct Readiness<'a> {
     /// Of all items; `None`: each is looked for.
     statuses: Option<HashMap<&'a TaskId, Status>>,
     archived: Option<Archived<'a>>,
+    /// Those at work, once they were asked for.
+    busy: OnceCell<Vec<Task>>,
     /// The roles, and what this machine has; nothing where settings can't be read, or of the past.
     here: Option<(Roles, Preflight<'a>)>,
 }
@@ -84,7 +87,7 @@ impl<'a> Readiness<'a> {
                 }
             }
         }
-        Readiness { documents, findings, statuses: Some(statuses), archived, here }
+        Readiness { documents, findings, statuses: Some(statuses), archived, busy: OnceCell::new(), here }
     }
 
     /// To ask of this item only, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
@@ -100,7 +103,7 @@ impl<'a> Readiness<'a> {
             return Readiness::of(documents, &queues, Some(board), Some(here));
         }
         let (findings, statuses) = (Findings::default(), None);
-        Readiness { documents, findings, statuses, archived: Some(archived), here: Some(here) }
+        Readiness { documents, findings, statuses, archived: Some(archived), busy: OnceCell::new(), here: Some(here) }
     }
 
     fn status_of(&self, id: &TaskId) -> Option<Status> {
@@ -137,7 +140,12 @@ impl<'a> Readiness<'a> {
             return problem.into_iter().collect();
         }
         let anybody = Seeker { agent: "", role: None, roles };
+        let at_work = || {
+            let all = || self.documents.iter().flat_map(|(_, document)| at_work(document)).collect();
+            self.busy.get_or_init(all).as_slice()
+        };
         let mut others = Others {
+            at_work: &at_work,
             status_of: &mut |id| self.status_of(id),
             children_of: &mut |id| self.documents.iter().flat_map(|(_, document)| children_in(document, id)).collect(),
         };
@@ -176,11 +184,12 @@ pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
 
 /// Of what lacks something, what no amount of agents' work frees; and how many of the others time or work may still free.
 pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
+    use Lack::{BackOff, Children, Closed, Dependencies, Touches};
     let (stuck, others): (Vec<Unready>, Vec<Unready>) =
         unready.into_iter().partition(|one| one.lacks.iter().any(Lack::is_stuck));
     let waits = |one: &&Unready| {
         let first = one.lacks.first();
-        matches!(first, Some(Lack::BackOff(_) | Lack::Closed { .. } | Lack::Dependencies(_) | Lack::Children(_)))
+        matches!(first, Some(BackOff(_) | Closed { .. } | Dependencies(_) | Children(_) | Touches { .. }))
     };
     let later = others.iter().filter(waits).count();
     (stuck, later)

@@ -15,7 +15,7 @@ use super::submit::Note;
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, open};
-use crate::board::eligible::{Lack, Others, in_order, may_take};
+use crate::board::eligible::{Lack, Others, at_work, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
@@ -152,7 +152,9 @@ impl QueueSearch<'_> {
             own.get(id).copied().or_else(|| index.status_of(id, queue)).or_else(|| index.archived(id))
         };
         let mut children_of = |parent: &TaskId| [children(document, parent), index.children_of(parent, queue)].concat();
-        let mut others = Others { status_of: &mut status_of, children_of: &mut children_of };
+        let busy = OnceCell::new();
+        let at_work = || busy.get_or_init(|| [at_work(document), index.at_work(queue)].concat()).as_slice();
+        let mut others = Others { status_of: &mut status_of, children_of: &mut children_of, at_work: &at_work };
         let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
         // Nobody here will end what another clone holds.
         let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));

@@ -13,8 +13,9 @@ use super::find::Board;
 use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
 use crate::board::document::{Document, Item, open, parse};
-use crate::board::eligible::ChildItem;
+use crate::board::eligible::{ChildItem, at_work};
 use crate::board::merge::bare;
+use crate::board::metadata::Key;
 use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
@@ -90,6 +91,14 @@ impl<'b> ItemIndex<'b> {
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
         named.flat_map(|content| children(&open(content), parent)).collect()
+    }
+
+    /// The items of other queues than `but` that are [`at_work`].
+    pub(super) fn at_work(&self, but: &Queue) -> Vec<Task> {
+        let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        let contents = others.map(|queue_index| queue_index.content(self.board));
+        let may_say = contents.filter(|content| content.contains(Key::Touches.as_str()));
+        may_say.flat_map(|content| at_work(&open(content))).collect()
     }
 
     /// The items in all queues and archives that `parent` is the parent of.

@@ -231,6 +231,31 @@ fn a_lost_race_to_merge_is_nobodys_fault() {
 }
 
 #[test]
+fn items_that_touch_one_file_are_not_worked_on_at_once() {
+    let item = |(id, touches): (&str, &str)| {
+        let alone = "mkdir ../../../alone || exit 1; sed -i '1a - x' CHANGELOG.md; git add .; rmdir ../../../alone";
+        format!("- [ ] {id}: Note it (touches: {touches}, max_attempts: 1)\n  ```sh\n  {alone}\n  ```\n")
+    };
+    let items = [("T-1", "CHANGELOG.md"), ("T-2", "\"*.md\""), ("T-3", "[src, ./CHANGELOG.md]")];
+    let scratch = board(&items.map(item).concat(), "");
+    scratch.write("CHANGELOG.md", "# Changelog\n");
+    scratch.commit(&["CHANGELOG.md"], "Changelog");
+    scratch.run("tavern-drain", &["--agents", "3"]).succeeds();
+    assert!(!scratch.run("tavern-log", &[]).succeeds().contains("conflict with"), "two were at work at once");
+    // Whoever holds an item keeps others away in every queue, but for what it has handed out.
+    let item = |head: &str| format!("- [ ] {head}\n  ```sh\n  true\n  ```\n");
+    scratch.write(".tavern/queues/one.md", item("T-4: One (touches: src/db)"));
+    let others = ["T-4.1: Mine (parent: T-4, touches: src/db/a.rs)", "T-5: Two (touches: src/*.rs)"];
+    let others = others.map(item).concat();
+    scratch.write(".tavern/queues/two.md", others);
+    scratch.claim("T-4", &[]);
+    scratch.run("tavern-claim", &["--task", "T-5"]).ends(3).says("until T-4, which touches `src/*.rs` too, is merged");
+    let status = scratch.run("tavern-status", &["--items", "two"]).succeeds();
+    assert!(status.contains("until T-4, which touches"), "{status}");
+    scratch.claim("T-4.1", &[]);
+}
+
+#[test]
 fn agents_are_named_and_one_name_is_one_agent() {
     let scratch = board("", "names: [Merry, Pippin]\n");
     let first = scratch.program("tavern-agent").start();

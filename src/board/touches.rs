@@ -1,0 +1,85 @@
+//! Whether two items may change the same files, by the paths and patterns of their `touches`.
+
+const ANY: u8 = b'*';
+
+/// The first pattern of `own` that may mean a path which one of `others` means too. A folder means all that is in it; a name with a
+/// dot and no slash behind it is none.
+pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
+    let meets = |one: &str| others.iter().any(|other| overlap(one, other));
+    own.iter().map(String::as_str).find(|one| meets(one))
+}
+
+fn overlap(one: &str, other: &str) -> bool {
+    let within = |folder: &str| [&plain(folder)[..], b"/*"].concat();
+    meet(&plain(one), &plain(other))
+        || is_folder(one) && meet(&within(one), &plain(other))
+        || is_folder(other) && meet(&plain(one), &within(other))
+}
+
+fn is_folder(pattern: &str) -> bool {
+    let name = pattern.rsplit('/').next().unwrap_or(pattern);
+    name.is_empty() || !name.trim_start_matches('.').contains(['.', '*', '?', '[', '{'])
+}
+
+/// `**` is no more than `*`, which goes over `/` here. What `[` or `{` begins may be anything: to keep two items apart for nothing does
+/// no harm.
+fn plain(pattern: &str) -> Vec<u8> {
+    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+    let end = pattern.find(['[', '{']);
+    let mut plain = pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec();
+    plain.extend(end.map(|_| ANY));
+    plain
+}
+
+/// Some text fits both.
+fn meet(one: &[u8], other: &[u8]) -> bool {
+    // At each place of `other`: what was read of `one` and what stands before that place fit one text.
+    let mut row: Vec<bool> = (0..=other.len()).map(|at| other[..at].iter().all(|byte| *byte == ANY)).collect();
+    for byte in one {
+        let before = row.clone();
+        row[0] = before[0] && *byte == ANY;
+        for (at, near) in other.iter().enumerate() {
+            row[at + 1] = match (*byte, *near) {
+                (ANY, _) | (_, ANY) => before[at + 1] || row[at],
+                (byte, near) => before[at] && (byte == near || byte == b'?' || near == b'?'),
+            };
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_overlap_where_one_path_fits_both() {
+        let rows = [
+            ("a.rs", "a.rs", true),
+            ("a.rs", "b.rs", false),
+            ("./a.rs", "a.rs", true),
+            ("src", "src/a.rs", true),
+            ("src/", "src/a/b.rs", true),
+            ("src", "src2/a.rs", false),
+            (".github", ".github/ci.yml", true),
+            ("v1.2/", "v1.2/a", true),
+            ("v1.2", "v1.2/a", false),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/a.md", false),
+            ("src/*.rs", "src/a/b.rs", true),
+            ("src/**", "*.rs", true),
+            ("*.md", "*.rs", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("src/{a,b}.rs", "src/c.rs", true),
+            ("src/[ab].rs", "docs/a.rs", false),
+            ("*", "anything/at/all", true),
+            ("", "a", false),
+        ];
+        for (one, other, expected) in rows {
+            assert_eq!((overlap(one, other), overlap(other, one)), (expected, expected), "{one} {other}");
+        }
+        let hard = "*a".repeat(500);
+        assert!(!overlap(&format!("{hard}b"), &format!("{}.rs", "a".repeat(1000))));
+    }
+}
