@@ -18,6 +18,7 @@ pub mod markup;
 pub mod mend;
 pub mod merge;
 pub mod metadata;
+pub mod new_item;
 pub mod problem;
 pub(crate) mod rewrite;
 mod scan;

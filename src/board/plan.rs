@@ -7,10 +7,10 @@ use serde_yaml::Value;
 
 use crate::board::check::{check, first_of};
 use crate::board::document::{Document, Item, parse};
-use crate::board::edit::{NewItem, render, written_ids};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::Front;
 use crate::board::metadata::{Key, Meaning};
+use crate::board::new_item::{NewItem, render, written_ids};
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{BadId, State, Status, Task, TaskId};
 use crate::near::nearest;

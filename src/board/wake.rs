@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::board::document::Document;
-use crate::board::edit::NewItem;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::key::Key;
+use crate::board::new_item::NewItem;
 use crate::board::task::{Status, Task, TaskId};
 
 /// What a planner may be woken for, in the order in which it is looked for.

@@ -15,10 +15,10 @@ use super::submit::{Done, Note};
 use crate::board::children::{Bounds, Parent, heritage, may_have_child};
 use crate::board::decide::Refusal;
 use crate::board::document::parse;
-use crate::board::edit::{NewItem, render};
 use crate::board::event::Kind;
 use crate::board::front::Front;
 use crate::board::lease::Token;
+use crate::board::new_item::{NewItem, render};
 use crate::board::task::{MAX_ID, Status, Task, TaskId, Timestamp};
 
 /// Whose child a new item is to be.

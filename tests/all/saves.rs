@@ -11,8 +11,8 @@ use proptest::prelude::{Just, ProptestConfig, Strategy};
 use proptest::prop_oneof;
 use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
+use tavern::board::new_item::NewItem;
 use tavern::board::task::{Status, TaskId};
 use tavern::store::{Board, Note};
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tavern::board::document::parse;
-use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
+use tavern::board::new_item::NewItem;
 use tavern::board::task::{Status, TaskId};
 use tavern::run::ASK_GIT;
 use tavern::store::{Board, Note};
