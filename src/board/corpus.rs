@@ -160,15 +160,19 @@ fn what_people_write_wrongly_is_told() {
         ("- [x] a (priorty: 1)\n", &["?unknown-key \"priorty\""]),
         (
             "- [x] a (priority: urgent)\n  - [ ] T-1: b (priority: urgent)\n",
-            &["?wrong-type \"urgent\"", "wrong-type \"urgent\""],
+            &["?wrong-type \"priority\"", "wrong-type \"urgent\""],
         ),
-        ("- [ ] a (priority: urgent)\n", &["wrong-type \"urgent\""]),
+        ("- [ ] a (priority: urgent)\n", &["?wrong-type \"priority\""]),
         ("- [ ] a (after: {b: c})\n", &["wrong-type \"{b: c}\""]),
-        ("- [ ] a (status: done)\n", &["wrong-type \"done\""]),
-        ("- [ ] a (started: yesterday, completed: soon)\n", &["?wrong-type \"yesterday\"", "?wrong-type \"soon\""]),
+        ("- [ ] a (status: done)\n- [ ] T-1: b (status: done)\n", &["?wrong-type \"status\"", "wrong-type \"done\""]),
+        ("- [ ] a (started: yesterday, completed: soon)\n", &[]),
+        (
+            "- [x] T-1: a (started: yesterday, completed: soon)\n",
+            &["?wrong-type \"yesterday\"", "?wrong-type \"soon\""],
+        ),
         ("- [ ] a (not_before: 2026-11-22 10:00, started: 2026-11-22)\n", &[]),
         ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
-        ("- [ ] a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
+        ("- [ ] a (reason: \"half)\n- [ ] T-1: a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
         ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),
         ("- [ ]\n", &["empty-title \"[ ]\""]),
         (
@@ -219,7 +223,7 @@ fn one_wrong_item_stops_no_other() {
 - [ ] a, changed
 >>>>>>> theirs
 - [ ] b
-- [ ] c (attempt: many)
+- [ ] c (max_attempts: many)
 - [ ] d
   ```yaml task
   {

@@ -441,15 +441,19 @@ fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, 
     let old_line = &text[line_span.clone()];
     let old_block = block_span.clone().map_or("", |span| &text[span]);
     let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
+    let title = item.title.end.saturating_sub(line_span.start).min(line.len());
     for (key, value) in set.chain(said) {
-        let on_line = metadata::line_has(&line, key);
+        let on_line = metadata::line_has(&line, title, key);
         let in_block = !block.is_empty() && metadata::block_has(&block, key);
         if in_block && (!on_line || value.is_none()) {
             block = metadata::set_in_block(&block, key, value.as_deref()).unwrap_or(block);
         }
         if on_line || !in_block {
-            line = metadata::set_in_line(&line, key, value.as_deref());
+            line = metadata::set_in_line(&line, title, key, value.as_deref());
         }
+    }
+    if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == old_line {
+        line = metadata::closed(&line, title);
     }
     edits.extend(difference(old_line, &line, line_span.start));
     edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
@@ -644,6 +648,7 @@ mod tests {
             ("- [ ] a\n", id("T-9"), "- [ ] T-9: a\n"),
             ("- [ ]  a (role: x)\n", id("T-9"), "- [ ]  T-9: a (role: x)\n"),
             ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
+            ("- [ ] a (agent: bob)\n", id("T-9"), "- [ ] T-9: a (agent: bob) (status: null)\n"),
             ("- [ ]\n", id("T-9"), "- [ ] T-9:\n"),
             (block, set(Key::Touches, Some(vec!["c"].into())), &block.replace("[b]", "[c]")),
             (block, set(Key::Tags, Some(vec!["t"].into())), &block.replace("x)", "x, tags: [t])")),

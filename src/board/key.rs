@@ -1,6 +1,6 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
-use crate::board::id::BadId;
+use crate::board::id::{BadId, TaskId};
 use crate::near::{mistyped, nearest};
 
 /// What a key's value must look like.
@@ -38,6 +38,13 @@ pub enum Owner {
     Person,
     /// Tavern, with each transition: it is part of the item's state.
     State,
+}
+
+impl Owner {
+    /// Whose keys a title line may have: one without an ID no program has written to.
+    pub fn of_line(id: Option<&TaskId>) -> Owner {
+        if id.is_some() { Owner::State } else { Owner::Person }
+    }
 }
 
 macro_rules! keys {
@@ -113,6 +120,17 @@ keys! {
 }
 
 impl Key {
+    /// A person may mean it who types an item: a key of their own, or how it begins.
+    pub fn may_be_typed(self) -> bool {
+        self.owner() == Owner::Person || matches!(self, Key::Status | Key::NotBefore)
+    }
+
+    /// Without it an item would be worked on too early, or too often, or its work be merged unseen.
+    pub fn is_guard(self) -> bool {
+        use Key::{After, Approve, Budget, DoneWhen, MaxAttempts, Needs, NotBefore, Review};
+        matches!(self, After | Needs | NotBefore | Budget | MaxAttempts | DoneWhen | Approve | Review)
+    }
+
     /// The known key that `name` was most likely meant to be.
     pub fn nearest(name: &str) -> Option<Key> {
         nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)

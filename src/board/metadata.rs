@@ -15,7 +15,7 @@ pub use crate::board::key::{Key, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use line::read_parenthesis;
 pub use parenthesis::find_parenthesis;
-pub use spelling::{block_has, flow, line_has, set_in_block, set_in_line};
+pub use spelling::{block_has, closed, flow, line_has, set_in_block, set_in_line};
 pub use value::{is_word, priority, read_field};
 
 mod block;
@@ -145,7 +145,7 @@ mod tests {
             ("a (http://x, role: y)", None),
         ];
         for (line, expected) in rows {
-            let found = find_parenthesis(line).unwrap_or_default();
+            let found = find_parenthesis(line, Owner::State).unwrap_or_default();
             assert_eq!(found.map(|span| &line[span]), *expected, "{line}");
         }
         let unclosed = [
@@ -154,16 +154,52 @@ mod tests {
             "a (see: b, done_when: c) (done_when: see (x)",
         ];
         for line in unclosed {
-            assert_eq!(find_parenthesis(line).map_err(|span| &line[span]), Err("done_when"), "{line}");
+            assert_eq!(find_parenthesis(line, Owner::State).map_err(|span| &line[span]), Err("done_when"), "{line}");
         }
         let (_, problems) = parse("- [ ] T-1: a (done_when: grep -q '(' f)\n");
         let told = "`done_when` does not end with the line, so this parenthesis is part of the title";
         assert_eq!(problems.iter().map(|problem| &*problem.message).collect::<Vec<_>>(), [told]);
         for title in ["a (b) (see (x)", "a(role: (x)", "a (role: y) (x)", "a (role: y) f(see (x))"] {
-            assert_eq!(find_parenthesis(title), Ok(None), "{title}");
+            assert_eq!(find_parenthesis(title, Owner::State), Ok(None), "{title}");
         }
         let near = "a (priorty: 1, foo: b)";
-        assert_eq!(find_parenthesis(near).map_err(|span| &near[span]), Err("priorty"));
+        assert_eq!(find_parenthesis(near, Owner::State).map_err(|span| &near[span]), Err("priorty"));
+    }
+
+    #[test]
+    fn what_a_person_wrote_in_a_line_without_an_id_is_title_unless_it_is_a_key_of_theirs() {
+        let title = [
+            "Login fails (reason: token expired)",
+            "Ask (agent: bob)",
+            "Ask (question: may we?)",
+            "Undo it (commit: abc1234)",
+            "Go on (started: 2026-11-22)",
+            "Settings (mode: protected, SSO)",
+            "Tell them (Reason: it failed)",
+            "Ask (question: may (we))",
+        ];
+        let keys =
+            ["a (status: draft)", "a (not_before: 2026-11-22)", "a (priority: 1, reason: see b)", "a (approve: x)"];
+        for line in title {
+            assert_eq!(find_parenthesis(line, Owner::Person), Ok(None), "{line}");
+        }
+        for line in keys {
+            assert!(matches!(find_parenthesis(line, Owner::Person), Ok(Some(_))), "{line}");
+        }
+        for told in ["a (Priority: 1)", "Answer (status: urgent)", "Weigh (priority: very high)"] {
+            assert!(find_parenthesis(told, Owner::Person).is_err(), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_title_that_ends_as_keys_do_stays_title() {
+        let (line, title) = ("Login fails (reason: token expired)", 35);
+        let taken = set_in_line(line, title, "agent", Some("Sam"));
+        assert_eq!(taken, format!("{line} (agent: Sam)"));
+        let told = set_in_line(&taken, title, "reason", Some("given back"));
+        assert_eq!(told, format!("{line} (agent: Sam, reason: given back)"));
+        let back = set_in_line(&told, title, "agent", None);
+        assert_eq!(set_in_line(&back, title, "reason", None), format!("{line} (reason: null)"));
     }
 
     fn read_line(inner: &str) -> Vec<(String, Meaning<'static>)> {
@@ -299,9 +335,9 @@ mod tests {
             ("a (role: x) (tags: y)", "tags", None, "a (role: x) (tags: null)"),
         ];
         for (line, key, value, expected) in rows {
-            assert_eq!(set_in_line(line, key, value), expected, "{line} {key} {value:?}");
+            assert_eq!(set_in_line(line, 0, key, value), expected, "{line} {key} {value:?}");
             if value.is_some() {
-                assert!(line_has(expected, key), "{expected}");
+                assert!(line_has(expected, 0, key), "{expected}");
             }
         }
     }

@@ -4,7 +4,7 @@ use serde_yaml::Value;
 
 use crate::board::document::parse;
 use crate::board::markup;
-use crate::board::metadata::{self, Key};
+use crate::board::metadata::{self, Key, Owner};
 use crate::board::task::TaskId;
 
 /// An item to be written.
@@ -62,6 +62,8 @@ pub fn render(new: &NewItem) -> String {
         let pairs: Vec<String> =
             new.fields.iter().map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value))).collect();
         block.push_str(&format!(" ({})", pairs.join(", ")));
+    } else if new.id.is_some() && metadata::find_parenthesis(&title, Owner::Person) == Ok(None) {
+        block = metadata::closed(&block, block.len());
     }
     block.push('\n');
     let yaml = yaml_block(&new.yaml_fields);

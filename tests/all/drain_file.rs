@@ -371,6 +371,40 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
 }
 
 #[test]
+fn words_of_a_title_that_look_like_tavern_s_keys_stay_title() {
+    let titles = [
+        "Login fails (reason: token expired)",
+        "Ask them (agent: bob)",
+        "Ask (question: may we?)",
+        "Undo it (commit: abc1234)",
+        "Go on (started: in May)",
+        "Settings (mode: protected, SSO)",
+        "Call back (status: urgent)",
+        "Order (Reason: none left)",
+    ];
+    let scratch = Scratch::repository();
+    let item = |title: &&str| format!("- [ ] {title}\n  ```sh\n  echo x > $TAVERN_TASK.txt\n  ```\n");
+    scratch.write("TODO.md", titles.iter().map(item).collect::<String>());
+    scratch.run("tavern-drain", &["TODO.md"]).succeeds();
+    let list = scratch.read("TODO.md");
+    for title in titles {
+        assert!(
+            list.lines().any(|line| line.starts_with("- [x] ") && line.contains(&format!(": {title} ("))),
+            "{list}"
+        );
+    }
+    // In a board they are as safe: taken, given back, and added.
+    let scratch = Scratch::shell("## Pending\n\n- [ ] Login fails (reason: token expired)\n\n## In Progress\n", "");
+    scratch.run("tavern-claim", &[]).succeeds();
+    let id = scratch.queue().split_once("- [ ] ").map(|(_, item)| item[..6].to_owned()).expect("it is there");
+    scratch.run("tavern-release", &[&id, "--force"]).succeeds();
+    let title = |id: &str| scratch.json("tavern-status", &[id])["title"].clone();
+    assert_eq!(title(&id), titles[0], "{}", scratch.queue());
+    scratch.run("tavern-add", &[titles[1], "--id", "T-9"]).succeeds();
+    assert_eq!(title("T-9"), titles[1], "{}", scratch.queue());
+}
+
+#[test]
 fn conflict_markers_hold_up_their_items_alone() {
     let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
     let scratch = with_file(&text);

@@ -7,6 +7,7 @@ use memchr::memmem;
 use super::{Item, ItemPlace};
 use crate::board::metadata::{Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
+use crate::board::task::TaskId;
 
 /// Items that one may wait for.
 const MOST_AFTER: usize = 100;
@@ -30,15 +31,31 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     leave(Key::Priority.as_str(), |place| place.priority = None);
 }
 
+/// Reports what keeps the parenthesis of the key `name` from being metadata. Returns whether it is an error.
+pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usize>, id: Option<&TaskId>) -> bool {
+    let written = &text[name.clone()];
+    let (what, hint) = match Key::named(written) {
+        // Of another key only the end of its parenthesis can be missing.
+        Some(key) if id.is_none() && !key.is_guard() => {
+            let message = format!("invalid value for `{written}`, so this parenthesis is part of the title");
+            problems.push(Problem::warning("wrong-type", name, message, key.shape().expects()));
+            return false;
+        }
+        Some(_) => (
+            format!("`{written}` does not end with the line"),
+            "put values with parentheses in double quotes".to_owned(),
+        ),
+        None => {
+            let near = Key::nearest(written).map_or("", Key::as_str);
+            (format!("unknown key `{written}`"), format!("did you mean `{near}`?"))
+        }
+    };
+    unknown_key(problems, written, name, format!("{what}, so this parenthesis is part of the title"), hint)
+}
+
 /// Reports the key at `span`. Returns whether it is an error: whoever mistyped a key relies on what it says, such as what the item
 /// waits for.
-pub(super) fn unknown_key(
-    problems: &mut Vec<Problem>,
-    name: &str,
-    span: Range<usize>,
-    message: String,
-    hint: String,
-) -> bool {
+fn unknown_key(problems: &mut Vec<Problem>, name: &str, span: Range<usize>, message: String, hint: String) -> bool {
     let is_mistyped = Key::is_mistyped(name);
     let make = if is_mistyped { Problem::error } else { Problem::warning };
     problems.push(make("unknown-key", span, message, hint));

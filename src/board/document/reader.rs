@@ -9,13 +9,13 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::keys::{leave_to_keys, note, unknown_key};
+use super::keys::{leave_to_keys, near_key, note};
 use super::under::{innermost, sections};
 use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::{self, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Key, TaskBlock};
+use crate::board::metadata::{self, Owner, TaskBlock};
 use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::{DEFAULT_PRIORITY, Status};
@@ -339,9 +339,12 @@ impl<'t, 's> Reader<'t, 's> {
         let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
 
         let rest = head.after_box + after_id..head.line_end;
-        let (metadata, quarantined) = match metadata::find_parenthesis(&text[rest.clone()]) {
+        let (metadata, quarantined) = match metadata::find_parenthesis(&text[rest.clone()], Owner::of_line(id.as_ref()))
+        {
             Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
-            Err(name) => (None, self.near_key(rest.start + name.start..rest.start + name.end)),
+            Err(name) => {
+                (None, near_key(&mut self.problems, text, rest.start + name.start..rest.start + name.end, id.as_ref()))
+            }
         };
         let title_end = metadata.as_ref().map_or(rest.end, |span| span.start);
         let title = markup::trimmed(text, rest.start..title_end);
@@ -388,19 +391,6 @@ impl<'t, 's> Reader<'t, 's> {
             metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
         }
         self.items.push(item);
-    }
-
-    /// Returns whether it is an error.
-    fn near_key(&mut self, name: Range<usize>) -> bool {
-        let written = &self.text[name.clone()];
-        let near = Key::nearest(written).map_or("", Key::as_str);
-        let (mut what, mut hint) = (format!("unknown key `{written}`"), format!("did you mean `{near}`?"));
-        if near == written {
-            what = format!("`{written}` does not end with the line");
-            hint = "put values with parentheses in double quotes".into();
-        }
-        let message = format!("{what}, so this parenthesis is part of the title");
-        unknown_key(&mut self.problems, written, name, message, hint)
     }
 
     fn line_of(&mut self, offset: usize) -> usize {

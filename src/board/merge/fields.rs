@@ -120,6 +120,7 @@ pub(super) fn line_and_block(
             ours
         }
     };
+    let title_end = title.len();
     let mut line = format!("{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
 
     let keys = [base.map_or_else(Vec::new, held), held(ours), held(theirs)];
@@ -141,7 +142,7 @@ pub(super) fn line_and_block(
             Some(Taken { side, .. }) => as_side(*side, ours, theirs),
             None => wanted(was, ours, theirs, winner, marks),
         };
-        set(&mut line, &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
+        set((&mut line, title_end), &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
     }
     let lead = &text[item.span.start..item.box_char];
     let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
@@ -230,16 +231,16 @@ fn wanted(
     as_side(winner.unwrap_or(Side::Ours))
 }
 
-/// Makes line and block say what is wanted. The line is ours; `block_key` is what the block's side says.
+/// Makes line and block say what is wanted. The line, whose title ends there, is ours; `block_key` is what the block's side says.
 fn set(
-    line: &mut String,
+    (line, title): (&mut String, usize),
     block: &mut Option<String>,
     name: &str,
     wanted: &Spelling,
     [ours, theirs]: [Option<&Held<'_>>; 2],
     block_key: Option<&Held<'_>>,
 ) {
-    let on_line = metadata::line_has(line, name);
+    let on_line = metadata::line_has(line, title, name);
     let in_block = !on_line && block.as_deref().is_some_and(|block| metadata::block_has(content(block).1, name));
     let now = match (on_line, in_block) {
         (true, _) => ours,
@@ -269,7 +270,7 @@ fn set(
                 *fenced = format!("{before}{changed}{after}");
             }
         }
-        _ => *line = metadata::set_in_line(line, name, value.as_deref()),
+        _ => *line = metadata::set_in_line(line, title, name, value.as_deref()),
     }
 }
 

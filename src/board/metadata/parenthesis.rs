@@ -2,46 +2,61 @@
 
 use std::ops::Range;
 
-use super::Key;
+use super::value::{is_written_time, meaning, plain_of};
+use super::{Key, Meaning, Owner};
 
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
-/// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known, or
-/// if the parentheses in its values were in quotes.
-pub fn find_parenthesis(line: &str) -> Result<Option<Range<usize>>, Range<usize>> {
+/// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known, or had another
+/// value, or if the parentheses in its values were in quotes. Where only a person has written, as in a line without an ID, what Tavern writes
+/// is words, and so is what no key can have ([`counts`]).
+pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
     let end = line.trim_end().len();
     if end == 0 || line.as_bytes()[end - 1] != b')' {
         return Ok(None);
     }
-    match last_parenthesis(line, end) {
-        Ok(None) => key_of_unclosed(line, end).map_or(Ok(None), Err),
+    match last_parenthesis(line, end, by) {
+        Ok(None) => key_of_unclosed(line, end, by).map_or(Ok(None), Err),
         found => found,
     }
 }
 
+/// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
+/// work on an item without what its writer relies on.
+fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
+    let name = &line[pair.name.clone()];
+    match Key::named(name) {
+        None => false,
+        Some(key) if by == Owner::State || key.is_guard() => true,
+        // Whoever takes an ID away leaves what Tavern wrote behind it: the time when it was begun, or done.
+        Some(Key::Started | Key::Completed) => is_written_time(&line[pair.value.clone()]),
+        Some(key) => {
+            let meaning = || meaning(name, || plain_of(&line[pair.value.clone()]));
+            key.may_be_typed() && !matches!(meaning(), Meaning::Wrong(_))
+        }
+    }
+}
+
 /// The parenthesis that closes at `end`, if it is metadata.
-fn last_parenthesis(line: &str, end: usize) -> Result<Option<Range<usize>>, Range<usize>> {
+fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
     let Some(open) = matching_open(line, end) else { return Ok(None) };
     if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t') {
         return Ok(None);
-    }
-    let bytes = &line.as_bytes()[..end - 1];
-    // The ordinary case: the first key is known.
-    if let Some(name) = key_at(bytes, skip_blanks(bytes, open + 1))
-        && Key::named(&line[name]).is_some()
-    {
-        return Ok(Some(open..end));
     }
     let mut pairs = Pairs::new(line, open + 1..end - 1);
     let (mut first, mut near, mut mistyped) = (None, None, None);
     for pair in pairs.by_ref() {
         let name = &line[pair.name.clone()];
-        if Key::named(name).is_some() {
+        if counts(line, &pair, by) {
             first = Some(pair.name);
             break;
         }
+        let may_stand = |key: Key| by == Owner::State || key.may_be_typed();
+        if !Key::nearest(name).is_some_and(may_stand) {
+            continue;
+        }
         if mistyped.is_none() && Key::is_mistyped(name) {
             mistyped = Some(pair.name);
-        } else if near.is_none() && Key::nearest(name).is_some() {
+        } else if near.is_none() {
             near = Some(pair.name);
         }
     }
@@ -68,13 +83,14 @@ fn matching_open(line: &str, end: usize) -> Option<usize> {
 }
 
 /// The known key that a parenthesis begins with which another one in its values keeps from being closed at `end`.
-fn key_of_unclosed(line: &str, end: usize) -> Option<Range<usize>> {
+fn key_of_unclosed(line: &str, end: usize, by: Owner) -> Option<Range<usize>> {
     let bytes = &line.as_bytes()[..end - 1];
     let (mut opened, closed) = unclosed(bytes);
     // The last one is closed at the end; if there is none, an earlier one was closed too soon.
     let outer = if opened.pop().is_some() { opened } else { closed.into_iter().collect() };
     outer.into_iter().filter(|(open, _)| *open == 0 || matches!(bytes[open - 1], b' ' | b'\t')).find_map(|(open, _)| {
-        key_at(bytes, skip_blanks(bytes, open + 1)).filter(|name| Key::named(&line[name.clone()]).is_some())
+        let is_key = |key: Key| by == Owner::State || key.is_guard();
+        key_at(bytes, skip_blanks(bytes, open + 1)).filter(|name| Key::named(&line[name.clone()]).is_some_and(is_key))
     })
 }
 

@@ -1,10 +1,12 @@
 //! Writing: values as flow text, and one key of a line or a block set or removed.
 
+use std::ops::Range;
+
 use serde_yaml::Value;
 
 use super::block::{Inside, Lines, Style, is_ordinary_scalar, is_unprintable};
-use super::find_parenthesis;
 use super::parenthesis::{Pair, Pairs};
+use super::{Key, Owner, find_parenthesis};
 use crate::yaml;
 
 /// The value as YAML flow text on one line, safe in the parenthesis of a title line and in a task block alike.
@@ -51,9 +53,9 @@ fn flow_text(text: &str) -> String {
 }
 
 /// `line` (a title line from after its ID on, without its line end and trailing blanks) with `name` set to the flow
-/// text `value`, or removed. All other keys stay as they stand.
-pub fn set_in_line(line: &str, name: &str, value: Option<&str>) -> String {
-    let Ok(Some(span)) = find_parenthesis(line) else {
+/// text `value`, or removed. All other keys stay as they stand. The title, up to `title`, stays title, whatever it ends with.
+pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) -> String {
+    let Some(span) = parenthesis_behind(line, title) else {
         return match value {
             Some(value) if line.is_empty() => format!("({name}: {value})"),
             Some(value) => format!("{line} ({name}: {value})"),
@@ -66,7 +68,7 @@ pub fn set_in_line(line: &str, name: &str, value: Option<&str>) -> String {
         return match value {
             Some(value) => {
                 let behind = format!("{}, {name}: {value}{}", &line[..last], line[last..].trim_start_matches(','));
-                if line_has(&behind, name) {
+                if line_has(&behind, title, name) {
                     return behind;
                 }
                 // The last value leaves a bracket or a quote open, and would go on over what is behind it.
@@ -92,16 +94,30 @@ pub fn set_in_line(line: &str, name: &str, value: Option<&str>) -> String {
     let without = format!("{}{}", &line[..cut.start], &line[cut.end..]);
     // What is left must read as before: neither unknown keys as title nor the title's own end as metadata.
     let left = pairs.len() - 1;
-    let reads_same = match find_parenthesis(&without) {
+    let reads_same = match find_parenthesis(&without, Owner::State) {
         Ok(Some(span)) => Pairs::new(&without, span.start + 1..span.end - 1).count() == left,
-        Ok(None) | Err(_) => left == 0,
+        Ok(None) => left == 0,
+        Err(_) => false,
     };
     if reads_same { without } else { replace("null") }
 }
 
-/// Whether the parenthesis at the end of `line` has the key.
-pub fn line_has(line: &str, name: &str) -> bool {
-    let Ok(Some(span)) = find_parenthesis(line) else { return false };
+/// The line, its title up to `title` kept from being read as keys: what a person put into it is title under an ID, too.
+pub fn closed(line: &str, title: usize) -> String {
+    match find_parenthesis(line, Owner::State) {
+        Ok(None) => line.to_owned(),
+        _ => set_in_line(line, title, Key::Status.as_str(), Some("null")),
+    }
+}
+
+fn parenthesis_behind(line: &str, title: usize) -> Option<Range<usize>> {
+    let span = find_parenthesis(&line[title..], Owner::State).ok()??;
+    Some(title + span.start..title + span.end)
+}
+
+/// Whether the parenthesis at the end of `line`, behind a title up to `title`, has the key.
+pub fn line_has(line: &str, title: usize, name: &str) -> bool {
+    let Some(span) = parenthesis_behind(line, title) else { return false };
     Pairs::new(line, span.start + 1..span.end - 1).any(|pair| &line[pair.name] == name)
 }
 

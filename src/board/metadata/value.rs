@@ -235,6 +235,11 @@ fn local_time(text: &str) -> Option<Timestamp> {
         .find_map(|time| Some(Local.from_local_datetime(&time).earliest()?.to_utc()))
 }
 
+/// A time as Tavern writes it.
+pub(super) fn is_written_time(text: &str) -> bool {
+    plain_time(text.as_bytes()).is_some()
+}
+
 /// `2026-11-22T10:00:00Z` exactly, as Tavern writes it: the general parser costs ten times as much.
 fn plain_time(bytes: &[u8]) -> Option<Timestamp> {
     let pattern = b"dddd-dd-ddTdd:dd:ddZ";
