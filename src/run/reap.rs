@@ -168,10 +168,10 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         }
     }
     for (task, status) in &items.statuses {
-        if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) {
+        if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) || items.own.contains(task) {
             continue;
         }
-        // It is held by the document alone: its lease was lost with the log, or a person has written it so.
+        // It is held by the document alone: its lease was lost with the log.
         let open = runs_of(&site.board, task)?.into_iter().filter(|run| run.ended.is_none());
         actions.extend(open.map(|run| Action::EndRun { run: run.run }));
         let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
@@ -201,6 +201,8 @@ struct Items {
     lost: Vec<Lease>,
     /// Those that another clone holds.
     elsewhere: HashSet<TaskId>,
+    /// Those that a person has put there, and no claim.
+    own: HashSet<TaskId>,
     /// Those whose back-off was written while the clock was ahead.
     ahead: Vec<TaskId>,
     /// False if a queue could not be read: what is not in `statuses` may still be in that one.
@@ -215,6 +217,7 @@ impl Items {
             statuses: Vec::new(),
             lost: Vec::new(),
             elsewhere: HashSet::new(),
+            own: HashSet::new(),
             ahead: Vec::new(),
             is_all: true,
             due: Vec::new(),
@@ -237,7 +240,9 @@ impl Items {
             items.statuses.extend(named);
             for item in document.items() {
                 let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { continue };
-                if site.board.has_lost_lease(id)
+                if !document.task_of(item).state.was_claimed() {
+                    items.own.insert(id.clone());
+                } else if site.board.has_lost_lease(id)
                     && let Some(lost) = site.board.lost_lease(&document.task_of(item))?
                 {
                     items.lost.push(lost);

@@ -130,13 +130,20 @@ impl Board {
 }
 
 impl Board {
-    /// A person has typed that somebody holds the item: neither an event here has made it so, nor git has brought it.
+    /// A person has typed that somebody holds the item: it names no claim, or neither an event here has made it so, nor git has
+    /// brought it.
     pub fn is_typed_as_held(&self, document: &Document<'_>, item: &Item<'_>) -> Result<bool, Error> {
-        let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { return Ok(false) };
-        if !matches!(self.lease(id), Ok(None)) {
+        if !item.status.is_held() {
             return Ok(false);
         }
         let (state, mut made) = (document.task_of(item).state, None);
+        let Some(id) = &item.id else { return Ok(true) };
+        if !matches!(self.lease(id), Ok(None)) {
+            return Ok(false);
+        }
+        if !state.was_claimed() {
+            return Ok(true);
+        }
         walk_log(self, Some(id), &mut |entry| {
             let is_so = is_made_so(&entry, id, &state, document.front());
             made = is_so.then_some(entry);

@@ -405,6 +405,25 @@ fn words_of_a_title_that_look_like_tavern_s_keys_stay_title() {
 }
 
 #[test]
+fn what_a_person_is_doing_is_left_to_them() {
+    let script = |head: &str| format!("- [ ] {head}\n  ```sh\n  echo x > $TAVERN_TASK.txt\n  ```\n");
+    let mine = format!("## Doing\n\n{}{}", script("Mine"), script("T-7: Mine, too"));
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", format!("## Todo\n\n{}\n{mine}\n## Done\n", script("T-1: Theirs")));
+    let drained = scratch.run("tavern-drain", &["TODO.md", "--agents", "2"]).ends(1);
+    drained.says("T-7 in_progress").says("line 5 in_progress");
+    let list = scratch.read("TODO.md");
+    assert!(list.contains(&mine) && list.contains("- [x] T-1: Theirs"), "{list}");
+    scratch.run("tavern-reap", &[]).succeeds();
+    assert!(scratch.read("TODO.md").contains(&mine));
+    let checked = scratch.run("tavern-check", &["TODO.md"]).ends(0);
+    checked.says("nobody holds this").says("move it under Pending").says("tavern release T-7 --force");
+    scratch.run("tavern-release", &["T-7", "--force"]).succeeds();
+    scratch.run("tavern-drain", &["TODO.md"]).ends(1);
+    assert!(scratch.read("TODO.md").contains("- [x] T-7: Mine, too"), "{}", scratch.read("TODO.md"));
+}
+
+#[test]
 fn conflict_markers_hold_up_their_items_alone() {
     let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
     let scratch = with_file(&text);

@@ -158,9 +158,11 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             doubles.for_each(|problem| problem.hint = hints::duplicate(file.map(String::as_str)));
             let typed = document.items().iter().filter(|item| board.is_typed_as_held(document, item).unwrap_or(false));
             problems.extend(typed.map(|item| {
-                let id = item.id.as_ref().map_or("", TaskId::as_str);
                 let message = format!("nobody holds this, though it was typed as {}", item.status);
-                let hint = format!("make it pending: tavern release {id} --force");
+                let hint = match &item.id {
+                    Some(id) => format!("agents leave it alone; make it pending: tavern release {id} --force"),
+                    None => "agents leave it alone; to have it worked on, move it under Pending".to_owned(),
+                };
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)
             }));
         }
