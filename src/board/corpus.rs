@@ -214,6 +214,20 @@ fn what_people_write_wrongly_is_told() {
 }
 
 #[test]
+fn a_tab_behind_a_closing_fence_is_a_blank() {
+    for (opening, closing) in [("```sh", "```\t"), ("~~~", "~~~ \t "), ("```", "````\t\r")] {
+        for end in ["", "\n> quoted\n"] {
+            let text = format!("- [ ] a\n  {opening}\n  x\n  {closing}\n- [ ] b\n{end}");
+            assert_eq!(
+                (items(&text), problems(&text).len()),
+                (vec!["1 pending a".into(), "5 pending b".into()], 0),
+                "{text:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn one_wrong_item_stops_no_other() {
     let text = "\
 - [ ] z

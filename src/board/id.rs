@@ -34,6 +34,11 @@ impl TaskId {
         TaskId("T-0".to_owned())
     }
 
+    /// It begins as those that Tavern gives.
+    pub fn is_tavern_s(&self) -> bool {
+        self.0.starts_with("T-")
+    }
+
     /// The ID of this item's `number`th child.
     pub fn child(&self, number: u32) -> TaskId {
         TaskId(format!("{}.{number}", self.0))

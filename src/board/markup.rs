@@ -364,6 +364,26 @@ pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, st
     Cow::Owned(masked)
 }
 
+/// The text with blanks for the tabs at the end of lines that are fence marks alone: such a line closes a fence (CommonMark 0.31.2,
+/// "Fenced code blocks"), and the Markdown parser does not know it.
+pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
+    let is_behind = |line: &str| {
+        let bare = line.trim_end();
+        line[bare.len()..].contains('\t') && (bare.ends_with("```") || bare.ends_with("~~~"))
+    };
+    if !text.contains('\t') || !text.lines().any(is_behind) {
+        return text;
+    }
+    let line = |line: &str| {
+        if !is_behind(line) {
+            return line.to_owned();
+        }
+        let (bare, behind) = line.split_at(line.trim_end().len());
+        format!("{bare}{}", behind.replace('\t', " "))
+    };
+    text.split_inclusive('\n').map(line).collect::<String>().into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

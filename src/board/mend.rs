@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
-use crate::board::metadata::Fields;
 use crate::board::task::TaskId;
+use crate::board::text::Edit;
 
 /// A document of the board.
 #[derive(Clone, Debug)]
@@ -84,7 +84,11 @@ pub fn mend(
             let fresh = TaskId::mint(random, |id| given.contains(id) || is_archived(id));
             done.push(format!("line {}: duplicate ID `{id}`; this item is now `{fresh}`", item.line));
             given.insert(fresh.clone());
-            edits.extend(document.change(item, &Patch { id: Some(fresh), ..Patch::default() }));
+            match item.id_span() {
+                // What a person numbers in their own way, such as requirements by section, is theirs.
+                Some(own) if !id.is_tavern_s() => edits.push(Edit::insert(own.start, format!("{fresh}: "))),
+                _ => edits.extend(document.change(item, &Patch { id: Some(fresh), ..Patch::default() })),
+            }
         }
         let changed = document.applied(&edits, &|_| true, &|_| true, &|new| reads_but_for_ids(document, new));
         let untouched = || Mended { text: (*text).to_owned(), done: Vec::new() };
@@ -96,14 +100,16 @@ pub fn mend(
 fn reads_but_for_ids(old: &Document<'_>, new: &Document<'_>) -> bool {
     old.items().len() == new.items().len()
         && old.items().iter().zip(new.items()).all(|(was, is)| {
-            said(old, was) == said(new, is)
+            old.fields(was) == new.fields(is)
+                && [numbered(old, was), old.title(was)].contains(&new.title(is))
                 && (was.status, was.line, was.nested, &was.within) == (is.status, is.line, is.nested, &is.within)
         })
 }
 
-/// What an item says, but for its ID.
-fn said<'t>(document: &Document<'t>, item: &Item<'_>) -> (&'t str, Fields<'t>) {
-    (document.title(item), document.fields(item))
+/// Its ID, as it stands there, and its title.
+fn numbered<'t>(document: &Document<'t>, item: &Item<'_>) -> &'t str {
+    let start = item.id_span().map_or(item.title.start, |id| id.start);
+    &document.text()[start..item.title.end.max(start)]
 }
 
 #[cfg(test)]
@@ -120,11 +126,12 @@ mod tests {
         for (text, expected) in [
             ("- [ ] T-4: a\n- [ ] T-4: b\n", "- [ ] T-4: a\n- [ ] T-…: b\n"),
             ("- [ ] T-4: a\r\n  - [ ] T-4: b\r\n- [x] T-4: c", "- [ ] T-4: a\r\n  - [ ] T-…: b\r\n- [x] T-…: c"),
+            ("- [ ] AC-1: a\n# B\n- [ ] AC-1: b\n", "- [ ] AC-1: a\n# B\n- [ ] T-…: AC-1: b\n"),
             ("- [ ] T-4: a\n- [ ] b\n```\n- [ ] T-4: c\n```\n", "- [ ] T-4: a\n- [ ] b\n```\n- [ ] T-4: c\n```\n"),
         ] {
             let found = mended(text);
             let words = found.text.split_inclusive(' ').map(|word| match word.strip_suffix(": ") {
-                Some(id) if id != "T-4" => "T-…: ",
+                Some(id) if id.starts_with("T-") && id != "T-4" => "T-…: ",
                 _ => word,
             });
             assert_eq!(words.collect::<String>(), expected, "{found:?}");

@@ -78,7 +78,7 @@ fn lane_of(under: Option<Under>) -> Option<usize> {
 
 fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
-    let source = markup::without_markers(text, &conflicts);
+    let source = markup::without_tabs_behind_fences(markup::without_markers(text, &conflicts));
     let mut reader = Reader::new(text, &source, body, &front, problems);
     reader.read();
     reader.finish(front, &conflicts)
