@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::dice::{Dice, number};
 use crate::support::{CONFIG, QUEUE, Scratch, has, wait_until};
+use crate::terminal::Terminal;
 
 #[test]
 fn a_drain_tells_what_it_did_and_not_what_was_done_before() {
@@ -65,6 +66,19 @@ fn a_wait_is_told_with_what_ends_it() {
 fn who_is_to_do_one_item_ends_where_there_is_none() {
     let scratch = Scratch::shell("", "");
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
+}
+
+#[test]
+fn what_comes_up_meanwhile_is_counted_on_the_terminal() {
+    let new = "- [ ] T-2: New\\n  ```sh\\n  until test -e ../../../go; do sleep 0.05; done; : > new\\n  ```\\n";
+    let scratch = Scratch::shell("", "");
+    let list = format!("- [ ] T-1: First\n  ```sh\n  printf '%b' '{new}' >> ../../../TODO.md; : > first\n  ```\n");
+    scratch.write("TODO.md", list);
+    let terminal = Terminal::start(&scratch, "tavern-drain TODO.md --agents 1");
+    terminal.shows("completed 1/2 ");
+    scratch.write("go", "");
+    let ran = terminal.end().ends(0);
+    assert!(!ran.stdout.contains("2/1 "), "{ran}");
 }
 
 /// What may keep an item from being done: a dependency of any kind, a missing program, a runner that a person has to open, roles that

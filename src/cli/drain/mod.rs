@@ -35,6 +35,7 @@ use crew::{Crew, Post, words};
 use demand::look;
 use github::{Github, summarise_job};
 use summary::{Left, Summary, summarise};
+use unfit::Prospect;
 
 mod crew;
 mod demand;
@@ -134,7 +135,7 @@ impl Verb for Args {
             }
             context.out.note(format!("left as they are: {errors}"));
         }
-        unfit::refuse(&site, &queues, &crew)?;
+        unfit::tell(context, &site, &queues, &crew)?;
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
             self.write_junit(&Summary::default())?;
@@ -209,11 +210,11 @@ impl Args {
         for post in crew {
             wake(site, queues, &post.role, &Note::default())?;
         }
-        let open = count_open(site, queues)?;
-        if open == 0 {
+        if count_open(site, queues)? == 0 {
             context.out.note("there is nothing to do: no item is open");
             return Ok((true, None));
         }
+        let prospect = Prospect::of(site, queues, crew)?;
         let (program, verb) = sibling("agent")?;
         // Where nobody named any they take from all that the board has by then.
         let named = if self.files.is_empty() { &[] } else { queues };
@@ -224,13 +225,19 @@ impl Args {
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
         let all: usize = seats.iter().map(|seat| seat.most).sum();
         let most = self.most.unwrap_or(all).clamp(1, all);
-        let least = self.least.unwrap_or(if seats.len() == 1 { all.min(open) } else { 1 }).min(most);
+        let least = self.least.unwrap_or(if seats.len() == 1 { all.min(prospect.worked) } else { 1 }).min(most);
         let until = self.max_time.map(|time| clock::instant() + time.duration());
         let config = PoolConfig { program, folder: context.here(), seats, least, most, until, is_work };
+        let open = prospect.worked;
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
-        context.out.note(format!("draining {what}, {}", runners(site, queues, crew)?));
+        context.out.note(match prospect {
+            Prospect { worked: 0, left } => {
+                format!("nothing can be worked as it stands: {}", human::count(left, "item"))
+            }
+            prospect => format!("draining {what}, {}{}", runners(site, queues, crew)?, prospect.rest()),
+        });
         let is_at_terminal = io::stderr().is_terminal();
-        let bar = progress(context, open, what);
+        let bar = progress(context, open);
         let say = |line: String| bar.suspend(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
         let told = RefCell::new(HashSet::new());
@@ -263,6 +270,12 @@ impl Args {
                     _ => true,
                 };
                 bar.inc(u64::from(told.completes()));
+                // What came up meanwhile is seen when an agent begins or ends something.
+                if !bar.is_hidden() && (told.completes() || matches!(told, Told::Claimed { .. })) {
+                    let queues = self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+                    let open = Prospect::of(site, &queues, crew).map_or(0, |prospect| prospect.worked as u64);
+                    bar.set_length(bar.length().unwrap_or_default().max(bar.position() + open));
+                }
                 if is_told {
                     say(sentence(&agent, &told));
                 }
@@ -378,22 +391,25 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for queue in queues {
         commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
     }
-    let left = summarise(site, queues, crew, site.board.last_seq()?)?.left.into_iter();
-    for left in left.filter(|left| !left.broken) {
-        let commands = commands.remove(&(left.queue.clone(), left.line)).unwrap_or_default();
-        let head = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
-        let text = head + &human::commands(&commands);
+    let left = summarise(site, queues, crew, site.board.last_seq()?)?.left.into_iter().filter(|left| !left.broken);
+    let (worked, idle): (Vec<Left>, Vec<Left>) = left.partition(|left| !left.stays);
+    for left in worked.into_iter().chain(idle) {
+        let commands = commands.remove(&(left.queue.clone(), left.line)).filter(|_| !left.stays).unwrap_or_default();
+        let mark = if left.stays { "left: " } else { "" };
+        let head = format!("{mark}{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
+        let why = left.reason.iter().filter(|_| left.stays).map(|why| format!("\n  {}", human::words(why)));
+        let text = head + &why.collect::<String>() + &human::commands(&commands);
         context.out.record(&WorkPlan { left, commands }, text)?;
     }
     Ok(())
 }
 
 /// A line that shows how far work has come, on a terminal. It vanishes when dropped.
-fn progress(context: &Context, total: usize, what: String) -> ProgressBar {
+fn progress(context: &Context, total: usize) -> ProgressBar {
     let is_seen = context.out.is_told() && io::stderr().is_terminal();
     let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}").expect("the template is right");
-    let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style).with_message(what);
+    let style = ProgressStyle::with_template("completed {pos}/{len} {wide_bar}").expect("the template is right");
+    let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style);
     bar.with_finish(ProgressFinish::AndClear)
 }
 
