@@ -138,3 +138,55 @@ fn no_crew_waits_for_ever() {
     }
     assert!(begun * 2 >= rounds, "of {rounds} lists {begun} were begun");
 }
+
+/// A person who mends the list while it is worked is told what was taken over, and nothing is done by words that stand there no more.
+#[test]
+fn what_a_person_changes_meanwhile_is_told_and_what_is_worked_counts_as_it_reads_at_its_end() {
+    let wait = "until test -e ../../../go; do sleep 0.05; done";
+    let list = format!(
+        "- [ ] T-1: First (worktree: true)\n  - [ ] a step\n\n  ```sh\n  echo old > a; {wait}\n  ```\n\
+         - [ ] T-2: Second (after: T-1)\n  ```sh\n  echo b > b\n  ```\n- [ ] T-3: Third (after: T-1)\n"
+    );
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", &list);
+    scratch.commit(&["TODO.md"], "Plan");
+    let told = scratch.folder().join("told");
+    let drain = scratch.program("tavern-drain").args(&["TODO.md", "--agents", "1"]).told_to(&told).start();
+    wait_until("it is begun", || scratch.work().join(".tavern/worktrees/T-1/a").exists());
+    scratch.change("TODO.md", "echo old", "echo new");
+    scratch.change("TODO.md", "- [ ] a step", "- [x] a step");
+    scratch.change("TODO.md", "Second", "The second");
+    scratch.change("TODO.md", "- [ ] T-3: Third (after: T-1)\n", "- [ ] Fourth\n  ```sh\n  echo d > d\n  ```\n");
+    scratch.write("go", "");
+    drain.end().ends(0);
+    let said = fs::read_to_string(&told).expect("it is there");
+    has(
+        &said,
+        &[
+            "\nT-1 was edited by hand: description\n",
+            "\nT-2 was edited by hand: now `The second`\n",
+            "an item of TODO.md was added as pending by hand: `Fourth`\n",
+            "\nT-3 was taken out of TODO.md by hand\n",
+            "T-1 killed, now pending: its text was changed while it was worked, and it is worked again as it reads now\n",
+            "3 of 3 completed, 0 left",
+        ],
+    );
+    assert_eq!(said.matches("by hand").count(), 4, "{said}");
+    assert_eq!(scratch.git(&["show", "tavern/integration:a"]), "new");
+}
+
+/// Whether its steps are ticked, and what its keys say, is none of what is to be done.
+#[test]
+fn a_step_that_is_ticked_meanwhile_sends_nothing_back() {
+    let list = "- [ ] T-1: First\n  - [ ] a step\n\n  ```sh\n  echo a > a\n  ```\n";
+    let scratch = Scratch::pending(list);
+    let agent = scratch.holding("run.ended", "tavern-agent", &["--once"]);
+    scratch.change(QUEUE, "- [ ] a step", "- [x] a step");
+    agent.goes_on().ends(0);
+    scratch.stands("T-1", "completed", 1);
+    // A command that nothing else would run is no step.
+    scratch.write(QUEUE, "- [ ] T-2: Other (worktree: false)\n  ```sh\n  true\n  ```\n");
+    let agent = scratch.holding("run.ended", "tavern-agent", &["--once"]);
+    scratch.change(QUEUE, "worktree: false", "worktree: false, done_when: test -e nothing");
+    agent.goes_on().ends(0).says("T-2 killed, now pending: its text was changed while it was worked");
+}

@@ -31,12 +31,14 @@ use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 use super::flags::{AgentProgram, OwnCaps};
+use by_hand::ByHand;
 use crew::{Crew, Post, words};
 use demand::look;
 use github::{Github, summarise_job};
 use summary::{Left, Summary, summarise};
 use unfit::Prospect;
 
+mod by_hand;
 mod crew;
 mod demand;
 mod failing;
@@ -242,8 +244,11 @@ impl Args {
         // Each agent meets the same obstacles, and each look the same roles.
         let told = RefCell::new(HashSet::new());
         let is_new = |what: String| told.borrow_mut().insert(what);
+        let queues_now = || self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+        let by_hand = ByHand::since(site.board.last_seq()?);
         let mut demand = || {
-            let queues = self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+            let queues = queues_now();
+            by_hand.news(site, &queues).into_iter().for_each(say);
             let (demands, unstaffed) = look(site, &queues, crew);
             unstaffed.into_iter().filter(|(role, _)| is_new(role.clone())).for_each(|(_, line)| say(line));
             demands
@@ -258,6 +263,7 @@ impl Args {
         let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
+                by_hand.news(site, &queues_now()).into_iter().for_each(say);
                 waits.hear(&agent, &told);
                 if let (true, Some(task)) = (self.fail_fast && failed.is_none(), told.gives_up()) {
                     failed = Some(task.clone());
@@ -272,8 +278,7 @@ impl Args {
                 bar.inc(u64::from(told.completes()));
                 // What came up meanwhile is seen when an agent begins or ends something.
                 if !bar.is_hidden() && (told.completes() || matches!(told, Told::Claimed { .. })) {
-                    let queues = self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
-                    let open = Prospect::of(site, &queues, crew).map_or(0, |prospect| prospect.worked as u64);
+                    let open = Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked as u64);
                     bar.set_length(bar.length().unwrap_or_default().max(bar.position() + open));
                 }
                 if is_told {
