@@ -39,9 +39,24 @@ fn a_drain_ends_when_its_time_is_over() {
     let list = "- [ ] T-1: Lasts\n  ```sh\n  echo it > T-1; git add T-1; git commit -qm it; sleep 600\n  ```\n";
     let scratch = Scratch::shell(list, "");
     let ran = scratch.run("tavern-drain", &["--agents", "1", "--max-time", "2s"]).ends(7);
-    ran.says("ended after 2s (--max-time)").says("0 of 1 completed, 1 left");
+    let again = "ended after 2s (--max-time); to go on where it was: tavern drain --agents 1 --max-time 2s\n";
+    ran.says(again)
+        .says("0 of 1 completed, 1 left")
+        .says("  it was stopped: the drain was ended after 2s (--max-time)\n");
     scratch.stands("T-1", "pending", 0);
     scratch.has_no_process();
+}
+
+#[test]
+fn what_is_approved_when_a_drain_ends_is_to_be_merged() {
+    let slow =
+        "  ```yaml task\n  done_when: \"case $PWD in */integration) : > ../../merging; sleep 600;; esac\"\n  ```\n";
+    let scratch = Scratch::shell(&format!("- [ ] T-1: One\n  ```sh\n  echo it > T-1\n  ```\n{slow}"), "");
+    let drain = scratch.program("tavern-drain").args(&["--agents", "1"]).start();
+    wait_until("it is merged", || scratch.work().join(".tavern/merging").exists());
+    drain.signal(rustix::process::Signal::INT);
+    let ran = drain.end().ends(130).says("ended by Ctrl-C; to go on where it was: tavern drain --agents 1\n");
+    ran.says("approved — One\n  not merged, since the drain was ended before: tavern merge does it\n");
 }
 
 /// What fails by an agent's fault waits, and a drain that waits says for what.

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use crate::agent::Told;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::{Task, TaskId};
+use crate::board::task::Task;
 use crate::clock;
 use crate::config::Period;
 use crate::interrupt::InterruptCause;
@@ -33,6 +32,7 @@ use super::{CliError, Context, Exit, Verb, hints, human};
 use super::flags::{AgentProgram, OwnCaps};
 use by_hand::ByHand;
 use crew::{Crew, Post, words};
+use cut::Cut;
 use demand::look;
 use github::{Github, summarise_job};
 use summary::{Left, Summary, summarise};
@@ -40,6 +40,7 @@ use unfit::Prospect;
 
 mod by_hand;
 mod crew;
+mod cut;
 mod demand;
 mod failing;
 mod github;
@@ -157,29 +158,35 @@ impl Verb for Args {
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let github = Github::begin(context);
-        let (is_well, cut) = self.work(context, &site, &queues, &crew)?;
+        let (is_well, mut cut) = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
             return Ok(Exit::Done);
         }
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
+            cut.get_or_insert(Cut::Asked(InterruptCause::Stopped));
         }
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before)?;
+        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before, cut.as_ref())?;
         summary.seconds = started.elapsed().as_secs();
         let written = self.write_junit(&summary);
         summary.print(context, &site)?;
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;
-        if let (Some(cut), false) = (&cut, summary.left.is_empty()) {
-            context.out.note(cut.to_string());
-            return Ok(if matches!(cut, Cut::OutOfTime(_)) { Exit::BudgetSpent } else { Exit::Failed });
+        let is_left = !summary.left.is_empty();
+        if let Some(cut) = cut.as_ref().filter(|_| is_left) {
+            context.out.note(format!("{cut}; {}", Cut::again()));
         }
-        match context.interrupted().filter(|_| cut.is_none()) {
+        let exit = match cut {
+            Some(Cut::OutOfTime(_)) => is_left.then_some(Exit::BudgetSpent),
+            Some(Cut::Failure(_)) => is_left.then_some(Exit::Failed),
+            Some(Cut::Asked(_)) | None => context.interrupted(),
+        };
+        match exit {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
@@ -295,11 +302,10 @@ impl Args {
             }
             News::GivenUp { exit } => say(format!("agents keep ending at once ({exit}): given up")),
         });
-        let is_out_of_time = until.is_some_and(|until| clock::instant() >= until);
-        let is_cut = site.interrupt.cause() == Some(InterruptCause::Stopped);
-        let cut = match failed {
-            Some(task) => Some(Cut::Failure(task)),
-            None => self.max_time.filter(|_| is_cut && is_out_of_time).map(Cut::OutOfTime),
+        let cut = match (failed, site.interrupt.cause()) {
+            (Some(task), _) => Some(Cut::Failure(task)),
+            (None, Some(InterruptCause::Stopped)) => self.max_time.map(Cut::OutOfTime),
+            (None, cause) => cause.map(Cut::Asked),
         };
         Ok((well?, cut))
     }
@@ -320,22 +326,6 @@ impl Args {
             args.extend([flag.into(), value.into()]);
         }
         args
-    }
-}
-
-/// Why a drain was ended before there was nothing left to do.
-enum Cut {
-    OutOfTime(Period),
-    /// This item has used up its attempts.
-    Failure(TaskId),
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cut::OutOfTime(time) => write!(f, "ended after {time} (--max-time)"),
-            Cut::Failure(task) => write!(f, "ended since {task} has used up its attempts (--fail-fast)"),
-        }
     }
 }
 
@@ -396,7 +386,8 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for queue in queues {
         commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
     }
-    let left = summarise(site, queues, crew, site.board.last_seq()?)?.left.into_iter().filter(|left| !left.broken);
+    let left =
+        summarise(site, queues, crew, site.board.last_seq()?, None)?.left.into_iter().filter(|left| !left.broken);
     let (worked, idle): (Vec<Left>, Vec<Left>) = left.partition(|left| !left.stays);
     for left in worked.into_iter().chain(idle) {
         let commands = commands.remove(&(left.queue.clone(), left.line)).filter(|_| !left.stays).unwrap_or_default();

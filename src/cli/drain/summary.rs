@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::crew::Post;
+use super::cut::Cut;
 use super::failing::{end_of, fails};
 use super::unfit::{hindrance, lacking};
 use crate::board::document::{Document, Item, parse};
@@ -22,6 +23,7 @@ use crate::run::readiness::Unready;
 use crate::run::record::RunNames;
 use crate::run::unmerged::Unmerged;
 use crate::run::{Metadata, Site};
+use crate::runner::EndReason;
 use crate::store::{Archived, Entry, Queue, tail_log};
 
 /// One item that did not end completed.
@@ -212,8 +214,15 @@ impl Summary {
     }
 }
 
-/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now.
-pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u64) -> Result<Summary, CliError> {
+/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now, by a
+/// drain that was `cut` or not.
+pub(super) fn summarise(
+    site: &Site,
+    queues: &[Queue],
+    crew: &[Post],
+    before: u64,
+    cut: Option<&Cut>,
+) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let since = tail_log(&site.board, before)?;
     let (became, mut strayed) = (became(&since), begun(&since, queues));
@@ -261,7 +270,9 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
                 stays: hindrance.is_some(),
                 broken: lacking.as_ref().is_some_and(Unready::is_broken),
                 capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
-                reason: why(&task, lacking.as_ref(), hindrance.as_ref(), queue),
+                reason: cut
+                    .and_then(|cut| why_cut(&task, cut))
+                    .or_else(|| why(&task, lacking.as_ref(), hindrance.as_ref(), queue)),
                 need,
                 output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
                 run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
@@ -325,6 +336,17 @@ fn begun(since: &[Entry], queues: &[Queue]) -> HashSet<TaskId> {
 
 fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
     queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id))
+}
+
+/// What the end of the drain itself has left undone.
+fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
+    match task.status() {
+        Status::Approved => Some("not merged, since the drain was ended before: tavern merge does it".to_owned()),
+        Status::Pending if task.reason() == Some(EndReason::Stop.describe()) => {
+            Some(format!("it was stopped: the drain was {cut}"))
+        }
+        _ => None,
+    }
 }
 
 /// Why an item is not completed: what its last run came to, else what it lacks.
