@@ -197,6 +197,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
+        Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
         Lack::Role(role) | Lack::Reviewer(role) => match task {

@@ -120,6 +120,38 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
 }
 
 #[test]
+fn a_file_is_worked_once_and_in_the_repository_that_it_is_in() {
+    let scratch = with_file(&item("one"));
+    scratch.write("../elsewhere/README", "");
+    let elsewhere = scratch.folder().join("elsewhere");
+    let file = scratch.work().join("TODO.md").display().to_string();
+    let ran = scratch.program("tavern-drain").args(&[&file, &file]).within(&elsewhere).run().ends(0);
+    ran.says("draining 1 item with 1 agent").says("1 of 1 completed, 0 left");
+    // So it is from within another repository.
+    scratch.git(&["init", "--quiet", &elsewhere.display().to_string()]);
+    scratch.write("TODO.md", item("two"));
+    let ran = scratch.program("tavern-drain").args(&["../work/TODO.md"]).within(&elsewhere).run();
+    ran.ends(0).says("1 of 1 completed, 0 left");
+    assert!(!elsewhere.join(".tavern").exists());
+}
+
+#[test]
+fn items_under_a_heading_of_ones_own_are_left_alone() {
+    let own = "## Ideas\n\n- [ ] T-7: Some day (afer: T-1)\n- [ ] T-8: Never (after: nope)\n";
+    let text = format!("## Pending\n\n{}\n## Completed\n\n{own}", item("good"));
+    let scratch = with_file(&text);
+    let told = "TODO.md:10: `Ideas` is not a lane, so the 2 items under it are not worked\n";
+    let ran = drain(&scratch, &["TODO.md"]).ends(0).says(told).says("1 of 1 completed, 0 left");
+    ran.says("draining 1 item with 1 agent, runner shell\n");
+    assert!(scratch.read("TODO.md").ends_with(own), "{}", scratch.read("TODO.md"));
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says("`Ideas` is not a lane").says("warning");
+    scratch.run("tavern-claim", &["--task", "T-7"]).ends(3).says("it stands under a heading that is no lane");
+    // A lane that is mistyped is none of one's own.
+    let scratch = with_file(&text.replace("Ideas", "Pendign"));
+    drain(&scratch, &["TODO.md"]).ends(5).says("did you mean `Pending`?");
+}
+
+#[test]
 fn what_is_told_to_be_worked_is_what_will_be_worked() {
     let script = "\n  ```sh\n  echo > $TAVERN_TASK\n  ```\n";
     let text = format!(

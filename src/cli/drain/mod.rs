@@ -108,8 +108,10 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let board = context.board_or_place()?;
+        let board = context.board_or_place(&self.files)?;
         context.holds_nothing(&board)?;
+        // Who works an item here may not have one of another board's worked either.
+        context.board().map_or(Ok(()), |around| context.holds_nothing(&around))?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
         let queues = context.files(&site.board, &self.files)?;
@@ -138,6 +140,7 @@ impl Verb for Args {
             }
             context.out.note(format!("left as they are: {errors}"));
         }
+        unfit::tell_of_own(context, &site, &queues)?;
         unfit::tell(context, &site, &queues, &crew)?;
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
@@ -417,7 +420,7 @@ struct Heard {
 }
 
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
-    let is_open = |item: &&Item<'_>| !item.status.is_ended();
+    let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
     let open = |queue| Ok(parse(&site.board.read(queue)?.content).0.items().iter().filter(is_open).count());
     queues.iter().map(open).sum()
 }

@@ -243,7 +243,7 @@ pub(super) fn summarise(
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in document.items() {
-            if number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
+            if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
                 continue;
             }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::crew::Post;
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::problem::{Position, Problem, Severity};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
 use crate::cli::{CliError, Context, human};
@@ -31,7 +32,7 @@ impl Prospect {
             let text = site.board.read(queue)?;
             let (document, _) = parse(&text.content);
             for item in document.items() {
-                if matches!(item.status, Status::Completed | Status::Cancelled) {
+                if item.aside || matches!(item.status, Status::Completed | Status::Cancelled) {
                     continue;
                 }
                 let lacking = lacking.get(&(queue.id.clone(), item.line));
@@ -64,7 +65,8 @@ pub(super) fn lacking(site: &Site, queues: &[Queue]) -> HashMap<(String, usize),
 pub(super) fn hindrance(site: &Site, task: &Task, lacking: Option<&Unready>, crew: &[Post]) -> Option<Lack> {
     let lacks = lacking.map_or(&[][..], |one| &one.lacks);
     let needs_person = |lack: &&Lack| {
-        lack.is_stuck()
+        // Of what is not trusted nothing is begun at all.
+        lack.is_stuck() && !matches!(lack, Lack::NotTrusted(_))
             || matches!(lack, Lack::Answer(_) | Lack::Release(_) | Lack::Status(Status::Draft | Status::Dead))
     };
     if let Some(lack) = lacks.iter().find(needs_person) {
@@ -94,6 +96,20 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     let errors = errors_if(&site.board, &texts, config, &context.here())?;
     let told = || list(&human::count(errors.len(), "error"), errors.iter().map(Fault::sentence));
     Ok((!errors.is_empty()).then(told))
+}
+
+/// Tells of the headings among lanes whose items are their owner's own.
+pub(super) fn tell_of_own(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
+    for queue in queues {
+        let text = site.board.read(queue)?;
+        let (_, problems) = parse(&text.content);
+        let is_own = |problem: &&Problem| problem.code == "unknown-lane" && problem.severity == Severity::Warning;
+        for own in problems.iter().filter(is_own) {
+            let line = Position::of(&text.content, own.span.start).line;
+            context.out.note(format!("{}:{line}: {}", queue.id, human::words(&own.message)));
+        }
+    }
+    Ok(())
 }
 
 /// Tells of the items without the script that their runner needs. Where no other is left, the command line is the mistake.
