@@ -202,7 +202,7 @@ impl fmt::Display for Lack {
             Lack::Aside => f.write_str("it stands under a heading that is no lane"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
-            Lack::BackOff(_) => f.write_str("it may be taken again later"),
+            Lack::BackOff(_) => f.write_str("it may be taken later"),
             Lack::Closed { runner, .. } => write!(f, "runner `{runner}` is closed"),
             Lack::Dependencies(open) => {
                 let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);

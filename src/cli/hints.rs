@@ -360,7 +360,7 @@ pub(super) fn add_command(problem: &mut Problem, text: &str) {
 /// What an item lacks, for people, with times as their clocks show them.
 pub(super) fn lacking(lack: &Lack) -> String {
     match lack {
-        Lack::BackOff(until) => format!("it may be taken again at {}", clock::shown(*until)),
+        Lack::BackOff(until) => format!("it may be taken at {}", clock::shown(*until)),
         Lack::Closed { until, .. } => format!("{lack} until {}", clock::shown(*until)),
         lack => lack.to_string(),
     }

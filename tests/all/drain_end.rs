@@ -67,7 +67,7 @@ fn a_wait_is_told_with_what_ends_it() {
     let told = scratch.folder().join("told");
     let drain = scratch.program("tavern-drain").args(&["--agents", "1"]).told_to(&told).start();
     let said = || fs::read_to_string(&told).unwrap_or_default();
-    wait_until("it waits", || said().contains("waiting: T-1: it may be taken again at "));
+    wait_until("it waits", || said().contains("waiting: T-1: it may be taken at "));
     has(&said(), &["; to try it now: tavern release T-1\n"]);
     scratch.run("tavern-release", &["T-1"]).ends(0);
     drain.end().ends(0);
@@ -81,6 +81,26 @@ fn a_wait_is_told_with_what_ends_it() {
 fn who_is_to_do_one_item_ends_where_there_is_none() {
     let scratch = Scratch::shell("", "");
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
+}
+
+#[test]
+fn a_failure_is_told_by_its_error_and_no_line_of_progress_is_wider_than_the_terminal() {
+    let script = "  ```sh\n  echo 'error: no such remote'; echo; echo 'hint: look at it'; exit 1\n  ```\n";
+    let check = "  ```sh\n  echo b > b\n  ```\n  ```yaml task\n  done_when: \"false\"\n  ```\n";
+    let title = "A long title ".repeat(9);
+    let list = format!("- [ ] T-1: {title}(max_attempts: 1)\n{script}- [ ] T-2: Other (max_attempts: 1)\n{check}");
+    let scratch = Scratch::shell(&list, "");
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
+    let failed = "Frodo: T-1 failed, now dead: exited with code 1: error: no such remote\n";
+    let ran = ran.says(failed).says(&format!("Frodo: T-1 claimed: {}\n", title.trim_end())).says_not(", output ");
+    let commit = scratch.git(&["rev-parse", "--short=7", "tavern/T-2"]);
+    has(&ran.stderr, &[&format!(" s at {commit}\n")]);
+    let scratch = Scratch::shell(&list, "");
+    let ran = Terminal::start(&scratch, "env COLUMNS=60 tavern-drain --agents 1").end().ends(1);
+    let claimed = ran.stdout.lines().find(|line| line.contains("T-1 claimed")).expect("it is told");
+    let claimed = claimed.rsplit('\r').find(|line| line.contains("claimed")).expect("it is told");
+    let claimed = claimed.trim_start_matches("\u{1b}[2K");
+    assert!(claimed.starts_with("Frodo: ") && claimed.ends_with('…') && claimed.chars().count() < 60, "{claimed}");
 }
 
 #[test]

@@ -292,7 +292,8 @@ impl Args {
                     bar.set_length(bar.length().unwrap_or_default().max(bar.position() + open));
                 }
                 if is_told {
-                    say(sentence(&agent, &told));
+                    let line = sentence(&agent, &told);
+                    say(if told.is_progress() { context.out.shortened(&line).into_owned() } else { line });
                 }
                 // At a terminal one may look for oneself.
                 if is_told && !is_at_terminal {
