@@ -621,15 +621,10 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
     let count = other.items;
     let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
     let message = format!("`{name}` is not a lane, so {things} not worked");
-    match LaneKind::nearest(&name) {
-        Some(near) => Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name())),
-        None => {
-            let names: Vec<&str> = LaneKind::ALL.iter().map(|kind| kind.name()).collect();
-            let hint = format!(
-                "lanes are {}; to have them worked move them under one, or make this heading deeper than its lane's",
-                names.join(", ")
-            );
-            Problem::warning("unknown-lane", span, message, hint)
-        }
+    if let Some(near) = LaneKind::nearest(&name) {
+        return Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name()));
     }
+    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
+    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
+    Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}"))
 }
