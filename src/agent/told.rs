@@ -120,6 +120,20 @@ impl Told {
         }
     }
 
+    /// It says how far work has come, and nothing that anybody would have to type.
+    pub fn is_progress(&self) -> bool {
+        matches!(
+            self,
+            Told::Claimed { .. }
+                | Told::Ended { .. }
+                | Told::Planned { .. }
+                | Told::Reviewed { .. }
+                | Told::Integrated { .. }
+                | Told::SentBack { .. }
+                | Told::Reported { .. }
+        )
+    }
+
     /// It says that an item is completed.
     pub fn completes(&self) -> bool {
         match self {
@@ -153,6 +167,9 @@ impl fmt::Display for Told {
             Told::Planned { task, reason, .. } => write!(f, "{task} planned: {reason}"),
             Told::Ended { task, status: Status::Waiting, outcome: Outcome::Success, reason, .. } => {
                 write!(f, "{task} {reason}")
+            }
+            Told::Ended { task, status: Status::Waiting, outcome: Outcome::Waiting, reason, .. } => {
+                write!(f, "{task} asks: {reason}")
             }
             Told::Reviewed { task, reason, status: Status::Approved, .. } => write!(f, "{task} {reason}"),
             Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),

@@ -228,7 +228,7 @@ impl<'d, 't> Checker<'d, 't> {
     fn dependencies(&mut self) {
         for number in 0..self.nodes.len() {
             let item = self.nodes[number].item;
-            if item.status.is_ended() {
+            if item.status.is_ended() || item.aside {
                 continue;
             }
             if let Err(name) = self.documents[self.nodes[number].document].1.named_by(item) {

@@ -80,7 +80,11 @@ struct ItemPlace<'t> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Under {
     Lane(usize),
-    Other(usize),
+    Other {
+        number: usize,
+        /// It is meant to name a lane.
+        is_slip: bool,
+    },
 }
 
 /// A heading that names a lane, and what is under it.
@@ -128,6 +132,8 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
+    /// It stands under a heading of its owner's own, among lanes: nobody works it, and nothing is wrong with it.
+    pub aside: bool,
     /// Its own, else its queue's, else 2.
     pub priority: u8,
     /// Its own; see also `Front::role`.

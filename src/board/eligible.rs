@@ -59,6 +59,8 @@ pub enum Lack {
         hint: Option<String>,
     },
     Status(Status),
+    /// It stands under a heading that is no lane.
+    Aside,
     /// Its question waits for an answer.
     Answer(String),
     /// It came back too often, for this reason.
@@ -168,8 +170,9 @@ impl Lack {
             Lack::Dependencies(open) => open.iter().any(|(_, status)| {
                 matches!(status, None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting))
             }),
-            // What waits for an answer waits as long as a person likes.
+            // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
             Lack::Status(_)
+            | Lack::Aside
             | Lack::Answer(_)
             | Lack::Release(_)
             | Lack::Role(_)
@@ -205,9 +208,10 @@ impl fmt::Display for Lack {
                 write!(f, "`{branch}` is at {tip}, where neither Tavern nor you have put it")
             }
             Lack::Status(status) => write!(f, "it is {status}"),
+            Lack::Aside => f.write_str("it stands under a heading that is no lane"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
-            Lack::BackOff(_) => f.write_str("it may be taken again later"),
+            Lack::BackOff(_) => f.write_str("it may be taken later"),
             Lack::Closed { runner, .. } => write!(f, "runner `{runner}` is closed"),
             Lack::Dependencies(open) => {
                 let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
@@ -262,6 +266,9 @@ pub fn may_take(
     now: Timestamp,
     others: &mut Others<'_>,
 ) -> Result<Purpose, Lack> {
+    if item.aside {
+        return Err(Lack::Aside);
+    }
     if item.quarantined {
         return Err(Lack::Problem { why: "its text has a problem".to_owned(), hint: None });
     }

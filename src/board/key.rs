@@ -133,13 +133,22 @@ impl Key {
 
     /// The known key that `name` was most likely meant to be.
     pub fn nearest(name: &str) -> Option<Key> {
+        if is_of_others(name) {
+            return Some(Key::After);
+        }
         nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
     }
 
     /// `name` is a known key, mistyped: what it says was meant to count.
     pub fn is_mistyped(name: &str) -> bool {
-        mistyped(name.trim_matches(['"', '\'']), Key::ALL.iter().map(|key| key.as_str())).is_some()
+        let name = name.trim_matches(['"', '\'']);
+        mistyped(name, Key::ALL.iter().map(|key| key.as_str())).is_some() || is_of_others(name)
     }
+}
+
+/// It is what other programs call `after`.
+fn is_of_others(name: &str) -> bool {
+    ["blocked_by", "depends_on", "deps", "requires"].contains(&name.to_lowercase().replace('-', "_").as_str())
 }
 
 impl Shape {

@@ -197,6 +197,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
+        Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
         Lack::Role(role) | Lack::Reviewer(role) => match task {
@@ -235,7 +236,12 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         // Those speak of many items at once, too.
         Lack::NoReviewer(_) | Lack::NoJudge { .. } => {
             let Some(id) = task else {
-                return Some("name a role with `does: review`, or one with another runner, under `roles:`".to_owned());
+                return Some(match lack {
+                    Lack::NoJudge { role, .. } => format!(
+                        "use another: tavern agent --role {role} --runner claude; or judge it yourself: tavern report ID --approve"
+                    ),
+                    _ => "name a role with `does: review` under `roles:`".to_owned(),
+                });
             };
             let judge = format!("review it yourself: tavern report {id} --approve, or --reject \"…\"");
             match lack {
@@ -283,6 +289,14 @@ pub(super) fn trust(queue: Option<&str>) -> String {
 /// To be named where a task file is meant: the queues of the board are looked at anyway.
 fn file_of(queue: Option<&str>) -> String {
     queue.filter(|queue| queue.ends_with(".md")).map_or_else(String::new, |file| format!(" {}", quoted(file)))
+}
+
+/// Why no agent of a drain does anything with an item of `queue`, with what to type.
+pub(super) fn unattended(lack: &Lack, task: &TaskId, queue: &str) -> String {
+    let (Lack::Role(role) | Lack::Reviewer(role)) = lack else { return sentence(lack, Some(task), Some(queue)) };
+    let judge = format!("; or approve it yourself: tavern report {task} --approve");
+    let judge = if matches!(lack, Lack::Reviewer(_)) { &judge } else { "" };
+    format!("{lack}, and no agent here works as one: {}{judge}", agent(role, [queue]))
 }
 
 /// Starts an agent of `role` for these queues.
@@ -347,7 +361,7 @@ pub(super) fn add_command(problem: &mut Problem, text: &str) {
 /// What an item lacks, for people, with times as their clocks show them.
 pub(super) fn lacking(lack: &Lack) -> String {
     match lack {
-        Lack::BackOff(until) => format!("it may be taken again at {}", clock::shown(*until)),
+        Lack::BackOff(until) => format!("it may be taken at {}", clock::shown(*until)),
         Lack::Closed { until, .. } => format!("{lack} until {}", clock::shown(*until)),
         lack => lack.to_string(),
     }

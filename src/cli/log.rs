@@ -137,8 +137,13 @@ fn has_commands(entry: &Entry) -> bool {
     alone.items().first().is_some_and(|item| !alone.task_of(item).done_when.is_empty())
 }
 
-/// The event as a person would tell it.
+/// The event as a person would tell it, with its time.
 pub(super) fn sentence(entry: &Entry) -> String {
+    format!("{} {}", clock::dated(entry.time), deed(entry))
+}
+
+/// The event as a person would tell it.
+pub(super) fn deed(entry: &Entry) -> String {
     let task = match (&entry.task, &entry.queue) {
         (Some(task), _) => task.to_string(),
         // An item that has no ID yet.
@@ -153,7 +158,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Some(agent) => format!(" by {agent}"),
     };
     let to = |words: &str| entry.change.to().map_or_else(String::new, |status| format!("{words}{status}"));
-    let what = match entry.kind {
+    let mut line = match entry.kind {
         Kind::Added => format!("{task} was added{}{by}", to(" as ")),
         Kind::Claimed if entry.is_chat() => format!("{agent} took {task} to talk with a person"),
         Kind::Claimed if entry.change.from() == Some(Status::Waiting) => format!("{agent} took {task} up again"),
@@ -204,7 +209,6 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Noted => task,
     };
-    let mut line = format!("{} {what}", clock::dated(entry.time));
     if let Some(commit) = &entry.commit {
         line.push_str(&format!(" at {}", commit.get(..7).unwrap_or(commit)));
     }

@@ -1,7 +1,9 @@
 //! Standard output: data, one record after the other, in the form that was asked for.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::os::fd::AsFd;
 
 use anstream::AutoStream;
 use rustix::termios::tcgetwinsize;
@@ -28,8 +30,7 @@ pub(super) const ROOM: usize = 64 * 1024;
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
-        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        let width = set.or_else(|| Some(tcgetwinsize(io::stdout()).ok()?.ws_col.into())).filter(|width| *width > 0);
+        let width = width_of(io::stdout());
         Output { format: shared.format, speaks: !shared.quiet, width, sink }
     }
 
@@ -100,6 +101,12 @@ impl Output {
         }
     }
 
+    /// No more of a line of notes than the terminal takes that looks on; all of it where none does.
+    pub fn shortened<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        let width = Some(io::stderr()).filter(IsTerminal::is_terminal).and_then(width_of);
+        width.map_or(Cow::Borrowed(line), |width| human::cut(line, width.saturating_sub(2)))
+    }
+
     /// Returns whether notes are printed on standard error.
     pub fn is_told(&self) -> bool {
         self.speaks
@@ -130,6 +137,12 @@ impl Output {
         let message = format!("{}, which was to say: {}", failed.message, human::words(&left));
         CliError { message, ..failed }
     }
+}
+
+/// `COLUMNS`, else those of the terminal, if it is one.
+fn width_of(stream: impl AsFd) -> Option<usize> {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| Some(tcgetwinsize(stream).ok()?.ws_col.into())).filter(|width| *width > 0)
 }
 
 /// What is said where a program that has none is asked for them.

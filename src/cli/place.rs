@@ -30,9 +30,14 @@ impl Context {
 
     /// The board: that of `--dir`, else of the repository around.
     pub fn board(&self) -> Result<Board, CliError> {
+        self.board_around(&self.here())
+    }
+
+    /// The board: that of `--dir`, else of the repository around `folder`.
+    fn board_around(&self, folder: &Path) -> Result<Board, CliError> {
         let board = match &self.shared.dir {
             Some(dir) => Board::open(dir)?,
-            None => Board::find(&self.here())?,
+            None => Board::find(folder)?,
         };
         // The log itself could have come with a commit.
         if board.is_exposed() {
@@ -51,10 +56,15 @@ impl Context {
         if self.is_dry { board.dry() } else { board }
     }
 
-    /// The board, or where one would be made if there is none: to work a plain task file. Nothing is made yet.
-    pub fn board_or_place(&self) -> Result<Board, CliError> {
-        match self.board() {
-            Err(_) if self.shared.dir.is_none() => Ok(self.dried(Board::place(&self.here())?)),
+    /// The board, or where one would be made if there is none: to work plain task `files`, in the repository that the first of
+    /// them is in. Nothing is made yet.
+    pub fn board_or_place(&self, files: &[String]) -> Result<Board, CliError> {
+        let here = self.here();
+        let path = files.first().map(|file| here.join(file)).filter(|path| path.is_file());
+        let folder = path.as_deref().and_then(Path::parent).filter(|folder| Board::place(folder).is_ok());
+        let folder = folder.unwrap_or(&here);
+        match self.board_around(folder) {
+            Err(_) if self.shared.dir.is_none() => Ok(self.dried(Board::place(folder)?)),
             other => other,
         }
     }
@@ -135,7 +145,12 @@ impl Context {
         if names.is_empty() {
             return Ok(board.queues()?);
         }
-        names.iter().map(|name| self.named_queue(board, name, flag)).collect()
+        let mut queues: Vec<Queue> = Vec::with_capacity(names.len());
+        for name in names {
+            let queue = self.named_queue(board, name, flag)?;
+            queues.extend((!queues.contains(&queue)).then_some(queue));
+        }
+        Ok(queues)
     }
 
     /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's, as

@@ -52,7 +52,7 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-trust";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let board = context.board_or_place()?;
+        let board = context.board_or_place(&self.files)?;
         let mut site = context.light_site(board)?;
         if self.revoke {
             let told = if Trust::of(&site).forget()? { "is trusted no longer" } else { "was not trusted" };

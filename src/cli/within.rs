@@ -36,7 +36,7 @@ impl Context {
         if marks_around().is_empty() && programs_above(OWN_PROGRAM).is_empty() {
             return None;
         }
-        let own = OwnRun::around(&self.board_or_place().ok()?)?;
+        let own = OwnRun::around(&self.board_or_place(&[]).ok()?)?;
         // An agent is not given its supervisor's keys, and may have found one all the same.
         learn(variables_above());
         Some(own)

@@ -116,7 +116,8 @@ impl<'a> Readiness<'a> {
 
     /// The text of the item, by the places of its document and of itself, has a problem.
     pub fn is_faulty(&self, document: usize, item: usize) -> bool {
-        self.documents[document].1.item(item).quarantined || self.findings.quarantined.contains_key(&(document, item))
+        let found = self.documents[document].1.item(item);
+        found.quarantined && !found.aside || self.findings.quarantined.contains_key(&(document, item))
     }
 
     /// What the item lacks: nothing if it is ended or in somebody's hands. For `seeker`; `None`: for those whose role it is.
@@ -128,6 +129,9 @@ impl<'a> Readiness<'a> {
         }
         let (queue, document) = self.documents[document];
         let item = document.item(item);
+        if item.aside {
+            return vec![Lack::Aside];
+        }
         if item.quarantined {
             return vec![Lack::Problem { why: "its text has a problem".to_owned(), hint: None }];
         }

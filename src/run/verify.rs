@@ -133,6 +133,10 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
         }
         Verification::Prove(work) => prove(site, held, work)?,
     };
+    let result = match result {
+        RunResult::Passed { .. } if is_reworded(site, held) => RunResult::failed_as(Outcome::Killed, REWORDED),
+        result => result,
+    };
     if let Some(mut record) = Record::open(site, &run) {
         // What was committed for the agent belongs to its patch, whatever the proof said.
         let is_work = held.task.worktree && !matches!(result, RunResult::Reviewed { .. } | RunResult::Planned { .. });
@@ -204,6 +208,25 @@ pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";
 const UNSAID: &str = "its agent did not say that it is done, and no command shows it";
 
 const ALREADY_DONE: &str = "already done: its commands pass, and nothing was changed";
+
+const REWORDED: &str = "its text was changed while it was worked, and it is worked again as it reads now";
+
+/// Its queue asks for something else by now than what was done.
+fn is_reworded(site: &Site, held: &Claimed) -> bool {
+    let is_new = |command: &String| !held.task.done_when.contains(command);
+    site.board.task(&held.task.id).is_ok_and(|found| {
+        // Where there is a merge, that runs the new ones.
+        let has_new = !found.task.worktree && found.task.done_when.iter().any(is_new);
+        has_new || words(&found.task) != words(&held.task)
+    })
+}
+
+/// What is to be done: neither the keys, nor which of its steps and parts are ticked.
+fn words(task: &Task) -> Vec<&str> {
+    let is_box = |line: &&str| matches!(line.trim_start().get(1..5), Some(" [ ]" | " [x]" | " [X]"));
+    let lines = [task.title.as_str()].into_iter().chain(task.description.lines());
+    lines.map(str::trim_end).filter(|line| !line.is_empty() && !is_box(line)).collect()
+}
 
 /// Its commands say whether it was done before anybody took it.
 fn may_be_done(task: &Task) -> bool {

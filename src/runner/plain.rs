@@ -43,7 +43,10 @@ impl Speaker for PlainText {
             (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
             (exit, None) => {
                 let outcome = if matches!(exit, ProgramExit::Code(_)) { Outcome::Failed } else { Outcome::Crashed };
-                let last = self.last_lines.iter().map(|line| line.trim()).rfind(|line| !line.is_empty());
+                // What git and others advise behind an error is not the error.
+                let is_advice = |line: &str| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("hint:"));
+                let lines = || self.last_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+                let last = lines().rfind(|line| !is_advice(line)).or_else(|| lines().next_back());
                 let said = last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
                 (outcome, format!("{exit}{}", said.unwrap_or_default()))
             }

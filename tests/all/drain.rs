@@ -303,13 +303,17 @@ fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
     drain.signal(Signal::INT);
     let ran = drain.end();
     assert!(ran.stdout.lines().count() < 30, "{ran}");
-    ran.says("0 of 500 completed, 500 left").says("… and 489 more: main: pending");
+    ran.says("  it was stopped: the drain was ended by Ctrl-C\n")
+        .says("0 of 500 completed, 500 left")
+        .says("… and 489 more: main: pending");
 }
 
 #[test]
 fn who_would_work_is_told_by_the_items() {
-    let scratch = Scratch::shell("- [ ] T-1: Write (runner: claude)\n- [ ] T-2: Other (role: nobody)\n", "");
-    scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runner claude\n");
-    scratch.write(QUEUE, "- [ ] T-1: Write (runner: claude)\n- [ ] T-3: Build\n  ```sh\n  true\n  ```\n");
-    scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runners claude, shell\n");
+    let own = "runners: {own: {command: [cat]}}\n";
+    let scratch = Scratch::shell("- [ ] T-1: Write (runner: own)\n- [ ] T-2: Other (role: nobody)\n", own);
+    let dry = scratch.run("tavern-drain", &["--dry-run"]);
+    dry.says("draining 1 item with 1 agent, runner own; 1 more is left as it is\n");
+    scratch.write(QUEUE, "- [ ] T-1: Write (runner: own)\n- [ ] T-3: Build\n  ```sh\n  true\n  ```\n");
+    scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runners own, shell\n");
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::dice::{Dice, number};
 use crate::support::{CONFIG, QUEUE, Scratch, has, wait_until};
+use crate::terminal::Terminal;
 
 #[test]
 fn a_drain_tells_what_it_did_and_not_what_was_done_before() {
@@ -38,9 +39,24 @@ fn a_drain_ends_when_its_time_is_over() {
     let list = "- [ ] T-1: Lasts\n  ```sh\n  echo it > T-1; git add T-1; git commit -qm it; sleep 600\n  ```\n";
     let scratch = Scratch::shell(list, "");
     let ran = scratch.run("tavern-drain", &["--agents", "1", "--max-time", "2s"]).ends(7);
-    ran.says("ended after 2s (--max-time)").says("0 of 1 completed, 1 left");
+    let again = "ended after 2s (--max-time); to go on where it was: tavern drain --agents 1 --max-time 2s\n";
+    ran.says(again)
+        .says("0 of 1 completed, 1 left")
+        .says("  it was stopped: the drain was ended after 2s (--max-time)\n");
     scratch.stands("T-1", "pending", 0);
     scratch.has_no_process();
+}
+
+#[test]
+fn what_is_approved_when_a_drain_ends_is_to_be_merged() {
+    let slow =
+        "  ```yaml task\n  done_when: \"case $PWD in */integration) : > ../../merging; sleep 600;; esac\"\n  ```\n";
+    let scratch = Scratch::shell(&format!("- [ ] T-1: One\n  ```sh\n  echo it > T-1\n  ```\n{slow}"), "");
+    let drain = scratch.program("tavern-drain").args(&["--agents", "1"]).start();
+    wait_until("it is merged", || scratch.work().join(".tavern/merging").exists());
+    drain.signal(rustix::process::Signal::INT);
+    let ran = drain.end().ends(130).says("ended by Ctrl-C; to go on where it was: tavern drain --agents 1\n");
+    ran.says("approved — One\n  not merged, since the drain was ended before: tavern merge does it\n");
 }
 
 /// What fails by an agent's fault waits, and a drain that waits says for what.
@@ -51,7 +67,7 @@ fn a_wait_is_told_with_what_ends_it() {
     let told = scratch.folder().join("told");
     let drain = scratch.program("tavern-drain").args(&["--agents", "1"]).told_to(&told).start();
     let said = || fs::read_to_string(&told).unwrap_or_default();
-    wait_until("it waits", || said().contains("waiting: T-1: it may be taken again at "));
+    wait_until("it waits", || said().contains("waiting: T-1: it may be taken at "));
     has(&said(), &["; to try it now: tavern release T-1\n"]);
     scratch.run("tavern-release", &["T-1"]).ends(0);
     drain.end().ends(0);
@@ -65,6 +81,39 @@ fn a_wait_is_told_with_what_ends_it() {
 fn who_is_to_do_one_item_ends_where_there_is_none() {
     let scratch = Scratch::shell("", "");
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
+}
+
+#[test]
+fn a_failure_is_told_by_its_error_and_no_line_of_progress_is_wider_than_the_terminal() {
+    let script = "  ```sh\n  echo 'error: no such remote'; echo; echo 'hint: look at it'; exit 1\n  ```\n";
+    let check = "  ```sh\n  echo b > b\n  ```\n  ```yaml task\n  done_when: \"false\"\n  ```\n";
+    let title = "A long title ".repeat(9);
+    let list = format!("- [ ] T-1: {title}(max_attempts: 1)\n{script}- [ ] T-2: Other (max_attempts: 1)\n{check}");
+    let scratch = Scratch::shell(&list, "");
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
+    let failed = "Frodo: T-1 failed, now dead: exited with code 1: error: no such remote\n";
+    let ran = ran.says(failed).says(&format!("Frodo: T-1 claimed: {}\n", title.trim_end())).says_not(", output ");
+    let commit = scratch.git(&["rev-parse", "--short=7", "tavern/T-2"]);
+    has(&ran.stderr, &[&format!(" s at {commit}\n")]);
+    let scratch = Scratch::shell(&list, "");
+    let ran = Terminal::start(&scratch, "env COLUMNS=60 tavern-drain --agents 1").end().ends(1);
+    let claimed = ran.stdout.lines().find(|line| line.contains("T-1 claimed")).expect("it is told");
+    let claimed = claimed.rsplit('\r').find(|line| line.contains("claimed")).expect("it is told");
+    let claimed = claimed.trim_start_matches("\u{1b}[2K");
+    assert!(claimed.starts_with("Frodo: ") && claimed.ends_with('…') && claimed.chars().count() < 60, "{claimed}");
+}
+
+#[test]
+fn what_comes_up_meanwhile_is_counted_on_the_terminal() {
+    let new = "- [ ] T-2: New\\n  ```sh\\n  until test -e ../../../go; do sleep 0.05; done; : > new\\n  ```\\n";
+    let scratch = Scratch::shell("", "");
+    let list = format!("- [ ] T-1: First\n  ```sh\n  printf '%b' '{new}' >> ../../../TODO.md; : > first\n  ```\n");
+    scratch.write("TODO.md", list);
+    let terminal = Terminal::start(&scratch, "tavern-drain TODO.md --agents 1");
+    terminal.shows("completed 1/2 ");
+    scratch.write("go", "");
+    let ran = terminal.end().ends(0);
+    assert!(!ran.stdout.contains("2/1 "), "{ran}");
 }
 
 /// What may keep an item from being done: a dependency of any kind, a missing program, a runner that a person has to open, roles that
@@ -123,4 +172,56 @@ fn no_crew_waits_for_ever() {
         scratch.begin("");
     }
     assert!(begun * 2 >= rounds, "of {rounds} lists {begun} were begun");
+}
+
+/// A person who mends the list while it is worked is told what was taken over, and nothing is done by words that stand there no more.
+#[test]
+fn what_a_person_changes_meanwhile_is_told_and_what_is_worked_counts_as_it_reads_at_its_end() {
+    let wait = "until test -e ../../../go; do sleep 0.05; done";
+    let list = format!(
+        "- [ ] T-1: First (worktree: true)\n  - [ ] a step\n\n  ```sh\n  echo old > a; {wait}\n  ```\n\
+         - [ ] T-2: Second (after: T-1)\n  ```sh\n  echo b > b\n  ```\n- [ ] T-3: Third (after: T-1)\n"
+    );
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", &list);
+    scratch.commit(&["TODO.md"], "Plan");
+    let told = scratch.folder().join("told");
+    let drain = scratch.program("tavern-drain").args(&["TODO.md", "--agents", "1"]).told_to(&told).start();
+    wait_until("it is begun", || scratch.work().join(".tavern/worktrees/T-1/a").exists());
+    scratch.change("TODO.md", "echo old", "echo new");
+    scratch.change("TODO.md", "- [ ] a step", "- [x] a step");
+    scratch.change("TODO.md", "Second", "The second");
+    scratch.change("TODO.md", "- [ ] T-3: Third (after: T-1)\n", "- [ ] Fourth\n  ```sh\n  echo d > d\n  ```\n");
+    scratch.write("go", "");
+    drain.end().ends(0);
+    let said = fs::read_to_string(&told).expect("it is there");
+    has(
+        &said,
+        &[
+            "\nT-1 was edited by hand: description\n",
+            "\nT-2 was edited by hand: now `The second`\n",
+            "an item of TODO.md was added as pending by hand: `Fourth`\n",
+            "\nT-3 was taken out of TODO.md by hand\n",
+            "T-1 killed, now pending: its text was changed while it was worked, and it is worked again as it reads now\n",
+            "3 of 3 completed, 0 left",
+        ],
+    );
+    assert_eq!(said.matches("by hand").count(), 4, "{said}");
+    assert_eq!(scratch.git(&["show", "tavern/integration:a"]), "new");
+}
+
+/// Whether its steps are ticked, and what its keys say, is none of what is to be done.
+#[test]
+fn a_step_that_is_ticked_meanwhile_sends_nothing_back() {
+    let list = "- [ ] T-1: First\n  - [ ] a step\n\n  ```sh\n  echo a > a\n  ```\n";
+    let scratch = Scratch::pending(list);
+    let agent = scratch.holding("run.ended", "tavern-agent", &["--once"]);
+    scratch.change(QUEUE, "- [ ] a step", "- [x] a step");
+    agent.goes_on().ends(0);
+    scratch.stands("T-1", "completed", 1);
+    // A command that nothing else would run is no step.
+    scratch.write(QUEUE, "- [ ] T-2: Other (worktree: false)\n  ```sh\n  true\n  ```\n");
+    let agent = scratch.holding("run.ended", "tavern-agent", &["--once"]);
+    scratch.change(QUEUE, "worktree: false", "worktree: false, done_when: test -e nothing");
+    agent.goes_on().ends(0).says("T-2 killed, now pending: its text was changed while it was worked");
 }

@@ -102,13 +102,96 @@ fn last_run(scratch: &Scratch, id: &str) -> String {
 
 #[test]
 fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
-    let scratch = Scratch::shell(&item("good"), "");
-    scratch.write("to do.md", "- [ ] Write the docs\n");
-    scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
-    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(4);
-    ran.says("no agent can take 2 items")
-        .says("it has no ```sh block, which the runner `shell` needs")
-        .says("tavern drain 'to do.md' --runner claude;");
+    let told = |ran: Ran| {
+        ran.says("no agent can take 2 items")
+            .says("it has no ```sh block, which the runner `shell` needs")
+            .says("tavern drain 'to do.md' --runner claude;")
+    };
+    // What is sound is worked all the same.
+    for flags in [&["--agents", "1", "--skip-broken"][..], &["--agents", "1"]] {
+        let scratch = Scratch::shell(&item("good"), "");
+        scratch.write("to do.md", "- [ ] Write the docs\n");
+        scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
+        told(scratch.run("tavern-drain", &["to do.md", "--agents", "1"]).ends(4)).says("error: nothing was started");
+        let ran = told(scratch.run("tavern-drain", flags).ends(1)).says("left as they are: no agent can take 2 items");
+        ran.says("draining 1 item with 1 agent, runner shell; 2 more are left as they are\n")
+            .says("1 of 3 completed, 2 left");
+    }
+}
+
+#[test]
+fn a_file_is_worked_once_and_in_the_repository_that_it_is_in() {
+    let scratch = with_file(&item("one"));
+    scratch.write("../elsewhere/README", "");
+    let elsewhere = scratch.folder().join("elsewhere");
+    let file = scratch.work().join("TODO.md").display().to_string();
+    let ran = scratch.program("tavern-drain").args(&[&file, &file]).within(&elsewhere).run().ends(0);
+    ran.says("draining 1 item with 1 agent").says("1 of 1 completed, 0 left");
+    // So it is from within another repository.
+    scratch.git(&["init", "--quiet", &elsewhere.display().to_string()]);
+    scratch.write("TODO.md", item("two"));
+    let ran = scratch.program("tavern-drain").args(&["../work/TODO.md"]).within(&elsewhere).run();
+    ran.ends(0).says("1 of 1 completed, 0 left");
+    assert!(!elsewhere.join(".tavern").exists());
+}
+
+#[test]
+fn items_under_a_heading_of_ones_own_are_left_alone() {
+    let own = "## Ideas\n\n- [ ] T-7: Some day (afer: T-1)\n- [ ] T-8: Never (after: nope)\n";
+    let text = format!("## Pending\n\n{}\n## Completed\n\n{own}", item("good"));
+    let scratch = with_file(&text);
+    let told = "TODO.md:10: `Ideas` is not a lane, so the 2 items under it are not worked\n";
+    let ran = drain(&scratch, &["TODO.md"]).ends(0).says(told).says("1 of 1 completed, 0 left");
+    ran.says("draining 1 item with 1 agent, runner shell\n");
+    assert!(scratch.read("TODO.md").ends_with(own), "{}", scratch.read("TODO.md"));
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says("`Ideas` is not a lane").says("warning");
+    scratch.run("tavern-claim", &["--task", "T-7"]).ends(3).says("it stands under a heading that is no lane");
+    // A lane that is mistyped is none of one's own.
+    let scratch = with_file(&text.replace("Ideas", "Pendign"));
+    drain(&scratch, &["TODO.md"]).ends(5).says("did you mean `Pending`?");
+}
+
+#[test]
+fn what_is_told_to_be_worked_is_what_will_be_worked() {
+    let script = "\n  ```sh\n  echo > $TAVERN_TASK\n  ```\n";
+    let text = format!(
+        "- [ ] T-1: dead (status: dead){script}- [ ] T-2: sound{script}- [ ] T-3: broken (afer: T-2){script}\
+         - [ ] T-4: asked (approve: start){script}- [ ] T-5: behind (after: T-2){script}\
+         - [ ] T-6: planned (role: planner){script}- [x] T-7: done\n"
+    );
+    let scratch = with_file(&text);
+    let counts = "draining 2 items with 2 agents, runner shell; 4 more are left as they are\n";
+    let dry = drain(&scratch, &["TODO.md", "--skip-broken", "--dry-run"]).ends(0).says(counts);
+    let lines: Vec<&str> = dry.stdout.lines().filter(|line| !line.starts_with("  ")).collect();
+    assert_eq!(
+        lines,
+        [
+            "TODO.md:5 pending sound",
+            "TODO.md:17 pending behind",
+            "left: TODO.md:1 dead dead",
+            "left: TODO.md:13 pending asked",
+            "left: TODO.md:21 pending planned"
+        ]
+    );
+    crate::support::has(&dry.stdout, &["  it is dead; bring it back: tavern release T-1 --revive\n"]);
+    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says(counts).says("2 of 6 completed, 1 failed, 3 left");
+}
+
+#[test]
+fn other_names_for_what_an_item_waits_for_are_mistyped_keys() {
+    for key in ["depends_on", "Depends-On", "blocked_by", "requires", "deps"] {
+        for (line, told) in [
+            (
+                format!("- [ ] T-1: a ({key}: T-2)\n"),
+                format!("unknown key `{key}`, so this parenthesis is part of the title"),
+            ),
+            (format!("- [ ] T-1: a\n  ```yaml task\n  {key}: [T-2]\n  ```\n"), format!("unknown key `{key}`\n")),
+        ] {
+            let scratch = Scratch::shell(&format!("{line}- [ ] T-2: b\n"), "");
+            scratch.run("tavern-check", &[]).ends(5).says(&told).says("hint: did you mean `after`?");
+            scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("its text has a problem");
+        }
+    }
 }
 
 #[test]
@@ -117,8 +200,15 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     scratch.change(CONFIG, "#review: []", "review: [reviewer]");
     let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or review it \
                yourself: tavern report";
-    let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(1);
-    ran.says(&format!("in_review — good\n  {why}"));
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
+    ran.says(&format!("in_review — good\n  {why}")).says_not("no agent works as one").says(
+        "1 item waits for a reviewer, whose runner `shell` can't judge work; use another: tavern agent --role reviewer \
+         --runner claude; or judge it yourself: tavern report ID --approve\n",
+    );
+    scratch
+        .run("tavern-drain", &["--agents", "coder=1,reviewer=1"])
+        .ends(1)
+        .says(&format!("in_review — good\n  {why}"));
     let status = scratch.run("tavern-status", &[]).succeeds();
     let id = status.split_whitespace().find(|word| word.starts_with("T-")).expect("it is listed").to_owned();
     assert!(status.contains(&format!("good ({why} {id} --approve")), "{status}");
@@ -331,8 +421,9 @@ fn a_file_that_is_no_work_is_told() {
 
 #[test]
 fn a_dry_run_and_a_refusal_change_nothing() {
-    for (more, flags, code) in [("", &["--dry-run"][..], 0), ("- [ ] Write the docs\n  - [ ] a step\n", &[], 4)] {
-        let text = item("good") + more;
+    for (text, flags, code) in
+        [(item("good"), &["--dry-run"][..], 0), ("- [ ] Write the docs\n  - [ ] a step\n".to_owned(), &[], 4)]
+    {
         let scratch = with_file(&text);
         drain(&scratch, &[&["TODO.md"], flags].concat()).ends(code);
         drain(&scratch, &["MISTYPED.md"]).ends(2).says("hint: name one that there is: TODO.md\n");

@@ -33,7 +33,7 @@ fn tell(scratch: &Scratch, text: &str) -> Ran {
 #[test]
 fn an_answer_brings_the_item_back_and_is_told() {
     let scratch = board(ONE, &["echo 'WAITING: red or blue?'", WORK]);
-    agent(&scratch).says("T-1 waiting, now waiting: red or blue?");
+    agent(&scratch).says("T-1 asks: red or blue?");
     tell(&scratch, "Blue,\nas the sky.")
         .ends(0)
         .says("T-1 is pending: the agent that takes T-1 goes on with your answer");

@@ -332,8 +332,8 @@ impl<'t, 's> Reader<'t, 's> {
             None => self.headings.last().map(|(_, under)| *under),
         };
         let lane = lane_of(under);
-        if let (None, Some(Under::Other(other))) = (within, under) {
-            self.others[other].items += 1;
+        if let (None, Some(Under::Other { number, .. })) = (within, under) {
+            self.others[number].items += 1;
         }
         self.under.push(under);
         let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
@@ -359,6 +359,7 @@ impl<'t, 's> Reader<'t, 's> {
             nested: within.is_some() || !head.begins_line,
             within,
             quarantined,
+            aside: false,
             priority: self.priority,
             role: None,
             not_before: None,
@@ -431,7 +432,7 @@ impl<'t, 's> Reader<'t, 's> {
             (None, Some((_, under @ Under::Lane(_)))) => *under,
             (None, _) => {
                 self.others.push(Other { heading: span.start..end, items: 0 });
-                Under::Other(self.others.len() - 1)
+                Under::Other { number: self.others.len() - 1, is_slip: LaneKind::nearest(name).is_some() }
             }
         };
         self.headings.push((level, under));
@@ -568,10 +569,11 @@ impl<'t, 's> Reader<'t, 's> {
         let mut document =
             Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
         items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
-        // What is wrong with an item that has ended holds nothing up.
-        let has_ended =
-            |problem: &Problem| innermost(&items, problem.span.start).is_some_and(|it| it.status.is_ended());
-        problems.iter_mut().filter(|it| has_ended(it)).for_each(|problem| problem.severity = Severity::Warning);
+        // What is wrong with an item that has ended, or that nobody works, holds nothing up.
+        let is_idle = |problem: &Problem| {
+            innermost(&items, problem.span.start).is_some_and(|it| it.status.is_ended() || it.aside)
+        };
+        problems.iter_mut().filter(|it| is_idle(it)).for_each(|problem| problem.severity = Severity::Warning);
         problems.extend(unmerged);
         problems.sort_by_key(|problem| problem.span.start);
         document.items = ItemList::Read(items);
@@ -608,15 +610,11 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
     let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
     let count = other.items;
     let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
-    let hint = match LaneKind::nearest(&name) {
-        Some(near) => format!("did you mean `{}`?", near.name()),
-        None => {
-            let names: Vec<&str> = LaneKind::ALL.iter().map(|kind| kind.name()).collect();
-            format!(
-                "lanes are {}; move the items under one, or make this heading deeper than its lane's",
-                names.join(", ")
-            )
-        }
-    };
-    Problem::error("unknown-lane", span, format!("`{name}` is not a lane, so {things} not worked"), hint)
+    let message = format!("`{name}` is not a lane, so {things} not worked");
+    if let Some(near) = LaneKind::nearest(&name) {
+        return Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name()));
+    }
+    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
+    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
+    Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}"))
 }

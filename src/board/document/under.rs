@@ -19,8 +19,8 @@ pub(super) fn sections(
 ) -> Vec<(Range<usize>, Vec<usize>)> {
     let mut sections: Vec<_> = headings.map(|heading| (heading, Vec::new())).collect();
     for (index, under) in under.iter().enumerate().filter(|(index, _)| items[*index].within.is_none()) {
-        if let Some(Under::Other(other)) = under {
-            sections[*other].1.push(index);
+        if let Some(Under::Other { number, .. }) = under {
+            sections[*number].1.push(index);
         }
     }
     sections

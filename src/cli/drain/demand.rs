@@ -1,5 +1,6 @@
 //! What there is for each role's agents to do, as a drain's pool asks for it.
 
+use crate::board::eligible::Lack;
 use crate::board::lease::Life;
 use crate::cli::{hints, human};
 use crate::clock;
@@ -32,9 +33,17 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
             let is_there = agents.iter().any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
             if !is_there && !crew.iter().any(|post| post.role == role) {
                 let waits = if items == 1 { "waits" } else { "wait" };
-                let hint = hints::agent(&role, queues.iter().map(|queue| queue.id.as_str()));
-                let line =
-                    format!("{} {waits} for a {role}, and no agent works as one: {hint}", human::count(items, "item"));
+                let runner = site.config.roles.get(&role).map(|role| role.runner.clone()).unwrap_or_default();
+                let is_judge = site.config.known_roles().reviewing.contains(&role);
+                let why = if is_judge && site.config.runs_scripts(&runner) {
+                    let lack = Lack::NoJudge { runner: runner.clone(), role: role.clone() };
+                    let hint = hints::lack(&lack, None, None).unwrap_or_default();
+                    format!("whose runner `{runner}` can't judge work; {hint}")
+                } else {
+                    let hint = hints::agent(&role, queues.iter().map(|queue| queue.id.as_str()));
+                    format!("and no agent works as one: {hint}")
+                };
+                let line = format!("{} {waits} for a {role}, {why}", human::count(items, "item"));
                 unstaffed.push((role, line));
             }
         }

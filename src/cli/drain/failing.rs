@@ -34,5 +34,16 @@ pub(super) fn end_of(site: &Site, run: &str) -> String {
     let printed = printed.unwrap_or_else(|| artifacts.read("result.txt"));
     let printed = printed.trim_end();
     let start = printed.rmatch_indices('\n').nth(LINES - 1).map_or(0, |(end, _)| end + 1);
-    tail(&printed[start..], BYTES)
+    let lines: Vec<String> = printed[start..].lines().map(in_short).collect();
+    tail(&lines.join("\n"), BYTES)
+}
+
+/// A line that says where a command was run, without what only programs compare.
+fn in_short(line: &str) -> String {
+    let is_hex = |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let place = line.rsplit_once(", output ").filter(|(_, digest)| is_hex(digest, 32)).map(|(place, _)| place);
+    match place.and_then(|place| place.rsplit_once(" at ")) {
+        Some((end, commit)) if is_hex(commit, 40) => format!("{end} at {}", &commit[..7]),
+        _ => place.unwrap_or(line).to_owned(),
+    }
 }

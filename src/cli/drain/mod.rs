@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use crate::agent::Told;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::{Task, TaskId};
+use crate::board::task::Task;
 use crate::clock;
 use crate::config::Period;
 use crate::interrupt::InterruptCause;
@@ -31,12 +30,17 @@ use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 use super::flags::{AgentProgram, OwnCaps};
+use by_hand::ByHand;
 use crew::{Crew, Post, words};
+use cut::Cut;
 use demand::look;
 use github::{Github, summarise_job};
 use summary::{Left, Summary, summarise};
+use unfit::Prospect;
 
+mod by_hand;
 mod crew;
+mod cut;
 mod demand;
 mod failing;
 mod github;
@@ -104,8 +108,10 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let board = context.board_or_place()?;
+        let board = context.board_or_place(&self.files)?;
         context.holds_nothing(&board)?;
+        // Who works an item here may not have one of another board's worked either.
+        context.board().map_or(Ok(()), |around| context.holds_nothing(&around))?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
         let queues = context.files(&site.board, &self.files)?;
@@ -134,7 +140,8 @@ impl Verb for Args {
             }
             context.out.note(format!("left as they are: {errors}"));
         }
-        unfit::refuse(&site, &queues, &crew)?;
+        unfit::tell_of_own(context, &site, &queues)?;
+        unfit::tell(context, &site, &queues, &crew)?;
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
             self.write_junit(&Summary::default())?;
@@ -154,29 +161,35 @@ impl Verb for Args {
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let github = Github::begin(context);
-        let (is_well, cut) = self.work(context, &site, &queues, &crew)?;
+        let (is_well, mut cut) = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
             return Ok(Exit::Done);
         }
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
+            cut.get_or_insert(Cut::Asked(InterruptCause::Stopped));
         }
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before)?;
+        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before, cut.as_ref())?;
         summary.seconds = started.elapsed().as_secs();
         let written = self.write_junit(&summary);
         summary.print(context, &site)?;
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;
-        if let (Some(cut), false) = (&cut, summary.left.is_empty()) {
-            context.out.note(cut.to_string());
-            return Ok(if matches!(cut, Cut::OutOfTime(_)) { Exit::BudgetSpent } else { Exit::Failed });
+        let is_left = !summary.left.is_empty();
+        if let Some(cut) = cut.as_ref().filter(|_| is_left) {
+            context.out.note(format!("{cut}; {}", Cut::again()));
         }
-        match context.interrupted().filter(|_| cut.is_none()) {
+        let exit = match cut {
+            Some(Cut::OutOfTime(_)) => is_left.then_some(Exit::BudgetSpent),
+            Some(Cut::Failure(_)) => is_left.then_some(Exit::Failed),
+            Some(Cut::Asked(_)) | None => context.interrupted(),
+        };
+        match exit {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
@@ -209,11 +222,11 @@ impl Args {
         for post in crew {
             wake(site, queues, &post.role, &Note::default())?;
         }
-        let open = count_open(site, queues)?;
-        if open == 0 {
+        if count_open(site, queues)? == 0 {
             context.out.note("there is nothing to do: no item is open");
             return Ok((true, None));
         }
+        let prospect = Prospect::of(site, queues, crew)?;
         let (program, verb) = sibling("agent")?;
         // Where nobody named any they take from all that the board has by then.
         let named = if self.files.is_empty() { &[] } else { queues };
@@ -224,19 +237,28 @@ impl Args {
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
         let all: usize = seats.iter().map(|seat| seat.most).sum();
         let most = self.most.unwrap_or(all).clamp(1, all);
-        let least = self.least.unwrap_or(if seats.len() == 1 { all.min(open) } else { 1 }).min(most);
+        let least = self.least.unwrap_or(if seats.len() == 1 { all.min(prospect.worked) } else { 1 }).min(most);
         let until = self.max_time.map(|time| clock::instant() + time.duration());
         let config = PoolConfig { program, folder: context.here(), seats, least, most, until, is_work };
+        let open = prospect.worked;
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
-        context.out.note(format!("draining {what}, {}", runners(site, queues, crew)?));
+        context.out.note(match prospect {
+            Prospect { worked: 0, left } => {
+                format!("nothing can be worked as it stands: {}", human::count(left, "item"))
+            }
+            prospect => format!("draining {what}, {}{}", runners(site, queues, crew)?, prospect.rest()),
+        });
         let is_at_terminal = io::stderr().is_terminal();
-        let bar = progress(context, open, what);
+        let bar = progress(context, open);
         let say = |line: String| bar.suspend(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
         let told = RefCell::new(HashSet::new());
         let is_new = |what: String| told.borrow_mut().insert(what);
+        let queues_now = || self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+        let by_hand = ByHand::since(site.board.last_seq()?);
         let mut demand = || {
-            let queues = self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+            let queues = queues_now();
+            by_hand.news(site, &queues).into_iter().for_each(say);
             let (demands, unstaffed) = look(site, &queues, crew);
             unstaffed.into_iter().filter(|(role, _)| is_new(role.clone())).for_each(|(_, line)| say(line));
             demands
@@ -251,6 +273,7 @@ impl Args {
         let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
+                by_hand.news(site, &queues_now()).into_iter().for_each(say);
                 waits.hear(&agent, &told);
                 if let (true, Some(task)) = (self.fail_fast && failed.is_none(), told.gives_up()) {
                     failed = Some(task.clone());
@@ -263,8 +286,14 @@ impl Args {
                     _ => true,
                 };
                 bar.inc(u64::from(told.completes()));
+                // What came up meanwhile is seen when an agent begins or ends something.
+                if !bar.is_hidden() && (told.completes() || matches!(told, Told::Claimed { .. })) {
+                    let open = Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked as u64);
+                    bar.set_length(bar.length().unwrap_or_default().max(bar.position() + open));
+                }
                 if is_told {
-                    say(sentence(&agent, &told));
+                    let line = sentence(&agent, &told);
+                    say(if told.is_progress() { context.out.shortened(&line).into_owned() } else { line });
                 }
                 // At a terminal one may look for oneself.
                 if is_told && !is_at_terminal {
@@ -277,11 +306,10 @@ impl Args {
             }
             News::GivenUp { exit } => say(format!("agents keep ending at once ({exit}): given up")),
         });
-        let is_out_of_time = until.is_some_and(|until| clock::instant() >= until);
-        let is_cut = site.interrupt.cause() == Some(InterruptCause::Stopped);
-        let cut = match failed {
-            Some(task) => Some(Cut::Failure(task)),
-            None => self.max_time.filter(|_| is_cut && is_out_of_time).map(Cut::OutOfTime),
+        let cut = match (failed, site.interrupt.cause()) {
+            (Some(task), _) => Some(Cut::Failure(task)),
+            (None, Some(InterruptCause::Stopped)) => self.max_time.map(Cut::OutOfTime),
+            (None, cause) => cause.map(Cut::Asked),
         };
         Ok((well?, cut))
     }
@@ -302,22 +330,6 @@ impl Args {
             args.extend([flag.into(), value.into()]);
         }
         args
-    }
-}
-
-/// Why a drain was ended before there was nothing left to do.
-enum Cut {
-    OutOfTime(Period),
-    /// This item has used up its attempts.
-    Failure(TaskId),
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cut::OutOfTime(time) => write!(f, "ended after {time} (--max-time)"),
-            Cut::Failure(task) => write!(f, "ended since {task} has used up its attempts (--fail-fast)"),
-        }
     }
 }
 
@@ -378,22 +390,26 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for queue in queues {
         commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
     }
-    let left = summarise(site, queues, crew, site.board.last_seq()?)?.left.into_iter();
-    for left in left.filter(|left| !left.broken) {
-        let commands = commands.remove(&(left.queue.clone(), left.line)).unwrap_or_default();
-        let head = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
-        let text = head + &human::commands(&commands);
+    let left =
+        summarise(site, queues, crew, site.board.last_seq()?, None)?.left.into_iter().filter(|left| !left.broken);
+    let (worked, idle): (Vec<Left>, Vec<Left>) = left.partition(|left| !left.stays);
+    for left in worked.into_iter().chain(idle) {
+        let commands = commands.remove(&(left.queue.clone(), left.line)).filter(|_| !left.stays).unwrap_or_default();
+        let mark = if left.stays { "left: " } else { "" };
+        let head = format!("{mark}{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
+        let why = left.reason.iter().filter(|_| left.stays).map(|why| format!("\n  {}", human::words(why)));
+        let text = head + &why.collect::<String>() + &human::commands(&commands);
         context.out.record(&WorkPlan { left, commands }, text)?;
     }
     Ok(())
 }
 
 /// A line that shows how far work has come, on a terminal. It vanishes when dropped.
-fn progress(context: &Context, total: usize, what: String) -> ProgressBar {
+fn progress(context: &Context, total: usize) -> ProgressBar {
     let is_seen = context.out.is_told() && io::stderr().is_terminal();
     let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}").expect("the template is right");
-    let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style).with_message(what);
+    let style = ProgressStyle::with_template("completed {pos}/{len} {wide_bar}").expect("the template is right");
+    let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style);
     bar.with_finish(ProgressFinish::AndClear)
 }
 
@@ -405,7 +421,7 @@ struct Heard {
 }
 
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
-    let is_open = |item: &&Item<'_>| !item.status.is_ended();
+    let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
     let open = |queue| Ok(parse(&site.board.read(queue)?.content).0.items().iter().filter(is_open).count());
     queues.iter().map(open).sum()
 }

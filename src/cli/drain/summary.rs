@@ -1,14 +1,16 @@
 //! What became of the items of a drain, and where to look.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::crew::Post;
+use super::cut::Cut;
 use super::failing::{end_of, fails};
+use super::unfit::{hindrance, lacking};
 use crate::board::document::{Document, Item, parse};
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::Lack;
 use crate::board::event::Kind;
 use crate::board::task::{Status, Task, TaskId};
 use crate::cli::alike::Alike;
@@ -17,10 +19,11 @@ use crate::cli::need::{self, Need, NeedKind};
 use crate::cli::strayed::{Strayed, tell_of_tip};
 use crate::cli::{CliError, Context, hints, human};
 use crate::clock;
-use crate::run::readiness::{Unready, unready};
+use crate::run::readiness::Unready;
 use crate::run::record::RunNames;
 use crate::run::unmerged::Unmerged;
 use crate::run::{Metadata, Site};
+use crate::runner::EndReason;
 use crate::store::{Archived, Entry, Queue, tail_log};
 
 /// One item that did not end completed.
@@ -38,6 +41,9 @@ pub(super) struct Left {
     /// Its text has a problem, so nobody takes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub broken: bool,
+    /// The agents can do nothing with it as it stands.
+    #[serde(skip)]
+    pub stays: bool,
     /// What it needs of a person.
     #[serde(flatten)]
     pub need: Option<Need>,
@@ -208,8 +214,15 @@ impl Summary {
     }
 }
 
-/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now.
-pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u64) -> Result<Summary, CliError> {
+/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now, by a
+/// drain that was `cut` or not.
+pub(super) fn summarise(
+    site: &Site,
+    queues: &[Queue],
+    crew: &[Post],
+    before: u64,
+    cut: Option<&Cut>,
+) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let since = tail_log(&site.board, before)?;
     let (became, mut strayed) = (became(&since), begun(&since, queues));
@@ -225,14 +238,12 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
     }
     let kept = Unmerged::of(site.repository()?, site.integration());
     let names = RunNames::list(&site.board)?;
-    let unready = unready(site, &all, None).into_iter();
-    let mut unready: HashMap<(String, usize), Unready> =
-        unready.map(|one| ((one.queue.clone(), one.line), one)).collect();
+    let mut unready = lacking(site, &all);
     for (number, queue) in all.iter().enumerate() {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in document.items() {
-            if number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
+            if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
                 continue;
             }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
@@ -240,33 +251,35 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u6
             summary.usd += usd(&ours);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
             let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
-            match item.status {
-                Status::Completed | Status::Cancelled => {
-                    let Some(id) = &item.id else { continue };
+            if matches!(item.status, Status::Completed | Status::Cancelled) {
+                if let Some(id) = &item.id {
                     summary.add_ended(&became, ended(queue.id.clone(), &document, item, id, &ours));
                 }
-                status => summary.left.push(Left {
-                    kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
-                    queue: queue.id.clone(),
-                    line: item.line,
-                    task: item.id.clone(),
-                    title: document.title(item).to_owned(),
-                    status,
-                    broken: lacking.as_ref().is_some_and(Unready::is_broken),
-                    capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
-                    reason: why(&document.task_of(item), lacking.as_ref(), queue, crew),
-                    need,
-                    output: runs
-                        .last()
-                        .filter(|run| has_failed(run, status))
-                        .map(|run| end_of(site, &run.run))
-                        .unwrap_or_default(),
-                    run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
-                    path: queue.path.clone(),
-                    name: name_of(item),
-                    seconds: seconds_of(&ours),
-                }),
+                continue;
             }
+            let (task, status) = (document.task_of(item), item.status);
+            let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
+            let failed = runs.last().filter(|run| has_failed(run, status));
+            summary.left.push(Left {
+                kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
+                queue: queue.id.clone(),
+                line: item.line,
+                task: item.id.clone(),
+                title: document.title(item).to_owned(),
+                status,
+                stays: hindrance.is_some(),
+                broken: lacking.as_ref().is_some_and(Unready::is_broken),
+                capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
+                reason: cut
+                    .and_then(|cut| why_cut(&task, cut))
+                    .or_else(|| why(&task, lacking.as_ref(), hindrance.as_ref(), queue)),
+                need,
+                output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
+                run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                path: queue.path.clone(),
+                name: name_of(item),
+                seconds: seconds_of(&ours),
+            });
         }
     }
     summary.add_archived(site, queues, &since, &strayed, before)?;
@@ -325,10 +338,20 @@ fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
     queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id))
 }
 
+/// What the end of the drain itself has left undone.
+fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
+    match task.status() {
+        Status::Approved => Some("not merged, since the drain was ended before: tavern merge does it".to_owned()),
+        Status::Pending if task.reason() == Some(EndReason::Stop.describe()) => {
+            Some(format!("it was stopped: the drain was {cut}"))
+        }
+        _ => None,
+    }
+}
+
 /// Why an item is not completed: what its last run came to, else what it lacks.
-fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> Option<String> {
+fn why(task: &Task, lacking: Option<&Unready>, hindrance: Option<&Lack>, queue: &Queue) -> Option<String> {
     let lack = lacking.map(Unready::foremost);
-    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     match (task.status(), lack) {
         // What a person does about it stands by itself.
         (_, Some(lack @ Lack::Approval)) if let Some(reason) = task.reason() => Some(format!("{lack}: {reason}")),
@@ -339,10 +362,6 @@ fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> 
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
         (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
         (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),
-        (Status::InReview, None) => Some(format!("tavern status {} says who has to approve it", task.id)),
-        (Status::Pending, None) if !crew.iter().any(|post| post.role == role) => {
-            Some(hints::sentence(&Lack::Role(role.to_owned()), Some(&task.id), Some(&queue.id)))
-        }
-        _ => None,
+        (_, None) => hindrance.map(|lack| hints::unattended(lack, &task.id, &queue.id)),
     }
 }

@@ -1,16 +1,91 @@
-//! Items that the agents of a drain could do nothing with, told before anything is begun.
+//! Items that the agents of a drain can do nothing with, told before anything is begun.
+
+use std::collections::HashMap;
 
 use super::crew::Post;
-use crate::board::eligible::Lack;
+use crate::board::document::parse;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::problem::{Position, Problem, Severity};
+use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
 use crate::cli::{CliError, Context, human};
 use crate::process::quoted;
 use crate::run::Site;
-use crate::run::readiness::unready;
+use crate::run::readiness::{Unready, unready};
 use crate::store::Queue;
 
 /// How many of a long list are named.
 const NAMED: usize = 10;
+
+/// How many open items a crew will work, and how many it leaves as they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prospect {
+    pub worked: usize,
+    pub left: usize,
+}
+
+impl Prospect {
+    /// Of the items of `queues` as they stand now.
+    pub(super) fn of(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Prospect, CliError> {
+        let (mut prospect, lacking) = (Prospect::default(), lacking(site, queues));
+        for queue in queues {
+            let text = site.board.read(queue)?;
+            let (document, _) = parse(&text.content);
+            for item in document.items() {
+                if item.aside || matches!(item.status, Status::Completed | Status::Cancelled) {
+                    continue;
+                }
+                let lacking = lacking.get(&(queue.id.clone(), item.line));
+                let count = match hindrance(site, &document.task_of(item), lacking, crew) {
+                    Some(_) => &mut prospect.left,
+                    None => &mut prospect.worked,
+                };
+                *count += 1;
+            }
+        }
+        Ok(prospect)
+    }
+
+    /// Of what it leaves, behind what it works.
+    pub(super) fn rest(self) -> String {
+        match self.left {
+            0 => String::new(),
+            1 => "; 1 more is left as it is".to_owned(),
+            left => format!("; {left} more are left as they are"),
+        }
+    }
+}
+
+/// All items of `queues` that lack something, by their places.
+pub(super) fn lacking(site: &Site, queues: &[Queue]) -> HashMap<(String, usize), Unready> {
+    unready(site, queues, None).into_iter().map(|one| ((one.queue.clone(), one.line), one)).collect()
+}
+
+/// What keeps `crew` from an item as long as only agents work: `None` where one of them will do something with it.
+pub(super) fn hindrance(site: &Site, task: &Task, lacking: Option<&Unready>, crew: &[Post]) -> Option<Lack> {
+    let lacks = lacking.map_or(&[][..], |one| &one.lacks);
+    let needs_person = |lack: &&Lack| {
+        // Of what is not trusted nothing is begun at all.
+        lack.is_stuck() && !matches!(lack, Lack::NotTrusted(_))
+            || matches!(lack, Lack::Answer(_) | Lack::Release(_) | Lack::Status(Status::Draft | Status::Dead))
+    };
+    if let Some(lack) = lacks.iter().find(needs_person) {
+        return Some(lack.clone());
+    }
+    let is_of_crew = |role: &str| crew.iter().any(|post| post.role == role);
+    match task.status() {
+        Status::Pending => {
+            let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+            (!is_of_crew(role)).then(|| Lack::Role(role.to_owned()))
+        }
+        Status::InReview => {
+            let open = task.open_reviews(&task.reviewers(&site.config.review));
+            let first = open.first().map_or(REVIEWER, String::as_str).to_owned();
+            (!is_of_crew(&first) && !open.iter().any(|role| is_of_crew(role))).then_some(Lack::Reviewer(first))
+        }
+        _ => None,
+    }
+}
 
 /// The errors that `tavern check` finds in the queues, in words: nobody takes an item that has one.
 pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result<Option<String>, CliError> {
@@ -23,8 +98,22 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     Ok((!errors.is_empty()).then(told))
 }
 
-/// A drain that leaves items behind from the outset is a mistake in the command line.
-pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
+/// Tells of the headings among lanes whose items are their owner's own.
+pub(super) fn tell_of_own(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
+    for queue in queues {
+        let text = site.board.read(queue)?;
+        let (_, problems) = parse(&text.content);
+        let is_own = |problem: &&Problem| problem.code == "unknown-lane" && problem.severity == Severity::Warning;
+        for own in problems.iter().filter(is_own) {
+            let line = Position::of(&text.content, own.span.start).line;
+            context.out.note(format!("{}:{line}: {}", queue.id, human::words(&own.message)));
+        }
+    }
+    Ok(())
+}
+
+/// Tells of the items without the script that their runner needs. Where no other is left, the command line is the mistake.
+pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
     let is_ours =
         |lack: &&Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
     let mut unfit = unready(site, queues, None);
@@ -41,7 +130,11 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(),
     files.dedup();
     let files = files.join(" ");
     let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
-    Err(CliError::refused(format!("nothing was started: {message}"), hint))
+    if Prospect::of(site, queues, crew)?.worked == 0 {
+        return Err(CliError::refused(format!("nothing was started: {message}"), hint));
+    }
+    context.out.note(format!("left as they are: {message}\nhint: {hint}"));
+    Ok(())
 }
 
 /// The first of these lines, and how many more there are.

@@ -1,0 +1,35 @@
+//! What people do to the items by hand while a drain works, as it is taken over.
+
+use std::cell::Cell;
+
+use crate::board::event::Kind;
+use crate::cli::log::deed;
+use crate::run::Site;
+use crate::store::{Entry, HAND, Queue, tail_log};
+
+/// How far the log was looked through.
+pub(super) struct ByHand(Cell<u64>);
+
+/// So many are named at once.
+const NAMED: usize = 5;
+
+impl ByHand {
+    /// From the event `seq` on.
+    pub(super) fn since(seq: u64) -> ByHand {
+        ByHand(Cell::new(seq))
+    }
+
+    /// A line for each item of `queues` that a person has added, changed or taken out since it was last asked.
+    pub(super) fn news(&self, site: &Site, queues: &[Queue]) -> Vec<String> {
+        let since = tail_log(&site.board, self.0.get()).unwrap_or_default();
+        self.0.set(since.last().map_or(self.0.get(), |entry| entry.seq));
+        let is_ours = |entry: &&Entry| queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id));
+        let is_change = |entry: &&Entry| matches!(entry.kind, Kind::Added | Kind::Edited | Kind::Removed);
+        let all = since.iter().filter(|entry| entry.actor() == Some(HAND) && entry.change.is_of_item());
+        let mut lines: Vec<String> = all.filter(is_ours).filter(is_change).map(deed).collect();
+        let more = lines.len().saturating_sub(NAMED);
+        lines.truncate(NAMED);
+        lines.extend((more > 0).then(|| format!("… and {more} more by hand: tavern log")));
+        lines
+    }
+}
