@@ -129,7 +129,7 @@ impl<'a> Preflight<'a> {
         purpose: Purpose,
         role: Option<&str>,
     ) -> Result<(), Lack> {
-        self.of_anybody(document, item, purpose)?;
+        self.begun_here(document, item, purpose)?;
         self.uncapped(queue, item.id.as_ref())?;
         match purpose {
             Purpose::Work => self.work(document, item),
@@ -145,8 +145,14 @@ impl<'a> Preflight<'a> {
         reached.map_or(Ok(()), |cap| Err(cap.into()))
     }
 
-    /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
+    /// What keeps even a person from it, who needs no agent program: nobody trusts it, or what it needs is not here.
     pub fn of_anybody(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
+        self.begun_here(document, item, purpose)?;
+        if purpose == Purpose::Work { self.has_programs(&document.task_of(item)) } else { Ok(()) }
+    }
+
+    /// It is trusted, and the work that it builds on is here.
+    fn begun_here(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         self.trusted(document, item)?;
         if purpose == Purpose::Work && !(item.after.is_empty() && item.after_names.is_empty()) {
             let mut task = document.task_of(item);
@@ -158,10 +164,16 @@ impl<'a> Preflight<'a> {
     }
 
     /// What the task builds on is on the integration branch here.
-    pub fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
+    fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
         let site = self.site.as_ref().filter(|_| task.worktree);
         let missing = site.and_then(|(site, index)| task.after.iter().find_map(|id| missing_work(site, id, index)));
         missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
+    }
+
+    /// What `task` needs of whoever works on it is here: the work that it builds on, and programs.
+    pub fn has_needs(&self, task: &Task) -> Result<(), Lack> {
+        self.work_is_here(task)?;
+        self.has_programs(task)
     }
 
     /// The settings, and what the item says, may be run here.
@@ -197,7 +209,7 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// What `task` needs besides: the runner that it names, what its `needs` says, and the programs that its `done_when` begins with.
+    /// What `task` needs besides: the runner that it names, and [`Preflight::has_programs`].
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
@@ -205,6 +217,11 @@ impl<'a> Preflight<'a> {
         {
             self.runner(name, role).map_err(Lack::NotReady)?;
         }
+        self.has_programs(task)
+    }
+
+    /// What its `needs` says, and the programs that its `done_when` begins with.
+    fn has_programs(&self, task: &Task) -> Result<(), Lack> {
         for name in &task.needs {
             self.named(name).map_err(Lack::NotReady)?;
         }

@@ -96,7 +96,9 @@ const ROWS: [Row; 13] = [
             ("tavern-status", 0),
             ("tavern-status T-1", 0),
             ("tavern-check", 0),
+            ("tavern-claim", 3),
             ("tavern-claim --role coder", 3),
+            ("tavern-claim --task T-1", 0),
             ("tavern-agent --dry-run", 0),
             ("tavern-agent --until-empty", 0),
             ("tavern-drain", 1),
@@ -148,6 +150,19 @@ fn every_program_says_in_the_same_words_what_an_item_lacks() {
             assert!(told.contains(lack), "{line} says: {lack}\n{ran}");
             assert_eq!(ran.code, Some(*code), "{line}\n{ran}");
         }
+    }
+}
+
+#[test]
+fn what_a_person_takes_is_what_the_list_calls_next() {
+    let script = "  ```sh\n  true\n  ```\n";
+    for notes in ["needs: no-such-program", "needs: ./no-such-file", "done_when: no-such-program here"] {
+        let scratch = Scratch::board(&format!("- [ ] T-1: One ({notes})\n{script}- [ ] T-2: Two\n{script}"));
+        let items = scratch.records("tavern-status", &["--items"]);
+        let next: Vec<_> = items.iter().filter(|item| !item["next_for"].is_null()).map(|item| &item["task"]).collect();
+        assert_eq!(next, ["T-2"], "{items:#?}");
+        let claimed = scratch.json("tavern-claim", &[]);
+        assert_eq!(claimed["id"], "T-2", "{claimed:#}");
     }
 }
 
