@@ -20,6 +20,7 @@ use crate::process::Bell;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
 use super::flags::task_id;
+use super::human::Painted;
 use super::{CliError, Context, Exit, Format, Verb, human};
 
 /// Show the event log: what happened to which item, when, and by whom
@@ -124,7 +125,7 @@ impl Args {
             context.out.record(entry, &line)?;
         }
         if self.diff {
-            context.out.text(diff(entry))?;
+            context.out.text(Painted::whole(&diff(entry)))?;
         }
         Ok(())
     }

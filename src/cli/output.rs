@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Stdout, Write};
+use std::os::fd::AsFd;
 
 use anstream::AutoStream;
 use rustix::termios::tcgetwinsize;
@@ -17,8 +18,9 @@ use super::shared::{Format, Shared};
 pub struct Output {
     format: Format,
     speaks: bool,
-    /// Columns of the terminal, if one looks on, or of `COLUMNS`.
+    /// Columns of standard output and of standard error.
     width: Option<usize>,
+    width_of_notes: Option<usize>,
     sink: RefCell<BufWriter<AutoStream<Stdout>>>,
 }
 
@@ -28,16 +30,15 @@ pub(super) const ROOM: usize = 64 * 1024;
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
-        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        let width = set.or_else(|| Some(tcgetwinsize(io::stdout()).ok()?.ws_col.into())).filter(|width| *width > 0);
-        Output { format: shared.format, speaks: !shared.quiet, width, sink }
+        let (width, width_of_notes) = (columns_of(io::stdout()), columns_of(io::stderr()));
+        Output { format: shared.format, speaks: !shared.quiet, width, width_of_notes, sink }
     }
 
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// One record: `text` for people, the whole of `record` as JSON.
+    /// One record: `text` for people, folded where the terminal is narrower, the whole of `record` as JSON.
     pub fn record(&self, record: &impl Serialize, text: impl Into<Painted>) -> Result<(), CliError> {
         match self.format {
             Format::Text => self.line(text),
@@ -96,7 +97,7 @@ impl Output {
             // Both streams often lead to the same terminal: what was said first is read first.
             let _ = self.sink.borrow_mut().flush();
             // A closed standard error is no reason to stop.
-            let _ = writeln!(anstream::stderr().lock(), "{}", text.into().as_str());
+            let _ = writeln!(anstream::stderr().lock(), "{}", text.into().within(self.width_of_notes));
         }
     }
 
@@ -112,7 +113,7 @@ impl Output {
     }
 
     fn line(&self, text: impl Into<Painted>) -> Result<(), CliError> {
-        self.print(text.into().as_str())
+        self.print(&text.into().within(self.width))
     }
 
     fn print(&self, line: &str) -> Result<(), CliError> {
@@ -130,6 +131,12 @@ impl Output {
         let message = format!("{}, which was to say: {}", failed.message, human::words(&left));
         CliError { message, ..failed }
     }
+}
+
+/// How many columns the terminal has, if one looks on, or `COLUMNS` says.
+pub(super) fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| Some(tcgetwinsize(stream).ok()?.ws_col.into())).filter(|width| *width > 0)
 }
 
 /// What is said where a program that has none is asked for them.

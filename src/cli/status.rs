@@ -161,6 +161,9 @@ enum Record<'a> {
         /// When its holder's program has said something last.
         last_output: Option<Timestamp>,
         runs: &'a [Metadata],
+        /// What a person can do for it, with what to type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to_do: Option<String>,
         /// Where its work is that is not merged, as git takes it.
         kept: &'a [String],
         children: &'a [Child],
@@ -320,7 +323,8 @@ impl Args {
                     needs.push((record, text));
                 }
                 // What a person has to do is told of below.
-                let lack = lacks[index].iter().find(|lack| lack.is_stuck() && NeedKind::of(lack).is_none());
+                let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none() || is_dead(lack);
+                let lack = lacks[index].iter().find(is_told);
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
                 let is_usual =
@@ -342,7 +346,11 @@ impl Args {
                 // Of an item without keys there is nothing to read.
                 let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
-                let not_ready = lack.map(|lack| hints::sentence(lack, task, Some(&queue.id)));
+                let reason = || read.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned));
+                let not_ready = lack.map(|lack| match reason().filter(|_| is_dead(lack)) {
+                    Some(reason) => format!("{reason}; {}", hints::lack(lack, task, None).unwrap_or_default()),
+                    None => hints::sentence(lack, task, Some(&queue.id)),
+                });
                 let may_be_taken = matches!(item.status, Status::Pending | Status::InReview | Status::Waiting);
                 let ready = site.is_some() && may_be_taken && lacks[index].is_empty();
                 let waits = lacks[index].first().filter(|_| may_be_taken && not_ready.is_none());
@@ -421,7 +429,11 @@ impl Args {
         let children: Vec<Child> = children
             .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
             .collect();
+        // There is nothing to be done in the past.
+        let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
+        let to_do = lacks.iter().find_map(|lack| hints::lack(lack, Some(id), Some(&found.queue.id)));
         let record = Record::Full {
+            to_do,
             kept: &kept,
             children: &children,
             task,
@@ -506,8 +518,6 @@ impl Args {
             let places = if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
             row("its work", format!("tavern diff {}{places}", task.id));
         }
-        // There is nothing to be done in the past.
-        let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
         let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
         for lack in &lacks {
             match (NeedKind::of(lack), lack) {
@@ -528,6 +538,11 @@ impl Args {
         }
         context.out.record(&record, text.trim_end())
     }
+}
+
+/// Only a person brings it back.
+fn is_dead(lack: &Lack) -> bool {
+    matches!(lack, Lack::Status(Status::Dead))
 }
 
 /// An item that is due so soon is told of.
