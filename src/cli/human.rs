@@ -379,7 +379,7 @@ mod tests {
                 "  reason    it was this and\n            then it was that",
             ),
             ("T-1 died a while ago: tavern release T-1; or not", "T-1 died a while ago:\n  tavern release T-1; or not"),
-            ("a/path/that/is/longer/than/any/line/can/be", "a/path/that/is/longer/than/\n  any/line/can/be"),
+            ("a/path/that/is/longer/than/any/line/can/be", "a/path/that/is/longer/than\n  /any/line/can/be"),
             ("漢字漢字漢字漢字漢字漢字漢字漢字漢字", "漢字漢字漢字漢字漢字漢字漢\n  字漢字漢字"),
             ("7 | an excerpt that goes on and on\n  |     ^^", "7 | an excerpt that goes on…\n  |     ^^"),
         ];

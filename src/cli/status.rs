@@ -38,7 +38,7 @@ use since::StandingSince;
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
 pub struct Args {
-    /// An item, or queues by name or path [default: all queues]
+    /// Items, or queues by name or path [default: all queues]
     #[arg(value_name = "ID|QUEUE")]
     pub what: Vec<String>,
 
@@ -185,25 +185,21 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let task = match self.what.as_slice() {
-            [one] if board.queue(one, &context.here()).is_err() => Some(one.parse::<TaskId>().map_err(|_| {
-                let hint = "name an item such as T-k3f9, a queue, or a file";
-                CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
-            })?),
-            _ => None,
-        };
-        let names: &[String] = if task.is_some() { &[] } else { &self.what };
+        let tasks = self.tasks(context, &board)?;
+        let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
-            let then = board.then(at, task.as_ref())?;
+            let then = board.then(at, tasks.first())?;
             let text = format!("as of {}", clock::dated(at));
             context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
             if let Some(begins) = then.begins {
                 context.out.note(format!("the log begins at {}: earlier changes are not known", clock::dated(begins)));
             }
             let queues = context.files(&board.clone().settled()?, names)?;
-            match &task {
-                Some(task) => self.one(context, &board, task, Some(&then))?,
-                None => drop(self.list(context, &board, then.texts, &queues, None)?),
+            for task in &tasks {
+                self.one(context, &board, task, Some(&board.then(at, Some(task))?))?;
+            }
+            if tasks.is_empty() {
+                self.list(context, &board, then.texts, &queues, None)?;
             }
             return Ok(Exit::Done);
         }
@@ -213,10 +209,11 @@ impl Verb for Args {
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
-            match &task {
-                Some(task) => self.one(context, &settled, task, None)?,
-                None if self.stats => stats::print(context, &settled, &queues, names)?,
-                None => self.all(context, &settled, &queues)?,
+            tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;
+            match self.stats {
+                _ if !tasks.is_empty() => {}
+                true => stats::print(context, &settled, &queues, names)?,
+                false => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else { return Ok(Exit::Done) };
             context.out.text("")?;
@@ -227,6 +224,20 @@ impl Verb for Args {
 }
 
 impl Args {
+    /// The items that were named; none where queues were.
+    fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<TaskId>, CliError> {
+        if self.what.iter().any(|one| board.queue(one, &context.here()).is_ok()) {
+            return Ok(Vec::new());
+        }
+        let parse = |one: &String| {
+            one.parse::<TaskId>().map_err(|_| {
+                let hint = "name an item such as T-k3f9, a queue, or a file";
+                CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
+            })
+        };
+        self.what.iter().map(parse).collect()
+    }
+
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
         let switched = match board.switch() {
             Switch::On => None,

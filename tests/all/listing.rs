@@ -41,6 +41,47 @@ fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
 }
 
 #[test]
+fn where_there_is_nothing_to_show_it_is_said_with_what_to_type() {
+    let scratch = Scratch::initialized();
+    for (line, told) in [
+        ("tavern-status", "main: no items; add one: tavern add --queue main \"…\"\n"),
+        ("tavern-status --stats", "depth       no items\n"),
+        ("tavern-log", "nothing has happened yet; begin: tavern add \"what is to be done\"\n"),
+        ("tavern-log --agent Sam", "nothing has happened yet; begin: tavern add"),
+        ("tavern-runs", "no runs yet; begin the first: tavern agent\n"),
+        ("tavern-add One --id T-1", "T-1\n"),
+        ("tavern-log --agent Sam", "Sam has done nothing yet; all that has happened: tavern log\n"),
+        ("tavern-commit", "the queues are committed as "),
+        ("tavern-commit", "nothing to commit: git has the queues as they are; see them: tavern status\n"),
+    ] {
+        scratch.line(line).run().ends(0).says(told);
+    }
+    let diff = scratch.run("tavern-diff", &["T-1"]).ends(3);
+    diff.says("there is no commit of T-1 here; what became of it: tavern log T-1\n");
+}
+
+#[test]
+fn several_items_are_shown_one_after_the_other() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] T-2: Two\n");
+    let shown = scratch.records("tavern-status", &["T-2", "T-1"]);
+    let ids: Vec<_> = shown.iter().map(|item| &item["id"]).collect();
+    assert_eq!(ids, ["T-2", "T-1"]);
+    let then = scratch.records("tavern-status", &["T-2", "T-1", "--at", "0s ago"]);
+    assert_eq!((&then[1]["id"], &then[2]["id"]), (&"T-2".into(), &"T-1".into()));
+    scratch.run("tavern-status", &["T-1", "no such"]).ends(2).says("`no such` is neither an item nor a queue");
+}
+
+#[test]
+fn who_acts_without_a_name_in_the_environment_is_called_as_the_system_does() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] T-2: Two\n");
+    let system = scratch.command("id".as_ref()).args(&["-un"]).run().stdout;
+    let name = if system.is_empty() { "unknown" } else { system.trim() };
+    assert_eq!(scratch.json("tavern-claim", &["--task", "T-1"])["lease"]["agent"], name);
+    let merry = scratch.program("tavern-claim").variable("LOGNAME", "merry").args(&["--format", "json"]).run();
+    assert_eq!(merry.ends(0).json()["lease"]["agent"], "merry");
+}
+
+#[test]
 fn what_has_died_is_told_with_its_reason_and_the_way_back() {
     let scratch = Scratch::shell("- [ ] T-1: One (max_attempts: 1)\n  ```sh\n  exit 3\n  ```\n", "");
     scratch.run("tavern-agent", &["--until-empty"]).ends(0);

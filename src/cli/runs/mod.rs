@@ -105,8 +105,10 @@ impl Verb for Args {
                     let (columns, reason) = line(run, now);
                     context.out.row(run, &columns, reason, "")?;
                 }
-                if wanted.is_empty() {
-                    context.out.note("no runs yet");
+                if all.is_empty() {
+                    context.out.note("no runs yet; begin the first: tavern agent");
+                } else if wanted.is_empty() {
+                    context.out.note("no run is like that; list them all: tavern runs");
                 }
                 Ok(Exit::Done)
             }
