@@ -25,6 +25,9 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     match refusal {
         Refusal::WrongStatus { task, status, event } => match (status, event) {
             (Status::Dead, _) => format!("tavern release {task} --revive"),
+            (Status::Completed, Kind::Approved | Kind::Rejected) => {
+                format!("look at it: tavern diff {task}; to have it done again: tavern release {task} --reopen")
+            }
             (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
             (Status::Waiting, Kind::Approved | Kind::Rejected) => {
                 format!("bring it back into review first: tavern release {task}")

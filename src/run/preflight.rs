@@ -23,7 +23,7 @@ use super::trust::Trust;
 use super::unmerged::missing_work;
 use crate::board::cap::Spending;
 use crate::board::document::{Document, Item};
-use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady, place_of};
 use crate::board::event::Purpose;
 use crate::board::task::{Task, TaskId};
 use crate::clock;
@@ -107,7 +107,7 @@ impl<'a> Preflight<'a> {
     pub fn set_up(&self) -> Result<(), NotReady> {
         let command = &self.config.worktree.setup;
         self.missing(command).map_or(Ok(()), |program| {
-            let place = if program.contains('/') { "there" } else { "on PATH" };
+            let place = place_of(&program);
             let message = format!("`{program}`, which `worktree.setup` begins with, is not {place}");
             Err(NotReady::new(message, format!("install {program}, or fix `worktree.setup` in .tavern/config.yaml")))
         })
@@ -255,12 +255,12 @@ impl<'a> Preflight<'a> {
 
     /// The program, or the file, that an item says it needs.
     fn named(&self, name: &str) -> Result<(), NotReady> {
-        let (is_here, place, hint) = if name.contains('/') {
-            (self.root.is_none_or(|root| root.join(name).exists()), "there", "make it")
+        let (is_here, hint) = if name.contains('/') {
+            (self.root.is_none_or(|root| root.join(name).exists()), "make it")
         } else {
-            (is_there(name), "on PATH", "install it; a file is written with a `/`, such as ./.env")
+            (is_there(name), "install it; a file is written with a `/`, such as ./.env")
         };
-        let lack = || NotReady::new(format!("it needs `{name}`, which is not {place}"), hint);
+        let lack = || NotReady::new(format!("it needs `{name}`, which is not {}", place_of(name)), hint);
         is_here.then_some(()).ok_or_else(lack)
     }
 
