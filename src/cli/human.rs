@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anstyle::Style;
+use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthChar;
 
 use crate::secrets::redact;
@@ -100,6 +102,12 @@ pub fn row(width: Option<usize>, columns: &str, title: &str, mark: &str) -> Stri
     }
     let indent = columns.len() - columns.trim_start().len() + 2;
     format!("{columns}{}\n{:indent$}{}", shown(room), "", mark.trim_start())
+}
+
+/// How many columns the terminal has, if one looks on, or `COLUMNS` says.
+pub fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| Some(tcgetwinsize(stream).ok()?.ws_col.into())).filter(|width| *width > 0)
 }
 
 /// How wide a terminal shows it: a tab takes eight cells at most, an ideograph two.

@@ -2,10 +2,8 @@
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Stdout, Write};
-use std::os::fd::AsFd;
 
 use anstream::AutoStream;
-use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::process::argument;
@@ -30,7 +28,7 @@ pub(super) const ROOM: usize = 64 * 1024;
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
-        let (width, width_of_notes) = (columns_of(io::stdout()), columns_of(io::stderr()));
+        let (width, width_of_notes) = (human::columns_of(io::stdout()), human::columns_of(io::stderr()));
         Output { format: shared.format, speaks: !shared.quiet, width, width_of_notes, sink }
     }
 
@@ -131,12 +129,6 @@ impl Output {
         let message = format!("{}, which was to say: {}", failed.message, human::words(&left));
         CliError { message, ..failed }
     }
-}
-
-/// How many columns the terminal has, if one looks on, or `COLUMNS` says.
-pub(super) fn columns_of(stream: impl AsFd) -> Option<usize> {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    set.or_else(|| Some(tcgetwinsize(stream).ok()?.ws_col.into())).filter(|width| *width > 0)
 }
 
 /// What is said where a program that has none is asked for them.
