@@ -52,6 +52,11 @@ pub fn dated(at: Timestamp) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
+/// The same for a column: without the year, the seconds and the zone.
+pub fn brief(at: Timestamp) -> String {
+    at.with_timezone(&Local).format("%m-%d %H:%M").to_string()
+}
+
 /// The day of a moment, where people are.
 pub fn day_of(at: Timestamp) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d").to_string()

@@ -156,6 +156,11 @@ impl NotReady {
     }
 }
 
+/// Where a program is looked for, in words: one with a `/` in its name is nowhere else.
+pub fn place_of(program: &str) -> &'static str {
+    if program.contains('/') { "there" } else { "on PATH" }
+}
+
 impl From<CapUse> for Lack {
     fn from(reached: CapUse) -> Lack {
         Lack::Capped { scope: reached.scope, measure: reached.measure, used: reached.to_string() }
@@ -236,8 +241,7 @@ impl fmt::Display for Lack {
                 write!(f, "it waits for a {role}, whose runner `{runner}` can't judge work")
             }
             Lack::Program { program, .. } => {
-                let place = if program.contains('/') { "there" } else { "on PATH" };
-                write!(f, "its done_when needs `{program}`, which is not {place}")
+                write!(f, "its done_when needs `{program}`, which is not {}", place_of(program))
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::board::metadata::{Key, Meaning};
 use crate::board::new_item::{NewItem, render, written_ids};
 use crate::board::plan::KEYS;
 use crate::board::problem::{Problem, Severity};
-use crate::board::task::{OnFailure, Status, TaskId};
+use crate::board::task::{Consent, OnFailure, Status, TaskId};
 use crate::config::{Children, Config};
 use crate::run::made_here;
 use crate::store::{Birth, Board, Done, Error, Note, Queue};
@@ -65,6 +65,10 @@ pub struct Args {
     /// The model, as the agent program names it
     #[arg(long)]
     pub model: Option<String>,
+
+    /// When it waits for a person to allow it: start or merge; may be given several times
+    #[arg(long, value_name = "WHEN", value_delimiter = ',', value_parser = consent_named)]
+    pub approve: Vec<Consent>,
 
     /// Who has to approve it: a role, `person` or `none`; may be given several times
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
@@ -240,6 +244,8 @@ impl Args {
         fields.extend((!self.item.tags.is_empty()).then(|| (Key::Tags, self.item.tags.clone().into())));
         fields.extend(self.runner.as_deref().map(|runner| (Key::Runner, Value::from(runner))));
         fields.extend(self.model.as_deref().map(|model| (Key::Model, Value::from(model))));
+        let approve: Vec<&str> = self.approve.iter().map(|when| when.as_str()).collect();
+        fields.extend((!approve.is_empty()).then(|| (Key::Approve, approve.into())));
         fields.extend((!self.review.is_empty()).then(|| (Key::Review, self.review.clone().into())));
         fields.extend(self.max_attempts.map(|most| (Key::MaxAttempts, Value::from(most))));
         let budget: Mapping = self.budget.iter().map(|(what, most)| (what.as_str().into(), most.clone())).collect();
@@ -365,6 +371,10 @@ fn amount_of(text: &str) -> Result<(String, Value), String> {
     let pair = Value::Mapping([(what.into(), number.clone())].into_iter().collect());
     let read: Result<Budget, _> = serde_yaml::from_value(pair);
     read.map(|_| (what.to_owned(), number)).map_err(|error| error.to_string())
+}
+
+fn consent_named(name: &str) -> Result<Consent, String> {
+    name.parse().map_err(|()| format!("one of {}", Consent::ALL.map(Consent::as_str).join(", ")))
 }
 
 fn on_failure_named(name: &str) -> Result<OnFailure, String> {

@@ -15,6 +15,7 @@ use crate::store::{self, Claimed, Note, Seek};
 
 use super::agent::args::Args;
 use super::agent::name::take_name;
+use super::human::Painted;
 use super::{CliError, Context, Exit, hints, need, signals};
 
 #[derive(Serialize)]
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let held = site.board.claim(&seek, &|_, _, _, _| Ok(()))?.map_err(|_| missing())?;
     if context.is_dry {
         let line = launch(&site, &held)?.command_line()?;
-        context.out.record(&line, &line)?;
+        context.out.record(&line, Painted::whole(&line.to_string()))?;
         return Ok(Exit::Done);
     }
     let doing = format!("talks with a person: {}", held.task.title);

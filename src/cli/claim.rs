@@ -143,7 +143,7 @@ impl Verb for Args {
                         if let Err(untrusted) = Trust::of(&site).item_of(&held.queue, &held.task) {
                             context.out.note(format!("{untrusted}; {}", hints::trust(Some(&held.queue.id))));
                         }
-                        if let Err(lack) = look.work_is_here(&held.task) {
+                        if let Err(lack) = look.has_needs(&held.task) {
                             context.out.note(hints::sentence(&lack, Some(&held.task.id), Some(&held.queue.id)));
                         }
                         return Ok(exit);

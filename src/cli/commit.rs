@@ -1,5 +1,7 @@
 //! `tavern-commit`: commit the queues, and nothing else.
 
+use serde_json::json;
+
 use crate::config::Commit;
 use crate::run::commit::commit_now;
 
@@ -25,7 +27,13 @@ impl Verb for Args {
         {
             return Err(run.refused());
         }
-        commit_now(&site)?;
+        match commit_now(&site)? {
+            Some(commit) => {
+                let text = format!("the queues are committed as {}", commit.short());
+                context.out.record(&json!({ "commit": commit.as_str() }), text)?;
+            }
+            None => context.out.note("nothing to commit: git has the queues as they are; see them: tavern status"),
+        }
         Ok(Exit::Done)
     }
 }

@@ -80,7 +80,7 @@ impl Verb for Args {
             context.out.note(format!("what is not committed is in its worktree: git -C {} status", quoted(folder)));
         }
         if parts.is_empty() {
-            context.out.note(format!("there is no commit of {} here", self.task));
+            context.out.note(format!("there is no commit of {0} here; what became of it: tavern log {0}", self.task));
             return Ok(Exit::NothingToDo);
         }
         Ok(Exit::Done)

@@ -13,7 +13,7 @@ use crate::{run, store};
 
 use super::exit::Exit;
 use super::hints;
-use super::human::Painted;
+use super::human::{self, Painted};
 
 /// Why a program ends without having done its job. Library errors are converted into it; each rule about exit codes
 /// stands in such a conversion.
@@ -92,8 +92,10 @@ impl CliError {
         let parts = message.map(|message| (ERROR, "error:", message)).into_iter();
         let parts = parts.chain(self.causes.iter().map(|cause| (ERROR, "caused by:", cause)));
         let parts = parts.chain(self.hint.iter().map(|hint| (HINT, "hint:", hint)));
+        let width = human::columns_of(io::stderr());
         let add = |text: Painted, (style, name, words): (Style, &str, &String)| {
-            text.and(style, name).and(Style::new(), &format!(" {words}\n"))
+            let folded = human::fold(width, &format!("{name} {words}\n"));
+            text.and(style, name).and(Style::new(), &folded[name.len()..])
         };
         let text = parts.fold(Painted::default(), add);
         // Nobody is left to be told that standard error is closed.

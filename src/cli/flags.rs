@@ -129,7 +129,7 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
 
 /// Reads an agent's or a person's name that was typed.
 pub(super) fn agent_name(text: &str) -> Result<String, String> {
-    let bad = || "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
+    let bad = || "use letters, digits, `-` and `_`, beginning with a letter, 40 at most".to_owned();
     Some(text.to_owned()).filter(|name| is_agent_name(name)).ok_or_else(bad)
 }
 

@@ -23,6 +23,7 @@ use super::context::Context;
 use super::demo;
 use super::error::CliError;
 use super::exit::Exit;
+use super::hints;
 use super::output::ROOM;
 use super::program::{PROGRAMS, Program, usage};
 use super::shared::Shared;
@@ -245,9 +246,10 @@ fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 fn unknown(verb: &str) -> CliError {
-    let hint = match nearest(verb, all_verbs()) {
-        Some(guess) => format!("did you mean `tavern {guess}`?"),
-        None => "list them all with `tavern`".to_owned(),
+    let hint = match (hints::for_verb(verb), nearest(verb, all_verbs())) {
+        (Some(hint), _) => hint.to_owned(),
+        (None, Some(guess)) => format!("did you mean `tavern {guess}`?"),
+        (None, None) => "list them all with `tavern`".to_owned(),
     };
     CliError::usage(format!("no verb `{verb}`"), hint)
 }

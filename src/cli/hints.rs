@@ -25,6 +25,9 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     match refusal {
         Refusal::WrongStatus { task, status, event } => match (status, event) {
             (Status::Dead, _) => format!("tavern release {task} --revive"),
+            (Status::Completed, Kind::Approved | Kind::Rejected) => {
+                format!("look at it: tavern diff {task}; to have it done again: tavern release {task} --reopen")
+            }
             (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
             (Status::Waiting, Kind::Approved | Kind::Rejected) => {
                 format!("bring it back into review first: tavern release {task}")
@@ -309,13 +312,48 @@ pub(super) fn agent<'q>(role: &str, queues: impl IntoIterator<Item = &'q str>) -
 
 /// Adds to a mistake of the command line what was meant, where an ID stands alone, as other programs take it.
 pub(super) fn usage(error: &mut clap::Error, command: &Command) {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
-    let takes_task = command.get_arguments().any(|argument| argument.get_long() == Some("task"));
-    if error.kind() == ErrorKind::UnknownArgument && takes_task && word.parse::<TaskId>().is_ok() {
-        let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
-        let tip = format!("to name an item: {called} --task {word}").into();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    let kind = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => ContextKind::InvalidArg,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return };
+    if word.parse::<TaskId>().is_err() {
+        return;
     }
+    let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let takes_task = command.get_arguments().any(|argument| argument.get_long() == Some("task"));
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument if takes_task => format!("to name an item: {called} --task {word}"),
+        ErrorKind::InvalidSubcommand => format!("to name an item: {called} list {word}, or {called} show {word}"),
+        _ => return,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+}
+
+/// What does the work of verbs that people know from elsewhere.
+const VERBS: &[(&[&str], &str)] = &[
+    (&["ls", "list", "items"], "list the items: tavern status --items"),
+    (&["queue", "queues"], "list the queues: tavern status; one of them: tavern status QUEUE --items"),
+    (&["show", "view", "info"], "show an item: tavern status ID; its work: tavern diff ID"),
+    (&["new", "create"], "add an item: tavern add \"what is to be done\"; make a board: tavern init"),
+    (&["next", "take"], "see what is next: tavern status --items; take it: tavern claim"),
+    (&["start", "run", "work"], "work the items: tavern agent; a whole list with several agents: tavern drain"),
+    (&["approve", "accept"], "tavern report ID --approve"),
+    (&["reject"], "tavern report ID --reject \"…\""),
+    (&["done", "finish", "complete"], "of an item that you hold: tavern report ID --token N --done"),
+    (
+        &["retry", "reopen", "revive"],
+        "give it back: tavern release ID; one that died: --revive; one that ended: --reopen",
+    ),
+    (&["cancel", "delete", "remove", "rm"], "tavern release ID --cancel"),
+    (&["kill"], "take an item from its holder: tavern release ID --force; everything: echo why > .tavern/STOP"),
+    (&["stop", "pause"], "end everything: echo why > .tavern/STOP; PAUSE lets what runs go on"),
+    (&["answer", "ask", "message"], "tavern tell ID \"…\""),
+];
+
+/// What to type instead of a verb that there is not.
+pub(super) fn for_verb(verb: &str) -> Option<&'static str> {
+    VERBS.iter().find(|(verbs, _)| verbs.contains(&verb)).map(|(_, hint)| *hint)
 }
 
 /// What became of a change that others had made too, with what to type.

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anstyle::Style;
+use rustix::termios::tcgetwinsize;
+use unicode_width::UnicodeWidthChar;
 
 use crate::secrets::redact;
 
@@ -60,10 +63,10 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// Most characters of a title that are shown.
+/// Most cells of a title that are shown.
 const TITLE: usize = 120;
 
-/// Most characters of other words in a line: a reason, a line of a document.
+/// Most cells of other words in a line: a reason, a line of a document.
 const WORDS: usize = 300;
 
 /// A title, cut where it gets too long for a line; what a terminal would obey is shown as `·`.
@@ -88,22 +91,110 @@ const LEAST: usize = 24;
 /// and the mark in parentheses, beneath where it would leave too little of the title.
 pub fn row(width: Option<usize>, columns: &str, title: &str, mark: &str) -> String {
     let mark = if mark.is_empty() { String::new() } else { format!(" ({mark})") };
-    let room = width.map_or(TITLE, |width| width.saturating_sub(columns.chars().count()).clamp(LEAST, TITLE));
-    let beside = width.map_or(TITLE, |_| room.saturating_sub(mark.chars().count()));
+    let room = width.map_or(TITLE, |width| width.saturating_sub(cells(columns)).clamp(LEAST / 2, TITLE));
+    let beside = width.map_or(TITLE, |_| room.saturating_sub(cells(&mark)));
     let shown = |most: usize| {
-        let most = if title.chars().count() > most && width.is_some() { most.saturating_sub(1) } else { most };
+        let most = if overflow(title, most).is_some() && width.is_some() { most.saturating_sub(1) } else { most };
         cut(title, most)
     };
-    if mark.is_empty() || title.chars().count().min(LEAST) <= beside {
+    if mark.is_empty() || cells(title).min(LEAST) <= beside {
         return format!("{columns}{}{mark}", shown(beside)).trim_end().to_owned();
     }
     let indent = columns.len() - columns.trim_start().len() + 2;
     format!("{columns}{}\n{:indent$}{}", shown(room), "", mark.trim_start())
 }
 
-/// No more than so many characters, and a mark where more was left out.
+/// How many columns the terminal has, if one looks on, or `COLUMNS` says.
+pub fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| Some(tcgetwinsize(stream).ok()?.ws_col.into())).filter(|width| *width > 0)
+}
+
+/// How wide a terminal shows it: a tab takes eight cells at most, an ideograph two.
+fn cells_of(c: char) -> usize {
+    match c {
+        '\t' => 8,
+        c if is_command(c) => 1,
+        c => c.width().unwrap_or(1),
+    }
+}
+
+fn cells(text: &str) -> usize {
+    text.chars().map(cells_of).sum()
+}
+
+/// Where `text` gets wider than `most` cells.
+fn overflow(text: &str, most: usize) -> Option<usize> {
+    let mut used = 0;
+    let mut ends = text.char_indices().map(|(at, c)| {
+        used += cells_of(c);
+        (at, used)
+    });
+    ends.find_map(|(at, used)| (used > most).then_some(at))
+}
+
+/// A label that its value stands beside is no longer.
+const LABEL: usize = 20;
+
+/// Each line in lines that are no wider than `width` cells (`None`: as it is): broken between words, but within a command only
+/// where it is longer than a line, and indented as what it goes on with. A line of an excerpt is cut.
+pub fn fold(width: Option<usize>, text: &str) -> String {
+    let Some(width) = width.map(|width| width.max(LEAST)) else { return text.to_owned() };
+    text.split('\n').map(|line| fold_line(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+fn fold_line(line: &str, width: usize) -> String {
+    if overflow(line, width).is_none() {
+        return line.to_owned();
+    }
+    if line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with("| ") {
+        return cut(line, width - 1).into_owned();
+    }
+    let lead = line.len() - line.trim_start_matches(' ').len();
+    let label = line[lead..].find("  ").map(|end| lead + end).filter(|end| *end <= LABEL);
+    let value = label.and_then(|end| Some(end + line[end..].find(|c| c != ' ')?));
+    let indent = value.map_or(lead + 2, |at| cells(&line[..at])).min(width / 2);
+    let (mut folded, mut used) = (String::new(), 0);
+    for (gap, piece) in pieces(line, width - indent) {
+        let is_next = used + gap + cells(piece) > width;
+        let before = if is_next { indent } else { gap };
+        folded.push_str(if is_next { "\n" } else { "" });
+        folded.push_str(&format!("{:before$}{piece}", ""));
+        used = before + cells(piece) + if is_next { 0 } else { used };
+    }
+    folded
+}
+
+/// What stays together, each with the blanks before it: words and commands, in parts where one is wider than `most`.
+fn pieces(line: &str, most: usize) -> Vec<(usize, &str)> {
+    let (mut pieces, mut rest) = (Vec::new(), line);
+    while let Some(mut gap) = rest.find(|c| c != ' ') {
+        rest = &rest[gap..];
+        let command = command_end(rest).filter(|end| overflow(&rest[..*end], most).is_none());
+        let end = command.or_else(|| rest.find(' ')).unwrap_or(rest.len());
+        let mut piece = &rest[..end];
+        rest = &rest[end..];
+        while let Some(at) = overflow(piece, most) {
+            let (part, more) = piece.split_at(at);
+            pieces.push((gap, part));
+            (gap, piece) = (0, more);
+        }
+        pieces.push((gap, piece));
+    }
+    pieces
+}
+
+/// Where the command ends that `text` begins with.
+fn command_end(text: &str) -> Option<usize> {
+    let start = text.len() - text.trim_start_matches(['(', '`']).len();
+    let is_command = ["tavern ", "git "].iter().any(|program| text[start..].starts_with(program));
+    let end = start + text[start..].find([',', ';', ')', '`']).unwrap_or(text.len() - start);
+    is_command.then(|| text[end..].find(' ').map_or(text.len(), |blank| end + blank))
+}
+
+/// No more than so many cells, and a mark where more was left out.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
-    let end = text.char_indices().nth(most).map(|(end, _)| end);
+    let end = overflow(text, most);
     let start = &text[..end.unwrap_or(text.len())];
     let mark = if end.is_some() { "…" } else { "" };
     if mark.is_empty() && !start.contains(is_command) {
@@ -163,45 +254,59 @@ fn without_wide_gaps(line: &str) -> String {
 /// Text for people, whoever wrote its parts: a terminal obeys nothing of it but line ends, and the colours that Tavern has put around
 /// words that were filtered before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Painted(String);
+pub struct Painted {
+    text: String,
+    /// Its lines are data, and stay as long as they are.
+    is_whole: bool,
+}
 
 impl Painted {
-    /// Each line in the style that it has by how it begins.
+    /// Data, of which no line is folded.
+    pub fn whole(text: &str) -> Painted {
+        Painted { text: for_terminal(text), is_whole: true }
+    }
+
+    /// Data, each line in the style that it has by how it begins.
     pub fn by_line(text: &str, style: impl Fn(&str) -> Style) -> Painted {
         let lines = for_terminal(text);
         let painted = lines.lines().map(|line| {
             let style = style(line);
             format!("{style}{}{style:#}\n", line.trim_end_matches('\r'))
         });
-        Painted(painted.collect())
+        Painted { text: painted.collect(), is_whole: true }
     }
 
     /// With more behind it, in this style.
     #[must_use]
     pub fn and(self, style: Style, text: &str) -> Painted {
-        Painted(format!("{}{style}{}{style:#}", self.0, for_terminal(text)))
+        Painted { text: format!("{}{style}{}{style:#}", self.text, for_terminal(text)), ..self }
     }
 
     #[must_use]
     pub fn followed_by(self, more: &Painted) -> Painted {
-        Painted(self.0 + &more.0)
+        Painted { text: self.text + &more.text, is_whole: self.is_whole || more.is_whole }
     }
 
     /// Without line ends at its end.
     #[must_use]
     pub fn trimmed(self) -> Painted {
-        Painted(self.0.trim_end().to_owned())
+        Painted { text: self.text.trim_end().to_owned(), ..self }
     }
 
     /// For a terminal alone.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// For a terminal of that width, as [`fold`].
+    pub fn within(&self, width: Option<usize>) -> Cow<'_, str> {
+        if self.is_whole { Cow::Borrowed(&self.text) } else { Cow::Owned(fold(width, &self.text)) }
     }
 }
 
 impl<T: Display> From<T> for Painted {
     fn from(text: T) -> Painted {
-        Painted(for_terminal(&text.to_string()))
+        Painted { text: for_terminal(&text.to_string()), is_whole: false }
     }
 }
 
@@ -266,9 +371,30 @@ mod tests {
         assert_eq!(row(Some(40), "  T-1 ", "One", "ready"), "  T-1 One (ready)");
         assert_eq!(row(Some(40), "  T-1 ", &long, "next"), format!("  T-1 {}… (next)", "x".repeat(26)));
         assert_eq!(row(Some(40), "  T-1 ", &long, ""), format!("  T-1 {}…", "x".repeat(33)));
+        assert_eq!(row(Some(40), "  T-1 ", &"漢".repeat(99), ""), format!("  T-1 {}…", "漢".repeat(16)));
         let mark = "it waits for T-2 (pending)";
         assert_eq!(row(Some(40), "  T-1 ", &long, mark), format!("  T-1 {}…\n    ({mark})", "x".repeat(33)));
         assert_eq!(row(None, "  T-1 ", &long, mark), format!("  T-1 {}… ({mark})", "x".repeat(TITLE)));
+    }
+
+    #[test]
+    fn lines_are_folded_between_words_and_commands_stay_together() {
+        let rows = [
+            ("short", "short"),
+            ("error: words and more words that go on", "error: words and more words\n  that go on"),
+            (
+                "  reason    it was this and then it was that",
+                "  reason    it was this and\n            then it was that",
+            ),
+            ("T-1 died a while ago: tavern release T-1; or not", "T-1 died a while ago:\n  tavern release T-1; or not"),
+            ("a/path/that/is/longer/than/any/line/can/be", "a/path/that/is/longer/than\n  /any/line/can/be"),
+            ("漢字漢字漢字漢字漢字漢字漢字漢字漢字", "漢字漢字漢字漢字漢字漢字漢\n  字漢字漢字"),
+            ("7 | an excerpt that goes on and on\n  |     ^^", "7 | an excerpt that goes on…\n  |     ^^"),
+        ];
+        for (text, folded) in rows {
+            assert_eq!(fold(Some(28), text), folded);
+            assert_eq!(fold(None, text), text);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::process::Bell;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
 use super::flags::task_id;
+use super::human::Painted;
 use super::{CliError, Context, Exit, Format, Verb, human};
 
 /// Show the event log: what happened to which item, when, and by whom
@@ -73,12 +74,8 @@ impl Verb for Args {
             self.print(context, entry)?;
         }
         let Some(_watch) = watch else {
-            if let (true, Some(task)) = (wanted.is_empty(), &self.task) {
-                if self.agent.is_none() {
-                    let hint = "list the items: tavern status --items; all that has happened: tavern log".to_owned();
-                    board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
-                }
-                context.out.note(format!("nothing has happened to {task} yet"));
+            if wanted.is_empty() {
+                self.tell_of_nothing(context, &board, seen)?;
             }
             return Ok(Exit::Done);
         };
@@ -103,6 +100,22 @@ impl Verb for Args {
 }
 
 impl Args {
+    /// That there is no such event; `seen` is the last one that was looked at.
+    fn tell_of_nothing(&self, context: &Context, board: &Board, seen: u64) -> Result<(), CliError> {
+        if let (Some(task), None) = (&self.task, &self.agent) {
+            let hint = "list the items: tavern status --items; all that has happened: tavern log".to_owned();
+            board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
+        }
+        let text = match (&self.task, &self.agent) {
+            _ if seen == 0 => "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned(),
+            (Some(task), _) => format!("nothing has happened to {task} yet; all that has happened: tavern log"),
+            (None, Some(agent)) => format!("{agent} has done nothing yet; all that has happened: tavern log"),
+            (None, None) => return Ok(()),
+        };
+        context.out.note(text);
+        Ok(())
+    }
+
     fn wants(&self, entry: &Entry) -> bool {
         let is_task = self.task.is_none() || self.task == entry.task;
         let is_agent = self.agent.is_none() || self.agent == entry.agent || self.agent == entry.by;
@@ -124,7 +137,7 @@ impl Args {
             context.out.record(entry, &line)?;
         }
         if self.diff {
-            context.out.text(diff(entry))?;
+            context.out.text(Painted::whole(&diff(entry)))?;
         }
         Ok(())
     }

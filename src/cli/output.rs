@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
-use std::os::fd::AsFd;
+use std::io::{self, BufWriter, Stdout, Write};
 
 use anstream::AutoStream;
-use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::process::argument;
@@ -19,8 +17,9 @@ use super::shared::{Format, Shared};
 pub struct Output {
     format: Format,
     speaks: bool,
-    /// Columns of the terminal, if one looks on, or of `COLUMNS`.
+    /// Columns of standard output and of standard error.
     width: Option<usize>,
+    width_of_notes: Option<usize>,
     sink: RefCell<BufWriter<AutoStream<Stdout>>>,
 }
 
@@ -30,15 +29,15 @@ pub(super) const ROOM: usize = 64 * 1024;
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
-        let width = width_of(io::stdout());
-        Output { format: shared.format, speaks: !shared.quiet, width, sink }
+        let (width, width_of_notes) = (human::columns_of(io::stdout()), human::columns_of(io::stderr()));
+        Output { format: shared.format, speaks: !shared.quiet, width, width_of_notes, sink }
     }
 
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// One record: `text` for people, the whole of `record` as JSON.
+    /// One record: `text` for people, folded where the terminal is narrower, the whole of `record` as JSON.
     pub fn record(&self, record: &impl Serialize, text: impl Into<Painted>) -> Result<(), CliError> {
         match self.format {
             Format::Text => self.line(text),
@@ -97,14 +96,13 @@ impl Output {
             // Both streams often lead to the same terminal: what was said first is read first.
             let _ = self.sink.borrow_mut().flush();
             // A closed standard error is no reason to stop.
-            let _ = writeln!(anstream::stderr().lock(), "{}", text.into().as_str());
+            let _ = writeln!(anstream::stderr().lock(), "{}", text.into().within(self.width_of_notes));
         }
     }
 
     /// No more of a line of notes than the terminal takes that looks on; all of it where none does.
     pub fn shortened<'l>(&self, line: &'l str) -> Cow<'l, str> {
-        let width = Some(io::stderr()).filter(IsTerminal::is_terminal).and_then(width_of);
-        width.map_or(Cow::Borrowed(line), |width| human::cut(line, width.saturating_sub(2)))
+        self.width_of_notes.map_or(Cow::Borrowed(line), |width| human::cut(line, width.saturating_sub(2)))
     }
 
     /// Returns whether notes are printed on standard error.
@@ -119,7 +117,7 @@ impl Output {
     }
 
     fn line(&self, text: impl Into<Painted>) -> Result<(), CliError> {
-        self.print(text.into().as_str())
+        self.print(&text.into().within(self.width))
     }
 
     fn print(&self, line: &str) -> Result<(), CliError> {
@@ -137,12 +135,6 @@ impl Output {
         let message = format!("{}, which was to say: {}", failed.message, human::words(&left));
         CliError { message, ..failed }
     }
-}
-
-/// `COLUMNS`, else those of the terminal, if it is one.
-fn width_of(stream: impl AsFd) -> Option<usize> {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    set.or_else(|| Some(tcgetwinsize(stream).ok()?.ws_col.into())).filter(|width| *width > 0)
 }
 
 /// What is said where a program that has none is asked for them.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
+use crate::board::eligible::Lack;
 use crate::board::event::Event;
 use crate::board::task::{Status, TaskId};
 use crate::run::report;
@@ -48,6 +49,10 @@ impl Verb for Args {
             board.submit(task, &event, &Note::default())?;
             context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
+        }
+        let says_what = self.done || self.failed.is_some() || self.waiting.is_some();
+        if self.held.token.is_none() && !says_what {
+            return Err(unclaimed(task, board.task(task)?.task.status()));
         }
         let held = self.held.claimed(&board)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
@@ -96,6 +101,19 @@ impl Verb for Args {
         // Interrupted while its work was verified, the item is given back.
         Ok(context.interrupted().unwrap_or(exit))
     }
+}
+
+/// Who neither holds it nor says what became of it means to judge it, or to take it.
+fn unclaimed(task: &TaskId, status: Status) -> CliError {
+    let hint = match status {
+        Status::Pending => {
+            format!("take it: claim=$(tavern claim --task {task} --format env) && eval \"export $claim\"")
+        }
+        Status::InReview => hints::lack(&Lack::Approval, Some(task), None).unwrap_or_default(),
+        Status::Completed => format!("look at it: tavern diff {task}"),
+        status => hints::lack(&Lack::Status(status), Some(task), None).unwrap_or_default(),
+    };
+    CliError::usage(format!("`{task}` is {status}, and nothing is said of it: no --done, no --token"), hint)
 }
 
 fn no_run(task: &TaskId) -> CliError {

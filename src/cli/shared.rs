@@ -1,13 +1,16 @@
 //! The flags that every program has.
 
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use clap::ColorChoice;
 use clap::builder::FalseyValueParser;
+use rustix::process::getuid;
 
 use crate::board::lease::Token;
 use crate::board::task::TaskId;
+use crate::config::is_agent_name;
 
 use super::CliError;
 
@@ -83,13 +86,22 @@ pub struct Shared {
 
 /// What the person at this terminal is called, or the agent in whose run this is.
 pub(super) fn person() -> String {
-    known_person().unwrap_or_else(|| "unknown".to_owned())
+    known_person().or_else(name_of_user).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// What the system calls the user, where the environment does not.
+fn name_of_user() -> Option<String> {
+    let id = getuid().as_raw().to_string();
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = users.lines().map(|user| user.split(':').collect::<Vec<_>>());
+    let user = users.find(|user| user.get(2) == Some(&id.as_str()))?;
+    user.first().filter(|name| is_agent_name(name)).map(ToString::to_string)
 }
 
 /// The same, if the environment has a name.
 pub(super) fn known_person() -> Option<String> {
-    let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
-    named("TAVERN_AGENT").or_else(|| named("USER"))
+    let named = |name: &str| std::env::var(name).ok().filter(|name| is_agent_name(name));
+    ["TAVERN_AGENT", "USER", "LOGNAME"].into_iter().find_map(named)
 }
 
 /// The whole of standard input; `what` is what it is to be.

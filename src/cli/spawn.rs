@@ -13,6 +13,7 @@ use crate::runner::Outcome;
 use crate::store::Claimed;
 
 use super::flags::{AgentProgram, DryRun, HeldItem};
+use super::human::Painted;
 use super::{CliError, Context, Exit, Verb, hints};
 
 /// Run the agent program for an item that you hold
@@ -110,9 +111,9 @@ impl Verb for Args {
 impl Args {
     /// A line that a shell would take, then the prompt.
     fn print(&self, context: &Context, line: &CommandLine) -> Result<(), CliError> {
-        context.out.record(line, line)?;
+        context.out.record(line, Painted::whole(&line.to_string()))?;
         if self.prompt {
-            context.out.text(line.prompt.trim_end())?;
+            context.out.text(Painted::whole(line.prompt.trim_end()))?;
         }
         Ok(())
     }

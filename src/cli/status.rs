@@ -38,7 +38,7 @@ use since::StandingSince;
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
 pub struct Args {
-    /// An item, or queues by name or path [default: all queues]
+    /// Items, or queues by name or path [default: all queues]
     #[arg(value_name = "ID|QUEUE")]
     pub what: Vec<String>,
 
@@ -161,6 +161,9 @@ enum Record<'a> {
         /// When its holder's program has said something last.
         last_output: Option<Timestamp>,
         runs: &'a [Metadata],
+        /// What a person can do for it, with what to type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to_do: Option<String>,
         /// Where its work is that is not merged, as git takes it.
         kept: &'a [String],
         children: &'a [Child],
@@ -182,25 +185,21 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let task = match self.what.as_slice() {
-            [one] if board.queue(one, &context.here()).is_err() => Some(one.parse::<TaskId>().map_err(|_| {
-                let hint = "name an item such as T-k3f9, a queue, or a file";
-                CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
-            })?),
-            _ => None,
-        };
-        let names: &[String] = if task.is_some() { &[] } else { &self.what };
+        let tasks = self.tasks(context, &board)?;
+        let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
-            let then = board.then(at, task.as_ref())?;
+            let then = board.then(at, tasks.first())?;
             let text = format!("as of {}", clock::dated(at));
             context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
             if let Some(begins) = then.begins {
                 context.out.note(format!("the log begins at {}: earlier changes are not known", clock::dated(begins)));
             }
             let queues = context.files(&board.clone().settled()?, names)?;
-            match &task {
-                Some(task) => self.one(context, &board, task, Some(&then))?,
-                None => drop(self.list(context, &board, then.texts, &queues, None)?),
+            for task in &tasks {
+                self.one(context, &board, task, Some(&board.then(at, Some(task))?))?;
+            }
+            if tasks.is_empty() {
+                self.list(context, &board, then.texts, &queues, None)?;
             }
             return Ok(Exit::Done);
         }
@@ -210,10 +209,11 @@ impl Verb for Args {
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
-            match &task {
-                Some(task) => self.one(context, &settled, task, None)?,
-                None if self.stats => stats::print(context, &settled, &queues, names)?,
-                None => self.all(context, &settled, &queues)?,
+            tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;
+            match self.stats {
+                _ if !tasks.is_empty() => {}
+                true => stats::print(context, &settled, &queues, names)?,
+                false => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else { return Ok(Exit::Done) };
             context.out.text("")?;
@@ -224,6 +224,20 @@ impl Verb for Args {
 }
 
 impl Args {
+    /// The items that were named; none where queues were.
+    fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<TaskId>, CliError> {
+        if self.what.iter().any(|one| board.queue(one, &context.here()).is_ok()) {
+            return Ok(Vec::new());
+        }
+        let parse = |one: &String| {
+            one.parse::<TaskId>().map_err(|_| {
+                let hint = "name an item such as T-k3f9, a queue, or a file";
+                CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
+            })
+        };
+        self.what.iter().map(parse).collect()
+    }
+
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
         let switched = match board.switch() {
             Switch::On => None,
@@ -320,7 +334,8 @@ impl Args {
                     needs.push((record, text));
                 }
                 // What a person has to do is told of below.
-                let lack = lacks[index].iter().find(|lack| lack.is_stuck() && NeedKind::of(lack).is_none());
+                let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none() || is_dead(lack);
+                let lack = lacks[index].iter().find(is_told);
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
                 let is_usual =
@@ -342,7 +357,11 @@ impl Args {
                 // Of an item without keys there is nothing to read.
                 let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
-                let not_ready = lack.map(|lack| hints::sentence(lack, task, Some(&queue.id)));
+                let reason = || read.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned));
+                let not_ready = lack.map(|lack| match reason().filter(|_| is_dead(lack)) {
+                    Some(reason) => format!("{reason}; {}", hints::lack(lack, task, None).unwrap_or_default()),
+                    None => hints::sentence(lack, task, Some(&queue.id)),
+                });
                 let may_be_taken = matches!(item.status, Status::Pending | Status::InReview | Status::Waiting);
                 let ready = site.is_some() && may_be_taken && lacks[index].is_empty();
                 let waits = lacks[index].first().filter(|_| may_be_taken && not_ready.is_none());
@@ -421,7 +440,11 @@ impl Args {
         let children: Vec<Child> = children
             .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
             .collect();
+        // There is nothing to be done in the past.
+        let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
+        let to_do = lacks.iter().find_map(|lack| hints::lack(lack, Some(id), Some(&found.queue.id)));
         let record = Record::Full {
+            to_do,
             kept: &kept,
             children: &children,
             task,
@@ -506,8 +529,6 @@ impl Args {
             let places = if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
             row("its work", format!("tavern diff {}{places}", task.id));
         }
-        // There is nothing to be done in the past.
-        let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
         let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
         for lack in &lacks {
             match (NeedKind::of(lack), lack) {
@@ -528,6 +549,11 @@ impl Args {
         }
         context.out.record(&record, text.trim_end())
     }
+}
+
+/// Only a person brings it back.
+fn is_dead(lack: &Lack) -> bool {
+    matches!(lack, Lack::Status(Status::Dead))
 }
 
 /// An item that is due so soon is told of.

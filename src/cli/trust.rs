@@ -101,7 +101,7 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
         }
         None => {
             let text = without_comments(&part.text).unwrap_or_else(|| part.text.clone());
-            Painted::from(human::without_gaps(&indented(&text)))
+            Painted::whole(&human::without_gaps(&indented(&text)))
         }
     };
     let heading = Painted::from(format!("{}\n", human::words(&place)));

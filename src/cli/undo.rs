@@ -10,6 +10,7 @@ use crate::process::quoted;
 use crate::store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Which};
 
 use super::flags::{DryRun, task_id};
+use super::human::Painted;
 use super::log::{diff, sentence};
 use super::{CliError, Context, Exit, Verb, human};
 
@@ -123,7 +124,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         _ => format!("{name} is as before"),
     };
     context.out.record(&record, format!("{what}: {} is taken back", entry.cause.as_deref().unwrap_or_default()))?;
-    context.out.text(diff(entry))?;
+    context.out.text(Painted::whole(&diff(entry)))?;
     if let Some(left) = record.left {
         context.out.note(format!("its merge stays; to take that back too: {left}"));
         if let Some(task) = &entry.task {

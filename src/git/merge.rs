@@ -16,8 +16,8 @@ use super::{CommitId, GitError, Head, Repository};
 /// How a merge came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// The merge would change nothing. `left_out` as below.
-    UpToDate { left_out: Vec<PathBuf> },
+    /// All of its commits are there.
+    UpToDate,
     /// A merge commit with both as parents, first `into`; no reference names it yet. `left_out` are the paths that `from`
     /// changed and that were taken from `into` all the same.
     Clean { commit: CommitId, left_out: Vec<PathBuf> },
@@ -46,13 +46,14 @@ pub enum Follow {
 }
 
 impl Repository {
-    /// Merges `from` into `into`, always as a merge commit, so that one merge is one step of the history. Whatever `from`
-    /// changed at or under a path of `without` (relative to the root) is left out.
+    /// Merges `from` into `into`, always as a merge commit, so that one merge is one step of the history, and its commits are there
+    /// also where others came to the same files. Whatever `from` changed at or under a path of `without` (relative to the root) is
+    /// left out.
     pub fn merge(&self, into: &CommitId, from: &CommitId, without: &[&str], message: &str) -> Result<Merge, GitError> {
         let (ours, theirs) = (self.find_commit(into)?, self.find_commit(from)?);
         let shared = self.merge_base(ours.id(), theirs.id())?;
         if shared == Some(theirs.id()) {
-            return Ok(Merge::UpToDate { left_out: Vec::new() });
+            return Ok(Merge::UpToDate);
         }
         let mut left_out = if without.is_empty() { Vec::new() } else { self.changed(shared, &theirs)? };
         left_out.retain(|path| is_under(path, without));
@@ -65,9 +66,6 @@ impl Repository {
                 Err(conflict) => return Ok(Merge::Conflict(conflict)),
             }
         };
-        if tree.id() == ours.tree_id() {
-            return Ok(Merge::UpToDate { left_out });
-        }
         let commit = self.write_commit(&tree, &[&ours, &theirs], message)?;
         Ok(Merge::Clean { commit, left_out })
     }

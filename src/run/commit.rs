@@ -14,7 +14,7 @@ use super::trust::Trust;
 use crate::board::event::Kind;
 use crate::board::task::TaskId;
 use crate::config::Commit;
-use crate::git::GitErrorKind;
+use crate::git::{CommitId, GitErrorKind};
 use crate::store::{Committed, Entry, TextChange};
 
 /// When a commit may be due.
@@ -53,13 +53,14 @@ pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
     site.board.committed().obstacle.filter(|why| known.as_ref() != Some(why))
 }
 
-/// Commits the queues, and nothing else, whatever config.yaml says. Why it could not be is remembered for others to tell.
-pub fn commit_now(site: &Site) -> Result<(), Error> {
+/// Commits the queues, and nothing else, whatever config.yaml says; `None`: git has them as they are. Why it could not be is
+/// remembered for others to tell.
+pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
     let _slot = site.board.commit_slot()?;
     let known = site.board.committed();
     let done = commit(site, &known);
     let now = match &done {
-        Ok(seq) => Committed { seq: *seq, obstacle: None },
+        Ok((seq, _)) => Committed { seq: *seq, obstacle: None },
         Err(error) => {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             Committed { seq: known.seq, obstacle: Some(format!("{UNCOMMITTED}: {error}{hint}")) }
@@ -69,11 +70,11 @@ pub fn commit_now(site: &Site) -> Result<(), Error> {
         // If it can't be remembered, the next message tells of the same once more.
         drop(site.board.set_committed(&now));
     }
-    done.map(drop)
+    done.map(|(_, commit)| commit)
 }
 
-/// Returns the last event that is in the commit.
-fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
+/// Returns the last event that is in the commit, which there need not be.
+fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
     let snapshot = site.board.snapshot(known.seq)?;
     // It may be what git has: one that was pulled, say.
     if let Some(aside) = site.board.set_aside().into_iter().next() {
@@ -93,7 +94,7 @@ fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
                 tries += 1;
                 site.interrupt.wait(PAUSE);
             }
-            other => return Ok(other.map(|_| last)?),
+            other => return Ok((last, other?)),
         }
     }
 }

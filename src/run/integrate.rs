@@ -116,9 +116,9 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     let merge = site.repository()?.merge(&tip, work, &protected, &message(site, task)?)?;
-    let is_there = matches!(merge, Merge::UpToDate { .. });
+    let is_there = merge == Merge::UpToDate;
     let (merged, left_out) = match merge {
-        Merge::UpToDate { left_out } => (tip.clone(), left_out),
+        Merge::UpToDate => (tip.clone(), Vec::new()),
         Merge::Clean { commit, left_out } => (commit, left_out),
         Merge::Conflict(conflict) => {
             let (branch, paths) = (site.integration(), named(&conflict.paths));

@@ -23,7 +23,7 @@ use super::trust::Trust;
 use super::unmerged::missing_work;
 use crate::board::cap::Spending;
 use crate::board::document::{Document, Item};
-use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady, place_of};
 use crate::board::event::Purpose;
 use crate::board::task::{Task, TaskId};
 use crate::clock;
@@ -107,7 +107,7 @@ impl<'a> Preflight<'a> {
     pub fn set_up(&self) -> Result<(), NotReady> {
         let command = &self.config.worktree.setup;
         self.missing(command).map_or(Ok(()), |program| {
-            let place = if program.contains('/') { "there" } else { "on PATH" };
+            let place = place_of(&program);
             let message = format!("`{program}`, which `worktree.setup` begins with, is not {place}");
             Err(NotReady::new(message, format!("install {program}, or fix `worktree.setup` in .tavern/config.yaml")))
         })
@@ -129,7 +129,7 @@ impl<'a> Preflight<'a> {
         purpose: Purpose,
         role: Option<&str>,
     ) -> Result<(), Lack> {
-        self.of_anybody(document, item, purpose)?;
+        self.begun_here(document, item, purpose)?;
         self.uncapped(queue, item.id.as_ref())?;
         match purpose {
             Purpose::Work => self.work(document, item),
@@ -145,8 +145,14 @@ impl<'a> Preflight<'a> {
         reached.map_or(Ok(()), |cap| Err(cap.into()))
     }
 
-    /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
+    /// What keeps even a person from it, who needs no agent program: nobody trusts it, or what it needs is not here.
     pub fn of_anybody(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
+        self.begun_here(document, item, purpose)?;
+        if purpose == Purpose::Work { self.has_programs(&document.task_of(item)) } else { Ok(()) }
+    }
+
+    /// It is trusted, and the work that it builds on is here.
+    fn begun_here(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         self.trusted(document, item)?;
         if purpose == Purpose::Work && !(item.after.is_empty() && item.after_names.is_empty()) {
             let mut task = document.task_of(item);
@@ -158,10 +164,16 @@ impl<'a> Preflight<'a> {
     }
 
     /// What the task builds on is on the integration branch here.
-    pub fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
+    fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
         let site = self.site.as_ref().filter(|_| task.worktree);
         let missing = site.and_then(|(site, index)| task.after.iter().find_map(|id| missing_work(site, id, index)));
         missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
+    }
+
+    /// What `task` needs of whoever works on it is here: the work that it builds on, and programs.
+    pub fn has_needs(&self, task: &Task) -> Result<(), Lack> {
+        self.work_is_here(task)?;
+        self.has_programs(task)
     }
 
     /// The settings, and what the item says, may be run here.
@@ -197,7 +209,7 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// What `task` needs besides: the runner that it names, what its `needs` says, and the programs that its `done_when` begins with.
+    /// What `task` needs besides: the runner that it names, and [`Preflight::has_programs`].
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
@@ -205,6 +217,11 @@ impl<'a> Preflight<'a> {
         {
             self.runner(name, role).map_err(Lack::NotReady)?;
         }
+        self.has_programs(task)
+    }
+
+    /// What its `needs` says, and the programs that its `done_when` begins with.
+    fn has_programs(&self, task: &Task) -> Result<(), Lack> {
         for name in &task.needs {
             self.named(name).map_err(Lack::NotReady)?;
         }
@@ -238,12 +255,12 @@ impl<'a> Preflight<'a> {
 
     /// The program, or the file, that an item says it needs.
     fn named(&self, name: &str) -> Result<(), NotReady> {
-        let (is_here, place, hint) = if name.contains('/') {
-            (self.root.is_none_or(|root| root.join(name).exists()), "there", "make it")
+        let (is_here, hint) = if name.contains('/') {
+            (self.root.is_none_or(|root| root.join(name).exists()), "make it")
         } else {
-            (is_there(name), "on PATH", "install it; a file is written with a `/`, such as ./.env")
+            (is_there(name), "install it; a file is written with a `/`, such as ./.env")
         };
-        let lack = || NotReady::new(format!("it needs `{name}`, which is not {place}"), hint);
+        let lack = || NotReady::new(format!("it needs `{name}`, which is not {}", place_of(name)), hint);
         is_here.then_some(()).ok_or_else(lack)
     }
 

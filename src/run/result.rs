@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_yaml::Value;
 
 use crate::board::plan::Plan;
 use crate::board::task::{TaskId, Timestamp};
@@ -252,6 +253,9 @@ pub enum FindingSeverity {
     Blocker,
 }
 
+const FORM_OF_VERDICT: &str = "its verdict has another form than this: `verdict: approve` or `verdict: reject`, \
+    `summary: …`, `findings: [{severity: nit, minor, major or blocker, file: …, line: …, text: …}]`";
+
 impl Verdict {
     /// The verdict that `written` (a file of its own) or the `answer` gives, or why it is none.
     pub fn read(written: &str, answer: &str) -> Result<Verdict, String> {
@@ -263,7 +267,8 @@ impl Verdict {
             written.to_owned()
         };
         // JSON is YAML.
-        let verdict: Verdict = yaml::read(&block).map_err(|error| format!("its verdict can't be read: {error}"))?;
+        yaml::read::<Value>(&block).map_err(|error| format!("its verdict can't be read: {error}"))?;
+        let verdict: Verdict = yaml::read(&block).map_err(|_| FORM_OF_VERDICT)?;
         match verdict.verdict {
             Ruling::Reject if verdict.words().trim().is_empty() => {
                 Err("it rejects the work and does not say why".to_owned())
@@ -336,10 +341,11 @@ mod tests {
     fn what_is_no_verdict_says_why() {
         for (answer, why) in [
             ("Fine.\nDONE", "no ```yaml block"),
-            ("```yaml\nverdict: maybe\n```", "can't be read"),
+            ("```yaml\nverdict: maybe\n```", "another form than this: `verdict: approve` or"),
+            ("```yaml\nverdict: [approve\n```", "can't be read"),
             ("```yaml\nverdict: reject\n```", "does not say why"),
             ("```yaml\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```", "finds a blocker"),
-            ("```yaml\n- a\n```", "can't be read"),
+            ("```yaml\n- a\n```", "another form"),
         ] {
             let error = Verdict::read("", answer).expect_err(answer);
             assert!(error.contains(why), "{answer}: {error}");

@@ -221,7 +221,7 @@ pub fn conflict(
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     Ok(match site.repository()?.merge(tip, earlier, &protected, "probe")? {
         Merge::Conflict(conflict) => Some(conflict),
-        Merge::UpToDate { .. } | Merge::Clean { .. } => None,
+        Merge::UpToDate | Merge::Clean { .. } => None,
     })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::board::eligible::NotReady;
+use crate::board::eligible::{NotReady, place_of};
 use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, Spec, run_command};
 
@@ -123,8 +123,9 @@ fn sessions_of(worktree: &Path) -> String {
 impl Runner for Claude {
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         let found = found(self.program.as_os_str(), env).ok_or_else(|| {
+            let program = self.program.display().to_string();
             NotReady::new(
-                format!("`{}` is not on PATH", self.program.display()),
+                format!("`{program}` is not {}", place_of(&program)),
                 "install it (npm install -g @anthropic-ai/claude-code), or choose another runner: --runner shell",
             )
         })?;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::board::eligible::NotReady;
+use crate::board::eligible::{NotReady, place_of};
 use crate::process::Spec;
 
 use super::job::{Job, PROMPT};
@@ -147,7 +147,7 @@ impl Runner for CommandRunner {
         let program = self.program()?;
         let found = found(OsStr::new(program), env).ok_or_else(|| {
             NotReady::new(
-                format!("`{program}` is not on PATH"),
+                format!("`{program}` is not {}", place_of(program)),
                 format!("install it, or choose another runner than `{}`", self.name),
             )
         })?;

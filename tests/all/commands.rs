@@ -160,7 +160,8 @@ fn normal_word(word: &str) -> String {
     let is_minted =
         core.strip_prefix("T-").is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
     let is_commit = (7..=40).contains(&core.len()) && core.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let is_time = ["0000-00-00", "00:00:00", "00:00:00Z", "0000-00-00T00:00:00Z"].contains(&shape.as_str());
+    let is_time =
+        ["0000-00-00", "00-00", "00:00", "00:00:00", "00:00:00Z", "0000-00-00T00:00:00Z"].contains(&shape.as_str());
     let is_length = ["0ms", "00ms", "000ms", "0.0s", "0s", "00s"].contains(&shape.as_str());
     match () {
         () if is_minted => format!("T-mint{tail}"),

@@ -154,3 +154,16 @@ fn a_reader_that_has_gone_is_no_error() {
     let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
     assert_eq!(ran.stderr, "0\n");
 }
+
+#[test]
+fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    let verbs = "next ls list show approve reject done start retry kill stop run work new queue queues cancel";
+    for verb in verbs.split(' ') {
+        let ran = scratch.run("tavern", &[verb, "T-1"]).ends(2);
+        ran.says(&format!("error: no verb `{verb}`\nhint: ")).says_not("did you mean");
+    }
+    scratch.run("tavern", &["list"]).ends(2).says("hint: list the items: tavern status --items\n");
+    scratch.run("tavern", &["statsu"]).ends(2).says("hint: did you mean `tavern status`?\n");
+    scratch.run("tavern", &["runs", "T-1"]).ends(2).says("tavern runs list T-1, or tavern runs show T-1\n");
+}

@@ -637,7 +637,7 @@ fn a_save_while_a_program_reads_the_file_is_merged_as_any_other() {
         held.goes_on().succeeds();
         scratch.settle();
         let queue = scratch.queue();
-        has(&queue, &["T-1: one (agent: unknown", "T-2: two (agent: Sam", "T-3: three, typed"]);
+        has(&queue, &["T-1: one (agent: ", "T-2: two (agent: Sam", "T-3: three, typed"]);
         State::of(&scratch).agrees();
     }
 }
@@ -698,7 +698,7 @@ fn what_is_written_to_a_file_that_was_replaced_since_it_was_opened_is_not_lost()
             write(opened);
         }
         scratch.settle();
-        has(&scratch.queue(), &["T-1: one (agent: unknown", "T-2: two (agent: Sam", "T-3: three, typed"]);
+        has(&scratch.queue(), &["T-1: one (agent: ", "T-2: two (agent: Sam", "T-3: three, typed"]);
         State::of(&scratch).agrees();
     }
 }

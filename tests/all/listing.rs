@@ -2,9 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use anstream::adapter::strip_str;
 use rustix::process::Signal;
+use unicode_width::UnicodeWidthStr;
 
 use crate::support::{CONFIG, ENDLESS, QUEUE, Scratch, has, wait_until};
+use crate::terminal::Terminal;
 
 #[test]
 fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
@@ -38,22 +41,152 @@ fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
 }
 
 #[test]
-fn no_row_is_wider_than_the_terminal() {
-    let long = "Say at length what is to be done here, so that it does not fit into a line of eighty columns";
-    let items = |count: usize| (1..=count).map(|n| format!("- [ ] T-{n}: {n} {long}\n")).collect::<String>();
+fn where_there_is_nothing_to_show_it_is_said_with_what_to_type() {
+    let scratch = Scratch::initialized();
+    for (line, told) in [
+        ("tavern-status", "main: no items; add one: tavern add --queue main \"…\"\n"),
+        ("tavern-status --stats", "depth       no items\n"),
+        ("tavern-log", "nothing has happened yet; begin: tavern add \"what is to be done\"\n"),
+        ("tavern-log --agent Sam", "nothing has happened yet; begin: tavern add"),
+        ("tavern-runs", "no runs yet; begin the first: tavern agent\n"),
+        ("tavern-add One --id T-1", "T-1\n"),
+        ("tavern-log --agent Sam", "Sam has done nothing yet; all that has happened: tavern log\n"),
+        ("tavern-commit", "the queues are committed as "),
+        ("tavern-commit", "nothing to commit: git has the queues as they are; see them: tavern status\n"),
+    ] {
+        scratch.line(line).run().ends(0).says(told);
+    }
+    let diff = scratch.run("tavern-diff", &["T-1"]).ends(3);
+    diff.says("there is no commit of T-1 here; what became of it: tavern log T-1\n");
+}
+
+#[test]
+fn several_items_are_shown_one_after_the_other() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] T-2: Two\n");
+    let shown = scratch.records("tavern-status", &["T-2", "T-1"]);
+    let ids: Vec<_> = shown.iter().map(|item| &item["id"]).collect();
+    assert_eq!(ids, ["T-2", "T-1"]);
+    let then = scratch.records("tavern-status", &["T-2", "T-1", "--at", "0s ago"]);
+    assert_eq!((&then[1]["id"], &then[2]["id"]), (&"T-2".into(), &"T-1".into()));
+    scratch.run("tavern-status", &["T-1", "no such"]).ends(2).says("`no such` is neither an item nor a queue");
+}
+
+#[test]
+fn who_acts_without_a_name_in_the_environment_is_called_as_the_system_does() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] T-2: Two\n");
+    let system = scratch.command("id".as_ref()).args(&["-un"]).run().stdout;
+    let name = if system.is_empty() { "unknown" } else { system.trim() };
+    assert_eq!(scratch.json("tavern-claim", &["--task", "T-1"])["lease"]["agent"], name);
+    let merry = scratch.program("tavern-claim").variable("LOGNAME", "merry").args(&["--format", "json"]).run();
+    assert_eq!(merry.ends(0).json()["lease"]["agent"], "merry");
+}
+
+#[test]
+fn what_has_died_is_told_with_its_reason_and_the_way_back() {
+    let scratch = Scratch::shell("- [ ] T-1: One (max_attempts: 1)\n  ```sh\n  exit 3\n  ```\n", "");
+    scratch.run("tavern-agent", &["--until-empty"]).ends(0);
+    let told = "exited with code 3; bring it back: tavern release T-1 --revive";
+    for line in ["tavern-status", "tavern-status --items", "tavern-status --status dead"] {
+        scratch.line(line).run().ends(0).says(&format!("One ({told})\n"));
+    }
+    assert_eq!(scratch.records("tavern-status", &[])[1]["not_ready"], told);
+    let item = scratch.item("T-1");
+    assert_eq!(
+        (&item["reason"], &item["to_do"]),
+        (&"exited with code 3".into(), &"bring it back: tavern release T-1 --revive".into())
+    );
+}
+
+/// What each program says to people. What `tavern diff`, `runs cat`, `runs diff`, `log --diff`, `trust`, and `spawn --dry-run` show is data, and stays whole.
+const SAID: &[&str] = &[
+    "tavern",
+    "tavern help",
+    "tavern add --help",
+    "tavern init",
+    "tavern add --dry-run 'One more thing to do' --after T-1 --queue main",
+    "tavern add 'One more, that no agent can take' --role scribe --needs no-such-program",
+    "tavern plan --dry-run 'Build a login page, at length, with all that belongs to it' --queue main",
+    "tavern status",
+    "tavern status --items",
+    "tavern status --stats",
+    "tavern status T-1",
+    "tavern status T-3",
+    "tavern status T-4",
+    "tavern status T-9",
+    "tavern check",
+    "tavern log",
+    "tavern log T-1",
+    "tavern runs",
+    "tavern runs show T-1",
+    "tavern runs cat T-1 no-such-file",
+    "tavern claim --task T-2",
+    "tavern claim --task T-500",
+    "tavern claim --role no-such-role-as-this-one-that-nobody-has-ever-heard-of-anywhere-in-the-world",
+    "tavern renew T-1 --token 1",
+    "tavern report T-2 --token 1 --done",
+    "tavern report T-5 --approve",
+    "tavern spawn T-2 --token 1",
+    "tavern tell T-4 'Use argon2, and not what was there before, for the reasons that were given'",
+    "tavern release T-1",
+    "tavern diff T-2",
+    "tavern merge",
+    "tavern undo --list",
+    "tavern undo T-7 --dry-run",
+    "tavern reap --dry-run",
+    "tavern edit --dry-run T-1",
+    "tavern commit",
+    "tavern trust",
+    "tavern agent --dry-run",
+    "tavern agent --once --name Frodo",
+    "tavern drain --dry-run",
+    "tavern nope",
+];
+
+#[test]
+fn nothing_that_is_said_is_wider_than_the_terminal() {
+    const AGENT: &str = "an-agent-whose-name-is-so-long";
+    let title =
+        "Say at length, 漢字 and all, what is to be done here, so that it does not fit into a line of 八十 columns";
+    let kinds = [
+        "(status: dead, attempt: 3, reason: `cargo test --workspace --all-features` exited with code 101 in some module of it)",
+        "(after: T-1)",
+        "(status: waiting, question: 'Should the old tokens be kept for a while, or be dropped as soon as there are new ones?')",
+        "(status: in_review, review: person, commit: 1a2b3c4, worktree: false)",
+        "(needs: a-program-that-nobody-has-ever-installed-on-any-machine-that-there-is-in-this-world)",
+        "(approve: start, due: 2026-11-22, priority: 1)",
+        "(status: draft)",
+        "(afer: T-2)",
+        "(not_before: 2096-11-22, role: scribe)",
+        "(runner: no-such-runner)",
+    ];
+    let item =
+        |n: usize| format!("- [ ] T-{n}: {n} {title} {}\n  ```sh\n  echo Words that are said\n  ```\n", kinds[n % 10]);
     for count in [0, 500] {
-        let scratch = Scratch::pending(&items(count));
-        scratch.settle();
-        for line in
-            ["tavern", "tavern-status", "tavern-status --items", "tavern-log", "tavern-runs", "tavern-undo --list 500"]
-        {
-            let ran = scratch.line(line).variable("COLUMNS", "80").run();
-            let widest = ran.stdout.lines().max_by_key(|line| line.chars().count()).unwrap_or_default();
-            assert!(widest.chars().count() <= 80, "{line}: {widest}");
-            if count > 0 && line.ends_with("--items") {
-                assert!(widest.contains("Say at length") && widest.contains('…'), "{widest}");
+        let scratch = Scratch::shell(&(1..=count).map(item).collect::<String>(), "max_attempts: 1\n");
+        if count > 0 {
+            let queue = format!("{}-{}", "a-queue-with-a-name-that-is-longer-than-most", "漢字".repeat(12));
+            scratch.write(
+                format!(".tavern/queues/{queue}.md"),
+                format!("- [ ] T-501: {title}\n  ```sh\n  exit 1\n  ```\n"),
+            );
+            scratch.run("tavern-claim", &["--task", "T-501", "--agent", AGENT]).ends(0);
+            scratch.settle();
+        }
+        let lines = SAID.iter().map(|line| format!("echo '== {}'; {line} </dev/null\n", line.replace('\'', "")));
+        scratch.write("../home/lines", format!("stty cols 80 rows 24\n{}true\n", lines.collect::<String>()));
+        let said = Terminal::start(&scratch, "sh ../home/lines").end().ends(0).stdout;
+        let mut wide = String::new();
+        let mut of = "";
+        let plain = strip_str(&said).to_string();
+        for line in plain.lines().map(|line| line.trim_end_matches('\r')) {
+            if line.starts_with("== ") {
+                of = line;
+            } else if line.width() > 80 {
+                wide.push_str(&format!("{of}\n{line}\n"));
             }
         }
+        assert_eq!(wide, "", "of {count} items");
+        assert!(count == 0 || plain.contains('…'), "{plain}");
     }
 }
 

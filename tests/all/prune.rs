@@ -43,6 +43,24 @@ fn the_branch_of_an_item_is_deleted_when_it_is_merged_and_kept_while_it_is_not()
 }
 
 #[test]
+fn work_that_came_to_the_same_as_others_is_merged_and_cleared_up() {
+    let item = |id: &str| format!("- [ ] {id}: Say it\n  ```sh\n  echo same >same.txt\n  ```\n");
+    let scratch = Scratch::pending(&[item("T-1"), item("T-2")].concat());
+    // Both have begun before one is merged.
+    let tokens = ["T-1", "T-2"].map(|id| scratch.claim(id, &["--runner", "shell"]));
+    for (id, token) in ["T-1", "T-2"].iter().zip(&tokens) {
+        scratch.run("tavern-spawn", &[id, "--token", token]).ends(0);
+        scratch.run("tavern-report", &[id, "--token", token]).ends(0);
+    }
+    let merged = scratch.run("tavern-merge", &[]).succeeds();
+    assert_eq!(merged.lines().count(), 2, "{merged}");
+    assert_eq!(branches(&scratch), "tavern/integration");
+    let subjects = scratch.git(&["log", "--first-parent", "--format=%s", "main..tavern/integration"]);
+    assert_eq!(subjects, "T-2: Say it\nT-1: Say it");
+    scratch.run("tavern-check", &[]).ends(0).says_not("is kept at");
+}
+
+#[test]
 fn runs_whose_work_is_merged_are_removed_when_they_are_old_or_too_many() {
     for (config, later) in [("runs: {keep: 1d, size: 0}\n", "+172800"), ("runs: {keep: 0, size: 1}\n", "+0")] {
         let scratch = worked(config);

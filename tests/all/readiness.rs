@@ -96,7 +96,9 @@ const ROWS: [Row; 13] = [
             ("tavern-status", 0),
             ("tavern-status T-1", 0),
             ("tavern-check", 0),
+            ("tavern-claim", 3),
             ("tavern-claim --role coder", 3),
+            ("tavern-claim --task T-1", 0),
             ("tavern-agent --dry-run", 0),
             ("tavern-agent --until-empty", 0),
             ("tavern-drain", 1),
@@ -148,6 +150,58 @@ fn every_program_says_in_the_same_words_what_an_item_lacks() {
             assert!(told.contains(lack), "{line} says: {lack}\n{ran}");
             assert_eq!(ran.code, Some(*code), "{line}\n{ran}");
         }
+    }
+}
+
+#[test]
+fn a_program_that_is_named_by_its_path_is_not_looked_for_elsewhere() {
+    let scratch = Scratch::shell(
+        "- [ ] T-1: One (done_when: /no/such/check)\n",
+        "roles: {coder: {runner: own}}\nrunners: {own: {kind: command, command: [/no/such/program]}}\n",
+    );
+    for told in ["`/no/such/program` is not there", "`/no/such/check`, which is not there"] {
+        scratch.run("tavern-check", &[]).says(told).says_not("not on PATH");
+    }
+    scratch.run("tavern-agent", &[]).ends(1).says("error: `/no/such/program` is not there\nhint: install it");
+}
+
+#[test]
+fn a_report_that_says_nothing_is_answered_by_where_the_item_stands() {
+    let scratch = Scratch::board(
+        "- [ ] T-1: One\n- [ ] T-2: Two (status: in_review, review: person, worktree: false)\n\
+         - [ ] T-3: Three (status: dead)\n- [x] T-4: Four\n",
+    );
+    for (id, told) in [
+        ("T-1", "hint: take it: claim=$(tavern claim --task T-1 --format env) && eval \"export $claim\"\n"),
+        ("T-2", "hint: tavern diff T-2, then tavern report T-2 --approve, or --reject \"…\"\n"),
+        ("T-3", "hint: bring it back: tavern release T-3 --revive\n"),
+        ("T-4", "hint: look at it: tavern diff T-4\n"),
+    ] {
+        scratch.run("tavern-report", &[id]).ends(2).says(told);
+    }
+}
+
+#[test]
+fn what_waits_for_a_person_is_added_with_a_flag() {
+    let scratch = Scratch::initialized();
+    scratch.run("tavern-add", &["One", "--id", "T-1", "--approve", "start,merge"]).succeeds();
+    scratch.run("tavern-add", &["Two", "--id", "T-2", "--approve", "merge"]).succeeds();
+    assert_eq!(scratch.item("T-1")["approve"], serde_json::json!(["start", "merge"]));
+    assert_eq!(scratch.item("T-2")["approve"], serde_json::json!(["merge"]));
+    scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("a person has to allow it to start");
+    scratch.run("tavern-add", &["Three", "--approve", "never"]).ends(2).says("one of start, merge");
+}
+
+#[test]
+fn what_a_person_takes_is_what_the_list_calls_next() {
+    let script = "  ```sh\n  true\n  ```\n";
+    for notes in ["needs: no-such-program", "needs: ./no-such-file", "done_when: no-such-program here"] {
+        let scratch = Scratch::board(&format!("- [ ] T-1: One ({notes})\n{script}- [ ] T-2: Two\n{script}"));
+        let items = scratch.records("tavern-status", &["--items"]);
+        let next: Vec<_> = items.iter().filter(|item| !item["next_for"].is_null()).map(|item| &item["task"]).collect();
+        assert_eq!(next, ["T-2"], "{items:#?}");
+        let claimed = scratch.json("tavern-claim", &[]);
+        assert_eq!(claimed["id"], "T-2", "{claimed:#}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A reviewer between the coder and the merge: one commit, one verdict, bounded rounds, never one's own work.
 
-use crate::support::{CONFIG, Ran, Scratch, has};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
 
 /// An agent program for both roles: the coder writes a line for each round, the reviewer does what its folder's
 /// `steps/N` says, N being the number of its runs.
@@ -67,7 +67,10 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     assert!(scratch.queue().contains("- [x] T-1: Count"));
     assert!(!scratch.work().join(".tavern/worktrees/T-1@view").exists(), "the view is gone");
     let again = scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
-    again.says("`T-1` is completed, so it can't be approved").says("tavern release T-1 --reopen").says_not("moved on");
+    again
+        .says("`T-1` is completed, so it can't be approved")
+        .says("look at it: tavern diff T-1; to have it done again: tavern release T-1 --reopen")
+        .says_not("moved on");
 }
 
 #[test]
@@ -79,7 +82,8 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     }
     agent(&scratch, "coder", "Frodo");
     let ran = agent(&scratch, "reviewer", "Sam");
-    ran.says("now in_review: it gave no verdict").says("now waiting: it gave no verdict");
+    let ran = ran.says("now in_review: it gave no verdict").says("now waiting: it gave no verdict");
+    ran.says("its verdict has another form than this: `verdict: approve` or").says_not("variant");
     let queue = scratch.queue();
     assert!(!queue.contains("rounds:") && queue.contains("status: waiting"), "{queue}");
     // A person lets it be looked at again: it is still in review at its commit.
@@ -293,4 +297,11 @@ fn what_nobody_reviews_is_told() {
     told.says("main.md:3:7: warning: nobody reviews this as `sekurity`")
         .says("nobody reviews this as `coder`")
         .says_not("nobody reviews this as `reviewer`");
+    scratch.change(
+        QUEUE,
+        "## Completed",
+        "## In Review\n\n- [ ] T-3: Three (review: [bob], worktree: false)\n\n## Completed",
+    );
+    let told = scratch.run("tavern-check", &[]).ends(0);
+    assert_eq!(told.stdout.matches("bob`").count(), 1, "{told}");
 }

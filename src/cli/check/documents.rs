@@ -228,7 +228,9 @@ fn unmet(
                 tell(Problem::warning("led-reviewer", item.head.clone(), message, hint));
             }
         }
-        for lack in lacks(number).into_iter().filter(Lack::is_of_here) {
+        // Who does not review was told above.
+        let is_told = |lack: &Lack| matches!(lack, Lack::NoReviewer(_));
+        for lack in lacks(number).into_iter().filter(|lack| lack.is_of_here() && !is_told(lack)) {
             let (code, make): (_, fn(_, _, String, _) -> Problem) = match &lack {
                 Lack::NoRole(_) | Lack::OnlyReviews(_) => ("unknown-role", Problem::warning),
                 Lack::NoRunner(_) => ("unknown-runner", Problem::error),

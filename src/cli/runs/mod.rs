@@ -10,6 +10,7 @@ use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
 use crate::store::Board;
 
+use super::human::Painted;
 use super::{CliError, Context, Exit, Verb, human};
 
 mod diff;
@@ -104,8 +105,10 @@ impl Verb for Args {
                     let (columns, reason) = line(run, now);
                     context.out.row(run, &columns, reason, "")?;
                 }
-                if wanted.is_empty() {
-                    context.out.note("no runs yet");
+                if all.is_empty() {
+                    context.out.note("no runs yet; begin the first: tavern agent");
+                } else if wanted.is_empty() {
+                    context.out.note("no run is like that; list them all: tavern runs");
                 }
                 Ok(Exit::Done)
             }
@@ -122,9 +125,10 @@ fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
     let money = if run.usage.is_known() { human::money(run.usage.usd) } else { String::new() };
+    let (started, who) = (clock::brief(run.started), format!("{} {}", run.agent, run.role));
     // What the agent said last is no reason of a run that failed.
     let reason = run.reason.as_ref().filter(|_| run.outcome != Some(Outcome::Success)).unwrap_or(&run.summary);
-    (format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} ", run.run, run.agent), reason)
+    (format!("{:<10} {started} {outcome:<9} {took:>6} {money:>7} {who:<12} ", run.run), reason)
 }
 
 fn files(board: &Board, run: &Metadata) -> Vec<String> {
@@ -168,7 +172,7 @@ fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<E
     let bytes = files::read(&path)?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_end_matches('\n');
-    context.out.record(&serde_json::json!({"run": run.run, "file": file, "text": text}), text)?;
+    context.out.record(&serde_json::json!({"run": run.run, "file": file, "text": text}), Painted::whole(text))?;
     Ok(Exit::Done)
 }
 

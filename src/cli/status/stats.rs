@@ -121,7 +121,10 @@ impl Stats {
         let time = |seconds: Option<i64>| {
             seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
         };
-        let depth: Vec<String> = self.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let mut depth: Vec<String> = self.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        if depth.is_empty() {
+            depth.push("no items".to_owned());
+        }
         let mut text = format!(
             "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {}",
             depth.join(", "),

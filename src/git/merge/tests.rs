@@ -47,8 +47,7 @@ fn what_is_left_out_is_taken_from_the_side_that_is_merged_into() {
         into: Files,
         from: Files,
         left_out: &'static [&'static str],
-        /// `None`: there is nothing to merge.
-        merged: Option<&'static [&'static str]>,
+        merged: &'static [&'static str],
     }
     let rows = [
         Row {
@@ -56,51 +55,57 @@ fn what_is_left_out_is_taken_from_the_side_that_is_merged_into() {
             into: &[(".tavern/q", Some("main\n"))],
             from: &[(".tavern/q", Some("x\n")), ("b", Some("b\n"))],
             left_out: &[".tavern/q"],
-            merged: Some(&[".tavern/q=main", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"]),
+            merged: &[".tavern/q=main", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"],
         },
         Row {
             name: "deleted",
             into: &[],
             from: &[(".tavern", None), ("b", Some("b\n"))],
             left_out: &[".tavern/q", ".tavern/r"],
-            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"]),
+            merged: &[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"],
         },
         Row {
             name: "deleted on the side that is merged into",
             into: &[(".tavern", None)],
             from: &[(".tavern/q", Some("x\n")), ("b", Some("b\n"))],
             left_out: &[".tavern/q"],
-            merged: Some(&[".tavernx=1", "a=one", "b=b"]),
+            merged: &[".tavernx=1", "a=one", "b=b"],
         },
         Row {
             name: "a folder made a file",
             into: &[],
             from: &[(".tavern", None), (".tavern", Some("x\n")), ("b", Some("b\n"))],
             left_out: &[".tavern", ".tavern/q", ".tavern/r"],
-            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"]),
+            merged: &[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"],
         },
         Row {
             name: "moved out of it",
             into: &[],
             from: &[(".tavern/r", None), ("r", Some("1\n"))],
             left_out: &[".tavern/r"],
-            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "r=1"]),
+            merged: &[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "r=1"],
         },
         Row {
             name: "only what is left out",
             into: &[("b", Some("main\n"))],
             from: &[(".tavern/q", Some("x\n")), (".tavern/new/deep", Some("x\n"))],
             left_out: &[".tavern/new/deep", ".tavern/q"],
-            merged: None,
+            merged: &[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=main"],
         },
         Row {
             name: "a name that only begins like it",
             into: &[],
             from: &[(".tavernx", Some("x\n"))],
             left_out: &[],
-            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=x", "a=one"]),
+            merged: &[".tavern/q=1", ".tavern/r=1", ".tavernx=x", "a=one"],
         },
-        Row { name: "nothing", into: &[], from: &[], left_out: &[], merged: None },
+        Row {
+            name: "the same on both sides",
+            into: &[("b", Some("b\n")), ("c", Some("c\n"))],
+            from: &[("b", Some("b\n"))],
+            left_out: &[],
+            merged: &[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b", "c=c"],
+        },
     ];
     for row in rows {
         for prefix in [".tavern", ".tavern/"] {
@@ -110,19 +115,15 @@ fn what_is_left_out_is_taken_from_the_side_that_is_merged_into() {
             let into = change(&fixture, row.into);
             let merge = fixture.repository().merge(&into, &from, &[prefix, "no/such/folder", ""], "merge");
             let left_out: Vec<PathBuf> = row.left_out.iter().map(PathBuf::from).collect();
-            match row.merged {
-                None => assert_eq!(merge.expect(row.name), Merge::UpToDate { left_out }, "{}", row.name),
-                Some(expected) => {
-                    let (commit, found) = clean(merge);
-                    assert_eq!(found, left_out, "{}", row.name);
-                    let files = listing(&fixture, &commit);
-                    let texts: Vec<String> =
-                        files.iter().map(|path| format!("{path}={}", show(&fixture, &commit, path))).collect();
-                    assert_eq!(texts, expected, "{}", row.name);
-                    let parents = fixture.git(&["log", "-1", "--format=%P", commit.as_str()]);
-                    assert_eq!(parents, format!("{into} {from}"), "{}", row.name);
-                }
-            }
+            let (commit, found) = clean(merge);
+            assert_eq!(found, left_out, "{}", row.name);
+            let files = listing(&fixture, &commit);
+            let texts: Vec<String> =
+                files.iter().map(|path| format!("{path}={}", show(&fixture, &commit, path))).collect();
+            assert_eq!(texts, row.merged, "{}", row.name);
+            let parents = fixture.git(&["log", "-1", "--format=%P", commit.as_str()]);
+            assert_eq!(parents, format!("{into} {from}"), "{}", row.name);
+            assert_eq!(fixture.repository().merge(&commit, &from, &[], "merge").expect(row.name), Merge::UpToDate);
         }
     }
 }
