@@ -139,6 +139,7 @@ const SAID: &[&str] = &[
     "tavern agent --dry-run",
     "tavern agent --once --name Frodo",
     "tavern drain --dry-run",
+    "tavern demo",
     "tavern nope",
 ];
 
