@@ -442,7 +442,7 @@ impl Agent<'_> {
     }
 
     fn queues(&self) -> Result<Vec<Queue>, Error> {
-        self.queues.clone().map_or_else(|| Ok(self.site.board.queues()?), Ok)
+        self.queues.clone().map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
     }
 
     /// Another agent that lives may take something, now or in time.

@@ -38,7 +38,7 @@ pub struct Front {
     pub name: Option<String>,
     /// `type:`, such as feature, bug or drone.
     pub kind: Option<String>,
-    /// Of items that name none themselves.
+    /// Its place among queues: agents without a list of their own take from 0 first; `None`: [`DEFAULT_PRIORITY`].
     pub priority: Option<u8>,
     pub empty_behavior: Option<EmptyBehavior>,
     pub max_attempts: Option<u32>,
@@ -56,6 +56,9 @@ pub struct Front {
     #[serde(skip)]
     pub is_broken: bool,
 }
+
+/// The priority of a queue, or of an item, that names none.
+pub const DEFAULT_PRIORITY: u8 = 2;
 
 const KEYS: [(&str, Shape); 12] = [
     ("id", Shape::Word),
@@ -173,6 +176,11 @@ fn of_items(name: &str) -> Option<Severity> {
 }
 
 impl Front {
+    /// Its place among queues, with 0 the first.
+    pub fn rank(&self) -> u8 {
+        self.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
         let (id, name, kind, priority, empty_behavior, is_broken) = Default::default();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::front::Front;
+use super::front::{DEFAULT_PRIORITY, Front};
 use super::metadata::{Field, Fields, Key};
 
 pub use super::budget::Budget;
@@ -20,7 +20,7 @@ pub struct Task {
     pub description: String,
     #[serde(flatten)]
     pub state: State,
-    /// 0 is most urgent; the queue's own default, else 2.
+    /// 0 is most urgent.
     pub priority: u8,
     /// When it is to be done.
     pub due: Option<Timestamp>,
@@ -58,9 +58,6 @@ pub struct Task {
     pub lane: Option<Status>,
 }
 
-/// The priority of an item if neither it nor its queue names one.
-pub const DEFAULT_PRIORITY: u8 = 2;
-
 /// The one that approves who is no role: a person.
 pub const PERSON: &str = "person";
 
@@ -80,7 +77,7 @@ impl Task {
             title: title.to_owned(),
             description: String::new(),
             state,
-            priority: priority.or(queue.priority).unwrap_or(DEFAULT_PRIORITY),
+            priority: priority.unwrap_or(DEFAULT_PRIORITY),
             due: keys.time(Key::Due),
             after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
             role: keys.text(Key::Role).or_else(|| queue.role.clone()),

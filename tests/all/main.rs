@@ -51,6 +51,7 @@ mod plan;
 mod pool;
 mod preflight;
 mod prune;
+mod queues;
 mod readiness;
 mod recovery;
 mod review;
