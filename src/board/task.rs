@@ -31,7 +31,7 @@ pub struct Task {
     pub parent: Option<TaskId>,
     pub runner: Option<String>,
     pub model: Option<String>,
-    /// Programs, and files (with a `/` in their names), that must be there before it is claimed.
+    /// Accounts, variables (`$NAME`), files (with a `/` in their names) and programs that must be there before it is claimed.
     pub needs: Vec<String>,
     /// Shell commands that must all exit 0 at the commit before it counts as done.
     pub done_when: Vec<String>,

@@ -100,11 +100,24 @@ pub struct Config {
     pub empty_behavior: EmptyBehavior,
     /// Variables of the environment that commands and agents get, beside those that every program gets.
     pub pass: Pass,
+    /// Accounts that items may need, by the names by which they do.
+    pub accounts: BTreeMap<String, Account>,
     pub roles: BTreeMap<String, Role>,
     pub runners: BTreeMap<String, RunnerConfig>,
     pub outcomes: Outcomes,
     /// The agents' names, taken in this order.
     pub names: Vec<String>,
+}
+
+/// How it is found out whether somebody is signed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// A shell command that exits with 0 where one is.
+    pub check: String,
+    /// What to type where one is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// Where verified and approved work is merged to.
@@ -241,6 +254,7 @@ impl Default for Config {
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
             pass: Pass::default(),
+            accounts: BTreeMap::new(),
             roles: Role::built_in(),
             runners: RunnerConfig::built_in(),
             outcomes: Outcomes::default(),
