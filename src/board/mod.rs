@@ -18,6 +18,8 @@ pub mod markup;
 pub mod mend;
 pub mod merge;
 pub mod metadata;
+pub mod number_or_text;
+pub mod period;
 pub mod problem;
 pub(crate) mod rewrite;
 mod scan;

@@ -18,19 +18,17 @@ use crate::files;
 use crate::near::nearest;
 use crate::yaml::{self, YamlError};
 
+pub use crate::board::period::Period;
 pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
-pub use period::Period;
 pub use role::{Does, Effort, Network, Role};
 pub use runner::{RunnerConfig, RunnerKind};
 pub use size::Size;
 
 mod flaw;
-mod number_or_text;
 mod outcome;
 mod pass;
-mod period;
 mod role;
 mod runner;
 mod size;

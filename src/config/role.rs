@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::status::words;
 use crate::board::task::Budget;
 
-use super::period::Period;
+use crate::board::period::Period;
 
 /// What agents of a role do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
