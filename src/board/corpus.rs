@@ -300,6 +300,7 @@ max_attempts: 5
         allow_empty: true,
         fail_empty: false,
         max_attempts: Some(3),
+        max_wait: None,
         approve: Consent::ALL.to_vec(),
         review: Some(vec!["person".into()]),
         on_failure: OnFailure::Retry,

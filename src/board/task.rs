@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::front::{DEFAULT_PRIORITY, Front};
 use super::metadata::{Field, Fields, Key};
+use super::period::Period;
 
 pub use super::budget::Budget;
 pub use super::id::{BadId, MAX_ID, TaskId};
@@ -45,6 +46,9 @@ pub struct Task {
     /// True: done without any change is not, whatever its commands say.
     pub fail_empty: bool,
     pub max_attempts: Option<u32>,
+    /// How long it waits for a person, or for its children, before it is dead; `None`: as config.yaml says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_wait: Option<Period>,
     /// When a person has to approve it: before the `start`, before the `merge`.
     pub approve: Vec<Consent>,
     /// Who has to approve the work before it is merged: roles or [`PERSON`]; a number stands for so many reviewers,
@@ -97,6 +101,7 @@ impl Task {
             allow_empty: empty == Some(true),
             fail_empty: empty == Some(false),
             max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
+            max_wait: keys.period(Key::MaxWait).or(queue.max_wait),
             approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
                 moments.clone()
             } else {
@@ -144,6 +149,7 @@ impl Task {
             state: State::default(),
             priority: DEFAULT_PRIORITY,
             due: None,
+            max_wait: None,
             after: Vec::new(),
             tags: Vec::new(),
             parent: None,

@@ -84,6 +84,8 @@ pub struct Config {
     pub max_attempts: u32,
     /// Times that an item may come back through nobody's fault before a person is asked.
     pub max_returns: u32,
+    /// How long an item waits for a person, or for its children, before it is dead; zero: for ever. A queue or an item may say otherwise.
+    pub max_wait: Period,
     /// Who has to approve work before it is merged, on items and queues that don't say: roles, or `person`.
     pub review: Vec<String>,
     /// Rejections of an item's work before it is given up.
@@ -243,6 +245,7 @@ impl Default for Config {
             verify: Verify::default(),
             max_attempts: 3,
             max_returns: 20,
+            max_wait: Period::seconds(0),
             review: Vec::new(),
             rounds: 5,
             caps: Caps::default(),

@@ -36,6 +36,7 @@ pub mod worktree;
 mod enclosure;
 mod error;
 mod expired;
+pub mod expiry;
 mod furnish;
 mod heartbeat;
 mod launch;

@@ -33,6 +33,7 @@ mod drone;
 mod dry;
 mod edit;
 mod editors;
+mod expiry;
 mod fix;
 mod formats;
 mod front;
