@@ -21,6 +21,7 @@ use crate::interrupt::InterruptCause;
 use crate::process::Bell;
 use crate::run::commands::commands;
 use crate::run::commit::{Occasion, commit_queues};
+use crate::run::expiry::expiries;
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
 use crate::run::readiness::{stuck, unready};
@@ -207,7 +208,10 @@ impl Agent<'_> {
             let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
             // Another that has work may end without it, and nothing changes then.
             let is_for_others = self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0;
-            let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again)).min();
+            let now = clock::now();
+            let expiries = expiries(self.site)?.into_iter().map(|expiry| expiry.at).filter(|at| *at > now);
+            let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again));
+            let until = until.chain(expiries).min();
             let why = Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at };
             return Ok(Doing::Wait(Wait { why, until, is_asleep }));
         }
@@ -442,7 +446,7 @@ impl Agent<'_> {
     }
 
     fn queues(&self) -> Result<Vec<Queue>, Error> {
-        self.queues.clone().map_or_else(|| Ok(self.site.board.queues()?), Ok)
+        self.queues.clone().map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
     }
 
     /// Another agent that lives may take something, now or in time.

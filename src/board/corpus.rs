@@ -318,6 +318,7 @@ max_attempts: 5
         allow_empty: true,
         fail_empty: false,
         max_attempts: Some(3),
+        max_wait: None,
         approve: Consent::ALL.to_vec(),
         review: Some(vec!["person".into()]),
         on_failure: OnFailure::Retry,
@@ -341,10 +342,8 @@ max_attempts: 5
 
 #[test]
 fn queue_defaults_fill_what_the_item_leaves_open() {
-    let read = task(
-        "---\npriority: low\nrunner: shell\nrole: tester\nmax_attempts: 7\napprove: start\nreview: 2\n---\n- [ ] a\n",
-    );
-    assert_eq!((read.priority, read.max_attempts), (3, Some(7)));
+    let read = task("---\nrunner: shell\nrole: tester\nmax_attempts: 7\napprove: start\nreview: 2\n---\n- [ ] a\n");
+    assert_eq!(read.max_attempts, Some(7));
     assert_eq!((read.runner.as_deref(), read.role.as_deref()), (Some("shell"), Some("tester")));
     assert_eq!((read.approve, read.review), (vec![Consent::Start], Some(vec!["2".into()])));
     let bare = task("- [ ] a\n");

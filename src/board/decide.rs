@@ -141,6 +141,12 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             }
             _ => come_back(task, lease, retry, reason),
         },
+        (Event::Expire { reason }, Phase::Waiting { .. }, None) if task.answered().is_none() => State {
+            phase: Phase::Dead,
+            mode: unless_parked(state.mode),
+            reason: Some(one_line(reason)),
+            ..state.clone()
+        },
         (Event::Integrate { commit }, Phase::Approved { .. }, _) => {
             let told = commit.as_deref().map(|commit| commit.get(..SHORT).unwrap_or(commit).to_owned());
             completed(state, told, now)
@@ -492,6 +498,7 @@ mod tests {
             Event::Withdraw { token: TOKEN, retry: Retry { blame: Blame::Nobody, ..retry }, reason: None },
             Event::Ask { token: TOKEN, question: "which one?".into() },
             Event::Reap { token: Some(TOKEN), life: Life::Gone, retry, reason: reason.clone() },
+            Event::Expire { reason: reason.clone() },
             Event::Integrate { commit: Some("1a2b3c4".into()) },
             Event::SendBack { retry, reason: reason.clone() },
             Event::Resume { reason: None },

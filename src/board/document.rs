@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::board::front::Front;
@@ -176,6 +176,13 @@ impl Item<'_> {
 }
 
 impl<'t> Document<'t> {
+    /// How many items have which status.
+    pub fn counts(&self) -> BTreeMap<Status, usize> {
+        let mut counts = BTreeMap::new();
+        (0..self.count()).for_each(|at| *counts.entry(self.status_at(at)).or_default() += 1);
+        counts
+    }
+
     pub fn text(&self) -> &'t str {
         self.text
     }

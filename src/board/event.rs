@@ -44,6 +44,8 @@ pub enum Event {
     Ask { token: Token, question: String },
     /// The lease ran out, or its holder is gone; sent by `tavern-reap`, which has looked after the holder.
     Reap { token: Option<Token>, life: Life, retry: Retry, reason: String },
+    /// It has waited for too long, for a person or for its children.
+    Expire { reason: String },
     /// Approved work is on the integration branch at `commit`.
     Integrate { commit: Option<String> },
     /// Approved work could not be integrated.
@@ -140,6 +142,7 @@ impl Event {
             Event::Withdraw { .. } => Kind::Withdrawn,
             Event::Ask { .. } => Kind::Asked,
             Event::Reap { .. } => Kind::Reaped,
+            Event::Expire { .. } => Kind::Expired,
             Event::Integrate { .. } => Kind::Integrated,
             Event::SendBack { .. } => Kind::SentBack,
             Event::Resume { .. } => Kind::Resumed,
@@ -155,6 +158,7 @@ impl Event {
             Event::Fail { reason, .. }
             | Event::Return { reason, .. }
             | Event::Reap { reason, .. }
+            | Event::Expire { reason }
             | Event::SendBack { reason, .. }
             | Event::Ask { question: reason, .. }
             | Event::Reject { findings: reason, .. } => *reason = told(reason),
@@ -175,6 +179,7 @@ impl Event {
             Event::Fail { reason, .. }
             | Event::Return { reason, .. }
             | Event::Reap { reason, .. }
+            | Event::Expire { reason }
             | Event::SendBack { reason, .. } => Some(reason),
             Event::Ask { question, .. } => Some(question),
             Event::Reject { findings, .. } => Some(findings),
@@ -211,6 +216,8 @@ words! {
         Withdrawn "withdrawn",
         Asked "asked",
         Reaped "reaped",
+        /// It had waited for too long.
+        Expired "expired",
         Integrated "integrated",
         SentBack "sent_back",
         Resumed "resumed",

@@ -12,6 +12,7 @@ use serde_yaml::Value;
 
 use crate::board::key::{Key, Owner, Shape};
 use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
+use crate::board::period::Period;
 use crate::board::problem::{Problem, Severity};
 use crate::board::status::{Consent, words};
 use crate::near::{mistyped, nearest};
@@ -38,10 +39,12 @@ pub struct Front {
     pub name: Option<String>,
     /// `type:`, such as feature, bug or drone.
     pub kind: Option<String>,
-    /// Of items that name none themselves.
+    /// Its place among queues: agents without a list of their own take from 0 first; `None`: [`DEFAULT_PRIORITY`].
     pub priority: Option<u8>,
     pub empty_behavior: Option<EmptyBehavior>,
     pub max_attempts: Option<u32>,
+    /// As of its items that name none.
+    pub max_wait: Option<Period>,
     pub runner: Option<String>,
     pub role: Option<String>,
     /// When a person is asked: before the `start`, before the `merge`; may be empty.
@@ -57,13 +60,17 @@ pub struct Front {
     pub is_broken: bool,
 }
 
-const KEYS: [(&str, Shape); 12] = [
+/// The priority of a queue, or of an item, that names none.
+pub const DEFAULT_PRIORITY: u8 = 2;
+
+const KEYS: [(&str, Shape); 13] = [
     ("id", Shape::Word),
     ("name", Shape::Text),
     ("type", Shape::Text),
     ("priority", Shape::Priority),
     ("empty_behavior", Shape::Word),
     ("max_attempts", Shape::Count),
+    ("max_wait", Shape::Period),
     ("runner", Shape::Word),
     ("role", Shape::Word),
     ("approve", Shape::Moments),
@@ -173,10 +180,15 @@ fn of_items(name: &str) -> Option<Severity> {
 }
 
 impl Front {
+    /// Its place among queues, with 0 the first.
+    pub fn rank(&self) -> u8 {
+        self.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
-        let (id, name, kind, priority, empty_behavior, is_broken) = Default::default();
-        let said = Front { id, name, kind, priority, empty_behavior, is_broken, ..self.clone() };
+        let (id, name, kind, priority, empty_behavior, max_wait, is_broken) = Default::default();
+        let said = Front { id, name, kind, priority, empty_behavior, max_wait, is_broken, ..self.clone() };
         let plain = Front::default();
         // It is asked for each item of a queue, and most queues say nothing of this.
         if said == plain {
@@ -192,6 +204,7 @@ impl Front {
         match (name, value) {
             ("priority", Some(Field::Number(number))) => self.priority = u8::try_from(number).ok(),
             ("max_attempts", Some(Field::Number(number))) => self.max_attempts = Some(number),
+            ("max_wait", Some(Field::Period(period))) => self.max_wait = Some(period),
             ("approve", Some(Field::Moments(moments))) => self.approve = moments,
             ("empty", Some(Field::Flag(is_allowed))) => self.empty = Some(is_allowed),
             ("review", Some(Field::Texts(names))) if names.iter().all(|name| is_word(name)) => {
@@ -246,7 +259,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
+                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -257,6 +270,7 @@ mod tests {
                 priority: Some(1),
                 empty_behavior: Some(EmptyBehavior::Hibernate),
                 max_attempts: Some(3),
+                max_wait: Some(Period::minutes(2880)),
                 runner: Some("claude".into()),
                 role: Some("coder".into()),
                 approve: vec![Consent::Merge],

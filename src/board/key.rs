@@ -22,6 +22,8 @@ pub enum Shape {
     Empty,
     Count,
     Time,
+    /// A length of time.
+    Period,
     Status,
     /// `draft` or `pending`.
     Lane,
@@ -96,6 +98,7 @@ keys! {
     Attempt     "attempt"      Count     State,
     Returns     "returns"      Count     State,
     MaxAttempts "max_attempts" Count     Person,
+    MaxWait     "max_wait"     Period    Person,
     NotBefore   "not_before"   Time      State,
     Agent       "agent"        Text      State,
     Started     "started"      Time      State,
@@ -169,6 +172,7 @@ impl Shape {
             Shape::Empty => "write `allowed` or `fail`",
             Shape::Count => "write a whole number",
             Shape::Time => "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are",
+            Shape::Period => "write a length of time such as 12h or 2d; 0 for no limit",
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }

@@ -186,6 +186,7 @@ pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
         Shape::Flag => any::<bool>().prop_map(Value::from).boxed(),
         Shape::Empty => select(vec!["allowed", "fail"]).prop_map(Value::from).boxed(),
         Shape::Count => (0u32..100).prop_map(Value::from).boxed(),
+        Shape::Period => select(vec!["0s", "90m", "2d"]).prop_map(Value::from).boxed(),
         Shape::Time => (0i64..4_000_000_000)
             .prop_map(|seconds| Timestamp::from_timestamp(seconds, 0).expect("a time"))
             .prop_map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into())

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::board::budget::Budget;
 use crate::board::id::TaskId;
 use crate::board::key::Shape;
+use crate::board::period::Period;
 use crate::board::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
 pub use crate::board::key::{Key, Owner};
@@ -36,6 +37,7 @@ pub enum Field<'t> {
     Budget(Budget),
     Flag(bool),
     Time(Timestamp),
+    Period(Period),
     Status(Status),
     Moments(Vec<Consent>),
     Mode(Mode),
@@ -69,6 +71,11 @@ impl<'t> Fields<'t> {
     pub fn flag(&self, key: Key) -> Option<bool> {
         let Some(Field::Flag(flag)) = self.get(key) else { return None };
         Some(*flag)
+    }
+
+    pub fn period(&self, key: Key) -> Option<Period> {
+        let Some(Field::Period(period)) = self.get(key) else { return None };
+        Some(*period)
     }
 
     pub fn time(&self, key: Key) -> Option<Timestamp> {

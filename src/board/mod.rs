@@ -19,6 +19,8 @@ pub mod mend;
 pub mod merge;
 pub mod metadata;
 pub mod new_item;
+pub mod number_or_text;
+pub mod period;
 pub mod problem;
 pub(crate) mod rewrite;
 mod scan;

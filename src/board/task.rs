@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::front::Front;
+use super::front::{DEFAULT_PRIORITY, Front};
 use super::metadata::{Field, Fields, Key};
+use super::period::Period;
 
 pub use super::budget::Budget;
 pub use super::id::{BadId, MAX_ID, TaskId};
@@ -20,7 +21,7 @@ pub struct Task {
     pub description: String,
     #[serde(flatten)]
     pub state: State,
-    /// 0 is most urgent; the queue's own default, else 2.
+    /// 0 is most urgent.
     pub priority: u8,
     /// When it is to be done.
     pub due: Option<Timestamp>,
@@ -31,7 +32,7 @@ pub struct Task {
     pub parent: Option<TaskId>,
     pub runner: Option<String>,
     pub model: Option<String>,
-    /// Programs, and files (with a `/` in their names), that must be there before it is claimed.
+    /// Accounts, variables (`$NAME`), files (with a `/` in their names) and programs that must be there before it is claimed.
     pub needs: Vec<String>,
     /// Shell commands that must all exit 0 at the commit before it counts as done.
     pub done_when: Vec<String>,
@@ -45,6 +46,9 @@ pub struct Task {
     /// True: done without any change is not, whatever its commands say.
     pub fail_empty: bool,
     pub max_attempts: Option<u32>,
+    /// How long it waits for a person, or for its children, before it is dead; `None`: as config.yaml says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_wait: Option<Period>,
     /// When a person has to approve it: before the `start`, before the `merge`.
     pub approve: Vec<Consent>,
     /// Who has to approve the work before it is merged: roles or [`PERSON`]; a number stands for so many reviewers,
@@ -57,9 +61,6 @@ pub struct Task {
     /// Of a planning item: where the planned items begin, draft or pending.
     pub lane: Option<Status>,
 }
-
-/// The priority of an item if neither it nor its queue names one.
-pub const DEFAULT_PRIORITY: u8 = 2;
 
 /// The one that approves who is no role: a person.
 pub const PERSON: &str = "person";
@@ -80,7 +81,7 @@ impl Task {
             title: title.to_owned(),
             description: String::new(),
             state,
-            priority: priority.or(queue.priority).unwrap_or(DEFAULT_PRIORITY),
+            priority: priority.unwrap_or(DEFAULT_PRIORITY),
             due: keys.time(Key::Due),
             after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
             role: keys.text(Key::Role).or_else(|| queue.role.clone()),
@@ -100,6 +101,7 @@ impl Task {
             allow_empty: empty == Some(true),
             fail_empty: empty == Some(false),
             max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
+            max_wait: keys.period(Key::MaxWait).or(queue.max_wait),
             approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
                 moments.clone()
             } else {
@@ -147,6 +149,7 @@ impl Task {
             state: State::default(),
             priority: DEFAULT_PRIORITY,
             due: None,
+            max_wait: None,
             after: Vec::new(),
             tags: Vec::new(),
             parent: None,

@@ -54,6 +54,14 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     pub done_when: Vec<String>,
 
+    /// When it is to be done: `2026-11-22 10:00`, or a day
+    #[arg(long, value_name = "TIME")]
+    pub due: Option<String>,
+
+    /// What it needs here: a program, a file, an account, or a variable such as '$TOKEN'; may be given several times
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub needs: Vec<String>,
+
     /// Paths that the item is expected to change; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub touches: Vec<String>,
@@ -240,6 +248,8 @@ impl Args {
         let mut fields: Vec<(Key, Value)> = Vec::new();
         fields.extend(self.item.priority.map(|priority| (Key::Priority, Value::from(priority))));
         fields.extend(written_ids(&self.item.after).map(|after| (Key::After, after)));
+        fields.extend(self.due.as_deref().map(|due| (Key::Due, Value::from(due))));
+        fields.extend((!self.needs.is_empty()).then(|| (Key::Needs, self.needs.clone().into())));
         fields.extend(self.role.as_deref().map(|role| (Key::Role, Value::from(role))));
         fields.extend((!self.item.tags.is_empty()).then(|| (Key::Tags, self.item.tags.clone().into())));
         fields.extend(self.runner.as_deref().map(|runner| (Key::Runner, Value::from(runner))));

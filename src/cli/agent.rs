@@ -15,6 +15,7 @@ pub use args::Args;
 
 use name::take_name;
 
+use super::need::tell_removed;
 use super::{CliError, Context, Exit, OwnRun, Verb, chat, hints, human};
 
 pub(super) mod args;
@@ -49,6 +50,7 @@ impl Verb for Args {
             self.queues.clone()
         };
         let queues = context.queues(&site.board, &names)?;
+        tell_removed(context, &site.board);
         site.named.clone_from(&queues);
         Trust::of(&site).settings().map_err(run::Error::from)?;
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;

@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "ID", value_parser = task_id)]
     pub task: Option<TaskId>,
 
-    /// The role that the item is taken for: only items for this role are taken, from its `queues` in config.yaml [default: coder]
+    /// The role that the item is taken for: only items for this role are taken, from its `queues` in config.yaml if it has some [default: coder]
     #[arg(long, env = "TAVERN_ROLE", hide_env_values = true, overrides_with = "role")]
     pub role: Option<String>,
 
@@ -106,9 +106,9 @@ impl Verb for Args {
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
             }
-            if watch.is_some() && self.queues.is_empty() {
+            if watch.is_some() && names.is_empty() {
                 // One may have been made meanwhile.
-                queues = board.queues()?;
+                queues = board.queues_by_priority()?;
                 site.named.clone_from(&queues);
                 seek.queues.clone_from(&queues);
             }

@@ -137,7 +137,8 @@ fn amount(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|amount| is_amount(*amount)).ok_or_else(|| "a number that is not negative".into())
 }
 
-fn priority(text: &str) -> Result<u8, String> {
+/// Reads a priority that was typed.
+pub(super) fn priority(text: &str) -> Result<u8, String> {
     let priority = metadata::priority(text).and_then(|priority| u8::try_from(priority).ok());
     priority.ok_or_else(|| "a priority is a number from 0, most urgent, to 9, or critical, high, medium, low".into())
 }

@@ -94,7 +94,8 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
         Error::Busy(_) => "try again; who holds it: fuser .git/tavern/lock".into(),
-        Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
+        Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern queue add {}", quoted(name)),
+        Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {
             format!("save the file as UTF-8; to see the place: tavern check {}", quoted(path))

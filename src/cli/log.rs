@@ -193,6 +193,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         }
         Kind::Asked => format!("{agent} needs a person for {task}"),
         Kind::Reaped => format!("{task} was taken from {agent}{by}"),
+        Kind::Expired => format!("{task} waited for too long"),
         Kind::Integrated => format!("{task} was merged{by}"),
         Kind::SentBack => format!("{task} was sent back{by}"),
         Kind::Resumed => format!("{task} was resumed{by}"),

@@ -50,6 +50,7 @@ pub mod log;
 pub mod merge;
 pub mod merge_driver;
 pub mod plan;
+pub mod queue;
 pub mod reap;
 pub mod release;
 pub mod renew;

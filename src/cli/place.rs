@@ -1,5 +1,6 @@
 //! Where a program works: the board and the site, from the shared flags and the folder around it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use crate::board::document::parse;
 use crate::clock;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::files;
 use crate::git::{GitError, Repository};
 use crate::interrupt::Interrupt;
@@ -143,7 +144,7 @@ impl Context {
     fn all_named(&self, board: &Board, names: &[String], flag: &str) -> Result<Vec<Queue>, CliError> {
         take_over(board)?;
         if names.is_empty() {
-            return Ok(board.queues()?);
+            return Ok(board.queues_by_priority()?);
         }
         let mut queues: Vec<Queue> = Vec::with_capacity(names.len());
         for name in names {
@@ -153,11 +154,10 @@ impl Context {
         Ok(queues)
     }
 
-    /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's, as
-    /// where nobody has written settings.
+    /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's.
     pub(super) fn names_for(site: &Site, role: &str, named: &[String]) -> Result<Vec<String>, CliError> {
         let of_role = &site.role(role)?.queues;
-        Ok(if named.is_empty() && !site.board.is_volatile() { of_role } else { named }.to_vec())
+        Ok(if named.is_empty() { of_role } else { named }.to_vec())
     }
 
     /// The queue that was named by `--queue`.
@@ -169,9 +169,7 @@ impl Context {
     /// The same; it is made if it is not there, and its name is no path.
     pub(super) fn queue_or_new(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         match self.queue(board, name) {
-            Err(error) if error.exit == Exit::Usage && !board.is_volatile() && !is_lost(board, name)? => {
-                self.make_queue(board, name)
-            }
+            Err(error) if error.exit == Exit::Usage && !board.is_volatile() => self.make_queue(board, name, None),
             found => found,
         }
     }
@@ -183,13 +181,9 @@ impl Context {
             Err(error @ Error::NoQueue(_)) => error,
             found => return Ok(found?),
         };
-        if let Some(lost) = board.removed_queues()?.iter().find(|lost| lost.queue.id == name) {
-            return Err(CliError::from(error).with_hint(hints::of_lost(board, lost)));
-        }
-        let roles = Config::load(board.dir()).unwrap_or_default().roles;
-        let is_of_role = is_plain(name) && roles.values().any(|role| role.queues.iter().any(|queue| queue == name));
-        if is_of_role && !board.is_volatile() {
-            return self.make_queue(board, name);
+        refuse_lost(board, name)?;
+        if is_plain(name) && !board.is_volatile() && is_needed(board, name) {
+            return self.make_queue(board, name, None);
         }
         let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
         if others.is_empty() {
@@ -203,7 +197,9 @@ impl Context {
         Err(CliError::from(error).with_hint(hint))
     }
 
-    fn make_queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+    /// Makes the queue `name`, which is not there.
+    pub(super) fn make_queue(&self, board: &Board, name: &str, priority: Option<u8>) -> Result<Queue, CliError> {
+        refuse_lost(board, name)?;
         if !is_plain(name) {
             let message = format!("`{name}` can't be the name of a queue");
             return Err(CliError::usage(
@@ -212,8 +208,7 @@ impl Context {
             ));
         }
         let file = format!("queues/{name}.md");
-        let text = QUEUE.replacen("id: main\nname: Main queue\n", &format!("id: {name}\n"), 1);
-        board.set_up(&[(&file, text)], &|_, _| false)?;
+        board.set_up(&[(&file, new_queue(name, priority))], &|_, _| false)?;
         Ok(board.queue(name, &self.here())?)
     }
 }
@@ -225,9 +220,25 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Its file is gone, though something is left to do in it.
-fn is_lost(board: &Board, name: &str) -> Result<bool, Error> {
-    Ok(board.removed_queues()?.iter().any(|lost| lost.queue.id == name))
+/// It is made again by whoever needs it: the one for items that name none, or one that a role takes from.
+pub(super) fn is_needed(board: &Board, name: &str) -> bool {
+    let is_of_role =
+        |roles: &BTreeMap<String, Role>| roles.values().any(|role| role.queues.iter().any(|own| own == name));
+    name == "main" || Config::load(board.dir()).is_ok_and(|config| is_of_role(&config.roles))
+}
+
+/// The text of a queue that nobody has written into yet.
+pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
+    let priority = priority.map_or_else(String::new, |priority| format!("priority: {priority}\n"));
+    QUEUE.replacen("id: main\nname: Main queue\n", &format!("id: {name}\n{priority}"), 1)
+}
+
+/// Refuses a queue whose file is gone, though something is left to do in it.
+fn refuse_lost(board: &Board, name: &str) -> Result<(), CliError> {
+    let lost = board.removed_queues()?.into_iter().find(|lost| lost.queue.id == name);
+    lost.map_or(Ok(()), |lost| {
+        Err(CliError::from(Error::NoQueue(name.to_owned())).with_hint(hints::of_lost(board, &lost)))
+    })
 }
 
 /// The Markdown files in `folder` that have items.

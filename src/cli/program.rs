@@ -13,8 +13,8 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, diff, drain, edit, hints, init, log, mail, merge, merge_driver, plan, reap,
-    release, renew, report, runs, spawn, status, tell, trust, undo,
+    add, agent, check, claim, commit, diff, drain, edit, hints, init, log, mail, merge, merge_driver, plan, queue,
+    reap, release, renew, report, runs, spawn, status, tell, trust, undo,
 };
 use crate::process::keep_inherited;
 
@@ -44,6 +44,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<merge::Args>(),
     Program::of::<renew::Args>(),
     Program::of::<release::Args>(),
+    Program::of::<queue::Args>(),
     Program::of::<edit::Args>(),
     Program::of::<undo::Args>(),
     Program::of::<reap::Args>(),

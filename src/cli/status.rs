@@ -302,8 +302,7 @@ impl Args {
         let standing = site.filter(|_| is_asked_for).map(|_| StandingSince::after(&entries));
         for (number, document) in documents[..shown].iter().enumerate() {
             let queue = &texts[number].queue;
-            let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
-            document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
+            let counts = document.counts();
             let items = || document.items().iter().enumerate();
             let quarantined = items().filter(|(index, _)| readiness.is_faulty(number, *index)).count();
             let lacks = &all_lacks[number];

@@ -18,19 +18,17 @@ use crate::files;
 use crate::near::nearest;
 use crate::yaml::{self, YamlError};
 
+pub use crate::board::period::Period;
 pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
-pub use period::Period;
 pub use role::{Does, Effort, Network, Role};
 pub use runner::{RunnerConfig, RunnerKind};
 pub use size::Size;
 
 mod flaw;
-mod number_or_text;
 mod outcome;
 mod pass;
-mod period;
 mod role;
 mod runner;
 mod size;
@@ -86,6 +84,8 @@ pub struct Config {
     pub max_attempts: u32,
     /// Times that an item may come back through nobody's fault before a person is asked.
     pub max_returns: u32,
+    /// How long an item waits for a person, or for its children, before it is dead; zero: for ever. A queue or an item may say otherwise.
+    pub max_wait: Period,
     /// Who has to approve work before it is merged, on items and queues that don't say: roles, or `person`.
     pub review: Vec<String>,
     /// Rejections of an item's work before it is given up.
@@ -100,11 +100,24 @@ pub struct Config {
     pub empty_behavior: EmptyBehavior,
     /// Variables of the environment that commands and agents get, beside those that every program gets.
     pub pass: Pass,
+    /// Accounts that items may need, by the names by which they do.
+    pub accounts: BTreeMap<String, Account>,
     pub roles: BTreeMap<String, Role>,
     pub runners: BTreeMap<String, RunnerConfig>,
     pub outcomes: Outcomes,
     /// The agents' names, taken in this order.
     pub names: Vec<String>,
+}
+
+/// How it is found out whether somebody is signed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// A shell command that exits with 0 where one is.
+    pub check: String,
+    /// What to type where one is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// Where verified and approved work is merged to.
@@ -232,6 +245,7 @@ impl Default for Config {
             verify: Verify::default(),
             max_attempts: 3,
             max_returns: 20,
+            max_wait: Period::seconds(0),
             review: Vec::new(),
             rounds: 5,
             caps: Caps::default(),
@@ -241,6 +255,7 @@ impl Default for Config {
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
             pass: Pass::default(),
+            accounts: BTreeMap::new(),
             roles: Role::built_in(),
             runners: RunnerConfig::built_in(),
             outcomes: Outcomes::default(),

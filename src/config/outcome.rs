@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::period::Period;
+use crate::board::period::Period;
 
 /// One policy for each outcome that gives an item back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::status::words;
 use crate::board::task::Budget;
 
-use super::period::Period;
+use crate::board::period::Period;
 
 /// What agents of a role do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub struct Role {
     pub does: Does,
     /// Name of an entry of `runners`; of a role that names none, that of `coder`.
     pub runner: String,
-    /// IDs of the queues it takes from: the first that has work for it.
+    /// IDs of the queues it takes from: the first that has work for it. Empty: all of the board's, by their `priority`.
     pub queues: Vec<String>,
     /// File name of the prompt's template, in `.tavern/templates/` or built in.
     pub template: String,
@@ -91,7 +91,7 @@ impl Default for Role {
         Role {
             does: Does::Work,
             runner: "shell".to_owned(),
-            queues: vec!["main".to_owned()],
+            queues: Vec::new(),
             template: "coder.md".to_owned(),
             model: None,
             effort: None,

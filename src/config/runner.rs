@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::task::Budget;
 
 use super::pass::Pass;
-use super::period::Period;
+use crate::board::period::Period;
 
 /// Which of the implementations runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //!
 //! Knows the board, git and the runners, and nothing of loops, pools or command lines.
 
+mod accounts;
 mod approval;
 pub mod artifacts;
 mod ask_git;
@@ -35,6 +36,7 @@ pub mod worktree;
 mod enclosure;
 mod error;
 mod expired;
+pub mod expiry;
 mod furnish;
 mod heartbeat;
 mod launch;

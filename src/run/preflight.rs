@@ -1,14 +1,15 @@
 //! Could work begin here and now? Asked before anything is claimed, so that no attempt is spent on what a look would have
 //! told.
 //!
-//! Looks at files and at the disk; nothing is started, but for [`begin`], which asks the agent program for its version.
+//! Looks at files and at the disk; nothing is started, but by [`begin`], which asks the agent program for its version, and for accounts that
+//! items need, before a look begins. A look may be one under the board's lock.
 //! It doubts: what can't be told is no hindrance, since a false alarm would keep work from being done at all.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{StatVfs, statvfs};
 
@@ -27,8 +28,9 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady, place_of};
 use crate::board::event::Purpose;
 use crate::board::task::{Task, TaskId};
 use crate::clock;
-use crate::config::{Config, Role};
-use crate::process::{find_program, first_program};
+use crate::config::{Account, Config, Role};
+use crate::near::nearest;
+use crate::process::{CommandSpec, find_program, first_program, run_command};
 use crate::runner::{Access, CommandRunner, Ready};
 use crate::store::{ItemIndex, Quota};
 
@@ -63,6 +65,7 @@ impl<'a> Preflight<'a> {
         let (programs, places) = (RefCell::default(), RefCell::default());
         let root = site.map(|site| site.board.root());
         let trust = site.map(Trust::of);
+        site.into_iter().for_each(look_at_accounts);
         let site = site.map(|site| (site, ItemIndex::of(&site.board)));
         Preflight { config, root, runner: None, closed: Vec::new(), site, programs, places, trust, spending: None }
     }
@@ -223,7 +226,11 @@ impl<'a> Preflight<'a> {
     /// What its `needs` says, and the programs that its `done_when` begins with.
     fn has_programs(&self, task: &Task) -> Result<(), Lack> {
         for name in &task.needs {
-            self.named(name).map_err(Lack::NotReady)?;
+            let found = match name.strip_prefix('$') {
+                Some(variable) => self.variable(variable, task),
+                None => self.named(name),
+            };
+            found.map_err(Lack::NotReady)?;
         }
         for command in &task.done_when {
             if let Some(program) = self.missing(command) {
@@ -253,8 +260,32 @@ impl<'a> Preflight<'a> {
         Err(Lack::Closed { runner: runner.to_owned(), until, needs_person })
     }
 
-    /// The program, or the file, that an item says it needs.
+    /// The variable that `task` says it needs, as its agent would get it. Its value is nobody's to see.
+    fn variable(&self, name: &str, task: &Task) -> Result<(), NotReady> {
+        let Some(role) = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE)) else { return Ok(()) };
+        let runner = self.runner.or(task.runner.as_deref()).unwrap_or(&role.runner);
+        let program = runner_named(self.config, runner, role)?;
+        let mut env = surroundings::of_agents(self.config, runner, program.as_ref(), Vec::new()).into_iter();
+        if env.any(|(passed, value)| passed == name && !value.is_empty()) {
+            return Ok(());
+        }
+        let (how, hint) = if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
+            ("not passed on", format!("name it in .tavern/config.yaml: `pass: [{name}]`"))
+        } else {
+            ("not set", format!("set it, and start this again: export {name}=…"))
+        };
+        Err(NotReady::new(format!("it needs `${name}`, which is {how}"), hint))
+    }
+
+    /// The account, the program or the file that an item says it needs.
     fn named(&self, name: &str) -> Result<(), NotReady> {
+        if self.config.accounts.contains_key(name) {
+            return self.site.as_ref().map_or(Ok(()), |(site, _)| site.accounts.found(name));
+        }
+        if let Some(near) = nearest(name, self.config.accounts.keys().map(String::as_str)).filter(|_| !is_there(name)) {
+            let message = format!("it needs `{name}`, which is neither an account nor on PATH");
+            return Err(NotReady::new(message, format!("did you mean `{near}`?")));
+        }
         let (is_here, hint) = if name.contains('/') {
             (self.root.is_none_or(|root| root.join(name).exists()), "make it")
         } else {
@@ -276,6 +307,36 @@ impl<'a> Preflight<'a> {
         (!is_there).then(|| program.to_owned())
     }
 }
+
+/// Runs the checks of the accounts that a queue speaks of, where what was found is old. Those of settings that nobody trusts are not run.
+fn look_at_accounts(site: &Site) {
+    let due = |name: &&String| site.accounts.is_due(name);
+    let due: Vec<&String> = site.config.accounts.keys().filter(due).collect();
+    if due.is_empty() || Trust::of(site).settings().is_err() {
+        return;
+    }
+    let queues = site.board.queues().unwrap_or_default().into_iter().chain(site.named.iter().cloned());
+    let texts: Vec<String> = queues.filter_map(|queue| Some(site.board.read(&queue).ok()?.content)).collect();
+    for name in due.into_iter().filter(|name| texts.iter().any(|text| text.contains(name.as_str()))) {
+        let Account { check, hint } = &site.config.accounts[name];
+        let spec = CommandSpec {
+            env: surroundings::of_commands(site, []),
+            inherits: false,
+            timeout: ACCOUNT_LIMIT,
+            ..CommandSpec::new(check, site.board.root())
+        };
+        // What can't be told is no hindrance.
+        let Ok(result) = run_command(&spec, &site.interrupt) else { continue };
+        let lack = || {
+            let message = format!("it needs account `{name}`: `{check}` {}", result.end);
+            NotReady::new(message, hint.clone().unwrap_or_else(|| format!("see why: {check}")))
+        };
+        site.accounts.keep(name, result.is_success().then_some(()).ok_or_else(lack));
+    }
+}
+
+/// How long the check of an account may take.
+const ACCOUNT_LIMIT: Duration = Duration::from_secs(30);
 
 /// What there is nothing of on a disk, so that nothing at all can be written. Some have no number of files.
 fn used_up(disk: &StatVfs) -> Option<&'static str> {

@@ -17,6 +17,7 @@ use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
 
 use super::cell::Cell;
 use super::error::Error;
+use super::expiry::{Expiry, expiries_in};
 use super::prune::{cell_may_go, may_go, spent_runs};
 use super::report::{back_off, most_attempts};
 use super::site::{ITEM_BRANCHES, Site};
@@ -58,6 +59,8 @@ pub enum Action {
     RemoveWorktree { task: TaskId, path: PathBuf },
     /// End the back-off of an item that was written while the clock was ahead.
     EndBackOff { task: TaskId },
+    /// Put an item that has waited for too long into the dead letter lane.
+    Expire { task: TaskId, why: String },
     /// Remove the file of an agent that is gone.
     RemoveAgent { name: String },
     /// Move items that have ended from a queue to its archive.
@@ -89,6 +92,7 @@ impl std::fmt::Display for Action {
             Action::EndBackOff { task } => {
                 write!(f, "let {task} be taken: its back-off was written while the clock was ahead")
             }
+            Action::Expire { task, why } => write!(f, "move {task} to the dead letter lane: {why}"),
             Action::RemoveAgent { name } => write!(f, "remove the file of agent {name}, which is gone"),
             Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
             Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
@@ -178,6 +182,9 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         actions.push(Action::GiveBack { task, token: None, agent: None, blame: Blame::Nobody, why });
     }
     actions.extend(items.ahead.iter().map(|task| Action::EndBackOff { task: task.clone() }));
+    let is_over = |expiry: &&Expiry| expiry.at <= now;
+    let expire = |Expiry { task, why, .. }: &Expiry| Action::Expire { task: task.clone(), why: why.clone() };
+    actions.extend(items.expiries.iter().filter(is_over).map(expire));
     actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
     if scope != Scope::Leases {
         plan_dead(site, &leases, &leased, &items, now, &mut actions)?;
@@ -205,6 +212,8 @@ struct Items {
     own: HashSet<TaskId>,
     /// Those whose back-off was written while the clock was ahead.
     ahead: Vec<TaskId>,
+    /// When those that wait have waited for too long.
+    expiries: Vec<Expiry>,
     /// False if a queue could not be read: what is not in `statuses` may still be in that one.
     is_all: bool,
     /// How many are to be archived, by queue.
@@ -219,6 +228,7 @@ impl Items {
             elsewhere: HashSet::new(),
             own: HashSet::new(),
             ahead: Vec::new(),
+            expiries: Vec::new(),
             is_all: true,
             due: Vec::new(),
         };
@@ -254,6 +264,7 @@ impl Items {
             }
             let waits = |item: &&Item<'_>| document.task_of(item).state.not_before().is_some_and(|until| until > now);
             waiting.extend(document.items().iter().filter(waits).filter_map(|item| item.id.clone()));
+            items.expiries.extend(expiries_in(site, &document)?);
             let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));
         }
@@ -433,14 +444,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
         Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
         Action::DropLease { task, token } => Ok(site.board.drop_stray_lease(task, *token)?),
-        Action::EndBackOff { task } => {
-            match site.board.submit(task, &Event::Resume { reason: None }, &Note::default()) {
-                Ok(_) => Ok(true),
-                // Somebody was faster.
-                Err(store::Error::Refused(_) | store::Error::NoTask(_)) => Ok(false),
-                Err(error) => Err(error.into()),
-            }
-        }
+        Action::EndBackOff { task } => submit(site, task, &Event::Resume { reason: None }),
+        Action::Expire { task, why } => submit(site, task, &Event::Expire { reason: why.clone() }),
         Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
         Action::DeleteBranch { task, .. } => match site.board.task(task) {
             Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
@@ -510,7 +515,12 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
     let not_before = if blame == Blame::Agent { back_off(policy.wait(nth)) } else { None };
     let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
     let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
-    match site.board.submit(task, &event, &Note::default()) {
+    submit(site, task, &event)
+}
+
+/// False if it is no longer called for.
+fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
+    match site.board.submit(task, event, &Note::default()) {
         Ok(done) => {
             if done.task.status() == Status::Dead {
                 worktree::clear_ended(site, &done.task)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::accounts::Accounts;
 use super::enclosure;
 use super::error::Error;
 use super::tracked::refuse_tracked;
@@ -45,6 +46,8 @@ pub struct Site {
     pub(super) stuck: StuckMerges,
     /// Completed items whose work was found where the next begins, by this process.
     pub(super) found: Mutex<HashSet<TaskId>>,
+    /// What the checks of accounts have told this process.
+    pub(super) accounts: Accounts,
     pub interrupt: Interrupt,
     /// `--runner`: overrides what items, queues and roles say.
     pub runner: Option<String>,
@@ -64,7 +67,7 @@ impl Site {
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let (config, settings) = Config::load_with_text(board.dir())?;
         learn(config.runners.values().flat_map(|runner| runner.env.clone()));
-        let (named, texts, repository, stuck, found) = Default::default();
+        let (named, texts, repository, stuck, found, accounts) = Default::default();
         Ok(Site {
             board,
             config,
@@ -74,6 +77,7 @@ impl Site {
             repository,
             stuck,
             found,
+            accounts,
             interrupt,
             runner: None,
             model: None,

@@ -45,6 +45,7 @@ mod quota;
 mod read;
 mod redo;
 mod rehearsal;
+mod remove;
 mod replace;
 mod returned;
 mod seek;

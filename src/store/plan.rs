@@ -9,10 +9,11 @@ use super::submit::Note;
 use super::transaction::View;
 use crate::board::document::{Written, parse};
 use crate::board::event::{Event, Kind};
+use crate::board::front::DEFAULT_PRIORITY;
 use crate::board::lease::Lease;
 use crate::board::new_item::render;
 use crate::board::plan::{Heritage, Plan};
-use crate::board::task::{DEFAULT_PRIORITY, Status, Task, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::board::text::apply_in_place;
 
 impl View<'_> {
@@ -34,8 +35,7 @@ impl View<'_> {
         let is_free = |id: &TaskId| document.find(id).is_none() && !index.knows(id, &text.queue);
         let ids = (1..).map(|number| own.child(number)).filter(is_free);
         let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();
-        let general = document.front().priority.unwrap_or(DEFAULT_PRIORITY);
-        let priority = Some(item.priority).filter(|priority| *priority != general);
+        let priority = Some(item.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
         let heritage = Heritage { priority, tags: task.tags.clone() };
         let mut content = text.content.clone();
         let mut steps = Vec::new();

@@ -13,6 +13,7 @@ use super::error::{Error, MOST_ITEMS};
 use super::find::Board;
 use super::replace::sync_folder;
 use super::stamp::Stamp;
+use crate::board::front;
 use crate::board::problem::one_line;
 use crate::board::task::Timestamp;
 use crate::failpoint;
@@ -99,6 +100,16 @@ impl Board {
         queues.extend(outside.filter(|queue| self.is_there(&queue.path)));
         let mut files = HashSet::new();
         queues.retain(|queue| files.insert(real(&queue.path)));
+        Ok(queues)
+    }
+
+    /// The same in the order in which who names none takes from them: by the `priority` of their front matter, and of one priority as
+    /// they are listed.
+    pub fn queues_by_priority(&self) -> Result<Vec<Queue>, Error> {
+        let mut queues = self.queues()?;
+        // One that can't be read has the usual one.
+        let front = |queue: &Queue| Some(front::read(&self.read(queue).ok()?.content, &mut Vec::new()).0);
+        queues.sort_by_cached_key(|queue| front(queue).unwrap_or_default().rank());
         Ok(queues)
     }
 

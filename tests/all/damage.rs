@@ -265,7 +265,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 26] = [
+const LINES: [&str; 28] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-diff T-1",
@@ -275,6 +275,8 @@ const LINES: [&str; 26] = [
     "tavern-runs show T-1",
     "tavern-add new",
     "tavern-plan new",
+    "tavern-queue",
+    "tavern-queue add new",
     "tavern-claim --agent Sam",
     "tavern-agent --once --name Sam",
     "tavern-agent --dry-run --name Sam",

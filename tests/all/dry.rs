@@ -128,6 +128,8 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-add", &["--parent=T-99", "Of nobody"], Same::Lines),
         ("tavern-plan", &["--id", "T-9", "-p", "1", "--draft", "Nine\n\nMore."], Same::Text),
         ("tavern-plan", &["--id", "T-1", "One more"], Same::Lines),
+        ("tavern-queue", &["add", "later", "-p", "0"], Same::Lines),
+        ("tavern-queue", &["remove", "main"], Same::Lines),
         ("tavern-tell", &["T-1", "Mind", "the", "gap."], Same::Lines),
         ("tavern-tell", &["T-11", "blue", "--format", "json"], Same::Lines),
         ("tavern-tell", &["T-8", "Try again."], Same::Lines),

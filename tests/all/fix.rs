@@ -233,7 +233,7 @@ fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
             ("tavern-status T-1", 2),
             ("tavern-claim", 3),
             ("tavern-drain", 2),
-            ("tavern-agent --until-empty", 2),
+            ("tavern-agent --until-empty", 0),
             ("tavern-add more", 2),
         ] {
             let told = scratch.line(line).run().ends(code).says("put it back: tavern check --fix; or forget it: rm ");

@@ -73,6 +73,69 @@ fn an_item_is_taken_once_the_programs_and_files_that_it_needs_are_there() {
 }
 
 #[test]
+fn an_item_is_taken_once_the_variables_that_it_needs_are_set_and_passed_on() {
+    let script = "  ```sh\n  test -n \"$DEPLOY_KEY\"; echo > a.txt\n  ```\n";
+    let scratch = board(&format!("- [ ] T-1: a (needs: [sh, $DEPLOY_KEY])\n{script}"), "");
+    let status = |value: &str| scratch.program("tavern-status").args(&["T-1"]).variable("DEPLOY_KEY", value).run();
+    for (value, lack) in [
+        ("", "it needs `$DEPLOY_KEY`, which is not set; set it, and start this again: export DEPLOY_KEY=…"),
+        (
+            "s3cret",
+            "it needs `$DEPLOY_KEY`, which is not passed on; name it in .tavern/config.yaml: `pass: [DEPLOY_KEY]`",
+        ),
+    ] {
+        status(value).ends(0).says(lack).says_not("s3cret");
+    }
+    scratch.write(CONFIG, "pass: [DEPLOY_KEY]\n");
+    status("").ends(0).says("which is not set");
+    scratch.run("tavern-drain", &[]).ends(1).says("0 of 1 completed, 1 left");
+    scratch.program("tavern-drain").variable("DEPLOY_KEY", "s3cret").run().ends(0).says_not("s3cret");
+    scratch.stands("T-1", "completed", 1);
+}
+
+#[test]
+fn an_item_is_taken_once_somebody_is_signed_in_to_the_accounts_that_it_needs() {
+    let script = "  ```sh\n  echo > a.txt\n  ```\n";
+    let config = "accounts: {github: {check: 'echo >> checks; test -e signed-in', hint: gh auth login}}\n";
+    let scratch = board("", config);
+    let checks = || fs::read_to_string(scratch.work().join("checks")).unwrap_or_default().lines().count();
+    scratch.run("tavern-status", &[]).ends(0);
+    assert_eq!(checks(), 0, "no item needs it");
+    let add = |id: &str, needs: &str| {
+        let input = format!("{id}: Push it\n\n{}", script.replace("\n  ", "\n").trim_start());
+        scratch.program("tavern-add").args(&["--due", "2036-01-02", "--needs", needs]).input(input).run()
+    };
+    let lack = "it needs account `github`: `echo >> checks; test -e signed-in` exited with code 1; gh auth login";
+    add("T-1", "sh,github").ends(0).says(lack);
+    scratch.run("tavern-status", &["T-1"]).ends(0).says(lack).says("due         2036-01-02");
+    scratch.run("tavern-check", &[]).says("it needs account `github`").says("= hint: gh auth login");
+    add("T-2", "githbu").ends(0).says("which is neither an account nor on PATH; did you mean `github`?");
+    scratch.run("tavern-check", &[]).says("= hint: did you mean `github`?");
+    scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    scratch.run("tavern-drain", &[]).ends(1).says("0 of 1 completed, 1 left");
+    let (item, before) = (scratch.item("T-1"), checks());
+    assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()));
+    scratch.write("signed-in", "");
+    scratch.run("tavern-agent", &["--until-empty"]).ends(0);
+    assert_eq!(checks(), before + 1, "what was found is kept");
+    scratch.stands("T-1", "completed", 1);
+}
+
+/// What git has brought is run by nobody before a person has trusted it.
+#[test]
+fn no_check_of_an_account_is_run_that_nobody_trusts() {
+    let own = board("- [ ] T-1: a (needs: github)\n", "accounts: {github: {check: touch ran}}\n");
+    own.commit(&[".tavern"], "Board");
+    let scratch = Scratch::empty();
+    scratch.git(&["clone", "--quiet", &own.work().to_string_lossy(), "."]);
+    scratch.run("tavern-status", &["T-1"]).ends(0);
+    assert!(!scratch.work().join("ran").exists());
+    scratch.run("tavern-trust", &["--yes"]).ends(0);
+    scratch.run("tavern-status", &["T-1"]).ends(0);
+    assert!(scratch.work().join("ran").exists());
+}
+
+#[test]
 fn nothing_depends_on_the_folder_for_temporary_files() {
     let scratch = board(&[item("T-1", "test -e T-1.txt"), item("T-2", "")].concat(), "");
     scratch.program("tavern-drain").variable("TMPDIR", "/nonexistent").run().ends(0);

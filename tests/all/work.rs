@@ -45,12 +45,36 @@ fn queues_are_taken_from_in_order_and_depend_on_each_other() {
     assert_eq!(claimed_in_order(&scratch), ["T-8", "T-9", "T-1"]);
 }
 
+#[test]
+fn queues_are_taken_from_by_their_priority_where_a_role_names_none() {
+    let queues =
+        [("alpha", "priority: 1", "T-3"), ("urgent", "priority: high", "T-2"), ("later", "priority: 3", "T-5")];
+    let worked_by = |line: &str| {
+        let scratch = board(&item("T-1", " (priority: 0)"), "");
+        for (name, front, id) in queues {
+            scratch.write(format!(".tavern/queues/{name}.md"), format!("---\n{front}\n---\n{}", item(id, "")));
+        }
+        scratch.change(".tavern/queues/urgent.md", "high", "critical");
+        scratch.write(".tavern/queues/beta.md", item("T-4", ""));
+        for claim in [&["--dry-run"][..], &["--dry-run", "--role", "coder"]] {
+            scratch.run("tavern-claim", claim).ends(0).says("T-2 Do T-2");
+        }
+        scratch.run("tavern-status", &["--items"]).ends(0).says("Do T-2 (next)").says("Do T-1 (ready)");
+        scratch.line(line).run().ends(0);
+        claimed_in_order(&scratch)
+    };
+    for line in ["tavern-agent --until-empty", "tavern-drain --agents 1"] {
+        assert_eq!(worked_by(line), ["T-2", "T-3", "T-1", "T-4", "T-5"], "{line}");
+    }
+}
+
 /// As its agent does, which is a loop of scripts too.
 #[test]
 fn a_claim_for_a_role_is_from_the_queues_of_the_role() {
     let scratch = board(&item("T-1", ""), "roles: {coder: {queues: [urgent]}}\n");
     let claim = |flags: &[&str]| scratch.run("tavern-claim", &[&["--dry-run"], flags].concat());
     claim(&["--role", "coder"]).ends(3).says("there is nothing to take");
+    scratch.run("tavern-claim", &["--role", "coder", "--wait=0s"]).ends(3).says("there is nothing to take");
     scratch.write(".tavern/queues/urgent.md", item("T-9", ""));
     claim(&["--role", "coder"]).ends(0).says("T-9 Do T-9");
     // A person takes from all; who names a queue or an item means it.

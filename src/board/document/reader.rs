@@ -12,19 +12,19 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use super::keys::{leave_to_keys, near_key, note};
 use super::under::{innermost, sections};
 use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
-use crate::board::front::{self, Front};
+use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Owner, TaskBlock};
 use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
-use crate::board::task::{DEFAULT_PRIORITY, Status};
+use crate::board::task::Status;
 
 /// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    match Reader::new(text, text, body, &front, problems.clone()).read_plain(front.clone()) {
+    match Reader::new(text, text, body, problems.clone()).read_plain(front.clone()) {
         Some(read) => read,
         None => read_markdown(text, front, body, problems),
     }
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
 pub fn open(text: &str) -> Document<'_> {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    match Reader::new(text, text, body, &front, Vec::new()).outline(front.clone()) {
+    match Reader::new(text, text, body, Vec::new()).outline(front.clone()) {
         Some(document) => document,
         None => read_markdown(text, front, body, problems).0,
     }
@@ -50,13 +50,13 @@ pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
 
 /// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
 pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
-    Reader::new(text, text, 0, &front, Vec::new()).read_plain(front).map(|(document, _)| document)
+    Reader::new(text, text, 0, Vec::new()).read_plain(front).map(|(document, _)| document)
 }
 
 /// Reads the item of a plain document that stands there.
 pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
     let text = &document.text[..place.span.end];
-    let mut reader = Reader::new(text, text, document.body, &document.front, Vec::new());
+    let mut reader = Reader::new(text, text, document.body, Vec::new());
     reader.counted = (place.span.start, document.line_at(place.span.start));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
@@ -79,7 +79,7 @@ fn lane_of(under: Option<Under>) -> Option<usize> {
 fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_tabs_behind_fences(markup::without_markers(text, &conflicts));
-    let mut reader = Reader::new(text, &source, body, &front, problems);
+    let mut reader = Reader::new(text, &source, body, problems);
     reader.read();
     reader.finish(front, &conflicts)
 }
@@ -91,8 +91,6 @@ struct Reader<'t, 's> {
     source: &'s str,
     /// Where the front matter ends.
     body: usize,
-    /// Of items that name none.
-    priority: u8,
     lanes: Vec<Lane<'t>>,
     lane_set: LaneSet,
     items: Vec<Item<'t>>,
@@ -128,12 +126,11 @@ struct Other {
 }
 
 impl<'t, 's> Reader<'t, 's> {
-    fn new(text: &'t str, source: &'s str, body: usize, front: &Front, problems: Vec<Problem>) -> Reader<'t, 's> {
+    fn new(text: &'t str, source: &'s str, body: usize, problems: Vec<Problem>) -> Reader<'t, 's> {
         Reader {
             text,
             source,
             body,
-            priority: front.priority.unwrap_or(DEFAULT_PRIORITY),
             lanes: Vec::new(),
             lane_set: LaneSet::default(),
             items: Vec::new(),
@@ -170,7 +167,7 @@ impl<'t, 's> Reader<'t, 's> {
                 self.end_lead();
                 if item.task.is_some() {
                     let under = self.headings.last().map(|(_, under)| *under);
-                    let (status, priority, read) = (None, Some(self.priority), OnceCell::new());
+                    let (status, priority, read) = (None, Some(DEFAULT_PRIORITY), OnceCell::new());
                     places.push(ItemPlace { span: item.span, under, status, priority, item: read });
                 }
             }
@@ -360,7 +357,7 @@ impl<'t, 's> Reader<'t, 's> {
             within,
             quarantined,
             aside: false,
-            priority: self.priority,
+            priority: DEFAULT_PRIORITY,
             role: None,
             not_before: None,
             due: None,

@@ -134,6 +134,7 @@ pub(super) fn meaning<'t>(name: &str, value: impl FnOnce() -> Option<Plain<'t>>)
 fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
     use Plain::{Many, Map, One};
     match (shape, value) {
+        (Shape::Period, One(text)) => text.parse().ok().map(Field::Period),
         (Shape::Text, One(text)) => Some(Field::Text(text)),
         (Shape::Word, One(text)) => is_word(&text).then_some(Field::Text(text)),
         (Shape::Words, One(text)) => {

@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub name: Option<String>,
 
-    /// Take from this queue, by name or path; may be given several times, the first queue first [default: the role's `queues`]
+    /// Take from this queue, by name or path; may be given several times, the first queue first [default: the role's `queues`, else all of the board's by their `priority`]
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
 

@@ -419,7 +419,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::GiveBack { task, token: Some(_), .. }
             | Action::PutBackLease { task, .. }
             | Action::DropLease { task, .. } => board.private("leases").join(format!("{task}.yaml")),
-            Action::GiveBack { .. } | Action::EndBackOff { .. } => board.dir().to_owned(),
+            Action::GiveBack { .. } | Action::EndBackOff { .. } | Action::Expire { .. } => board.dir().to_owned(),
             // Upkeep, of which nothing has died.
             Action::Archive { .. }
             | Action::DeleteBranch { .. }
@@ -432,7 +432,10 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
         };
         let message = match &action {
             // Whoever claims and reports by hand leaves a worktree, too.
-            Action::PutBackLease { .. } | Action::EndBackOff { .. } | Action::RemoveWorktree { .. } => {
+            Action::PutBackLease { .. }
+            | Action::EndBackOff { .. }
+            | Action::Expire { .. }
+            | Action::RemoveWorktree { .. } => {
                 format!("to do: {action}")
             }
             _ => format!("left by a process that died; to do: {action}"),

@@ -1,4 +1,4 @@
-//! A value of config.yaml that people may type as a number or as a text.
+//! A value that people may type as a number or as a text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,14 +7,14 @@ use std::str::FromStr;
 use serde::de::{Error, Visitor};
 
 /// Reads either as the text that it is typed as.
-pub(super) struct NumberOrText<T> {
+pub struct NumberOrText<T> {
     expected: &'static str,
     value: PhantomData<T>,
 }
 
 impl<T> NumberOrText<T> {
     /// `expected` says what it must be, for one that is neither.
-    pub(super) fn new(expected: &'static str) -> NumberOrText<T> {
+    pub fn new(expected: &'static str) -> NumberOrText<T> {
         NumberOrText { expected, value: PhantomData }
     }
 }
