@@ -21,6 +21,7 @@ pub use value::{is_word, priority, read_field};
 
 mod block;
 mod line;
+mod pairs;
 mod parenthesis;
 mod spelling;
 mod value;

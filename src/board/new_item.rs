@@ -62,7 +62,7 @@ pub fn render(new: &NewItem) -> String {
         let pairs: Vec<String> =
             new.fields.iter().map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value))).collect();
         block.push_str(&format!(" ({})", pairs.join(", ")));
-    } else if new.id.is_some() && metadata::find_parenthesis(&title, Owner::Person) == Ok(None) {
+    } else if new.id.is_some() && !matches!(metadata::find_parenthesis(&title, Owner::Person), Ok(Some(_))) {
         block = metadata::closed(&block, block.len());
     }
     block.push('\n');

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_yaml::Value;
 
 use super::KeyEntry;
-use super::parenthesis::{Pair, Pairs, closing_quote};
+use super::pairs::{Pair, Pairs, closing_quote};
 use super::value::{Elements, list_of, meaning, plain_of, plain_of_yaml};
 use crate::board::markup::dedent;
 use crate::yaml::{self, YamlError};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::KeyEntry;
-use super::parenthesis::Pairs;
+use super::pairs::Pairs;
 use super::value::{meaning, plain_of};
 
 /// Calls `found` for each key of the parenthesis at `span` (both parentheses included), in order.

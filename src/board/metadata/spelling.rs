@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_yaml::Value;
 
 use super::block::{Inside, Lines, Style, is_ordinary_scalar, is_unprintable};
-use super::parenthesis::{Pair, Pairs};
+use super::pairs::{Pair, Pairs};
 use super::{Key, Owner, find_parenthesis};
 use crate::yaml;
 

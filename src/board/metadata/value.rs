@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeDelta, TimeZone};
 use serde_yaml::Value;
 
-use super::parenthesis::{Pairs, closing_quote, skip_blanks};
+use super::pairs::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
 use crate::board::budget::Budget;
 use crate::board::status::{Consent, Status, Timestamp};

@@ -172,7 +172,7 @@ fn a_conflict_goes_back_into_the_session() {
     first.end().succeeds();
     project.assert_tidy();
     assert_eq!(project.merged("README.md").as_deref(), Some("one and two\n"));
-    project.scratch.stands("T-1", "completed", 2);
+    project.scratch.stands("T-1", "completed", 1);
     let calls = project.provider.calls();
     let told = "Attempt 1 ended: sent back: conflict with `tavern/integration` in README.md";
     let shown = "$ git merge tavern/integration\nconflict in README.md\n";

@@ -1,0 +1,139 @@
+//! `key: value` pairs between commas, found by a scan of the bytes.
+
+use std::ops::Range;
+
+use super::Key;
+
+/// `key: value` pairs between commas. A part without a key belongs to the value before it (`after: T-1, T-2`).
+pub(super) struct Pairs<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    is_first: bool,
+    is_done: bool,
+    /// The text doesn't begin with a key, so none of it is pairs.
+    pub(super) is_broken: bool,
+}
+
+pub(super) struct Pair {
+    pub(super) name: Range<usize>,
+    /// Without surrounding blanks; may be empty.
+    pub(super) value: Range<usize>,
+}
+
+impl<'t> Pairs<'t> {
+    pub(super) fn new(text: &'t str, span: Range<usize>) -> Pairs<'t> {
+        Pairs { bytes: &text.as_bytes()[..span.end], at: span.start, is_first: true, is_done: false, is_broken: false }
+    }
+}
+
+impl Iterator for Pairs<'_> {
+    type Item = Pair;
+
+    fn next(&mut self) -> Option<Pair> {
+        if self.is_done {
+            return None;
+        }
+        let bytes = self.bytes;
+        let Some(name) = key_at(bytes, skip_blanks(bytes, self.at)) else {
+            // Behind the first pair this is a trailing comma.
+            self.is_broken = self.is_first;
+            self.is_done = true;
+            return None;
+        };
+        self.is_first = false;
+        let start = skip_blanks(bytes, name.end + 1);
+        let mut end = value_end(bytes, start);
+        self.is_done = end == bytes.len();
+        self.at = end + 1;
+        while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
+            end -= 1;
+        }
+        Some(Pair { name, value: start..end })
+    }
+}
+
+/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, else at the end.
+fn value_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    let mut depth = 0usize;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' | b'\'' if begins_value(&bytes[start..at]) => {
+                if let Some(close) = closing_quote(bytes, at) {
+                    at = close;
+                }
+            }
+            b'[' | b'{' | b'(' => depth += 1,
+            b']' | b'}' | b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                let next = skip_blanks(bytes, at + 1);
+                if next == bytes.len() || key_at(bytes, next).is_some() {
+                    return at;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Whether a quote behind these bytes opens a value.
+pub(super) fn begins_value(before: &[u8]) -> bool {
+    match before.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')) {
+        None => true,
+        Some(last) => match before[last] {
+            b',' | b'[' | b'{' | b'(' => true,
+            b':' => last + 1 < before.len(),
+            _ => false,
+        },
+    }
+}
+
+/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank. A known one that is mistyped with
+/// capitals or hyphens is a key, too. So is one in quotes, which nobody knows with its quotes.
+pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
+    let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
+    let end = match bytes.get(start)? {
+        b'"' | b'\'' => closing_quote(bytes, start)? + 1,
+        _ => start + bytes[start..].iter().take_while(|byte| is_name(byte)).count(),
+    };
+    if end == start || bytes.get(end) != Some(&b':') {
+        return None;
+    }
+    let name = std::str::from_utf8(&bytes[start..end]).ok()?;
+    let is_word = |name: &str| name.contains(|c: char| c == '-' || c.is_ascii_uppercase());
+    let is_key = match bytes.get(end + 1) {
+        None | Some(b' ' | b'\t' | b',') => name.starts_with(['"', '\'']) || !is_word(name) || Key::is_mistyped(name),
+        Some(_) => Key::named(name).is_some(),
+    };
+    is_key.then_some(start..end)
+}
+
+pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() && matches!(bytes[at], b' ' | b'\t') {
+        at += 1;
+    }
+    at
+}
+
+/// The quote that closes the one at `open`, if any does.
+pub(super) fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
+    let quote = bytes[open];
+    let mut at = open + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'"' => at += 1,
+            byte if byte == quote => {
+                if quote == b'\'' && bytes.get(at + 1) == Some(&b'\'') {
+                    at += 1;
+                } else {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
