@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::git::Repository;
 use crate::process::Bell;
 use crate::process::quoted;
+use crate::run::expiry::expiries;
 use crate::run::readiness::{Readiness, texts};
 use crate::run::record::{Metadata, last_output, runs_of};
 use crate::run::unmerged::Unmerged;
@@ -518,6 +519,11 @@ impl Args {
         }
         task.due.iter().for_each(|due| row("due", clock::shown(*due) + if *due < now { " (passed)" } else { "" }));
         task.state.not_before().iter().for_each(|until| row("not before", clock::shown(*until)));
+        let waits = task.status() == Status::Waiting && then.is_none();
+        let site = context.light_site(board.clone()).ok().filter(|_| waits);
+        for end in site.iter().flat_map(|site| expiries(site).unwrap_or_default()).filter(|end| end.task == *id) {
+            row("waits until", format!("{}, then it is dead", clock::shown(end.at)));
+        }
         task.commit().iter().for_each(|commit| row("commit", (*commit).to_owned()));
         task.done_when.iter().for_each(|command| row("done when", command.clone()));
         for run in &runs {

@@ -19,6 +19,7 @@ fn what_nobody_answers_in_time_is_dead_and_can_be_brought_back() {
     let scratch = asking("- [ ] T-1: Paint it (max_wait: 1h)\n  ```sh\n  echo > a.txt\n  ```\n", "");
     scratch.at("+3000", "tavern-reap", &[]).ends(0);
     scratch.stands("T-1", "waiting", 0);
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("  waits until ").says(", then it is dead\n");
     let told = format!("move T-1 to the dead letter lane: {WHY}\n");
     assert_eq!(scratch.at(AN_HOUR, "tavern-reap", &["--dry-run"]).succeeds(), told);
     scratch.at(AN_HOUR, "tavern-check", &[]).says(&told);
@@ -26,6 +27,8 @@ fn what_nobody_answers_in_time_is_dead_and_can_be_brought_back() {
     assert_eq!(scratch.at(AN_HOUR, "tavern-reap", &[]).succeeds(), told);
     assert_eq!(scratch.stands("T-1", "dead", 0)["reason"], WHY);
     scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 waited for too long");
+    scratch.run("tavern-undo", &["T-1"]).ends(0).says("T-1 is waiting again");
+    scratch.run("tavern-undo", &["T-1", "--redo"]).ends(0).says("T-1 is dead again");
     scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
     scratch.run("tavern-agent", &["--until-empty"]).ends(0);
     scratch.stands("T-1", "completed", 1);
