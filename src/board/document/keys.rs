@@ -37,8 +37,8 @@ pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usiz
     let (what, hint) = match Key::named(written) {
         // Of another key only the end of its parenthesis can be missing.
         Some(key) if id.is_none() && !key.is_guard() => {
-            let message = format!("invalid value for `{written}`, so this parenthesis is part of the title");
-            problems.push(Problem::warning("wrong-type", name, message, key.shape().expects()));
+            let hint = format!("{}; as it stands it is part of the title", key.shape().expects());
+            problems.push(Problem::warning("wrong-type", name, format!("invalid value for `{written}`"), hint));
             return false;
         }
         Some(_) => (
