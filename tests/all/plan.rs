@@ -136,7 +136,7 @@ fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
     plan(&scratch, 3, "DONE\n");
     scratch.write("../home/steps/3.file", "- [ ] Log in (done_when: test -s work.txt)\n");
     scratch.run("tavern-plan", &["A page", "--id", "L-1", "--draft"]).ends(0);
-    agent(&scratch, "planner").says("now waiting: which page?");
+    agent(&scratch, "planner").says("L-1 asks: which page?");
     scratch.run("tavern-release", &["L-1", "--reason", "the login"]).ends(0);
     agent(&scratch, "planner").says("it gave no plan: there is no ```markdown block").says("L-1 planned: L-1.1");
     has(&scratch.note("2"), &["<asked>\nwhich page?\n</asked>\n<answered>\nthe login"]);
