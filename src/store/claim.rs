@@ -94,13 +94,15 @@ impl View<'_> {
     fn claim(&self, seek: &Seek, is_ready: &IsReady<'_>) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
         let index = ItemIndex::of(board);
-        let mut nothing = Nothing::default();
+        let (mut nothing, mut unread) = (Nothing::default(), None);
         for queue in &seek.queues {
             let text = match self.read(queue) {
                 Ok(text) => text,
-                // One of several that can't be read keeps nobody from working on the others.
-                Err(_) if seek.queues.len() > 1 => continue,
-                Err(error) => return Err(error),
+                // It keeps nobody from working on the others, and is told where those have nothing.
+                Err(error) => {
+                    unread = unread.or(Some(error));
+                    continue;
+                }
             };
             let search = QueueSearch { board, index: &index, queue, is_ready, now: self.now };
             let document = open(&text.content);
@@ -116,7 +118,7 @@ impl View<'_> {
                 return Ok((Change::of_queue(self.sight(&text), text, vec![step]), Ok(held)));
             }
         }
-        Ok((Change::default(), Err(nothing)))
+        unread.map_or(Ok((Change::default(), Err(nothing))), Err)
     }
 }
 

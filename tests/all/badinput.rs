@@ -302,6 +302,9 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
     scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
     assert_eq!(scratch.run("tavern-claim", &[]).succeeds(), "T-1 fine (token 1)\n");
+    // Where the others have nothing, it is told: nobody waits for what he does not see.
+    says(&scratch, &scratch.run("tavern-claim", &[]), 5, words);
+    scratch.run("tavern-agent", &["--once"]).says("is not UTF-8");
     scratch.run("tavern-status", &[]).ends(0).says("other: 1 in_progress").says("is not UTF-8");
 }
 
