@@ -54,6 +54,8 @@ impl Verb for Args {
         site.named.clone_from(&queues);
         Trust::of(&site).settings().map_err(run::Error::from)?;
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;
+        // Later it keeps nobody from the other queues. Whoever begins is to know.
+        queues.iter().filter(|queue| queue.path.exists()).try_for_each(|queue| site.board.can_open(queue))?;
         let begun = preflight::begin(&site, &self.role)?;
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans()?;

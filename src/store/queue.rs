@@ -224,6 +224,14 @@ impl Board {
         sync_folder(&path)
     }
 
+    /// Whether its file can be opened, whatever is known of it from before.
+    ///
+    /// # Errors
+    /// It can't.
+    pub fn can_open(&self, queue: &Queue) -> Result<(), Error> {
+        self.led(&queue.path).and_then(files::open).map(drop).map_err(Error::io("read", &queue.path))
+    }
+
     /// The text in its file, whoever is writing that; or what a dry run has decided.
     pub(super) fn read_file(&self, queue: &Queue) -> Result<Text, Error> {
         if let Some(content) = self.rehearsed(&queue.path) {
