@@ -132,8 +132,11 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
-    /// It stands under a heading of its owner's own, among lanes: nobody works it, and nothing is wrong with it.
+    /// It is a person's own: under a heading of theirs among lanes, or in progress without having been claimed. Nobody works it, and
+    /// nothing is wrong with it.
     pub aside: bool,
+    /// It says when it was claimed.
+    pub begun: bool,
     /// Its own, else its queue's, else 2.
     pub priority: u8,
     /// Its own; see also `Front::role`.

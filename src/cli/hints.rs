@@ -197,7 +197,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
         Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
-        Lack::Status(status) if status.is_held() => {
+        Lack::Held(_) | Lack::Status(Status::InProgress | Status::Reviewing) => {
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),

@@ -145,7 +145,7 @@ fn items_under_a_heading_of_ones_own_are_left_alone() {
     ran.says("draining 1 item with 1 agent, runner shell\n");
     assert!(scratch.read("TODO.md").ends_with(own), "{}", scratch.read("TODO.md"));
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says("`Ideas` is not a lane").says("warning");
-    scratch.run("tavern-claim", &["--task", "T-7"]).ends(3).says("it stands under a heading that is no lane");
+    scratch.run("tavern-claim", &["--task", "T-7"]).ends(3).says("it is a person's own, by where it stands");
     // A lane that is mistyped is none of one's own.
     let scratch = with_file(&text.replace("Ideas", "Pendign"));
     drain(&scratch, &["TODO.md"]).ends(5).says("did you mean `Pending`?");
@@ -501,8 +501,8 @@ fn what_a_person_is_doing_is_left_to_them() {
     let mine = format!("## Doing\n\n{}{}", script("Mine"), script("T-7: Mine, too"));
     let scratch = Scratch::repository();
     scratch.write("TODO.md", format!("## Todo\n\n{}\n{mine}\n## Done\n", script("T-1: Theirs")));
-    let drained = scratch.run("tavern-drain", &["TODO.md", "--agents", "2"]).ends(1);
-    drained.says("T-7 in_progress").says("line 5 in_progress");
+    let drained = scratch.run("tavern-drain", &["TODO.md", "--agents", "2"]).ends(0);
+    drained.says("1 of 1 completed, 0 left").says("2 items are in progress by hand, and are left to you");
     let list = scratch.read("TODO.md");
     assert!(list.contains(&mine) && list.contains("- [x] T-1: Theirs"), "{list}");
     scratch.run("tavern-reap", &[]).succeeds();
@@ -510,7 +510,7 @@ fn what_a_person_is_doing_is_left_to_them() {
     let checked = scratch.run("tavern-check", &["TODO.md"]).ends(0);
     checked.says("nobody holds this").says("move it under Pending").says("tavern release T-7 --force");
     scratch.run("tavern-release", &["T-7", "--force"]).succeeds();
-    scratch.run("tavern-drain", &["TODO.md"]).ends(1);
+    scratch.run("tavern-drain", &["TODO.md"]).succeeds();
     assert!(scratch.read("TODO.md").contains("- [x] T-7: Mine, too"), "{}", scratch.read("TODO.md"));
 }
 

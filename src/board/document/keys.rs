@@ -92,6 +92,7 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             (Key::After, Field::Ids(ids, names)) => (item.after, item.after_names) = (ids, names),
             (Key::Parent, Field::Id(id)) => item.parent = Some(id),
             (Key::Status, Field::Status(status)) => item.said.status = Some(status),
+            (Key::Started, Field::Time(_)) => item.begun = true,
             (Key::Completed, Field::Time(_)) => item.said.completed = true,
             _ => {}
         },

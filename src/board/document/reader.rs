@@ -357,6 +357,7 @@ impl<'t, 's> Reader<'t, 's> {
             within,
             quarantined,
             aside: false,
+            begun: false,
             priority: DEFAULT_PRIORITY,
             role: None,
             not_before: None,

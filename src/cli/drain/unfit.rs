@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::crew::Post;
-use crate::board::document::parse;
+use crate::board::document::{Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::problem::{Position, Problem, Severity};
 use crate::board::task::{REVIEWER, Status, Task};
@@ -98,15 +98,25 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     Ok((!errors.is_empty()).then(told))
 }
 
-/// Tells of the headings among lanes whose items are their owner's own.
+/// Tells of the items that are a person's own: by headings among lanes, and by lanes that say that somebody works on them.
 pub(super) fn tell_of_own(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
     for queue in queues {
         let text = site.board.read(queue)?;
-        let (_, problems) = parse(&text.content);
+        let (document, problems) = parse(&text.content);
         let is_own = |problem: &&Problem| problem.code == "unknown-lane" && problem.severity == Severity::Warning;
         for own in problems.iter().filter(is_own) {
             let line = Position::of(&text.content, own.span.start).line;
             context.out.note(format!("{}:{line}: {}", queue.id, human::words(&own.message)));
+        }
+        let busy: Vec<&Item<'_>> = document.items().iter().filter(|item| item.aside && item.status.is_held()).collect();
+        if let Some(first) = busy.first() {
+            let count = human::count(busy.len(), "item");
+            let what = if busy.len() == 1 {
+                "is in progress by hand, and is left to you"
+            } else {
+                "are in progress by hand, and are left to you"
+            };
+            context.out.note(format!("{}:{}: {count} {what}", queue.id, first.line));
         }
     }
     Ok(())
@@ -130,7 +140,8 @@ pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Pos
     files.dedup();
     let files = files.join(" ");
     let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
-    if Prospect::of(site, queues, crew)?.worked == 0 {
+    let prospect = Prospect::of(site, queues, crew)?;
+    if prospect.worked == 0 && prospect.left == unfit.len() {
         return Err(CliError::refused(format!("nothing was started: {message}"), hint));
     }
     context.out.note(format!("left as they are: {message}\nhint: {hint}"));
