@@ -245,6 +245,9 @@ fn what_people_write_wrongly_is_told() {
         ("<<<<<<< HEAD\n- [ ] a\n=======\n- [ ] b\n>>>>>>> theirs\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("<<<<<<< HEAD\n- [ ] a\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("---\nid: [\n---\n- [ ] a\n", &["broken-front-matter \"---\""]),
+        // Without a key of Tavern's it is somebody else's.
+        ("---\ntitle: a: b\nauthor:\n  name: [\n---\n- [ ] a\n", &[]),
+        ("---\n- [ ] a\n---\n- [ ] b\n", &[]),
     ];
     for (text, expected) in rows {
         assert_eq!(problems(text), *expected, "{text:?}");

@@ -127,7 +127,8 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
     let mut front = Front { is_board: is_own || has(&|name| name == "kanban-plugin"), ..Front::default() };
     let map = match read {
         Ok(Value::Mapping(map)) => map,
-        Ok(Value::Null) => return front,
+        // Another program's, or a person's, and in whatever form they like.
+        _ if !is_own => return front,
         Ok(_) => {
             problems.push(Problem::error(
                 "broken-front-matter",
@@ -316,7 +317,7 @@ mod tests {
             ("---\nid: main\nempty: maybe\n---\n", "wrong-type", "empty: maybe", Some("main")),
             ("---\nid: main\nreveiw: person\n---\n", "unknown-key", "reveiw: person", Some("main")),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
-            ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),
+            ("---\nid:main\n---\n", "broken-front-matter", "id:main\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
             ("---\nid: ../x\n---\n", "wrong-type", "id: ../x", None),
         ];
