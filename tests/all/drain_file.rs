@@ -159,6 +159,22 @@ fn one_heading_makes_no_board() {
 }
 
 #[test]
+fn headings_that_are_like_a_lanes_name_are_nobodys_slips() {
+    let names = "Undone Incomplete Uncompleted Testing Planning Won't_do Working Active Ideas Reviews Drafting";
+    let others = names.split(' ').map(|name| format!("## {}\n\n- [ ] {name}\n\n", name.replace('_', " ")));
+    let others = others.collect::<String>();
+    // On a board, and in a task file that is none.
+    for front in ["---\nid: x\n---\n", ""] {
+        let text = format!("{front}## Pending\n\n- [ ] one\n\n## Completed\n\n{others}");
+        let scratch = Scratch::initialized();
+        scratch.write("TODO.md", &text);
+        scratch.run("tavern-check", &["TODO.md"]).ends(0).says_not("did you mean");
+        scratch.run("tavern-check", &["TODO.md", "--fix"]).ends(0);
+        assert_eq!(scratch.read("TODO.md"), text);
+    }
+}
+
+#[test]
 fn items_under_a_heading_of_ones_own_are_left_alone() {
     let own = "## Ideas\n\n- [ ] T-7: Some day (afer: T-1)\n- [ ] T-8: Never (after: nope)\n";
     let text = format!("## Pending\n\n{}\n## Completed\n\n{own}", item("good"));
