@@ -136,11 +136,50 @@ fn a_file_is_worked_once_and_in_the_repository_that_it_is_in() {
 }
 
 #[test]
+fn one_heading_makes_no_board() {
+    // As in a guide with a checklist in each section, and front matter that YAML can't read.
+    let text = format!(
+        "---\ntitle: Upgrade: all of it\n---\n# Upgrade\n\n## Gems\n\n{}\n## Assets\n\n{}\n## TODO\n\n{}\n## Done\n\n{}",
+        item("gems"),
+        item("assets"),
+        item("rest"),
+        item("last")
+    );
+    let scratch = with_file(&text);
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says_not("warning").says_not("lane");
+    drain(&scratch, &["TODO.md"]).ends(0).says("4 of 4 completed, 0 left");
+    // Each where it was.
+    let after = scratch.read("TODO.md");
+    let mut rest = after.as_str();
+    for word in
+        ["## Gems\n\n- [x]", "gems", "## Assets\n\n- [x]", "## TODO\n\n- [x]", "rest", "## Done\n\n- [x]", "last"]
+    {
+        rest = rest.split_once(word).unwrap_or_else(|| panic!("no {word} in its place:\n{after}")).1;
+    }
+}
+
+#[test]
+fn headings_that_are_like_a_lanes_name_are_nobodys_slips() {
+    let names = "Undone Incomplete Uncompleted Testing Planning Won't_do Working Active Ideas Reviews Drafting";
+    let others = names.split(' ').map(|name| format!("## {}\n\n- [ ] {name}\n\n", name.replace('_', " ")));
+    let others = others.collect::<String>();
+    // On a board, and in a task file that is none.
+    for front in ["---\nid: x\n---\n", ""] {
+        let text = format!("{front}## Pending\n\n- [ ] one\n\n## Completed\n\n{others}");
+        let scratch = Scratch::initialized();
+        scratch.write("TODO.md", &text);
+        scratch.run("tavern-check", &["TODO.md"]).ends(0).says_not("did you mean");
+        scratch.run("tavern-check", &["TODO.md", "--fix"]).ends(0);
+        assert_eq!(scratch.read("TODO.md"), text);
+    }
+}
+
+#[test]
 fn items_under_a_heading_of_ones_own_are_left_alone() {
     let own = "## Ideas\n\n- [ ] T-7: Some day (afer: T-1)\n- [ ] T-8: Never (after: nope)\n";
     let text = format!("## Pending\n\n{}\n## Completed\n\n{own}", item("good"));
     let scratch = with_file(&text);
-    let told = "TODO.md:10: `Ideas` is not a lane, so the 2 items under it are not worked\n";
+    let told = "TODO.md:10: `Ideas` is not a lane, so the 2 items under it are not worked: `Pending` in line 1 makes this a board\n";
     let ran = drain(&scratch, &["TODO.md"]).ends(0).says(told).says("1 of 1 completed, 0 left");
     ran.says("draining 1 item with 1 agent, runner shell\n");
     assert!(scratch.read("TODO.md").ends_with(own), "{}", scratch.read("TODO.md"));

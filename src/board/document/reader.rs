@@ -10,7 +10,7 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::keys::{leave_to_keys, near_key, note};
-use super::under::{innermost, sections};
+use super::under::{Other, innermost, is_board, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
@@ -24,20 +24,17 @@ use crate::board::task::Status;
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    match Reader::new(text, text, body, problems.clone()).read_plain(front.clone()) {
-        Some(read) => read,
-        None => read_markdown(text, front, body, problems),
-    }
+    let plain = Reader::new(text, text, body).read_plain(front.clone());
+    let (document, others) = plain.unwrap_or_else(|| read_markdown(text, front, body));
+    problems.extend(others);
+    (document, problems)
 }
 
 /// As [`parse`], but an item is read when it is first asked for: to change one item of a long document.
 pub fn open(text: &str) -> Document<'_> {
-    let mut problems = Vec::new();
-    let (front, body) = front::read(text, &mut problems);
-    match Reader::new(text, text, body, Vec::new()).outline(front.clone()) {
-        Some(document) => document,
-        None => read_markdown(text, front, body, problems).0,
-    }
+    let (front, body) = front::read(text, &mut Vec::new());
+    let plain = Reader::new(text, text, body).outline(front.clone());
+    plain.unwrap_or_else(|| read_markdown(text, front, body).0)
 }
 
 /// As [`parse`], always by the Markdown parser.
@@ -45,18 +42,20 @@ pub fn open(text: &str) -> Document<'_> {
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    read_markdown(text, front, body, problems)
+    let (document, others) = read_markdown(text, front, body);
+    problems.extend(others);
+    (document, problems)
 }
 
 /// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
 pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
-    Reader::new(text, text, 0, Vec::new()).read_plain(front).map(|(document, _)| document)
+    Reader::new(text, text, 0).read_plain(front).map(|(document, _)| document)
 }
 
 /// Reads the item of a plain document that stands there.
 pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
     let text = &document.text[..place.span.end];
-    let mut reader = Reader::new(text, text, document.body, Vec::new());
+    let mut reader = Reader::new(text, text, document.body);
     reader.counted = (place.span.start, document.line_at(place.span.start));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
@@ -76,11 +75,15 @@ fn lane_of(under: Option<Under>) -> Option<usize> {
     if let Some(Under::Lane(lane)) = under { Some(lane) } else { None }
 }
 
-fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
+fn read_markdown(text: &str, front: Front, body: usize) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_tabs_behind_fences(markup::without_markers(text, &conflicts));
-    let mut reader = Reader::new(text, &source, body, problems);
+    let mut reader = Reader::new(text, &source, body);
     reader.read();
+    if reader.is_misread(&front) {
+        reader = reader.without_lanes();
+        reader.read();
+    }
     reader.finish(front, &conflicts)
 }
 
@@ -91,6 +94,8 @@ struct Reader<'t, 's> {
     source: &'s str,
     /// Where the front matter ends.
     body: usize,
+    /// Headings name lanes: it may be a board. The archive is one anywhere.
+    names_lanes: bool,
     lanes: Vec<Lane<'t>>,
     lane_set: LaneSet,
     items: Vec<Item<'t>>,
@@ -120,22 +125,18 @@ struct Frame {
     item: Option<usize>,
 }
 
-struct Other {
-    heading: Range<usize>,
-    items: usize,
-}
-
 impl<'t, 's> Reader<'t, 's> {
-    fn new(text: &'t str, source: &'s str, body: usize, problems: Vec<Problem>) -> Reader<'t, 's> {
+    fn new(text: &'t str, source: &'s str, body: usize) -> Reader<'t, 's> {
         Reader {
             text,
             source,
             body,
+            names_lanes: true,
             lanes: Vec::new(),
             lane_set: LaneSet::default(),
             items: Vec::new(),
             tail: None,
-            problems,
+            problems: Vec::new(),
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
@@ -143,6 +144,16 @@ impl<'t, 's> Reader<'t, 's> {
             under: Vec::new(),
             counted: (0, 1),
         }
+    }
+
+    /// To read the document again, as one that is no board.
+    fn without_lanes(&self) -> Reader<'t, 's> {
+        Reader { names_lanes: false, ..Reader::new(self.text, self.source, self.body) }
+    }
+
+    /// Headings were read as lanes, and the document is no board.
+    fn is_misread(&self, front: &Front) -> bool {
+        !self.lane_set.is_empty() && !front.is_board && !is_board(&self.lanes, &self.others)
     }
 
     /// Without the Markdown parser, if the document is plain enough.
@@ -154,7 +165,11 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::Paragraph(span) => self.paragraph(span),
             PlainBlock::ListItem(item) => self.list_item(item),
         });
-        is_plain.then(|| self.finish(front, &[]))
+        match is_plain {
+            true if self.is_misread(&front) => self.without_lanes().read_plain(front),
+            true => Some(self.finish(front, &[])),
+            false => None,
+        }
     }
 
     /// As [`Reader::read_plain`], but of the items only where they stand.
@@ -166,12 +181,18 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::ListItem(item) => {
                 self.end_lead();
                 if item.task.is_some() {
-                    let under = self.headings.last().map(|(_, under)| *under);
+                    let under = self.stand();
                     let (status, priority, read) = (None, Some(DEFAULT_PRIORITY), OnceCell::new());
                     places.push(ItemPlace { span: item.span, under, status, priority, item: read });
                 }
             }
         });
+        if !is_plain {
+            return None;
+        }
+        if self.is_misread(&front) {
+            return self.without_lanes().outline(front);
+        }
         // What is put behind a lane's items needs to know of the last two.
         for (at, ItemPlace { span, under, .. }) in places.iter().enumerate() {
             let is_among_many =
@@ -187,7 +208,7 @@ impl<'t, 's> Reader<'t, 's> {
         places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
         leave_to_keys(text, &mut places);
         document.items = ItemList::Outlined { places, all: OnceCell::new() };
-        is_plain.then_some(document)
+        Some(document)
     }
 
     fn plain_heading(&mut self, level: u8, span: Range<usize>) {
@@ -326,12 +347,9 @@ impl<'t, 's> Reader<'t, 's> {
 
         let under = match within {
             Some(within) => self.under[within],
-            None => self.headings.last().map(|(_, under)| *under),
+            None => self.stand(),
         };
         let lane = lane_of(under);
-        if let (None, Some(Under::Other { number, .. })) = (within, under) {
-            self.others[number].items += 1;
-        }
         self.under.push(under);
         let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
 
@@ -392,6 +410,15 @@ impl<'t, 's> Reader<'t, 's> {
         self.items.push(item);
     }
 
+    /// What an item stands under that begins here and is no part of another.
+    fn stand(&mut self) -> Option<Under> {
+        let under = self.headings.last().map(|(_, under)| *under);
+        if let Some(Under::Other { number, .. }) = under {
+            self.others[number].items += 1;
+        }
+        under
+    }
+
     fn line_of(&mut self, offset: usize) -> usize {
         let (at, line) = self.counted;
         let line = line + memchr_iter(b'\n', &self.text.as_bytes()[at..offset]).count();
@@ -411,7 +438,8 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let end = markup::block_end(self.source, span.start, span.end);
         let name = markup::heading_text(self.text, span.clone());
-        let under = match (LaneKind::named(name), self.headings.last()) {
+        let named = LaneKind::named(name).filter(|kind| self.names_lanes || *kind == LaneKind::Archive);
+        let under = match (named, self.headings.last()) {
             (Some(kind), _) => {
                 if kind != LaneKind::Archive {
                     self.lane_set.insert(kind);
@@ -429,8 +457,9 @@ impl<'t, 's> Reader<'t, 's> {
             }
             (None, Some((_, under @ Under::Lane(_)))) => *under,
             (None, _) => {
-                self.others.push(Other { heading: span.start..end, items: 0 });
-                Under::Other { number: self.others.len() - 1, is_slip: LaneKind::nearest(name).is_some() }
+                let near = LaneKind::nearest(name);
+                self.others.push(Other { heading: span.start..end, items: 0, near });
+                Under::Other { number: self.others.len() - 1, is_slip: near.is_some() }
             }
         };
         self.headings.push((level, under));
@@ -556,10 +585,7 @@ impl<'t, 's> Reader<'t, 's> {
     }
 
     fn finish(mut self, front: Front, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
-        if !self.lane_set.is_empty() {
-            let lost = self.others.iter().filter(|other| other.items > 0);
-            self.problems.extend(lost.map(|other| unknown_lane(self.text, other)));
-        }
+        self.problems.extend(unknown_lanes(self.text, &self.lanes, &self.others));
         let unmerged = self.quarantine_conflicts(conflicts);
         let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
         let (unsettled, counted, names) = Default::default();
@@ -601,18 +627,4 @@ impl<'t, 's> Reader<'t, 's> {
         };
         conflicts.iter().map(problem).collect()
     }
-}
-
-fn unknown_lane(text: &str, other: &Other) -> Problem {
-    let span = markup::trimmed(text, other.heading.clone());
-    let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
-    let count = other.items;
-    let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
-    let message = format!("`{name}` is not a lane, so {things} not worked");
-    if let Some(near) = LaneKind::nearest(&name) {
-        return Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name()));
-    }
-    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
-    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
-    Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}"))
 }
