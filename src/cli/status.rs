@@ -26,7 +26,7 @@ use super::alike::Alike;
 use super::moment::moment;
 use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
-use super::{CliError, Context, Exit, Verb, hints, human};
+use super::{CliError, Context, Exit, Verb, hints, human, misread};
 
 mod next;
 mod since;
@@ -210,6 +210,9 @@ impl Verb for Args {
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
+            if tasks.is_empty() {
+                misread::tell(context, &settled, &queues);
+            }
             tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;
             match self.stats {
                 _ if !tasks.is_empty() => {}

@@ -523,3 +523,27 @@ fn conflict_markers_hold_up_their_items_alone() {
     assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
     assert_eq!(after.matches("- [x] ").count(), 2, "{after}");
 }
+
+#[test]
+fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some() {
+    let boxes = "TODO.md:1: `[]` is not a checkbox, so this line is not an item, and 1 line like it\n\
+                 hint: write `[ ]` or `[x]` and a blank behind it\n";
+    let plain = "TODO.md:3: the list has no boxes, so none of its 2 lines is an item\n\
+                 hint: write `- [ ] ` before what is to be done\n";
+    let odd = "TODO.md:2: `[/]` is not a checkbox, so this line is not an item\n\
+               hint: write `[ ]` or `[x]` and a blank behind it\n";
+    for (text, told) in
+        [("- [] a\n- [-] b\n", boxes), ("# List\n\n- a\n  - part\n* b\n", plain), ("- [x] a\n- [/] b\n", odd)]
+    {
+        let scratch = with_file(text);
+        let ran = drain(&scratch, &["TODO.md"]).ends(3);
+        assert_eq!(ran.stderr, format!("{told}there is nothing to do: no item is open\n"));
+        drain(&scratch, &["TODO.md", "-n"]).ends(3).says(told);
+        scratch.run("tavern-status", &["TODO.md"]).ends(0).says(told);
+        assert_eq!(scratch.read("TODO.md"), text);
+    }
+    for text in ["", "Prose.\n", "- [x] a\n- b\n", "> - a\n"] {
+        let ran = drain(&with_file(text), &["TODO.md"]).ends(0);
+        assert_eq!(ran.stderr, "there is nothing to do: no item is open\n", "{text}");
+    }
+}

@@ -107,6 +107,8 @@ struct Reader<'t, 's> {
     under: Vec<Option<Under>>,
     /// The last place whose line was counted.
     counted: (usize, usize),
+    /// Where the first list item of the document begins that is in no other, and how many there are.
+    listed: (usize, usize),
 }
 
 struct Frame {
@@ -142,6 +144,7 @@ impl<'t, 's> Reader<'t, 's> {
             others: Vec::new(),
             under: Vec::new(),
             counted: (0, 1),
+            listed: (0, 0),
         }
     }
 
@@ -246,6 +249,10 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
+        if self.is_top_level() {
+            let (first, count) = self.listed;
+            self.listed = (if count == 0 { span.start } else { first }, count + 1);
+        }
         let item = self.frames.last().and_then(|frame| frame.item);
         self.frames.push(Frame { start: span.start, end: span.end, items_before: self.items.len(), own: None, item });
     }
@@ -290,6 +297,23 @@ impl<'t, 's> Reader<'t, 's> {
             span.clone(),
             format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
             "write `[ ]` or `[x]` and a blank behind it",
+        ));
+    }
+
+    /// A document with lists and without a box was likely meant to have items.
+    fn warn_of_plain_list(&mut self) {
+        let (first, count) = self.listed;
+        if count == 0 || !self.items.is_empty() || self.problems.iter().any(|problem| problem.code == "odd-box") {
+            return;
+        }
+        self.problems.push(Problem::warning(
+            "plain-list",
+            markup::trimmed(self.text, first..markup::line_end(self.text, first, self.text.len())),
+            match count {
+                1 => "the list has no boxes, so its line is no item".to_owned(),
+                _ => format!("the list has no boxes, so none of its {count} lines is an item"),
+            },
+            "write `- [ ] ` before what is to be done",
         ));
     }
 
@@ -559,6 +583,7 @@ impl<'t, 's> Reader<'t, 's> {
             let lost = self.others.iter().filter(|other| other.items > 0);
             self.problems.extend(lost.map(|other| unknown_lane(self.text, other)));
         }
+        self.warn_of_plain_list();
         let unmerged = self.quarantine_conflicts(conflicts);
         let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
         let (unsettled, counted, names) = Default::default();
