@@ -547,3 +547,15 @@ fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some()
         assert_eq!(ran.stderr, "there is nothing to do: no item is open\n", "{text}");
     }
 }
+
+#[test]
+fn a_bash_block_is_run_by_bash_and_a_script_of_a_step_is_not_the_items() {
+    let scratch = with_file(
+        "- [ ] in bash (max_attempts: 1)\n  ```bash\n  words=(a b); [[ ${#words[@]} == 2 ]] && echo \"${words[1]}\" > bash.txt\n  ```\n\
+         - [ ] with its own (max_attempts: 1)\n  - [ ] step\n    ```sh\n    echo step > step.txt\n    ```\n  - where\n\n    ```sh\n    echo own > own.txt\n    ```\n\
+         - [ ] with steps alone\n  1. [ ] step\n     - how\n       ```sh\n       echo how > how.txt\n       ```\n",
+    );
+    let ran = drain(&scratch, &["TODO.md"]).ends(1);
+    ran.says("2 of 3 completed, 1 left").says("with steps alone\n  it has no ```sh block");
+    assert_eq!(scratch.merged(), "README.md\nTODO.md\nbash.txt\nown.txt");
+}

@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::keys::{leave_to_keys, near_key, note};
 use super::under::{innermost, sections};
-use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
+use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
@@ -120,6 +120,8 @@ struct Frame {
     own: Option<usize>,
     /// The innermost item that it is or is in.
     item: Option<usize>,
+    /// It is, or is in, a step of that item.
+    is_step: bool,
 }
 
 struct Other {
@@ -253,8 +255,9 @@ impl<'t, 's> Reader<'t, 's> {
             let (first, count) = self.listed;
             self.listed = (if count == 0 { span.start } else { first }, count + 1);
         }
-        let item = self.frames.last().and_then(|frame| frame.item);
-        self.frames.push(Frame { start: span.start, end: span.end, items_before: self.items.len(), own: None, item });
+        let (item, is_step) = self.frames.last().map_or((None, false), |frame| (frame.item, frame.is_step));
+        let items_before = self.items.len();
+        self.frames.push(Frame { start: span.start, end: span.end, items_before, own: None, item, is_step });
     }
 
     fn close_list_item(&mut self) {
@@ -326,7 +329,8 @@ impl<'t, 's> Reader<'t, 's> {
         let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else { return };
         let line = &text[head.after_box..head.line_end];
         let (id, after_id) = markup::leading_id(line);
-        if frame.item.is_some() && id.is_none() {
+        frame.is_step = frame.item.is_some() && id.is_none();
+        if frame.is_step {
             return;
         }
         let index = self.items.len();
@@ -507,8 +511,9 @@ impl<'t, 's> Reader<'t, 's> {
         let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
         match (words.next(), words.next()) {
-            (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
-                item.shell = Some(Box::new((fence.content, fence.column)));
+            (Some(shell @ ("sh" | "bash" | "shell")), _) if item.shell.is_none() && !frame.is_step => {
+                let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
+                item.shell = Some(Box::new(ShellFence { content: fence.content, column: fence.column, shebang }));
             }
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
