@@ -64,7 +64,7 @@ fn script(job: &Job) -> Result<&str, NotReady> {
 
 impl Job {
     /// `program` in the worktree, with the job's environment and mark.
-    pub(super) fn spec(&self, program: impl Into<std::path::PathBuf>) -> Spec {
+    pub(super) fn spec(&self, program: impl Into<PathBuf>) -> Spec {
         let mut spec = Spec::new(program, &self.worktree).mark(self.mark());
         spec.wrapper.clone_from(&self.wrapper);
         spec.inherits = false;
