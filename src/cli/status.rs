@@ -185,7 +185,9 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let board = context.board()?;
+        // A task file may be looked at anywhere.
+        let is_file = self.what.first().is_some_and(|what| context.here().join(what).is_file());
+        let board = if is_file { context.board_or_place(&self.what)? } else { context.board()? };
         let tasks = self.tasks(context, &board)?;
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {

@@ -559,3 +559,21 @@ fn a_bash_block_is_run_by_bash_and_a_script_of_a_step_is_not_the_items() {
     ran.says("2 of 3 completed, 1 left").says("with steps alone\n  it has no ```sh block");
     assert_eq!(scratch.merged(), "README.md\nTODO.md\nbash.txt\nown.txt");
 }
+
+#[test]
+fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_mended() {
+    let scratch = with_file("- [ ] T-1: one\n- [ ] T-1: two\n");
+    scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
+    assert!(!scratch.work().join(".tavern").exists(), "nothing is made by a look");
+    scratch.run("tavern-init", &[]).succeeds();
+    scratch.run("tavern-check", &["--fix", "TODO.md", "--dry-run"]).ends(0);
+    scratch.run("tavern-status", &["T-1"]).ends(2);
+    scratch.run("tavern-check", &["--fix", "TODO.md"]).ends(0);
+    for (program, arguments) in [
+        ("tavern-status", vec!["T-1"]),
+        ("tavern-claim", vec!["--task", "T-1"]),
+        ("tavern-release", vec!["T-1", "--force"]),
+    ] {
+        scratch.run(program, &arguments).ends(0);
+    }
+}
