@@ -10,7 +10,7 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::keys::{leave_to_keys, near_key, note};
-use super::under::{innermost, sections};
+use super::under::{Other, innermost, sections, unknown_lane};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
@@ -122,11 +122,6 @@ struct Frame {
     item: Option<usize>,
     /// It is, or is in, a step of that item.
     is_step: bool,
-}
-
-struct Other {
-    heading: Range<usize>,
-    items: usize,
 }
 
 impl<'t, 's> Reader<'t, 's> {
@@ -630,18 +625,4 @@ impl<'t, 's> Reader<'t, 's> {
         };
         conflicts.iter().map(problem).collect()
     }
-}
-
-fn unknown_lane(text: &str, other: &Other) -> Problem {
-    let span = markup::trimmed(text, other.heading.clone());
-    let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
-    let count = other.items;
-    let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
-    let message = format!("`{name}` is not a lane, so {things} not worked");
-    if let Some(near) = LaneKind::nearest(&name) {
-        return Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name()));
-    }
-    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
-    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
-    Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}"))
 }

@@ -3,6 +3,9 @@
 use std::ops::Range;
 
 use super::{Item, Under};
+use crate::board::lane::LaneKind;
+use crate::board::markup;
+use crate::board::problem::Problem;
 
 /// The item that has the text at `at`, and not in a part of it.
 pub(super) fn innermost<'i, 't>(items: &'i [Item<'t>], at: usize) -> Option<&'i Item<'t>> {
@@ -24,4 +27,25 @@ pub(super) fn sections(
         }
     }
     sections
+}
+
+/// A heading that is no lane, and how many items are right under it.
+pub(super) struct Other {
+    pub heading: Range<usize>,
+    pub items: usize,
+}
+
+/// That the items under it are not worked, of a document with lanes.
+pub(super) fn unknown_lane(text: &str, other: &Other) -> Problem {
+    let span = markup::trimmed(text, other.heading.clone());
+    let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
+    let count = other.items;
+    let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
+    let message = format!("`{name}` is not a lane, so {things} not worked");
+    if let Some(near) = LaneKind::nearest(&name) {
+        return Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name()));
+    }
+    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
+    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
+    Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}"))
 }
