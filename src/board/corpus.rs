@@ -220,6 +220,7 @@ fn what_people_write_wrongly_is_told() {
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
             &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
         ),
+        ("Text.\n\n1. a\n   - b\n2. c\n", &["?plain-list \"1. a\""]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
         ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),

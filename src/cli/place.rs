@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::process::{Spec, quoted, start};
 use crate::run::{ASK_GIT, Site, Trust, refuse_tracked};
-use crate::store::{Board, Error, Queue};
+use crate::store::{Board, Error, Queue, fault_of_name};
 
 use super::init::QUEUE;
 use super::shared::{held_here, known_person};
@@ -188,6 +188,11 @@ impl Context {
         let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
         if others.is_empty() {
             others = task_files(&self.here());
+        }
+        let path = self.here().join(name);
+        if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
+            let message = format!("the name of `{name}` {fault}: nothing in it is read");
+            return Err(CliError::usage(message, "give it another name"));
         }
         let near = nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
         let hint = match near {

@@ -562,3 +562,57 @@ fn conflict_markers_hold_up_their_items_alone() {
     assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
     assert_eq!(after.matches("- [x] ").count(), 2, "{after}");
 }
+
+#[test]
+fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some() {
+    let boxes = "TODO.md:1: `[]` is not a checkbox, so this line is not an item, and 1 line like it\n\
+                 hint: write `[ ]` or `[x]` and a blank behind it\n";
+    let plain = "TODO.md:3: the list has no boxes, so none of its 2 lines is an item\n\
+                 hint: write `- [ ] ` before what is to be done\n";
+    let odd = "TODO.md:2: `[/]` is not a checkbox, so this line is not an item\n\
+               hint: write `[ ]` or `[x]` and a blank behind it\n";
+    for (text, told) in
+        [("- [] a\n- [-] b\n", boxes), ("# List\n\n- a\n  - part\n* b\n", plain), ("- [x] a\n- [/] b\n", odd)]
+    {
+        let scratch = with_file(text);
+        let ran = drain(&scratch, &["TODO.md"]).ends(3);
+        assert_eq!(ran.stderr, format!("{told}there is nothing to do: no item is open\n"));
+        drain(&scratch, &["TODO.md", "-n"]).ends(3).says(told);
+        scratch.run("tavern-status", &["TODO.md"]).ends(0).says(told);
+        assert_eq!(scratch.read("TODO.md"), text);
+    }
+    for text in ["", "Prose.\n", "- [x] a\n- b\n", "> - a\n"] {
+        let ran = drain(&with_file(text), &["TODO.md"]).ends(0);
+        assert_eq!(ran.stderr, "there is nothing to do: no item is open\n", "{text}");
+    }
+}
+
+#[test]
+fn a_bash_block_is_run_by_bash_and_a_script_of_a_step_is_not_the_items() {
+    let scratch = with_file(
+        "- [ ] in bash (max_attempts: 1)\n  ```bash\n  words=(a b); [[ ${#words[@]} == 2 ]] && echo \"${words[1]}\" > bash.txt\n  ```\n\
+         - [ ] with its own (max_attempts: 1)\n  - [ ] step\n    ```sh\n    echo step > step.txt\n    ```\n  - where\n\n    ```sh\n    echo own > own.txt\n    ```\n\
+         - [ ] with steps alone\n  1. [ ] step\n     - how\n       ```sh\n       echo how > how.txt\n       ```\n",
+    );
+    let ran = drain(&scratch, &["TODO.md"]).ends(1);
+    ran.says("2 of 3 completed, 1 left").says("with steps alone\n  it has no ```sh block");
+    assert_eq!(scratch.merged(), "README.md\nTODO.md\nbash.txt\nown.txt");
+}
+
+#[test]
+fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_mended() {
+    let scratch = with_file("- [ ] T-1: one\n- [ ] T-1: two\n");
+    scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
+    assert!(!scratch.work().join(".tavern").exists(), "nothing is made by a look");
+    scratch.run("tavern-init", &[]).succeeds();
+    scratch.run("tavern-check", &["--fix", "TODO.md", "--dry-run"]).ends(0);
+    scratch.run("tavern-status", &["T-1"]).ends(2);
+    scratch.run("tavern-check", &["--fix", "TODO.md"]).ends(0);
+    for (program, arguments) in [
+        ("tavern-status", vec!["T-1"]),
+        ("tavern-claim", vec!["--task", "T-1"]),
+        ("tavern-release", vec!["T-1", "--force"]),
+    ] {
+        scratch.run(program, &arguments).ends(0);
+    }
+}

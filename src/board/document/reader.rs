@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::keys::{leave_to_keys, near_key, note};
 use super::under::{Other, innermost, is_board, sections, unknown_lanes};
-use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
+use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
@@ -112,6 +112,8 @@ struct Reader<'t, 's> {
     under: Vec<Option<Under>>,
     /// The last place whose line was counted.
     counted: (usize, usize),
+    /// Where the first list item of the document begins that is in no other, and how many there are.
+    listed: (usize, usize),
 }
 
 struct Frame {
@@ -123,6 +125,8 @@ struct Frame {
     own: Option<usize>,
     /// The innermost item that it is or is in.
     item: Option<usize>,
+    /// It is, or is in, a step of that item.
+    is_step: bool,
 }
 
 impl<'t, 's> Reader<'t, 's> {
@@ -143,6 +147,7 @@ impl<'t, 's> Reader<'t, 's> {
             others: Vec::new(),
             under: Vec::new(),
             counted: (0, 1),
+            listed: (0, 0),
         }
     }
 
@@ -267,8 +272,13 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
-        let item = self.frames.last().and_then(|frame| frame.item);
-        self.frames.push(Frame { start: span.start, end: span.end, items_before: self.items.len(), own: None, item });
+        if self.is_top_level() {
+            let (first, count) = self.listed;
+            self.listed = (if count == 0 { span.start } else { first }, count + 1);
+        }
+        let (item, is_step) = self.frames.last().map_or((None, false), |frame| (frame.item, frame.is_step));
+        let items_before = self.items.len();
+        self.frames.push(Frame { start: span.start, end: span.end, items_before, own: None, item, is_step });
     }
 
     fn close_list_item(&mut self) {
@@ -314,6 +324,23 @@ impl<'t, 's> Reader<'t, 's> {
         ));
     }
 
+    /// A document with lists and without a box was likely meant to have items.
+    fn warn_of_plain_list(&mut self) {
+        let (first, count) = self.listed;
+        if count == 0 || !self.items.is_empty() || self.problems.iter().any(|problem| problem.code == "odd-box") {
+            return;
+        }
+        self.problems.push(Problem::warning(
+            "plain-list",
+            markup::trimmed(self.text, first..markup::line_end(self.text, first, self.text.len())),
+            match count {
+                1 => "the list has no boxes, so its line is no item".to_owned(),
+                _ => format!("the list has no boxes, so none of its {count} lines is an item"),
+            },
+            "write `- [ ] ` before what is to be done",
+        ));
+    }
+
     fn task(&mut self, marker: Range<usize>) {
         if self.quotes > 0 {
             return;
@@ -323,7 +350,8 @@ impl<'t, 's> Reader<'t, 's> {
         let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else { return };
         let line = &text[head.after_box..head.line_end];
         let (id, after_id) = markup::leading_id(line);
-        if frame.item.is_some() && id.is_none() {
+        frame.is_step = frame.item.is_some() && id.is_none();
+        if frame.is_step {
             return;
         }
         let index = self.items.len();
@@ -513,8 +541,9 @@ impl<'t, 's> Reader<'t, 's> {
         let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
         match (words.next(), words.next()) {
-            (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
-                item.shell = Some(Box::new((fence.content, fence.column)));
+            (Some(shell @ ("sh" | "bash" | "shell")), _) if item.shell.is_none() && !frame.is_step => {
+                let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
+                item.shell = Some(Box::new(ShellFence { content: fence.content, column: fence.column, shebang }));
             }
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
@@ -586,6 +615,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn finish(mut self, front: Front, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
         self.problems.extend(unknown_lanes(self.text, &self.lanes, &self.others));
+        self.warn_of_plain_list();
         let unmerged = self.quarantine_conflicts(conflicts);
         let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
         let (unsettled, counted, names) = Default::default();
