@@ -213,9 +213,10 @@ impl Agent<'_> {
             let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again));
             let until = until.chain(expiries).min();
             let why = match self.held_by_hand()?.filter(|_| nothing.wake_at.is_none()) {
-                Some(Lease { task, agent, queue, .. }) if nothing.under_way > 0 => {
-                    let advice = (self.advise)(&Lack::Held(agent), Some(&task), Some(&queue));
-                    Told::Waiting { why: format!("waiting: {task}: {advice}"), until }
+                Some(lease) if nothing.under_way > 0 => {
+                    let ends = Some(lease.expires_at());
+                    let advice = (self.advise)(&Lack::Held(lease.agent), Some(&lease.task), Some(&lease.queue));
+                    Told::Waiting { why: format!("waiting: {}: {advice}", lease.task), until: ends }
                 }
                 _ => Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at },
             };

@@ -9,7 +9,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::keys::{leave_to_keys, near_key, note};
+use super::keys::{leave_to_keys, near_key, note, read_task_block};
 use super::under::{Other, innermost, is_board, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
@@ -548,7 +548,7 @@ impl<'t, 's> Reader<'t, 's> {
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
                 item.block = Some(Box::new(block));
-                self.task_block(index);
+                read_task_block(self.text, &mut self.items[index], &mut self.problems);
             }
             (Some("yaml" | "yml"), Some("task")) if is_own => self.problems.push(Problem::warning(
                 "second-task-block",
@@ -557,42 +557,6 @@ impl<'t, 's> Reader<'t, 's> {
                 "put all keys into the first one",
             )),
             _ => {}
-        }
-    }
-
-    fn task_block(&mut self, index: usize) {
-        let text = self.text;
-        let item = &mut self.items[index];
-        let Some(block) = item.block.clone() else { return };
-        // The title line's keys come first, and are known to the item already.
-        let mut seen = 0;
-        if let Some(span) = item.metadata.clone() {
-            metadata::read_parenthesis(text, span, &mut |entry| seen |= entry.meaning.bit());
-        }
-        let on_line = seen;
-        let mut seen = 0;
-        let problems = &mut self.problems;
-        let read = metadata::read_block(text, &block, &mut |entry| {
-            if on_line & entry.meaning.bit() != 0 {
-                problems.push(Problem::warning(
-                    "duplicate-key",
-                    entry.at..entry.at + entry.name.len(),
-                    format!("`{}` stands on the title line too, and that one counts", entry.name),
-                    "remove one of them",
-                ));
-                return;
-            }
-            note(item, problems, &mut seen, entry);
-        });
-        if let Err(broken) = read {
-            item.quarantined = true;
-            let end = broken.at + text[broken.at..].find(['\n', '\r']).unwrap_or(text.len() - broken.at);
-            problems.push(Problem::error(
-                "broken-task-block",
-                broken.at..end,
-                format!("this `yaml task` block can't be read: {}", broken.message),
-                "fix the YAML; put texts with colons, stars or hashes in double quotes",
-            ));
         }
     }
 

@@ -8,6 +8,7 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::problem::{Position, Problem, Severity};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
+use crate::cli::need::NeedKind;
 use crate::cli::{CliError, Context, human};
 use crate::process::quoted;
 use crate::run::Site;
@@ -127,6 +128,7 @@ pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Pos
     let is_ours =
         |lack: &&Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
     let mut unfit = unready(site, queues, None);
+    let waits = unfit.iter().flat_map(|one| &one.lacks).any(|lack| NeedKind::of(lack).is_some());
     unfit.retain(|one| !one.is_broken() && one.lacks.iter().any(|lack| is_ours(&lack)));
     if unfit.is_empty() {
         return Ok(());
@@ -140,8 +142,8 @@ pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Pos
     files.dedup();
     let files = files.join(" ");
     let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
-    let prospect = Prospect::of(site, queues, crew)?;
-    if prospect.worked == 0 && prospect.left == unfit.len() {
+    // What waits for a person is told with all that is left.
+    if !waits && Prospect::of(site, queues, crew)?.worked == 0 {
         return Err(CliError::refused(format!("nothing was started: {message}"), hint));
     }
     context.out.note(format!("left as they are: {message}\nhint: {hint}"));
