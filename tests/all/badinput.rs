@@ -151,6 +151,20 @@ fn words_on_the_command_line() {
 }
 
 #[test]
+fn a_mistake_of_the_command_line_is_no_wider_than_the_terminal() {
+    let scratch = Scratch::initialized();
+    for line in
+        ["tavern-status --status foo", "tavern log yesterday", "tavern-add x -p urgent", "tavern-drain --max-time x"]
+    {
+        let said = |columns: &str| scratch.line(line).variable("COLUMNS", columns).run().ends(2).stderr;
+        let (narrow, whole) = (said("80"), said(""));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(whole.lines().next().is_some_and(|line| line.starts_with("error: invalid value '")), "{whole}");
+        assert_eq!(narrow.split_whitespace().collect::<Vec<_>>(), whole.split_whitespace().collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
     let scratch = Scratch::initialized();
     let long = "x".repeat(300);
