@@ -88,7 +88,11 @@ fn an_item_is_taken_once_the_variables_that_it_needs_are_set_and_passed_on() {
     let scratch = board(&format!("- [ ] T-1: a (needs: [sh, $DEPLOY_KEY])\n{script}"), "");
     let status = |value: &str| scratch.program("tavern-status").args(&["T-1"]).variable("DEPLOY_KEY", value).run();
     for (value, lack) in [
-        ("", "it needs `$DEPLOY_KEY`, which is not set; set it, and start this again: export DEPLOY_KEY=…"),
+        (
+            "",
+            "it needs `$DEPLOY_KEY`, which is neither set nor passed on; name it in .tavern/config.yaml: `pass: \
+             [DEPLOY_KEY]`; then set it, and start this again: export DEPLOY_KEY=…",
+        ),
         (
             "s3cret",
             "it needs `$DEPLOY_KEY`, which is not passed on; name it in .tavern/config.yaml: `pass: [DEPLOY_KEY]`",
