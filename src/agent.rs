@@ -576,8 +576,7 @@ impl<'a> ReadinessCheck<'a> {
                 if self.skipped.borrow().iter().any(|(other, _)| *other == name) {
                     return;
                 }
-                let queues = self.agent.queues().unwrap_or_default();
-                let why = advise(lack, task.as_ref(), queues.first().map(|queue| queue.id.as_str()));
+                let why = advise(lack, task.as_ref(), Some(queue));
                 self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));
             }
         })

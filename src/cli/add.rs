@@ -5,7 +5,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::board::budget::Budget;
 use crate::board::children::Bounds;
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, STAYS_TITLE, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
@@ -13,7 +13,7 @@ use crate::board::new_item::{NewItem, render, written_ids};
 use crate::board::plan::KEYS;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{Consent, OnFailure, Status, TaskId};
-use crate::config::{Children, Config};
+use crate::config::{Children, Config, Period};
 use crate::run::made_here;
 use crate::store::{Birth, Board, Done, Error, Note, Queue};
 
@@ -85,6 +85,10 @@ pub struct Args {
     /// How often it is tried at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
+
+    /// How long it waits at most for an answer, a release or its children, such as 2d; 0 for ever
+    #[arg(long, value_name = "TIME")]
+    pub max_wait: Option<Period>,
 
     /// What one run of it may use: `usd=2,minutes=30`; also tokens, turns and memory_mb
     #[arg(long, value_name = "WHAT=N,…", value_delimiter = ',', value_parser = amount_of)]
@@ -258,6 +262,7 @@ impl Args {
         fields.extend((!approve.is_empty()).then(|| (Key::Approve, approve.into())));
         fields.extend((!self.review.is_empty()).then(|| (Key::Review, self.review.clone().into())));
         fields.extend(self.max_attempts.map(|most| (Key::MaxAttempts, Value::from(most))));
+        fields.extend(self.max_wait.map(|most| (Key::MaxWait, Value::from(most.to_string()))));
         let budget: Mapping = self.budget.iter().map(|(what, most)| (what.as_str().into(), most.clone())).collect();
         fields.extend((!budget.is_empty()).then_some((Key::Budget, Value::Mapping(budget))));
         fields.extend(parent.map(|parent| (Key::Parent, Value::from(parent.as_str()))));
@@ -333,7 +338,9 @@ fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
     problems.into_iter().find(is_error).map_or(Ok(()), |problem| {
         let line = block[..problem.span.start].matches('\n').count();
         let line = block.lines().nth(line).unwrap_or_default().trim();
-        Err(CliError::usage(format!("{}: `{line}`", problem.message), problem.hint))
+        // Nothing stands anywhere yet.
+        let hint = problem.hint.trim_end_matches(STAYS_TITLE);
+        Err(CliError::usage(format!("{}: `{line}`", problem.message), hint))
     })
 }
 

@@ -135,10 +135,12 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
 
 /// Prints what clap has to say: a mistake, or the help or version that was asked for.
 pub(super) fn usage(error: &clap::Error) -> Exit {
-    let printed = error.print().and_then(|()| io::stdout().flush());
-    match printed {
-        // Nobody is left to be told that standard error is closed.
-        _ if error.use_stderr() => Exit::Usage,
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        CliError::new(Exit::Usage, text.trim_start_matches("error: ").trim_end()).print();
+        return Exit::Usage;
+    }
+    match error.print().and_then(|()| io::stdout().flush()) {
         Ok(()) => Exit::Done,
         Err(unwritten) => {
             let failed = CliError::output(&unwritten);

@@ -6,11 +6,12 @@ use serde_json::json;
 use crate::board::eligible::Lack;
 use crate::board::event::Event;
 use crate::board::task::{Status, TaskId};
+use crate::git::GitError;
 use crate::run::report;
 use crate::run::verify;
-use crate::run::{AgentAnswer, Heartbeat, RunResult, attempt, run_name};
+use crate::run::{AgentAnswer, Error, Heartbeat, RunResult, attempt, run_name};
 use crate::runner::Outcome;
-use crate::store::Note;
+use crate::store::{Claimed, Note};
 
 pub use args::Args;
 
@@ -66,10 +67,14 @@ impl Verb for Args {
             _ if self.done => AgentAnswer::done(String::new()),
             _ => attempt::last(&site, &held).ok_or_else(|| no_run(task))?,
         };
+        let unproven = |error| match error {
+            Error::Git(GitError::NotAWorktree { path, .. }) if !path.exists() => unworked(&held),
+            error => error.into(),
+        };
         let result = if self.plan.dry_run {
-            verify::plan(&site, &held, answer)?.expected()
+            verify::plan(&site, &held, answer).map_err(unproven)?.expected()
         } else {
-            let result = verify::verify(&site, &held, answer)?;
+            let result = verify::verify(&site, &held, answer).map_err(unproven)?;
             report::close_runner(&site, &result)?;
             result
         };
@@ -114,6 +119,13 @@ fn unclaimed(task: &TaskId, status: Status) -> CliError {
         status => hints::lack(&Lack::Status(status), Some(task), None).unwrap_or_default(),
     };
     CliError::usage(format!("`{task}` is {status}, and nothing is said of it: no --done, no --token"), hint)
+}
+
+/// It was claimed, and its folder is made when it is worked.
+fn unworked(held: &Claimed) -> CliError {
+    let (task, token) = (&held.task.id, held.lease.token);
+    let hint = format!("have it worked: tavern spawn {task} --token {token}");
+    CliError::usage(format!("nothing of `{task}` was worked yet"), hint)
 }
 
 fn no_run(task: &TaskId) -> CliError {

@@ -269,10 +269,14 @@ impl<'a> Preflight<'a> {
         if env.any(|(passed, value)| passed == name && !value.is_empty()) {
             return Ok(());
         }
-        let (how, hint) = if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
-            ("not passed on", format!("name it in .tavern/config.yaml: `pass: [{name}]`"))
-        } else {
-            ("not set", format!("set it, and start this again: export {name}=…"))
+        let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_passed = surroundings::pass_of_agents(self.config, runner, program.as_ref()).lets(name);
+        let set = format!("set it, and start this again: export {name}=…");
+        let pass = format!("name it in .tavern/config.yaml: `pass: [{name}]`");
+        let (how, hint) = match (is_set, is_passed) {
+            (true, _) => ("not passed on", pass),
+            (false, true) => ("not set", set),
+            (false, false) => ("neither set nor passed on", format!("{pass}; then {set}")),
         };
         Err(NotReady::new(format!("it needs `${name}`, which is {how}"), hint))
     }

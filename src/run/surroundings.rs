@@ -58,7 +58,8 @@ pub fn needs_of_script(config: &Config, name: &str, script: &str) -> Vec<String>
     kept_back(|name| pass.lets(name), |name| needs(script, name))
 }
 
-fn pass_of_agents<'a>(config: &'a Config, name: &str, program: &dyn Runner) -> Pass {
+/// Which variables are let through to the agents of the runner `name`.
+pub fn pass_of_agents<'a>(config: &'a Config, name: &str, program: &dyn Runner) -> Pass {
     let of_entry = |entry: &'a RunnerConfig| entry.pass.names().chain(entry.env.keys().map(String::as_str));
     let of_runner = config.runners.get(name).into_iter().flat_map(of_entry);
     config.pass.and(of_runner.chain(program.variables()))

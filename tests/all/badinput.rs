@@ -105,7 +105,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, i32, &str); 33] = [
+    let rows: [(&str, i32, &str); 40] = [
         ("tavern help juggle", 2, "error: no verb `juggle`\nhint: list them all with `tavern`"),
         ("tavern ../check", 2, "error: no verb `../check`\nhint: list them all with `tavern`"),
         ("tavern-check --frmat json", 2, "--format"),
@@ -126,6 +126,13 @@ fn words_on_the_command_line() {
         ("tavern-add x --budget euro=2", 2, "unknown field `euro`, expected one of `usd`, `minutes`"),
         ("tavern-add x --budget usd=-1", 2, "error: invalid value for `budget`"),
         ("tavern-drain nope", 2, "error: no queue or file `nope`\nhint: name one that there is: main\n"),
+        ("tavern-drain --junit -", 2, "'-' for '--junit <FILE>': name a file, such as junit.xml\n"),
+        ("tavern-drain --max-time 0", 2, "nothing is done in no time: name one such as 45m, or none\n"),
+        ("tavern-edit T-nope", 2, "error: no queue, file or item `T-nope`\nhint: list the items: tavern"),
+        ("tavern-queue add 'a b'", 2, "hint: use letters, digits, `-` and `_`, such as `next-week`\n"),
+        ("tavern-add x --queue in/x.md --create", 2, "hint: write the file first: touch in/x.md\n"),
+        ("tavern-add x --due tomorrow", 2, "or 2026-11-22 10:00 where you are\n"),
+        ("tavern-runs grep naught", 3, "no run has the text `naught`; list them all: tavern runs\n"),
         ("tavern-trust mian", 2, "hint: name one that there is: main\n"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
         ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
@@ -148,6 +155,20 @@ fn words_on_the_command_line() {
         assert!(ran.stderr.contains(words), "{line}: {ran}");
     }
     assert_eq!(scratch.queue(), before);
+}
+
+#[test]
+fn a_mistake_of_the_command_line_is_no_wider_than_the_terminal() {
+    let scratch = Scratch::initialized();
+    for line in
+        ["tavern-status --status foo", "tavern log yesterday", "tavern-add x -p urgent", "tavern-drain --max-time x"]
+    {
+        let said = |columns: &str| scratch.line(line).variable("COLUMNS", columns).run().ends(2).stderr;
+        let (narrow, whole) = (said("80"), said(""));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(whole.lines().next().is_some_and(|line| line.starts_with("error: invalid value '")), "{whole}");
+        assert_eq!(narrow.split_whitespace().collect::<Vec<_>>(), whole.split_whitespace().collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -31,7 +31,12 @@ fn a_drain_ends_at_the_first_failure_if_it_is_asked_to() {
     let ran = scratch.run("tavern-drain", &["--agents", "1", "--fail-fast"]).ends(1);
     ran.says("ended since T-1 has used up its attempts (--fail-fast)").says("0 of 2 completed, 1 failed, 1 left");
     scratch.stands("T-2", "pending", 0);
-    scratch.run("tavern-drain", &["--agents", "1"]).ends(1).says("1 of 2 completed, 1 failed, 0 left");
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(1).says("1 of 2 completed, 1 left");
+    scratch
+        .run("tavern-drain", &["--agents", "1"])
+        .ends(1)
+        .says("0 of 1 completed, 1 left")
+        .says("main: T-1 dead — Fails");
 }
 
 #[test]

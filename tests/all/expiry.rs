@@ -5,9 +5,13 @@ use crate::support::{CONFIG, QUEUE, Scratch};
 /// T-1 waits for an answer from now on.
 fn asking(queue: &str, config: &str) -> Scratch {
     let scratch = Scratch::shell(queue, config);
+    ask(&scratch);
+    scratch
+}
+
+fn ask(scratch: &Scratch) {
     let token = scratch.claim("T-1", &[]);
     scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "Red or blue?"]).ends(8);
-    scratch
 }
 
 const AN_HOUR: &str = "+4000";
@@ -40,6 +44,17 @@ fn an_answer_in_time_counts_however_late_it_is_taken_up() {
     scratch.write(QUEUE, scratch.queue() + "  Answer: Blue.\n");
     assert_eq!(scratch.at(AN_HOUR, "tavern-reap", &[]).succeeds(), "");
     scratch.stands("T-1", "waiting", 0);
+}
+
+#[test]
+fn the_limit_of_an_item_is_named_when_it_is_added() {
+    let scratch = Scratch::initialized();
+    scratch.run("tavern-add", &["--id", "T-1", "--max-wait", "1h", "Paint it"]).ends(0);
+    ask(&scratch);
+    assert_eq!(
+        scratch.at(AN_HOUR, "tavern-reap", &[]).succeeds(),
+        format!("move T-1 to the dead letter lane: {WHY}\n")
+    );
 }
 
 #[test]

@@ -55,6 +55,16 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
 }
 
 #[test]
+fn what_is_skipped_is_hinted_at_with_its_own_queue() {
+    let scratch = board(&item("T-1", ""), "");
+    scratch.run("tavern-queue", &["add", "last"]).ends(0);
+    scratch.run("tavern-add", &["--queue", "last", "--id", "T-2", "No script"]).ends(0);
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
+    let skipped = ran.stderr.lines().find(|line| line.contains("T-2 skipped: ")).expect("it is told");
+    assert!(skipped.ends_with("or: tavern drain last --runner claude"), "{skipped}");
+}
+
+#[test]
 fn an_item_is_taken_once_the_programs_and_files_that_it_needs_are_there() {
     let script = "  ```sh\n  echo > a.txt\n  ```\n";
     let queue = format!("- [ ] T-1: a (needs: [sh, no-such-tool])\n{script}- [ ] T-2: b (needs: sh, ./.env)\n{script}");
@@ -78,7 +88,11 @@ fn an_item_is_taken_once_the_variables_that_it_needs_are_set_and_passed_on() {
     let scratch = board(&format!("- [ ] T-1: a (needs: [sh, $DEPLOY_KEY])\n{script}"), "");
     let status = |value: &str| scratch.program("tavern-status").args(&["T-1"]).variable("DEPLOY_KEY", value).run();
     for (value, lack) in [
-        ("", "it needs `$DEPLOY_KEY`, which is not set; set it, and start this again: export DEPLOY_KEY=…"),
+        (
+            "",
+            "it needs `$DEPLOY_KEY`, which is neither set nor passed on; name it in .tavern/config.yaml: `pass: \
+             [DEPLOY_KEY]`; then set it, and start this again: export DEPLOY_KEY=…",
+        ),
         (
             "s3cret",
             "it needs `$DEPLOY_KEY`, which is not passed on; name it in .tavern/config.yaml: `pass: [DEPLOY_KEY]`",

@@ -101,6 +101,19 @@ fn a_claim_says_the_token_that_the_other_programs_need() {
 }
 
 #[test]
+fn what_nobody_has_worked_is_not_reported_as_done() {
+    let scratch = board(&item("T-1", ""), "");
+    let token = scratch.claim("T-1", &[]);
+    let said =
+        format!("error: nothing of `T-1` was worked yet\nhint: have it worked: tavern spawn T-1 --token {token}\n");
+    for more in [&["--dry-run"][..], &[]] {
+        scratch.run("tavern-report", &[&["T-1", "--token", &token, "--done"], more].concat()).ends(2).says(&said);
+    }
+    scratch.stands("T-1", "in_progress", 1);
+    scratch.run("tavern-spawn", &["T-1", "--token", &token]).ends(0);
+}
+
+#[test]
 fn an_item_for_another_role_is_left_alone() {
     let scratch = board(&[item("T-1", " (role: drone)"), item("T-2", "")].concat(), "");
     agent(&scratch);

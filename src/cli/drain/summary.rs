@@ -100,7 +100,7 @@ pub(super) struct EndedItem {
 pub(super) struct Summary {
     pub completed: usize,
     pub cancelled: usize,
-    /// Those that are left in the dead letter lane.
+    /// Those that went to the dead letter lane since it began, and are left there.
     pub failed: usize,
     pub ended: Vec<EndedItem>,
     /// What had ended before.
@@ -288,7 +288,8 @@ pub(super) fn summarise(
         }
     }
     summary.add_archived(site, queues, &since, &strayed, before)?;
-    summary.failed = summary.left.iter().filter(|left| left.status == Status::Dead).count();
+    let has_died = |left: &&Left| left.task.as_ref().is_some_and(|id| became.contains(&(id, Status::Dead)));
+    summary.failed = summary.left.iter().filter(|left| left.status == Status::Dead).filter(has_died).count();
     summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
     Ok(summary)
 }
