@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::board::document::parse;
+use crate::board::problem::one_line;
 use crate::clock;
 use crate::config::{Config, Role};
 use crate::files;
@@ -191,7 +192,7 @@ impl Context {
         }
         let path = self.here().join(name);
         if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
-            let message = format!("the name of `{name}` {fault}: nothing in it is read");
+            let message = format!("the name of `{}` {fault}: nothing in it is read", one_line(name));
             return Err(CliError::usage(message, "give it another name"));
         }
         let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
