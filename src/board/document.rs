@@ -149,7 +149,7 @@ pub struct Item<'t> {
     pub aside: bool,
     /// It says when it was claimed.
     pub begun: bool,
-    /// Its own, else its queue's, else 2.
+    /// Its own, else 2.
     pub priority: u8,
     /// Its own; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,

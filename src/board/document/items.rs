@@ -107,7 +107,7 @@ impl<'t> Document<'t> {
         lane::status(lane, Said { ticked: is_ticked, status: None, completed: false }, self.lane_set)
     }
 
-    /// Of the item at this index: its own, else its queue's, else 2.
+    /// Of the item at this index: its own, else 2.
     pub fn priority_at(&self, at: usize) -> u8 {
         match &self.items {
             ItemList::Outlined { places, .. } => {
