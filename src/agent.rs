@@ -212,13 +212,14 @@ impl Agent<'_> {
             let expiries = expiries(self.site)?.into_iter().map(|expiry| expiry.at).filter(|at| *at > now);
             let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again));
             let until = until.chain(expiries).min();
-            let why = match self.held_by_hand()?.filter(|_| nothing.wake_at.is_none()) {
-                Some(lease) if nothing.under_way > 0 => {
+            let may_be_held = nothing.wake_at.is_none() && nothing.under_way > 0;
+            let why = match if may_be_held { self.held_by_hand()? } else { None } {
+                Some(lease) => {
                     let ends = Some(lease.expires_at());
                     let advice = (self.advise)(&Lack::Held(lease.agent), Some(&lease.task), Some(&lease.queue));
                     Told::Waiting { why: format!("waiting: {}: {advice}", lease.task), until: ends }
                 }
-                _ => Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at },
+                None => Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at },
             };
             return Ok(Doing::Wait(Wait { why, until, is_asleep }));
         }
