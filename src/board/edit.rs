@@ -455,9 +455,31 @@ fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, 
     if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == old_line {
         line = metadata::closed(&line, title);
     }
-    edits.extend(difference(old_line, &line, line_span.start));
+    let mut line_span = line_span;
+    if let Some((Status::Completed | Status::Cancelled, _)) = status
+        && line != old_line
+        && let Some(below) = set_below(text, item, &line, line_span.end, title)
+    {
+        (line_span.end, line) = below;
+    }
+    edits.extend(difference(&text[line_span.clone()], &line, line_span.start));
     edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
     edits
+}
+
+/// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own where that is longer than the
+/// title: what has ended is read for what it was. With where what it replaces ends; nothing where it may stand as it does.
+fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) -> Option<(usize, String)> {
+    let span = metadata::parenthesis_behind(line, title)?;
+    let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
+    let is_below = line[title..].contains(['\n', '\r']);
+    if is_below || parenthesis.chars().count() <= words.trim_start().chars().count() {
+        return None;
+    }
+    // What Obsidian reads at the end of a line stays there.
+    let line_end = end + text[end..markup::line_end(text, end, item.span.end.max(end))].trim_end().len();
+    let (newline, indent) = (markup::newline(text), " ".repeat(item.content_column));
+    Some((line_end, format!("{words}{}{newline}{indent}{parenthesis}", &text[end..line_end])))
 }
 
 /// The one edit that makes `old`, which begins at `at`, into `new`: without what both begin and end with.
@@ -594,7 +616,7 @@ mod tests {
             // In place: no lanes.
             ("- [ ] a\n- [ ] b", "a", Completed, "- [x] a\n- [ ] b"),
             ("- [X] a  \r\n", "a", Pending, "- [ ] a  \r\n"),
-            ("- [ ] a\n", "a", Cancelled, "- [x] a (status: cancelled)\n"),
+            ("- [ ] a\n", "a", Cancelled, "- [x] a\n  (status: cancelled)\n"),
             ("- [ ] a (status: waiting, x: y)\n", "a", Pending, "- [ ] a (status: null, x: y)\n"),
             ("1. [ ] a\n\n   text", "a", InProgress, "1. [ ] a (status: in_progress)\n\n   text"),
             // Last lines without an end, and Windows line ends.
@@ -658,6 +680,40 @@ mod tests {
         ] {
             let (document, _) = parse(text);
             assert_eq!(apply(text, &document.change(&document.items()[0], &patch)), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_the_title_of_an_ended_item_stands_below_it() {
+        let done = |text: &str| {
+            let (document, _) = parse(text);
+            let set = vec![(Key::Commit, Some("b8992cc".into()))];
+            let patch = Patch { status: Some(Status::Completed), set, ..Patch::default() };
+            apply(text, &document.change(&document.items()[0], &patch))
+        };
+        for (text, expected) in [
+            ("- [ ] T-1: Bump it", "- [x] T-1: Bump it\n  (commit: b8992cc)"),
+            ("- [ ] T-1: Bump the versions\n", "- [x] T-1: Bump the versions (commit: b8992cc)\n"),
+            ("1. [ ] T-1: a  \r\n\r\n   text\r\n", "1. [x] T-1: a\r\n   (commit: b8992cc)  \r\n\r\n   text\r\n"),
+            ("- [ ] T-1: a ^k3j\n- [ ] b\n", "- [x] T-1: a ^k3j\n  (commit: b8992cc)\n- [ ] b\n"),
+            ("- [ ] T-1: a (role: x)\n  text\n", "- [x] T-1: a\n  (role: x, commit: b8992cc)\n  text\n"),
+            ("- [ ] T-1: a\n(commit: 1234567)\n", "- [x] T-1: a\n(commit: b8992cc)\n"),
+        ] {
+            assert_eq!(done(text), expected, "{text:?}");
+            let (document, _) = parse(expected);
+            let item = &document.items()[0];
+            assert_eq!(document.task_of(item).state.commit(), Some("b8992cc"), "{expected:?}");
+            assert!(!document.title(item).contains(['(', '^']), "{expected:?}");
+            assert!(!document.description(item).contains("commit"), "{expected:?}");
+            let back = apply(expected, &document.change(item, &Patch::from(&State::default())));
+            let was = text.replace("\n(commit: 1234567)", "").replace(" (role: x)", "\n  (role: x)");
+            assert_eq!(back, was, "{expected:?}");
+        }
+        for text in
+            ["- [ ] T-1: a\n  (see: below)\n", "- [ ] T-1: a\n\n  (role: x)\n", "- [ ] T-1: a\n  (role: x) and\n"]
+        {
+            let (document, _) = parse(text);
+            assert_eq!(document.items()[0].metadata, None, "{text:?}");
         }
     }
 

@@ -270,7 +270,7 @@ fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
     let parts = [
         "T-9: nine\n",
         "T-2: two, others'\n",
-        "- [x] T-1: one (worktree: false, empty: allowed, attempt: 1, completed: ",
+        "- [x] T-1: one\n  (worktree: false, empty: allowed, attempt: 1, completed: ",
     ];
     has(&scratch.queue(), &parts);
     scratch.stands("T-1", "completed", 1);
@@ -371,7 +371,7 @@ fn what_was_typed_in_an_item_stays_though_somebody_had_typed_in_it_before_it_was
     scratch.run("tavern-report", &[&id, "--token", &token, "--done"]).ends(0);
     save(&scratch, &loaded.replace("T-2: two", "T-2: two, typed, too"));
     scratch.stands("T-1", "completed", 1);
-    has(&scratch.queue(), &["- [x] T-1: number one, typed (", "T-2: two, typed, too"]);
+    has(&scratch.queue(), &["- [x] T-1: number one, typed\n  (worktree: false", "T-2: two, typed, too"]);
 }
 
 /// Whoever typed the item shows nothing of the text's age, and whoever took it does.

@@ -382,14 +382,20 @@ impl<'t, 's> Reader<'t, 's> {
         let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
 
         let rest = head.after_box + after_id..head.line_end;
-        let (metadata, quarantined) = match metadata::find_parenthesis(&text[rest.clone()], Owner::of_line(id.as_ref()))
-        {
-            Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
-            Err(name) => {
-                (None, near_key(&mut self.problems, text, rest.start + name.start..rest.start + name.end, id.as_ref()))
-            }
+        let by = Owner::of_line(id.as_ref());
+        let next = markup::line_end(text, head.line_end, frame_end);
+        let (metadata, quarantined) = match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
+            Some(span) => (Some(next + span.start..next + span.end), false),
+            None => match metadata::find_parenthesis(&text[rest.clone()], by) {
+                Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
+                Err(name) => {
+                    let name = rest.start + name.start..rest.start + name.end;
+                    (None, near_key(&mut self.problems, text, name, id.as_ref()))
+                }
+            },
         };
-        let title_end = metadata.as_ref().map_or(rest.end, |span| span.start);
+        let title_end = metadata.as_ref().map_or(rest.end, |span| span.start.min(rest.end));
+        let head_end = metadata.as_ref().map_or(rest.end, |span| span.end.max(rest.end));
         let title = markup::trimmed(text, rest.start..title_end);
         let span = head.start..markup::block_end(self.source, head.after_box, frame_end);
         let line = self.line_of(span.start);
@@ -412,7 +418,7 @@ impl<'t, 's> Reader<'t, 's> {
             after_names: Vec::new(),
             parent: None,
             box_char: head.box_char,
-            head: markup::trimmed(text, head.after_box..head.line_end),
+            head: markup::trimmed(text, head.after_box..head_end),
             title,
             metadata,
             block: None,

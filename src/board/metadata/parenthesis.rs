@@ -21,6 +21,16 @@ pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, R
     }
 }
 
+/// The same on a line of its own: `under` is what stands below a title line. As a range of `under`.
+pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
+    let line = under[..under.find(['\n', '\r']).unwrap_or(under.len())].trim();
+    if !line.starts_with('(') || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
+        return None;
+    }
+    let start = under.len() - under.trim_start().len();
+    Some(start..start + line.len())
+}
+
 /// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
 /// work on an item without what its writer relies on.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
@@ -40,7 +50,7 @@ fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
 /// The parenthesis that closes at `end`, if it is metadata.
 fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
     let Some(open) = matching_open(line, end) else { return Ok(None) };
-    if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t') {
+    if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t' | b'\n' | b'\r') {
         return Ok(None);
     }
     let mut pairs = Pairs::new(line, open + 1..end - 1);

@@ -110,7 +110,8 @@ pub fn closed(line: &str, title: usize) -> String {
     }
 }
 
-fn parenthesis_behind(line: &str, title: usize) -> Option<Range<usize>> {
+/// The metadata of `line`, behind a title up to `title`.
+pub fn parenthesis_behind(line: &str, title: usize) -> Option<Range<usize>> {
     let span = find_parenthesis(&line[title..], Owner::State).ok()??;
     Some(title + span.start..title + span.end)
 }
