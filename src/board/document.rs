@@ -184,6 +184,12 @@ impl Item<'_> {
         self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
     }
 
+    /// Its parenthesis, which names nothing but what it waits for, is part of its title.
+    fn leave_keys(&mut self) {
+        self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
+        self.after_names.clear();
+    }
+
     /// It says more than a step of another item does, which is only words: it may be taken by itself.
     pub fn is_more_than_words(&self) -> bool {
         self.id.is_some() || self.metadata.is_some() || self.block.is_some() || self.checked

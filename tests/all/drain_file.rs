@@ -513,6 +513,7 @@ fn words_of_a_title_that_look_like_tavern_s_keys_stay_title() {
         "Settings (mode: protected, SSO)",
         "Call back (status: urgent)",
         "Order (Reason: none left)",
+        "Tell them (after: the launch)",
     ];
     let scratch = Scratch::repository();
     let item = |title: &&str| format!("- [ ] {title}\n  ```sh\n  echo x > $TAVERN_TASK.txt\n  ```\n");

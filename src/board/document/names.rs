@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
+use crate::board::problem::Problem;
+use crate::near;
 
 impl Document<'_> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
@@ -12,16 +14,55 @@ impl Document<'_> {
         Ok(named.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
+    /// `(after: the release)` in a line that no program has written names no item, nor nearly: its writer tells people when.
+    pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
+        let is_phrase = |name: &str| {
+            let name = slug(name);
+            let known = self.names();
+            name.contains('-')
+                && !known.contains_key(&name)
+                && near::nearest(&name, known.keys().map(|it| &**it)).is_none()
+        };
+        let is_bare = item.id.is_none() && item.block.is_none() && item.after.is_empty();
+        is_bare
+            && !item.after_names.is_empty()
+            && self.entries(item).len() == 1
+            && item.after_names.iter().all(|name| is_phrase(name))
+    }
+
+    /// Makes such parentheses part of the title, and tells of them.
+    pub(super) fn read_prose(&mut self, problems: &mut Vec<Problem>) {
+        let prose: Vec<usize> = (0..self.count()).filter(|at| self.is_prose(self.item(*at))).collect();
+        let ItemList::Read(items) = &mut self.items else { return };
+        for at in prose {
+            let item = &mut items[at];
+            let span = item.metadata.clone().unwrap_or_else(|| item.head.clone());
+            let message =
+                format!("no item is called `{}`, so this parenthesis is part of the title", item.after_names[0].trim());
+            problems.push(Problem::warning(
+                "unknown-dependency",
+                span,
+                message,
+                "to wait for an item, write its ID or its title",
+            ));
+            item.leave_keys();
+        }
+        problems.sort_by_key(|problem| problem.span.start);
+    }
+
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
     fn called_so(&self, name: &str) -> Option<&[usize]> {
-        let names = self.names.get_or_init(|| match &self.items {
+        self.names().get(&slug(name)).map(Vec::as_slice).filter(|items| !items.is_empty())
+    }
+
+    fn names(&self) -> &HashMap<String, Vec<usize>> {
+        self.names.get_or_init(|| match &self.items {
             ItemList::Read(items) => self.names_of(items),
             ItemList::Outlined { .. } => {
                 let document = parse(self.text).0;
                 document.names_of(document.items())
             }
-        });
-        names.get(&slug(name)).map(Vec::as_slice).filter(|items| !items.is_empty())
+        })
     }
 
     fn names_of(&self, items: &[Item<'_>]) -> HashMap<String, Vec<usize>> {
@@ -51,6 +92,30 @@ fn slug(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_names_nothing_in_a_line_without_an_id_is_title() {
+        let rest = "\n- [ ] the release notes\n- [ ] T-9: nine\n";
+        for (line, title) in [
+            ("- [ ] a (after: the launch)", "a (after: the launch)"),
+            ("- [ ] a (after: the launch, before lunch)", "a (after: the launch, before lunch)"),
+            // One word looks like a name, and so does what is nearly one.
+            ("- [ ] a (after: launch)", "a"),
+            ("- [ ] a (after: the release note)", "a"),
+            ("- [ ] a (after: the release notes)", "a"),
+            ("- [ ] a (after: T-8)", "a"),
+            ("- [ ] a (after: the launch, priority: 1)", "a"),
+            ("- [ ] T-1: a (after: the launch)", "a"),
+        ] {
+            let text = format!("{line}{rest}");
+            let (document, problems) = parse(&text);
+            assert_eq!(document.title(&document.items()[0]), title, "{line}");
+            let told = problems.iter().filter(|problem| problem.code == "unknown-dependency").count();
+            assert_eq!(told, usize::from(title != "a"), "{line}");
+            let outlined = super::super::open(&text);
+            assert_eq!(outlined.title(outlined.item(0)), title, "{line}");
+        }
+    }
 
     #[test]
     fn an_item_is_named_by_its_title_or_its_heading() {

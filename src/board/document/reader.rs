@@ -25,8 +25,9 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
     let plain = Reader::new(text, text, body).read_plain(front.clone());
-    let (document, others) = plain.unwrap_or_else(|| read_markdown(text, front, body));
+    let (mut document, others) = plain.unwrap_or_else(|| read_markdown(text, front, body));
     problems.extend(others);
+    document.read_prose(&mut problems);
     (document, problems)
 }
 
@@ -42,8 +43,9 @@ pub fn open(text: &str) -> Document<'_> {
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    let (document, others) = read_markdown(text, front, body);
+    let (mut document, others) = read_markdown(text, front, body);
     problems.extend(others);
+    document.read_prose(&mut problems);
     (document, problems)
 }
 
@@ -65,6 +67,9 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> I
     let mut item = reader.items.swap_remove(0);
     item.lane = lane_of(place.under);
     document.settle(&mut item, place.under);
+    if document.is_prose(&item) {
+        item.leave_keys();
+    }
     item
 }
 

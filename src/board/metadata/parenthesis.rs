@@ -21,10 +21,17 @@ pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, R
     }
 }
 
-/// The same on a line of its own: `under` is what stands below a title line. As a range of `under`.
+/// The same on a line of its own, where Tavern puts it: `under` is what stands below a title line. As a range of `under`.
 pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     let line = under[..under.find(['\n', '\r']).unwrap_or(under.len())].trim();
     if !line.starts_with('(') || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
+        return None;
+    }
+    let is_state = |pair: Pair| {
+        let is_own = Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
+        is_own && counts(line, &pair, by)
+    };
+    if by == Owner::Person && !Pairs::new(line, 1..line.len() - 1).any(is_state) {
         return None;
     }
     let start = under.len() - under.trim_start().len();
