@@ -44,7 +44,7 @@ fn work(scratch: &Scratch, title: &str) {
     let told = |name: &str| claimed.split_whitespace().find_map(|word| word.strip_prefix(name)).expect("it is told");
     let id = told("TAVERN_TASK=");
     scratch.run("tavern-report", &[id, "--token", told("TAVERN_TOKEN="), "--done"]).ends(0);
-    assert!(scratch.queue().contains(&format!("[x] {id}: {title} ")), "{}", scratch.queue());
+    assert!(scratch.queue().contains(&format!("[x] {id}: {title}\n")), "{}", scratch.queue());
 }
 
 #[test]

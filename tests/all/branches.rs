@@ -485,7 +485,7 @@ fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_sav
         }
         scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
         scratch.settle();
-        has(&scratch.queue(), &["- [x] T-1: one, typed (", "T-3: three, typed"]);
+        has(&scratch.queue(), &["- [x] T-1: one, typed\n", "T-3: three, typed"]);
     }
 }
 

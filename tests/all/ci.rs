@@ -314,7 +314,7 @@ impl Service {
         let (one, two) = (self.clone("drain-1"), self.clone("drain-2"));
         assert_eq!(drain(&one), 1, "an item is left");
         assert_eq!(push(&one, &self.clone("push-1")), 0);
-        has(&self.pushed("main", "TODO.md"), &["- [x] T-1: Write (", "- [ ] T-2: Count (", "status: dead"]);
+        has(&self.pushed("main", "TODO.md"), &["- [x] T-1: Write\n", "- [ ] T-2: Count (", "status: dead"]);
         assert_eq!(self.pushed("tavern/integration", "greeting.txt"), "Hello");
         let git = |arguments: &[&str]| self.scratch.git(arguments);
         assert_eq!(git(&["--git-dir=../origin.git", "ls-tree", "--name-only", "main"]), "README.md\nTODO.md");

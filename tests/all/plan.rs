@@ -59,7 +59,7 @@ fn a_request_becomes_items_that_are_worked() {
             "- [ ] L-1.1: Make the table (priority: 1, tags: [auth])\n  As in specs/db.md.\n",
             "  touches: [work.txt]\n",
             "- [ ] L-1.2: Log in (after: [L-1.1, T-1], tags: [auth])\n",
-            "- [x] L-1: Build a login page (",
+            "- [x] L-1: Build a login page\n  (",
         ],
     );
     let told = scratch.note("1");
@@ -261,7 +261,7 @@ fn a_planner_is_woken_once_for_each_state() {
     has(&told, &["- T-1 (dead): Write it [tests failed]\n", "say why, in one line"]);
     let first = woken(&scratch);
     assert_eq!(first.len(), 1);
-    has(&scratch.queue(), &[&format!("- [x] {}: Replace T-1 (role: planner, trigger: ", first[0])]);
+    has(&scratch.queue(), &[&format!("- [x] {}: Replace T-1\n  (role: planner, trigger: ", first[0])]);
 
     // Neither an unchanged state, nor one whose planning item was archived, or removed by hand, wakes it again.
     agent(&scratch, "planner").says_not("queued");

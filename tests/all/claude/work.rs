@@ -26,7 +26,7 @@ fn an_item_becomes_a_verified_and_merged_commit() {
     let completed = queue.split("## Completed").nth(1).expect("the lane is there");
     // Quoted if it looks like a number.
     let named = completed.replace('"', "");
-    assert!(named.contains(&format!("- [x] T-1: Write hello (attempt: 1, commit: {merge}, completed: ")), "{queue}");
+    assert!(named.contains(&format!("- [x] T-1: Write hello\n  (attempt: 1, commit: {merge}, completed: ")), "{queue}");
     assert_eq!(project.scratch.git(&["log", "--format=%s", "main"]), "Begin");
     assert!(!project.scratch.work().join("hello").exists());
 
@@ -116,7 +116,7 @@ fn the_board_and_the_drained_file_are_left_out_of_the_merge() {
     let config = project.scratch.git(&["show", "main:.tavern/config.yaml"]);
     assert_eq!(project.merged(".tavern/config.yaml").as_deref().map(str::trim_end), Some(config.as_str()));
     let todo = project.scratch.read("TODO.md");
-    assert!(todo.contains("- [x] T-") && todo.contains("Write hello (attempt: 1, commit: "), "{todo}");
+    assert!(todo.contains("- [x] T-") && todo.contains("Write hello\n  (attempt: 1, commit: "), "{todo}");
     let log = project.log();
     let told: Vec<&str> = log.lines().filter(|line| line.contains("violation")).collect();
     assert!(told.len() == 1 && told[0].contains(".tavern/config.yaml") && told[0].contains("TODO.md"), "{log}");
