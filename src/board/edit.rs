@@ -476,8 +476,8 @@ fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) 
     if is_below || parenthesis.chars().count() <= words.trim_start().chars().count() {
         return None;
     }
-    // What Obsidian reads at the end of a line stays there.
-    let line_end = end + text[end..markup::line_end(text, end, item.span.end.max(end))].trim_end().len();
+    // What others read at the end of a line stays there: names of blocks, line breaks.
+    let line_end = end + text[end..item.span.end.max(end)].find(['\n', '\r']).unwrap_or(item.span.end.max(end) - end);
     let (newline, indent) = (markup::newline(text), " ".repeat(item.content_column));
     Some((line_end, format!("{words}{}{newline}{indent}{parenthesis}", &text[end..line_end])))
 }
@@ -694,7 +694,7 @@ mod tests {
         for (text, expected) in [
             ("- [ ] T-1: Bump it", "- [x] T-1: Bump it\n  (commit: b8992cc)"),
             ("- [ ] T-1: Bump the versions\n", "- [x] T-1: Bump the versions (commit: b8992cc)\n"),
-            ("1. [ ] T-1: a  \r\n\r\n   text\r\n", "1. [x] T-1: a\r\n   (commit: b8992cc)  \r\n\r\n   text\r\n"),
+            ("1. [ ] T-1: a  \r\n\r\n   text\r\n", "1. [x] T-1: a  \r\n   (commit: b8992cc)\r\n\r\n   text\r\n"),
             ("- [ ] T-1: a ^k3j\n- [ ] b\n", "- [x] T-1: a ^k3j\n  (commit: b8992cc)\n- [ ] b\n"),
             ("- [ ] T-1: a (role: x)\n  text\n", "- [x] T-1: a\n  (role: x, commit: b8992cc)\n  text\n"),
             ("- [ ] T-1: a\n(commit: 1234567)\n", "- [x] T-1: a\n(commit: b8992cc)\n"),

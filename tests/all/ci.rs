@@ -202,11 +202,11 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
     assert_eq!(
         marks,
         [
-            "::error file=TODO.md,line=5,title=T-2 dead%3A Count | the `words`%2C all%3A of them::exited with code 3: \
+            "::error file=TODO.md,line=6,title=T-2 dead%3A Count | the `words`%2C all%3A of them::exited with code 3: \
              ·[31mred ]]> <b> ```",
-            "::error file=TODO.md,line=9,title=T-3 dead%3A Check::`echo looked; false` exited with code 1",
-            "::error file=TODO.md,line=13,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern release T-3 --revive",
-            "::warning file=TODO.md,line=17,title=T-5 waiting%3A Ask::it asks: which, one?",
+            "::error file=TODO.md,line=10,title=T-3 dead%3A Check::`echo looked; false` exited with code 1",
+            "::error file=TODO.md,line=14,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern release T-3 --revive",
+            "::warning file=TODO.md,line=18,title=T-5 waiting%3A Ask::it asks: which, one?",
         ]
     );
     let page = fs::read_to_string(&summary).expect("it was there");
@@ -333,7 +333,7 @@ impl Service {
         let last = self.clone("push-2");
         git(&["push", "--quiet", "origin", "main"]);
         assert_eq!(push(&two, &last), 0);
-        has(&self.pushed("main", "TODO.md"), &["- [x] T-1: Write (", "- [x] T-2: Count ("]);
+        has(&self.pushed("main", "TODO.md"), &["- [x] T-1: Write\n", "- [x] T-2: Count\n"]);
         assert_eq!(self.pushed("main", "README.md"), "# Another title");
         let merged = git(&["--git-dir=../origin.git", "ls-tree", "--name-only", "tavern/integration"]);
         assert_eq!(merged, "README.md\nTODO.md\ncount.txt\ngreeting.txt\nmended.txt");

@@ -89,7 +89,7 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
     let cut = match (index.checked_sub(1), pairs.get(index + 1)) {
         (_, Some(next)) => pair.name.start..next.name.start,
         (Some(before), None) => pairs[before].value.end..pair.value.end,
-        (None, None) => line[..span.start].trim_end().len()..span.end,
+        (None, None) => title_line(&line[..span.start]).len()..span.end,
     };
     let without = format!("{}{}", &line[..cut.start], &line[cut.end..]);
     // What is left must read as before: neither unknown keys as title nor the title's own end as metadata.
@@ -100,6 +100,12 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
         Err(_) => false,
     };
     if reads_same { without } else { replace("null") }
+}
+
+/// What is before a parenthesis, without the blanks between: on a line of its own it leaves the title's as it was.
+fn title_line(before: &str) -> &str {
+    let before = before.trim_end_matches([' ', '\t']);
+    ["\r\n", "\n", "\r"].into_iter().find_map(|end| before.strip_suffix(end)).unwrap_or(before)
 }
 
 /// The line, its title up to `title` kept from being read as keys: what a person put into it is title under an ID, too.
