@@ -616,3 +616,20 @@ fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_men
         scratch.run(program, &arguments).ends(0);
     }
 }
+
+#[test]
+fn an_agent_is_told_what_stands_above_its_item() {
+    let scratch = with_file(
+        "# Shop\n\nAll prices are in cents.\n\n## Cart\n\n- Page\n  It is in `cart/`.\n  - [ ] T-1: Add tests\n- Total\n  - [ ] T-2: Add tests\n",
+    );
+    scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, -c, 'cat > $TAVERN_TASK.txt; echo DONE']}}\n");
+    scratch.run("tavern-claim", &["--task", "T-1", "--queue", "TODO.md"]).succeeds();
+    let token = scratch.item("T-1")["lease"]["token"].to_string();
+    let dry = ["T-1", "--token", &token, "--runner", "own", "--dry-run", "--prompt"];
+    let above = "\n# Shop\n\nAll prices are in cents.\n\n## Cart\n\n- Page\n  It is in `cart/`.\n</around-the-task>\n";
+    scratch.run("tavern-spawn", &dry).ends(0).says(above);
+    scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+    drain(&scratch, &["TODO.md", "--runner", "own"]).ends(0);
+    let told = scratch.git(&["show", "tavern/integration:T-2.txt"]);
+    assert!(told.contains("\n## Cart\n\n- Total\n</around-the-task>\n"), "{told}");
+}
