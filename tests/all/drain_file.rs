@@ -601,12 +601,17 @@ fn a_bash_block_is_run_by_bash_and_a_script_of_a_step_is_not_the_items() {
 
 #[test]
 fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_mended() {
-    let scratch = with_file("- [ ] T-1: one\n- [ ] T-1: two\n");
+    let text = "- [ ] T-1: one\n- [ ] T-1: two\n";
+    let scratch = with_file(text);
+    // Nothing is begun, and all is as it was.
+    drain(&scratch, &["TODO.md"]).ends(5).says("nothing was started: 2 errors");
+    drain(&scratch, &["TODO.md", "--dry-run"]).ends(5);
+    drain(&scratch, &["TODO.md", "--dry-run", "--skip-broken"]).says("left as they are: 2 errors").says_not("pending");
+    assert_eq!(scratch.read("TODO.md"), text);
     scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
     assert!(!scratch.work().join(".tavern").exists(), "nothing is made by a look");
-    scratch.run("tavern-init", &[]).succeeds();
     scratch.run("tavern-check", &["--fix", "TODO.md", "--dry-run"]).ends(0);
-    scratch.run("tavern-status", &["T-1"]).ends(2);
+    assert!(!scratch.work().join(".tavern").exists(), "nor by a dry run");
     scratch.run("tavern-check", &["--fix", "TODO.md"]).ends(0);
     for (program, arguments) in [
         ("tavern-status", vec!["T-1"]),
@@ -632,4 +637,24 @@ fn an_agent_is_told_what_stands_above_its_item() {
     drain(&scratch, &["TODO.md", "--runner", "own"]).ends(0);
     let told = scratch.git(&["show", "tavern/integration:T-2.txt"]);
     assert!(told.contains("\n## Cart\n\n- Total\n</around-the-task>\n"), "{told}");
+}
+
+#[test]
+fn what_a_drain_leaves_for_one_reason_is_a_group() {
+    let waits =
+        (2..60).map(|number| format!("- [ ] T-{number}: Wait (after: T-{})\n  ```sh\n  true\n  ```\n", number - 1));
+    let scratch = with_file(&format!("- [ ] T-1: Ask (approve: start)\n{}", waits.collect::<String>()));
+    let ran = drain(&scratch, &["TODO.md"]);
+    assert!(ran.stdout.lines().count() < 30, "{ran}");
+    ran.says("… and 48 more: TODO.md: pending, ");
+}
+
+#[test]
+fn an_item_without_an_id_is_called_by_none() {
+    let scratch = with_file(&format!("{}- [ ] Look (status: in_review)\n- [ ] Wait (role: planner)\n", item("good")));
+    for flags in [&["--dry-run"][..], &[]] {
+        let ran = drain(&scratch, &[&["TODO.md"], flags].concat());
+        assert!(ran.stdout.contains("Look") && ran.stdout.contains("Wait"), "{ran}");
+        ran.says_not("T-0");
+    }
 }

@@ -200,9 +200,8 @@ impl Summary {
         let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
-            let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
             let said = [format!("{}: {}", left.queue, left.status)].into_iter().chain(left.reason.clone());
-            if is_untouched && !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
+            if !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
             let head = format!("{}: {} {} — ", left.queue, left.name, left.status);
@@ -277,7 +276,7 @@ pub(super) fn summarise(
                 capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                 reason: cut
                     .and_then(|cut| why_cut(&task, cut))
-                    .or_else(|| why(&task, lacking.as_ref(), hindrance.as_ref(), queue)),
+                    .or_else(|| why(item.id.as_ref(), &task, lacking.as_ref(), hindrance.as_ref(), queue)),
                 need,
                 output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
                 run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
@@ -356,18 +355,22 @@ fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
 }
 
 /// Why an item is not completed: what its last run came to, else what it lacks.
-fn why(task: &Task, lacking: Option<&Unready>, hindrance: Option<&Lack>, queue: &Queue) -> Option<String> {
+fn why(
+    id: Option<&TaskId>,
+    task: &Task,
+    lacking: Option<&Unready>,
+    hindrance: Option<&Lack>,
+    queue: &Queue,
+) -> Option<String> {
     let lack = lacking.map(Unready::foremost);
     match (task.status(), lack) {
         // What a person does about it stands by itself.
         (_, Some(lack @ Lack::Approval)) if let Some(reason) = task.reason() => Some(format!("{lack}: {reason}")),
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
-        (_, Some(lack @ Lack::Capped { .. })) => {
-            Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id)))
-        }
+        (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
         (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
-        (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),
-        (_, None) => hindrance.map(|lack| hints::unattended(lack, &task.id, &queue.id)),
+        (_, Some(lack)) => Some(hints::sentence(lack, id, Some(&queue.id))),
+        (_, None) => hindrance.map(|lack| hints::unattended(lack, id, &queue.id)),
     }
 }
