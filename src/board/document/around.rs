@@ -42,21 +42,14 @@ impl Document<'_> {
     fn above(&self, at: usize) -> Above {
         let mut above = Above { sections: vec![Section::default()], ..Above::default() };
         let events = Parser::new_ext(&self.text[self.body..], Options::ENABLE_TASKLISTS).into_offset_iter();
-        let mut depth = 0;
         for (event, span) in events {
             let span = span.start + self.body..span.end + self.body;
             if span.start > at {
                 break;
             }
             match event {
-                Event::Start(tag) => {
-                    above.open(&tag, span, depth == 0);
-                    depth += 1;
-                }
-                Event::End(tag) => {
-                    depth -= 1;
-                    above.close(tag, depth == 0);
-                }
+                Event::Start(tag) => above.open(&tag, span),
+                Event::End(tag) => above.close(tag),
                 _ => {}
             }
         }
@@ -74,6 +67,8 @@ struct Section {
 /// What the current place stands under.
 #[derive(Default)]
 struct Above {
+    /// How many blocks and spans are around.
+    depth: usize,
     /// Outermost first.
     sections: Vec<Section>,
     /// A list has followed the innermost heading.
@@ -87,7 +82,9 @@ struct Above {
 }
 
 impl Above {
-    fn open(&mut self, tag: &Tag<'_>, span: Range<usize>, is_top_level: bool) {
+    fn open(&mut self, tag: &Tag<'_>, span: Range<usize>) {
+        let is_top_level = self.depth == 0;
+        self.depth += 1;
         match tag {
             Tag::Item => self.bullets.push(span),
             // What is code, quoted or a comment is no word of the writer's own.
@@ -113,10 +110,11 @@ impl Above {
         }
     }
 
-    fn close(&mut self, tag: TagEnd, is_top_level: bool) {
+    fn close(&mut self, tag: TagEnd) {
+        self.depth -= 1;
         match tag {
             TagEnd::Item => self.passed.extend(self.bullets.pop()),
-            TagEnd::List(_) if is_top_level => {
+            TagEnd::List(_) if self.depth == 0 => {
                 self.since.clear();
                 self.has_list = true;
             }
