@@ -640,6 +640,17 @@ fn an_agent_is_told_what_stands_above_its_item() {
 }
 
 #[test]
+fn steps_are_counted_and_those_that_stay_open_are_told_at_the_end() {
+    let steps = "  - [x] one\n  - [ ] two\n    - [ ] three\n";
+    let scratch = with_file(&format!("{}{steps}{}  - [x] all\n", item("T-1: cook"), item("T-2: wash")));
+    scratch.run("tavern-status", &["TODO.md", "--items"]).ends(0).says("cook").says("1 of 3 steps").says_not("1 of 1");
+    let ran = drain(&scratch, &["TODO.md"]).ends(0);
+    ran.says("TODO.md: T-1 completed, with 2 steps open: two; three\n").says_not("T-2 completed, with");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("1 of 3 steps");
+    assert!(scratch.read("TODO.md").contains(steps), "{}", scratch.read("TODO.md"));
+}
+
+#[test]
 fn what_a_drain_leaves_for_one_reason_is_a_group() {
     let waits =
         (2..60).map(|number| format!("- [ ] T-{number}: Wait (after: T-{})\n  ```sh\n  true\n  ```\n", number - 1));
