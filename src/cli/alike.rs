@@ -42,7 +42,7 @@ impl Alike {
 fn without_ids(said: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let words = said.split_inclusive(|c| !is_part(c)).map(|word| {
-        let name = word.trim_end_matches(|c| !is_part(c));
+        let name = word.trim_end_matches(|c| !is_part(c) || c == '.');
         if name.parse::<TaskId>().is_ok() { word.replacen(name, "ID", 1) } else { word.to_owned() }
     });
     words.collect()
@@ -63,6 +63,6 @@ mod tests {
         assert_eq!(left_out(&same), (10, vec!["… and 2 more: waits for T-1".to_owned()]));
         let chain: Vec<String> = (1..14).map(|number| format!("waits for T-{number}.")).collect();
         let chain: Vec<&str> = chain.iter().map(String::as_str).collect();
-        assert_eq!(left_out(&chain), (10, vec!["… and 3 more: waits for ID".to_owned()]));
+        assert_eq!(left_out(&chain), (10, vec!["… and 3 more: waits for ID.".to_owned()]));
     }
 }
