@@ -22,6 +22,7 @@ pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse};
 
 mod alone;
+mod around;
 mod items;
 mod keys;
 mod names;

@@ -296,10 +296,11 @@ fn file_of(queue: Option<&str>) -> String {
 }
 
 /// Why no agent of a drain does anything with an item of `queue`, with what to type.
-pub(super) fn unattended(lack: &Lack, task: &TaskId, queue: &str) -> String {
-    let (Lack::Role(role) | Lack::Reviewer(role)) = lack else { return sentence(lack, Some(task), Some(queue)) };
-    let judge = format!("; or approve it yourself: tavern report {task} --approve");
-    let judge = if matches!(lack, Lack::Reviewer(_)) { &judge } else { "" };
+pub(super) fn unattended(lack: &Lack, task: Option<&TaskId>, queue: &str) -> String {
+    let (Lack::Role(role) | Lack::Reviewer(role)) = lack else { return sentence(lack, task, Some(queue)) };
+    let judge = task.filter(|_| matches!(lack, Lack::Reviewer(_)));
+    let judge =
+        judge.map(|task| format!("; or approve it yourself: tavern report {task} --approve")).unwrap_or_default();
     format!("{lack}, and no agent here works as one: {}{judge}", agent(role, [queue]))
 }
 

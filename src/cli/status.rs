@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::board::document::{Document, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Freshness, Lease, Life};
+use crate::board::steps::Steps;
 use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
@@ -114,6 +115,9 @@ enum Record<'a> {
         not_ready: Option<&'a str>,
         /// What its holder does with it, or will.
         mode: Mode,
+        /// How far its steps are.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steps: Option<Steps>,
     },
     /// One item that waits for a person.
     Need {
@@ -168,6 +172,9 @@ enum Record<'a> {
         /// Where its work is that is not merged, as git takes it.
         kept: &'a [String],
         children: &'a [Child],
+        /// How far its steps are.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steps: Option<&'a Steps>,
     },
 }
 
@@ -373,6 +380,8 @@ impl Args {
                 let waits_for = waits.map(hints::lacking);
                 let next_for = next.get(&(number, index)).map(String::as_str);
                 let since = standing.as_ref().and_then(|standing| standing.of(board, &texts[number], document, item));
+                let steps = Steps::of(&document.description(item));
+                let how_far = steps.as_ref().filter(|steps| !steps.open.is_empty()).map(Steps::to_string);
                 let record = Record::Item {
                     queue: &queue.id,
                     line,
@@ -388,6 +397,7 @@ impl Args {
                     waits_for: waits_for.as_deref(),
                     not_ready: not_ready.as_deref(),
                     mode,
+                    steps,
                 };
                 let said = not_ready.as_ref().filter(|_| is_usual && !is_asked_for && due.is_none());
                 if said.is_some_and(|why| !alike.shows(&format!("{}, {why}", item.status), task)) {
@@ -412,7 +422,8 @@ impl Args {
                     columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));
                 }
                 let due = due.map(|due| when_due(due, now));
-                let marks: Vec<String> = due.into_iter().chain(Some(mark).filter(|mark| !mark.is_empty())).collect();
+                let marks: Vec<String> =
+                    due.into_iter().chain(how_far).chain(Some(mark).filter(|mark| !mark.is_empty())).collect();
                 context.out.row(&record, &columns, title, &marks.join("; "))?;
             }
             alike.left_out().try_for_each(|text| context.out.text(format_args!("  {text}")))?;
@@ -448,7 +459,9 @@ impl Args {
         // There is nothing to be done in the past.
         let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
         let to_do = lacks.iter().find_map(|lack| hints::lack(lack, Some(id), Some(&found.queue.id)));
+        let steps = Steps::of(&task.description);
         let record = Record::Full {
+            steps: steps.as_ref(),
             to_do,
             kept: &kept,
             children: &children,
@@ -465,6 +478,7 @@ impl Args {
         let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
         row("status", task.status().to_string());
         row("queue", format!("{}, line {}", found.queue.id, found.line));
+        steps.iter().for_each(|steps| row("steps", steps.to_string()));
         task.role.iter().filter(|role| *role != DEFAULT_ROLE).for_each(|role| row("role", role.clone()));
         task.reason().iter().for_each(|reason| row("reason", (*reason).to_owned()));
         task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));

@@ -54,6 +54,8 @@ pub struct AssignedTask {
     pub title: String,
     /// As its owner wrote it; may be empty.
     pub description: String,
+    /// The headings, list items and introductions above it in its file, as they stand; may be empty.
+    pub around: String,
     /// Shell commands that must all exit 0.
     pub done_when: Vec<String>,
     /// Globs of the paths that it is expected to change.
@@ -161,6 +163,7 @@ impl Assigned {
                 id: "T-k3f9".into(),
                 title: "Add a login endpoint".into(),
                 description: "Follow specs/auth.md#login.".into(),
+                around: "# Server\n\n- Accounts".into(),
                 done_when: texts(&["cargo test login"]),
                 touches: texts(&["src/auth/**"]),
             },

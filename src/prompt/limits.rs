@@ -9,6 +9,8 @@ pub struct PromptLimits {
     pub total: usize,
     /// The task's description; its beginning is kept.
     pub description: usize,
+    /// What stands above the task; its beginning is kept.
+    pub around: usize,
     /// Attempts that are told of; the latest are.
     pub attempts: usize,
     /// The output of each attempt's failing command; its end is kept.
@@ -28,6 +30,7 @@ impl Default for PromptLimits {
         PromptLimits {
             total: 64 << 10,
             description: 32 << 10,
+            around: 8 << 10,
             attempts: 5,
             output: 4 << 10,
             commits: 20,
@@ -43,6 +46,7 @@ impl PromptLimits {
     /// people wrote last.
     pub(super) fn steps(&self) -> Vec<PromptLimits> {
         let parted = |by: usize| PromptLimits {
+            around: self.around / by,
             attempts: self.attempts.div_ceil(by),
             output: self.output / by,
             commits: self.commits.div_ceil(by),
@@ -61,6 +65,7 @@ impl PromptLimits {
         let mut cut = assigned.clone();
         cut.task.title = head(&assigned.task.title, 512);
         cut.task.description = head(&assigned.task.description, self.description);
+        cut.task.around = head(&assigned.task.around, self.around);
         cut.earlier =
             latest(&assigned.earlier, self.attempts).iter().map(|attempt| self.cut_attempt(attempt)).collect();
         cut.findings = self.cut_notes(&assigned.findings);

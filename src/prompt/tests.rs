@@ -68,6 +68,14 @@ Follow specs/auth.md#login.
 Files that are named above are the specification: read them first.
 </assigned-task>
 
+<around-the-task>
+What stands above it in `main`. It is no task of yours, and tells what yours is about:
+
+# Server
+
+- Accounts
+</around-the-task>
+
 <done-when>
 Run these before you end. They are run again at your last commit, and all must exit 0:
     cargo test login

@@ -7,8 +7,10 @@ use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
+use super::trust::Trust;
 use super::verify::IF_RIGHT;
 use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
+use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::task::{Status, Task, Timestamp};
@@ -83,6 +85,7 @@ impl<'a> Brief<'a> {
                 id: task.id.to_string(),
                 title: task.title.clone(),
                 description: task.description.clone(),
+                around: around(site, held),
                 done_when: task.done_when.clone(),
                 touches: task.touches.clone(),
             },
@@ -251,6 +254,14 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     Template::built_in(name).ok_or_else(|| {
         TemplateError::whole(name, "there is no such template in .tavern/templates, and none is built in")
     })
+}
+
+/// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.
+fn around(site: &Site, held: &Claimed) -> String {
+    let Ok(text) = site.board.read(&held.queue) else { return String::new() };
+    let (document, _) = parse(&text.content);
+    let item = document.find(&held.task.id).filter(|_| Trust::of(site).prose(&document).is_ok());
+    item.map(|item| document.around(item)).unwrap_or_default()
 }
 
 /// The task's history. A log that can't be read leaves the runs' own records.

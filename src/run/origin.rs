@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::error::Error;
 use super::site::Site;
-use crate::board::document::parse;
+use crate::board::document::{Document, parse};
 use crate::board::front::Front;
 use crate::board::task::{Status, Task, TaskId};
 use crate::config::FILE;
@@ -74,6 +74,15 @@ impl Clause {
         let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
         let digest = Digest::of("front", &words);
         (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines, link: None })
+    }
+
+    /// What stands around the items of `document`, in the file `name`: an agent is told of it where its item stands; `None` if that is
+    /// nothing.
+    pub fn of_prose(document: &Document<'_>, name: &str) -> Option<Clause> {
+        let prose = document.prose();
+        let digest = Digest::of("prose", &prose);
+        let clause = || Clause { digest, ..Clause::of_file(&format!("{name}, around its items"), prose.clone()) };
+        (!prose.is_empty()).then(clause)
     }
 
     /// It is that a file is gone.
@@ -403,8 +412,10 @@ impl<'t> CloneHistory<'t> {
         let link = name.filter(|_| !text.contains('\n')).map(|name| Clause::of_link(&name, text));
         let (document, _) = parse(text);
         let said = document.front_text();
-        let front = Clause::of_front(document.front(), file_name(path, &self.folder), said.to_owned());
-        let mut found: Vec<Rc<Clause>> = link.into_iter().chain(front).filter_map(is_wanted).collect();
+        let file = file_name(path, &self.folder);
+        let prose = Clause::of_prose(&document, &file);
+        let front = Clause::of_front(document.front(), file, said.to_owned());
+        let mut found: Vec<Rc<Clause>> = link.into_iter().chain(front).chain(prose).filter_map(is_wanted).collect();
         for item in document.items() {
             let block = document.block(item);
             let key = format!("{said}\0{}\0{block}", item.status);

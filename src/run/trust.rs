@@ -66,6 +66,11 @@ impl<'s> Trust<'s> {
         self.refuse(front(document, "the front matter of its queue".to_owned()))
     }
 
+    /// What stands around the items of `document`.
+    pub fn prose(&self, document: &Document<'_>) -> Result<(), Untrusted> {
+        self.refuse(Clause::of_prose(document, "its queue"))
+    }
+
     /// The settings, the item, and what its queue says of it.
     ///
     /// # Errors
@@ -237,8 +242,10 @@ fn standing(site: &Site) -> Vec<Stranger> {
     let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
         let (document, _) = parse(&text);
-        let front = front(&document, file_name(&place, &folder));
-        all.extend(front.map(|part| unknown(part, place.clone(), Some(1))));
+        let file = file_name(&place, &folder);
+        let prose = Clause::of_prose(&document, &file);
+        let parts = front(&document, file).into_iter().chain(prose);
+        all.extend(parts.map(|part| unknown(part, place.clone(), Some(1))));
         for item in document.items() {
             // A person may talk with the agent of one that died.
             if !item.status.is_ended() || item.status == Status::Dead {

@@ -601,12 +601,17 @@ fn a_bash_block_is_run_by_bash_and_a_script_of_a_step_is_not_the_items() {
 
 #[test]
 fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_mended() {
-    let scratch = with_file("- [ ] T-1: one\n- [ ] T-1: two\n");
+    let text = "- [ ] T-1: one\n- [ ] T-1: two\n";
+    let scratch = with_file(text);
+    // Nothing is begun, and all is as it was.
+    drain(&scratch, &["TODO.md"]).ends(5).says("nothing was started: 2 errors");
+    drain(&scratch, &["TODO.md", "--dry-run"]).ends(5);
+    drain(&scratch, &["TODO.md", "--dry-run", "--skip-broken"]).says("left as they are: 2 errors").says_not("pending");
+    assert_eq!(scratch.read("TODO.md"), text);
     scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
     assert!(!scratch.work().join(".tavern").exists(), "nothing is made by a look");
-    scratch.run("tavern-init", &[]).succeeds();
     scratch.run("tavern-check", &["--fix", "TODO.md", "--dry-run"]).ends(0);
-    scratch.run("tavern-status", &["T-1"]).ends(2);
+    assert!(!scratch.work().join(".tavern").exists(), "nor by a dry run");
     scratch.run("tavern-check", &["--fix", "TODO.md"]).ends(0);
     for (program, arguments) in [
         ("tavern-status", vec!["T-1"]),
@@ -614,5 +619,53 @@ fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_men
         ("tavern-release", vec!["T-1", "--force"]),
     ] {
         scratch.run(program, &arguments).ends(0);
+    }
+}
+
+#[test]
+fn an_agent_is_told_what_stands_above_its_item() {
+    let scratch = with_file(
+        "# Shop\n\nAll prices are in cents.\n\n## Cart\n\n- Page\n  It is in `cart/`.\n  - [ ] T-1: Add tests\n- Total\n  - [ ] T-2: Add tests\n",
+    );
+    scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, -c, 'cat > $TAVERN_TASK.txt; echo DONE']}}\n");
+    scratch.run("tavern-claim", &["--task", "T-1", "--queue", "TODO.md"]).succeeds();
+    let token = scratch.item("T-1")["lease"]["token"].to_string();
+    let dry = ["T-1", "--token", &token, "--runner", "own", "--dry-run", "--prompt"];
+    let above = "\n# Shop\n\nAll prices are in cents.\n\n## Cart\n\n- Page\n  It is in `cart/`.\n</around-the-task>\n";
+    scratch.run("tavern-spawn", &dry).ends(0).says(above);
+    scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+    drain(&scratch, &["TODO.md", "--runner", "own"]).ends(0);
+    let told = scratch.git(&["show", "tavern/integration:T-2.txt"]);
+    assert!(told.contains("\n## Cart\n\n- Total\n</around-the-task>\n"), "{told}");
+}
+
+#[test]
+fn steps_are_counted_and_those_that_stay_open_are_told_at_the_end() {
+    let steps = "  - [x] one\n  - [ ] two\n    - [ ] three\n";
+    let scratch = with_file(&format!("{}{steps}{}  - [x] all\n", item("T-1: cook"), item("T-2: wash")));
+    scratch.run("tavern-status", &["TODO.md", "--items"]).ends(0).says("cook").says("1 of 3 steps").says_not("1 of 1");
+    let ran = drain(&scratch, &["TODO.md"]).ends(0);
+    ran.says("TODO.md: T-1 completed, with 2 steps open: two; three\n").says_not("T-2 completed, with");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("1 of 3 steps");
+    assert!(scratch.read("TODO.md").contains(steps), "{}", scratch.read("TODO.md"));
+}
+
+#[test]
+fn what_a_drain_leaves_for_one_reason_is_a_group() {
+    let waits =
+        (2..60).map(|number| format!("- [ ] T-{number}: Wait (after: T-{})\n  ```sh\n  true\n  ```\n", number - 1));
+    let scratch = with_file(&format!("- [ ] T-1: Ask (approve: start)\n{}", waits.collect::<String>()));
+    let ran = drain(&scratch, &["TODO.md"]);
+    assert!(ran.stdout.lines().count() < 30, "{ran}");
+    ran.says("… and 48 more: TODO.md: pending, ");
+}
+
+#[test]
+fn an_item_without_an_id_is_called_by_none() {
+    let scratch = with_file(&format!("{}- [ ] Look (status: in_review)\n- [ ] Wait (role: planner)\n", item("good")));
+    for flags in [&["--dry-run"][..], &[]] {
+        let ran = drain(&scratch, &[&["TODO.md"], flags].concat());
+        assert!(ran.stdout.contains("Look") && ran.stdout.contains("Wait"), "{ran}");
+        ran.says_not("T-0");
     }
 }

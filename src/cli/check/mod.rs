@@ -52,8 +52,9 @@ impl Verb for Args {
         let here = context.here();
         let board = match context.board() {
             Ok(board) => Some(board),
-            // A task file may be looked at anywhere.
-            Err(_) if !self.files.is_empty() && !self.fix && context.shared.dir.is_none() => None,
+            // A task file may be mended and looked at anywhere.
+            Err(_) if !self.files.is_empty() && self.fix => Some(context.board_or_place(&self.files)?),
+            Err(_) if !self.files.is_empty() && context.shared.dir.is_none() => None,
             Err(error) => return Err(error),
         };
         let settings = board.as_ref().and_then(|board| fs::canonicalize(board.path(FILE)).ok());

@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::crew::Post;
 use super::cut::Cut;
 use super::failing::{end_of, fails};
-use super::unfit::{hindrance, lacking};
+use super::unfit::{NAMED, hindrance, lacking};
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::Lack;
 use crate::board::event::Kind;
+use crate::board::steps::Steps;
 use crate::board::task::{Status, Task, TaskId};
 use crate::cli::alike::Alike;
 use crate::cli::check::shown;
@@ -90,6 +91,9 @@ pub(super) struct EndedItem {
     pub status: Status,
     /// Where it was merged; none of an item without a worktree.
     pub commit: Option<String>,
+    /// Its steps that nobody has ticked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_steps: Vec<String>,
     /// How long this drain's runs of it took together.
     #[serde(skip)]
     pub seconds: u64,
@@ -196,13 +200,30 @@ impl Summary {
         format!("{completed} of {all} completed{failed}, {left} left{spent} in {} s", self.seconds)
     }
 
+    /// What was completed, and has steps that nobody has ticked.
+    fn open_steps<'s>(&'s self, context: &'s Context) -> impl Iterator<Item = String> + 's {
+        let is_told = |one: &&EndedItem| one.status == Status::Completed && !one.open_steps.is_empty();
+        let told = self.ended.iter().filter(is_told);
+        let more = told.clone().count().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("… and {more} more: completed, with open steps"));
+        let lines = told.take(NAMED).map(|one| {
+            let head = format!(
+                "{}: {} completed, with {} open: ",
+                one.queue,
+                one.task,
+                human::count(one.open_steps.len(), "step")
+            );
+            context.out.fitted(&head, &one.open_steps.join("; "), "")
+        });
+        lines.chain(more)
+    }
+
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
         let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
-            let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
             let said = [format!("{}: {}", left.queue, left.status)].into_iter().chain(left.reason.clone());
-            if is_untouched && !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
+            if !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
             let head = format!("{}: {} {} — ", left.queue, left.name, left.status);
@@ -210,6 +231,7 @@ impl Summary {
             lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
         }
         lines.extend(alike.left_out());
+        lines.extend(self.open_steps(context));
         lines.extend(self.strayed.iter().map(Strayed::to_string));
         let is_merged = self.ended.iter().any(|one| one.commit.is_some());
         lines.extend(is_merged.then(|| format!("merged work is on branch {}", site.integration())));
@@ -277,7 +299,7 @@ pub(super) fn summarise(
                 capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                 reason: cut
                     .and_then(|cut| why_cut(&task, cut))
-                    .or_else(|| why(&task, lacking.as_ref(), hindrance.as_ref(), queue)),
+                    .or_else(|| why(item.id.as_ref(), &task, lacking.as_ref(), hindrance.as_ref(), queue)),
                 need,
                 output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
                 run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
@@ -300,8 +322,10 @@ fn name_of(item: &Item<'_>) -> String {
 
 fn ended(queue: String, document: &Document<'_>, item: &Item<'_>, id: &TaskId, runs: &[&Metadata]) -> EndedItem {
     let (title, status) = (document.title(item).to_owned(), item.status);
-    let commit = document.task_of(item).commit().map(str::to_owned);
-    EndedItem { queue, task: id.clone(), title, status, commit, seconds: seconds_of(runs) }
+    let task = document.task_of(item);
+    let commit = task.commit().map(str::to_owned);
+    let open_steps = Steps::of(&task.description).unwrap_or_default().open;
+    EndedItem { queue, task: id.clone(), title, status, commit, open_steps, seconds: seconds_of(runs) }
 }
 
 /// Those of `runs` that began after the event `before`.
@@ -356,18 +380,22 @@ fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
 }
 
 /// Why an item is not completed: what its last run came to, else what it lacks.
-fn why(task: &Task, lacking: Option<&Unready>, hindrance: Option<&Lack>, queue: &Queue) -> Option<String> {
+fn why(
+    id: Option<&TaskId>,
+    task: &Task,
+    lacking: Option<&Unready>,
+    hindrance: Option<&Lack>,
+    queue: &Queue,
+) -> Option<String> {
     let lack = lacking.map(Unready::foremost);
     match (task.status(), lack) {
         // What a person does about it stands by itself.
         (_, Some(lack @ Lack::Approval)) if let Some(reason) = task.reason() => Some(format!("{lack}: {reason}")),
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
-        (_, Some(lack @ Lack::Capped { .. })) => {
-            Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id)))
-        }
+        (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
         (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
-        (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),
-        (_, None) => hindrance.map(|lack| hints::unattended(lack, &task.id, &queue.id)),
+        (_, Some(lack)) => Some(hints::sentence(lack, id, Some(&queue.id))),
+        (_, None) => hindrance.map(|lack| hints::unattended(lack, id, &queue.id)),
     }
 }

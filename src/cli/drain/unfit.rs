@@ -16,7 +16,7 @@ use crate::run::readiness::{Unready, unready};
 use crate::store::Queue;
 
 /// How many of a long list are named.
-const NAMED: usize = 10;
+pub(super) const NAMED: usize = 10;
 
 /// How many open items a crew will work, and how many it leaves as they are.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,0 +1,179 @@
+//! What stands above an item, and its writer may have relied on: headings, plain list items, the text that introduces them.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::{Document, Item};
+use crate::board::markup;
+
+/// Of each text that introduces a heading or a list, in bytes.
+const MOST_TEXT: usize = 1 << 10;
+
+impl Document<'_> {
+    /// The headings and plain list items that `item` stands under, outermost first, with what introduces them, as they stand. Empty
+    /// where headings are lanes: they say how far work is, and items move from one to the next.
+    pub fn around(&self, item: &Item<'_>) -> String {
+        if self.has_lanes() {
+            return String::new();
+        }
+        let outermost = std::iter::successors(Some(item), |item| Some(self.item(item.within?))).last().unwrap_or(item);
+        self.above(outermost.box_char).excerpt(self.text, outermost.span.start)
+    }
+
+    /// All words from which [`Document::around`] takes what it has, line by line.
+    pub fn prose(&self) -> String {
+        if self.has_lanes() {
+            return String::new();
+        }
+        let items: Vec<&Item<'_>> = self.items().iter().filter(|item| item.within.is_none()).collect();
+        let is_item = |at: usize| {
+            let before = items.partition_point(|item| item.span.start <= at).checked_sub(1);
+            before.is_some_and(|before| at < items[before].span.end)
+        };
+        let mut blocks = self.above(self.text.len()).passed;
+        blocks.retain(|span| !is_item(span.start));
+        blocks.sort_by_key(|span| span.start);
+        let lines = blocks.into_iter().flat_map(|span| self.text[span].lines());
+        lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What the place `at` stands under.
+    fn above(&self, at: usize) -> Above {
+        let mut above = Above { sections: vec![Section::default()], ..Above::default() };
+        let events = Parser::new_ext(&self.text[self.body..], Options::ENABLE_TASKLISTS).into_offset_iter();
+        for (event, span) in events {
+            let span = span.start + self.body..span.end + self.body;
+            if span.start > at {
+                break;
+            }
+            match event {
+                Event::Start(tag) => above.open(&tag, span),
+                Event::End(tag) => above.close(tag),
+                _ => {}
+            }
+        }
+        above
+    }
+}
+
+/// A heading, or the head of the document, with the text that follows it before anything else.
+#[derive(Default)]
+struct Section {
+    heading: Option<(HeadingLevel, Range<usize>)>,
+    lead: Vec<Range<usize>>,
+}
+
+/// What the current place stands under.
+#[derive(Default)]
+struct Above {
+    /// How many blocks and spans are around.
+    depth: usize,
+    /// Outermost first.
+    sections: Vec<Section>,
+    /// A list has followed the innermost heading.
+    has_list: bool,
+    /// The text since that list.
+    since: Vec<Range<usize>>,
+    /// The list items around, each as far as it is words.
+    bullets: Vec<Range<usize>>,
+    /// All headings, paragraphs and list items so far.
+    passed: Vec<Range<usize>>,
+}
+
+impl Above {
+    fn open(&mut self, tag: &Tag<'_>, span: Range<usize>) {
+        let is_top_level = self.depth == 0;
+        self.depth += 1;
+        match tag {
+            Tag::Item => self.bullets.push(span),
+            // What is code, quoted or a comment is no word of the writer's own.
+            Tag::List(_) | Tag::CodeBlock(_) | Tag::BlockQuote(_) | Tag::HtmlBlock => {
+                if let Some(around) = self.bullets.last_mut() {
+                    around.end = around.end.min(span.start);
+                }
+            }
+            Tag::Heading { level, .. } if is_top_level => {
+                self.sections.retain(|above| above.heading.as_ref().is_none_or(|(above, _)| above < level));
+                self.sections.push(Section { heading: Some((*level, span.clone())), lead: Vec::new() });
+                self.passed.push(span);
+                self.since.clear();
+                self.has_list = false;
+            }
+            Tag::Paragraph if is_top_level => {
+                let section = self.sections.last_mut().expect("the head of the document stays");
+                let words = if self.has_list { &mut self.since } else { &mut section.lead };
+                words.push(span.clone());
+                self.passed.push(span);
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, tag: TagEnd) {
+        self.depth -= 1;
+        match tag {
+            TagEnd::Item => self.passed.extend(self.bullets.pop()),
+            TagEnd::List(_) if self.depth == 0 => {
+                self.since.clear();
+                self.has_list = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// All of it, but for list items from `item` on.
+    fn excerpt(&self, text: &str, item: usize) -> String {
+        let mut parts = Vec::new();
+        for Section { heading, lead } in &self.sections {
+            parts.extend(heading.iter().map(|(_, span)| text[span.clone()].trim().to_owned()));
+            parts.extend(words(text, lead));
+        }
+        parts.extend(words(text, &self.since));
+        let above = self.bullets.iter().filter(|span| span.start < item);
+        let lines = above.map(|span| markup::line_start(text, 0, span.start)..span.end);
+        parts.extend(lines.filter_map(|span| words(text, &[span])));
+        parts.join("\n\n")
+    }
+}
+
+/// These blocks as they stand, or the beginning of them.
+fn words(text: &str, blocks: &[Range<usize>]) -> Option<String> {
+    let blocks: Vec<&str> = blocks.iter().map(|span| text[span.clone()].trim_end()).collect();
+    let whole = blocks.join("\n\n");
+    let words = &whole[..whole.floor_char_boundary(MOST_TEXT)];
+    let more = if words.len() < whole.len() { " …" } else { "" };
+    (!words.is_empty()).then(|| format!("{words}{more}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+
+    #[test]
+    fn an_item_stands_under_headings_plain_items_and_what_introduces_them() {
+        let text = "Ours.\n\n~~~\nhidden\n~~~\n\n# Shop\n\nAll of it.\n\n## Old\n\nGone.\n\n- [ ] zero\n\n## Server\n\nIt is in `srv/`.\n\n- [ ] one\n\nOf accounts:\n\n\
+            - API\n  as JSON\n  > quoted\n  - [ ] two\n    - [ ] a step\n    - [ ] T-1: three\n- Web\n  - Pages\n    - [ ] four\n";
+        let (document, _) = parse(text);
+        let head = "Ours.\n\n# Shop\n\nAll of it.\n\n## Server\n\nIt is in `srv/`.";
+        for (title, rest) in [
+            ("one", ""),
+            ("two", "\n\nOf accounts:\n\n- API\n  as JSON"),
+            ("three", "\n\nOf accounts:\n\n- API\n  as JSON"),
+            ("four", "\n\nOf accounts:\n\n- Web\n\n  - Pages"),
+        ] {
+            let item = document.items().iter().find(|item| document.title(item) == title).expect("it is an item");
+            assert_eq!(document.around(item), format!("{head}{rest}"), "{title}");
+        }
+        assert_eq!(
+            document.prose(),
+            "Ours.\n# Shop\nAll of it.\n## Old\nGone.\n## Server\nIt is in `srv/`.\nOf accounts:\n- API\nas JSON\n- Web\n- Pages"
+        );
+    }
+
+    #[test]
+    fn the_lanes_of_a_board_tell_an_agent_nothing() {
+        let (document, _) = parse("# Shop\n\n## Pending\n\nTake one.\n\n- [ ] T-1: one\n");
+        assert_eq!((document.around(document.item(0)), document.prose()), (String::new(), String::new()));
+    }
+}
