@@ -23,6 +23,7 @@ pub use reader::{open, parse};
 
 mod alone;
 mod items;
+mod kanban;
 mod keys;
 mod names;
 mod reader;
@@ -216,7 +217,7 @@ impl<'t> Document<'t> {
     }
 
     pub fn has_lanes(&self) -> bool {
-        !self.lane_set.is_empty()
+        !self.lane_set.is_empty() || self.front.says_lanes().is_some()
     }
 
     /// The item's exact text, from its first line through its last that isn't blank, with that one's line end.

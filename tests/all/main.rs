@@ -40,6 +40,7 @@ mod front;
 mod hands;
 mod hostile;
 mod imports;
+mod kanban;
 mod listing;
 mod locks;
 mod loops;

@@ -27,7 +27,7 @@ use crate::store::{Note, Queue, Switch};
 use super::agent::sentence;
 use super::need::tell_of_queues;
 use super::sibling::sibling;
-use super::{CliError, Context, Exit, Verb, hints, human, misread};
+use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
 
 use super::flags::{AgentProgram, OwnCaps};
 use by_hand::ByHand;
@@ -141,8 +141,8 @@ impl Verb for Args {
             }
             context.out.note(format!("left as they are: {errors}"));
         }
-        unfit::tell_of_own(context, &site, &queues)?;
-        let is_misread = misread::tell(context, &site.board, &queues);
+        let has_no_lane = left_alone::tell(context, &site.board, &queues);
+        let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
         unfit::tell(context, &site, &queues, &crew)?;
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
