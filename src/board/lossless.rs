@@ -56,6 +56,8 @@ pub(super) const LINES: &[&str] = &[
     "- [ ] (see: this)",
     "- [ ] T-7: with a block's name (priority: 1) ^k3j-9ab",
     "- [ ] ^k3j9ab",
+    "- [ ] T-9: with fields (priority: 1) ⏫ 📅 2026-12-01 #tag %%why%% ^k3j9ab",
+    "- [ ] fields alone 🔁 every week",
     "- [ ] \u{a0}behind an odd blank",
     "- [ ]\u{b}T-8: behind a control character",
     "%% kanban:settings",

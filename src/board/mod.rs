@@ -28,6 +28,7 @@ pub mod state;
 pub mod status;
 pub mod task;
 pub mod text;
+pub mod title_tail;
 pub mod touches;
 
 pub mod decide;
