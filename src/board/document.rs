@@ -26,6 +26,7 @@ mod items;
 mod kanban;
 mod keys;
 mod names;
+mod own_state;
 mod reader;
 mod under;
 
@@ -145,8 +146,8 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
-    /// It is a person's own: under a heading of theirs among lanes, or in progress without having been claimed. Nobody works it, and
-    /// nothing is wrong with it.
+    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, or struck out. Nobody
+    /// works it, and nothing is wrong with it.
     pub aside: bool,
     /// It says when it was claimed.
     pub begun: bool,

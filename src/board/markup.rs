@@ -181,7 +181,24 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let is_near = inner.is_empty()
         || matches!(
             inner.trim(),
-            "" | "x" | "X" | "-" | "/" | ">" | "!" | "?" | "*" | "~" | "o" | "O" | "v" | "V" | "✓" | "✔" | "✗" | "✘"
+            "" | "x"
+                | "X"
+                | "-"
+                | "/"
+                | ">"
+                | "<"
+                | "!"
+                | "?"
+                | "*"
+                | "~"
+                | "o"
+                | "O"
+                | "v"
+                | "V"
+                | "✓"
+                | "✔"
+                | "✗"
+                | "✘"
         );
     let is_odd = (is_box && !ends) || (!is_box && is_near && ends);
     is_odd.then_some(open..close + 1)

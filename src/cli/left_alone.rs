@@ -1,10 +1,21 @@
-//! What nobody works, since it is a person's own: by headings among lanes, and by lanes that say that somebody works on it.
+//! What nobody works, since it is a person's own: by headings among lanes, by lanes that say that somebody works on it, and by marks.
 
 use super::{Context, human};
 use crate::board::document::{Item, parse};
 use crate::board::lane::LaneKind;
 use crate::board::problem::{Position, Problem, Severity};
 use crate::store::{Board, Queue};
+
+/// Tells of what is so by a mark of its own: a box such as `[-]`, or `~~`.
+pub(super) fn tell_of_marks(context: &Context, board: &Board, queues: &[Queue]) {
+    for queue in queues {
+        let Ok(text) = board.read(queue) else { continue };
+        for own in parse(&text.content).1.iter().filter(|problem| problem.code == "own-state") {
+            let line = Position::of(&text.content, own.span.start).line;
+            context.out.note(format!("{}:{line}: {}", queue.id, own.message));
+        }
+    }
+}
 
 /// Tells of it. Returns whether one of `queues` has such items under headings, and no lane in which an item begins.
 pub(super) fn tell(context: &Context, board: &Board, queues: &[Queue]) -> bool {

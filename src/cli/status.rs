@@ -214,6 +214,7 @@ impl Verb for Args {
             tell_of_queues(context, &settled);
             if tasks.is_empty() {
                 left_alone::tell(context, &settled, &queues);
+                left_alone::tell_of_marks(context, &settled, &queues);
                 misread::tell(context, &settled, &queues);
             }
             tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;

@@ -27,3 +27,20 @@ fn the_fields_of_obsidian_tasks_stay_at_the_end_of_the_line() {
     assert_eq!(scratch.item(id)["status"], "in_progress");
     assert_eq!(scratch.item(id)["title"], "Later");
 }
+
+#[test]
+fn what_is_struck_out_or_in_another_state_is_left_alone_and_told() {
+    let scratch = Scratch::initialized();
+    let own = "- [-] dropped\n- [/] mine\n- [/] mine, too\n- [>] moved\n- [ ] ~~no more~~\n\n  ```sh\n  echo no > no.txt\n  ```\n- [x] ~~done~~\n";
+    let script = "\n  ```sh\n  echo yes > yes.txt\n  ```\n";
+    scratch.write("Tasks.md", format!("{own}- [ ] do it ~~soon~~ now\n{script}"));
+    let told = "Tasks.md:1: `[-]` is cancelled: this line is left alone\n\
+                Tasks.md:2: `[/]` is in progress by hand: 2 lines like this are left alone\n\
+                Tasks.md:4: `[>]` is a state of its owner's own: this line is left alone\n\
+                Tasks.md:5: `~~…~~` is struck out: this line is left alone\n";
+    scratch.run("tavern-status", &["Tasks.md"]).ends(0).says(told);
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("1 of 1 completed, 0 left").says(told);
+    assert!(scratch.read("Tasks.md").starts_with(own), "{}", scratch.read("Tasks.md"));
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("there is nothing to do").says(told);
+    scratch.run("tavern-claim", &["--queue", "Tasks.md"]).ends(3);
+}

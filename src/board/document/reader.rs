@@ -11,6 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::kanban::{dropped, moved};
 use super::keys::{leave_to_keys, near_key, note, read_task_block};
+use super::own_state::{OwnState, count, is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
@@ -105,6 +106,7 @@ struct Reader<'t, 's> {
     items: Vec<Item<'t>>,
     tail: Option<Tail>,
     problems: Vec<Problem>,
+    own_states: Vec<OwnState>,
     /// The list items around the current place.
     frames: Vec<Frame>,
     quotes: usize,
@@ -149,6 +151,7 @@ impl<'t, 's> Reader<'t, 's> {
             items: Vec::new(),
             tail: None,
             problems: Vec::new(),
+            own_states: Vec::new(),
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
@@ -324,6 +327,10 @@ impl<'t, 's> Reader<'t, 's> {
     fn warn_of_odd_box(&mut self, start: usize) {
         let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
         let Some(span) = markup::odd_box(self.source, start).filter(|_| !is_part) else { return };
+        let found = &self.text[span.clone()];
+        if is_mark(&found[1..found.len() - 1]) {
+            return count(&mut self.own_states, found, span);
+        }
         self.problems.push(Problem::warning(
             "odd-box",
             span.clone(),
@@ -335,7 +342,11 @@ impl<'t, 's> Reader<'t, 's> {
     /// A document with lists and without a box was likely meant to have items.
     fn warn_of_plain_list(&mut self) {
         let (first, count) = self.listed;
-        if count == 0 || !self.items.is_empty() || self.problems.iter().any(|problem| problem.code == "odd-box") {
+        if count == 0
+            || !self.items.is_empty()
+            || !self.own_states.is_empty()
+            || self.problems.iter().any(|problem| problem.code == "odd-box")
+        {
             return;
         }
         self.problems.push(Problem::warning(
@@ -530,7 +541,7 @@ impl<'t, 's> Reader<'t, 's> {
             self.problems.extend(moved(self.text, &self.items));
         }
         let unmerged = self.quarantine_conflicts(conflicts);
-        let Reader { text, body, lanes, mut items, tail, under, mut problems, others, .. } = self;
+        let Reader { text, body, lanes, mut items, tail, under, mut problems, own_states, others, .. } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
         let (unsettled, counted, names) = Default::default();
         let sections = sections(others.into_iter().map(|other| other.heading), &items, &under);
@@ -543,6 +554,7 @@ impl<'t, 's> Reader<'t, 's> {
         };
         problems.iter_mut().filter(|it| is_idle(it)).for_each(|problem| problem.severity = Severity::Warning);
         problems.extend(unmerged);
+        problems.extend(told(own_states, text, &items));
         problems.sort_by_key(|problem| problem.span.start);
         document.items = ItemList::Read(items);
         (document, problems)

@@ -176,10 +176,12 @@ impl Verb for Args {
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before, cut.as_ref())?;
+        let queues = self.queues(context, &site, queues)?;
+        let mut summary = summarise(&site, &queues, &crew, before, cut.as_ref())?;
         summary.seconds = started.elapsed().as_secs();
         let written = self.write_junit(&summary);
         summary.print(context, &site)?;
+        left_alone::tell_of_marks(context, &site.board, &queues);
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;
