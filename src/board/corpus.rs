@@ -218,8 +218,10 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ]\n", &["empty-title \"[ ]\""]),
         (
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
-            &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
+            &["?odd-box \"[]\"", "?own-state \"[-]\"", "?odd-box \"[x]\""],
         ),
+        ("- [/] a\n- [/] b\n- [<] c\n", &["?own-state \"[/]\"", "?own-state \"[<]\""]),
+        ("- [ ] ~~a~~\n- [x] ~~b~~\n- [ ] ~~c~~ d ~~e~~\n", &["?own-state \"~~a~~\""]),
         ("Text.\n\n1. a\n   - b\n2. c\n", &["?plain-list \"1. a\""]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.

@@ -24,8 +24,10 @@ pub use reader::{open, parse};
 mod alone;
 mod around;
 mod items;
+mod kanban;
 mod keys;
 mod names;
+mod own_state;
 mod reader;
 mod under;
 
@@ -145,8 +147,8 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
-    /// It is a person's own: under a heading of theirs among lanes, or in progress without having been claimed. Nobody works it, and
-    /// nothing is wrong with it.
+    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, or struck out. Nobody
+    /// works it, and nothing is wrong with it.
     pub aside: bool,
     /// It says when it was claimed.
     pub begun: bool,
@@ -223,7 +225,7 @@ impl<'t> Document<'t> {
     }
 
     pub fn has_lanes(&self) -> bool {
-        !self.lane_set.is_empty()
+        !self.lane_set.is_empty() || self.front.says_lanes().is_some()
     }
 
     /// The item's exact text, from its first line through its last that isn't blank, with that one's line end.

@@ -60,6 +60,14 @@ impl<'t> Document<'t> {
             .or_else(|| self.lane_of(LaneKind::Draft));
         let place = lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(lane.kind));
         let block = said(block, status, place, self.lane_set);
+        // As Obsidian's Kanban writes it: what it finds indented by less it moves further in, out of its card.
+        // An odd fence may end elsewhere, further in.
+        let task = |block: &str| {
+            let (document, _) = parse(block);
+            document.items().first().map(|item| document.task_of(item))
+        };
+        let further = self.front().is_kanban.then(|| block.replace("\n  ", "\n    "));
+        let block = further.filter(|further| task(further) == task(&block)).unwrap_or(block);
         let block = self.with_bullet_of(lane.map_or(self.tail, |lane| lane.tail).or(self.tail), &block);
         let block = block.replace("\r\n", "\n").replace('\n', markup::newline(self.text));
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_yaml::Value;
 
 use crate::board::key::{Key, Owner, Shape};
+use crate::board::lane::LaneKind;
 use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::board::period::Period;
 use crate::board::problem::{Problem, Severity};
@@ -55,18 +56,24 @@ pub struct Front {
     pub empty: Option<bool>,
     /// What it is to come to, for a planner.
     pub goal: Option<String>,
+    /// Headings in words of its owner's own, and the lanes that they are.
+    #[serde(skip)]
+    pub lanes: Vec<(String, LaneKind)>,
     /// It has an error: what holds for its items is not known, and none is taken.
     #[serde(skip)]
     pub is_broken: bool,
     /// It has a key of Tavern's, or the one of Obsidian's Kanban: whatever headings name lanes are some.
     #[serde(skip)]
     pub is_board: bool,
+    /// It has the key of Obsidian's Kanban: each heading is a column.
+    #[serde(skip)]
+    pub is_kanban: bool,
 }
 
 /// The priority of a queue, or of an item, that names none.
 pub const DEFAULT_PRIORITY: u8 = 2;
 
-const KEYS: [(&str, Shape); 13] = [
+const KEYS: [(&str, Shape); 14] = [
     ("id", Shape::Word),
     ("name", Shape::Text),
     ("type", Shape::Text),
@@ -80,7 +87,12 @@ const KEYS: [(&str, Shape); 13] = [
     ("review", Shape::Words),
     ("empty", Shape::Empty),
     ("goal", Shape::Text),
+    (LANES, Shape::Lanes),
 ];
+
+const LANES: &str = "lanes";
+
+const KANBAN: &str = "kanban-plugin";
 
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
 /// matter the rest begins at the first byte that is no such mark.
@@ -124,7 +136,8 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
         _ => spans.keys().any(|name| is_wanted(name)),
     };
     let is_own = has(&is_key);
-    let mut front = Front { is_board: is_own || has(&|name| name == "kanban-plugin"), ..Front::default() };
+    let is_kanban = has(&|name| name == KANBAN);
+    let mut front = Front { is_board: is_own || is_kanban, is_kanban, ..Front::default() };
     let map = match read {
         Ok(Value::Mapping(map)) => map,
         // Another program's, or a person's, and in whatever form they like.
@@ -200,10 +213,34 @@ impl Front {
         self.priority.unwrap_or(DEFAULT_PRIORITY)
     }
 
+    /// The lane that a heading names: in its owner's words, else in Tavern's.
+    pub fn lane_named(&self, heading: &str) -> Option<LaneKind> {
+        LaneKind::mapped(&self.lanes, heading).or_else(|| LaneKind::named(heading))
+    }
+
+    /// The key that makes headings lanes, known or not.
+    pub fn says_lanes(&self) -> Option<&'static str> {
+        let key = if self.is_kanban { Some(KANBAN) } else { None };
+        key.or((!self.lanes.is_empty()).then_some(LANES))
+    }
+
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
-        let (id, name, kind, priority, empty_behavior, max_wait, is_broken, is_board) = Default::default();
-        let said = Front { id, name, kind, priority, empty_behavior, max_wait, is_broken, is_board, ..self.clone() };
+        let (id, name, kind, priority, empty_behavior, max_wait, lanes) = Default::default();
+        let (is_broken, is_board, is_kanban) = Default::default();
+        let said = Front {
+            id,
+            name,
+            kind,
+            priority,
+            empty_behavior,
+            max_wait,
+            lanes,
+            is_broken,
+            is_board,
+            is_kanban,
+            ..self.clone()
+        };
         let plain = Front::default();
         // It is asked for each item of a queue, and most queues say nothing of this.
         if said == plain {
@@ -229,6 +266,7 @@ impl Front {
                 self.empty_behavior = text.parse().ok();
                 return self.empty_behavior.is_some();
             }
+            (LANES, Some(Field::Lanes(lanes))) => self.lanes = lanes,
             ("goal", Some(Field::Text(text))) if text.trim().is_empty() => return false,
             (name, Some(Field::Text(text))) => {
                 let field = match name {
@@ -275,7 +313,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
+                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nlanes: {Сделано: completed}\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -295,6 +333,8 @@ mod tests {
                 goal: Some("a shop".into()),
                 is_broken: false,
                 is_board: true,
+                is_kanban: true,
+                lanes: vec![("Сделано".into(), LaneKind::Completed)],
             }
         );
         assert_eq!(&text[body..], "rest");
@@ -320,6 +360,12 @@ mod tests {
             ("---\nid:main\n---\n", "broken-front-matter", "id:main\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
             ("---\nid: ../x\n---\n", "wrong-type", "id: ../x", None),
+            (
+                "---\nid: main\nlanes: {Fertig: finished}\n---\n",
+                "wrong-type",
+                "lanes: {Fertig: finished}",
+                Some("main"),
+            ),
         ];
         for (text, code, at, id) in rows {
             let (front, _, problems) = read_all(text);

@@ -27,6 +27,8 @@ pub enum Shape {
     Status,
     /// `draft` or `pending`.
     Lane,
+    /// Of a queue: headings, each with the lane that it is.
+    Lanes,
     /// `start`, `merge` or both.
     Moments,
     Mode,
@@ -177,6 +179,7 @@ impl Shape {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }
             Shape::Lane => "write draft or pending",
+            Shape::Lanes => "write headings with the lanes that they are, such as {Fertig: completed, Offen: pending}",
             Shape::Moments => "write start, merge or [start, merge]",
             Shape::Mode => "write execute, delegate, plan, break_up or unify",
             Shape::OnFailure => "write retry, escalate or go_on",

@@ -68,6 +68,12 @@ impl LaneKind {
         LaneKind::called(name)
     }
 
+    /// As [`LaneKind::named`], in words of an owner's own: of several the first.
+    pub fn mapped(lanes: &[(String, LaneKind)], heading: &str) -> Option<LaneKind> {
+        let spelt = spelt(heading);
+        lanes.iter().find(|(name, _)| self::spelt(name) == spelt).map(|(_, kind)| *kind)
+    }
+
     /// The lane that a heading is an unmistakable slip of, as [`mistyped`] has it of words. `Undone` is no `Done`.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
@@ -96,6 +102,23 @@ const LANES: [Row; 8] = [
     (LaneKind::Dead, Status::Dead, "Dead Letter", &["dead letter", "dead letters", "dead", "failed"]),
     (LaneKind::Archive, Status::Completed, "Archive", &["archive", "archived"]),
 ];
+
+/// What Obsidian's Kanban writes between asterisks under the heading of a column whose cards are done, in each of its languages.
+const COMPLETE: [&str; 8] =
+    ["Complete", "Fertiggestellt", "Completato", "完了", "완료됨", "Concluído", "Выполнено", "完成"];
+
+/// A paragraph right under a heading says that what is under it is done.
+pub fn is_complete_mark(paragraph: &str) -> bool {
+    paragraph.strip_prefix("**").and_then(|rest| rest.strip_suffix("**")).is_some_and(|word| COMPLETE.contains(&word))
+}
+
+/// A heading's letters and digits in lower case, without a count behind (`Done (3)`); the whole of one that has none.
+fn spelt(heading: &str) -> String {
+    let is_count = |text: &str| text.strip_suffix(')').is_some_and(|count| count.bytes().all(|it| it.is_ascii_digit()));
+    let bare = heading.rsplit_once('(').filter(|(_, behind)| is_count(behind)).map_or(heading, |(bare, _)| bare);
+    let spelt: String = bare.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if spelt.is_empty() { bare.trim().to_owned() } else { spelt }
+}
 
 /// The letters of a heading in lower case, with one space for everything between them.
 fn bare_name(heading: &str) -> String {

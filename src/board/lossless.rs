@@ -56,6 +56,8 @@ pub(super) const LINES: &[&str] = &[
     "- [ ] (see: this)",
     "- [ ] T-7: with a block's name (priority: 1) ^k3j-9ab",
     "- [ ] ^k3j9ab",
+    "- [ ] T-9: with fields (priority: 1) ⏫ 📅 2026-12-01 #tag %%why%% ^k3j9ab",
+    "- [ ] fields alone 🔁 every week",
     "- [ ] \u{a0}behind an odd blank",
     "- [ ]\u{b}T-8: behind a control character",
     "%% kanban:settings",
@@ -117,8 +119,17 @@ pub(super) fn documents() -> impl Strategy<Value = String> {
         8 => select(LINES).prop_map(str::to_owned),
         1 => (0usize..8, select(LINES)).prop_map(|(indent, line)| format!("{}{}", " ".repeat(indent), line.trim_start())),
     ];
-    let front =
-        select(vec!["", "", "", "---\nid: main\npriority: 3\n---\n", "---\nid: main\n---\n\n", "---\n", "\u{feff}"]);
+    let front = select(vec![
+        "",
+        "",
+        "",
+        "---\nid: main\npriority: 3\n---\n",
+        "---\nid: main\n---\n\n",
+        "---\nkanban-plugin: board\n---\n",
+        "---\nlanes: {Notes: pending}\n---\n",
+        "---\n",
+        "\u{feff}",
+    ]);
     (front, vec(line, 0..24), select(vec!["\n", "\n", "\r\n"]), any::<bool>()).prop_map(
         |(front, lines, newline, ends)| {
             let mut text = front.replace('\n', newline);
@@ -193,6 +204,7 @@ pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
             .boxed(),
         Shape::Status => select(&Status::ALL[..]).prop_map(|status| status.as_str().into()).boxed(),
         Shape::Lane => select(vec!["draft", "pending"]).prop_map(Value::from).boxed(),
+        Shape::Lanes => unreachable!("no item has it"),
         Shape::Moments => vec(select(vec!["start", "merge"]), 0..3).prop_map(Value::from).boxed(),
         Shape::Mode => select(&Mode::ALL[..]).prop_map(|mode| mode.as_str().into()).boxed(),
         Shape::OnFailure => select(&OnFailure::ALL[..]).prop_map(|then| then.as_str().into()).boxed(),

@@ -5,9 +5,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr2, memrchr, memrchr2};
+use memchr::{memchr2, memrchr2};
 
 use crate::board::id::{MAX_ID, TaskId};
+use crate::board::title_tail::before_tail;
 
 /// The line end that a text uses: that of its first line.
 pub fn newline(text: &str) -> &'static str {
@@ -88,7 +89,7 @@ pub struct TaskHead {
     pub content_column: usize,
     pub box_char: usize,
     pub after_box: usize,
-    /// Without the line end.
+    /// Without the line end, and what other programs read before it.
     pub line_end: usize,
 }
 
@@ -111,7 +112,7 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
     };
     let begins_line = before[..bullet].iter().all(|byte| matches!(byte, b' ' | b'\t'));
     let line_end = bare_line_end(&bytes[..end.max(open + 3)], open + 3);
-    let line_end = open + 3 + before_block_id(&text[open + 3..line_end]);
+    let line_end = open + 3 + before_tail(&text[open + 3..line_end]);
     Some(TaskHead {
         start: if begins_line { line } else { line + bullet },
         begins_line,
@@ -121,18 +122,6 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
         after_box: open + 3,
         line_end,
     })
-}
-
-/// The length of a title line without the name that Obsidian gives to a block at its very end: ` ^k3j9ab`. Links to the
-/// block need it to stay there.
-fn before_block_id(line: &str) -> usize {
-    let Some(mark) = memrchr(b'^', line.as_bytes()) else { return line.len() };
-    let (rest, name) = (&line[..mark], line[mark + 1..].trim_end());
-    let Some(rest) = rest.strip_suffix(' ') else { return line.len() };
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    // Something is left to be the title: not nothing, and not an ID alone.
-    let is_titled = !rest.trim().is_empty() && !rest.trim_end().ends_with(':');
-    if is_name && is_titled { rest.len() } else { line.len() }
 }
 
 /// The ID at the start of what stands behind a box, and the length up to the end of its colon.
@@ -192,7 +181,24 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let is_near = inner.is_empty()
         || matches!(
             inner.trim(),
-            "" | "x" | "X" | "-" | "/" | ">" | "!" | "?" | "*" | "~" | "o" | "O" | "v" | "V" | "✓" | "✔" | "✗" | "✘"
+            "" | "x"
+                | "X"
+                | "-"
+                | "/"
+                | ">"
+                | "<"
+                | "!"
+                | "?"
+                | "*"
+                | "~"
+                | "o"
+                | "O"
+                | "v"
+                | "V"
+                | "✓"
+                | "✔"
+                | "✗"
+                | "✘"
         );
     let is_odd = (is_box && !ends) || (!is_box && is_near && ends);
     is_odd.then_some(open..close + 1)

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::board::budget::Budget;
 use crate::board::id::TaskId;
 use crate::board::key::Shape;
+use crate::board::lane::LaneKind;
 use crate::board::period::Period;
 use crate::board::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
@@ -43,6 +44,7 @@ pub enum Field<'t> {
     Moments(Vec<Consent>),
     Mode(Mode),
     OnFailure(OnFailure),
+    Lanes(Vec<(String, LaneKind)>),
 }
 
 /// What the known keys of an item say, each once.

@@ -29,6 +29,7 @@ pub mod status;
 pub mod steps;
 pub mod task;
 pub mod text;
+pub mod title_tail;
 pub mod touches;
 
 pub mod decide;

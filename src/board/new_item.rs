@@ -6,6 +6,7 @@ use crate::board::document::parse;
 use crate::board::markup;
 use crate::board::metadata::{self, Key, Owner};
 use crate::board::task::TaskId;
+use crate::board::title_tail::before_tail;
 
 /// An item to be written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,6 +56,7 @@ pub fn render(new: &NewItem) -> String {
     if let Some(id) = &new.id {
         block.push_str(&format!(" {id}:"));
     }
+    let (title, tail) = title.split_at(before_tail(&title));
     if !title.is_empty() {
         block.push_str(&format!(" {title}"));
     }
@@ -62,9 +64,10 @@ pub fn render(new: &NewItem) -> String {
         let pairs: Vec<String> =
             new.fields.iter().map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value))).collect();
         block.push_str(&format!(" ({})", pairs.join(", ")));
-    } else if new.id.is_some() && !matches!(metadata::find_parenthesis(&title, Owner::Person), Ok(Some(_))) {
+    } else if new.id.is_some() && !matches!(metadata::find_parenthesis(title, Owner::Person), Ok(Some(_))) {
         block = metadata::closed(&block, block.len());
     }
+    block.push_str(tail.trim_end());
     block.push('\n');
     let yaml = yaml_block(&new.yaml_fields);
     let description = markup::trim_blank_lines(&new.description).replace("\r\n", "\n");

@@ -7,7 +7,7 @@ use crate::board::budget::Budget;
 use crate::board::children::Bounds;
 use crate::board::document::{Document, STAYS_TITLE, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
-use crate::board::markup::without_margin;
+use crate::board::markup::{line_end, without_margin};
 use crate::board::metadata::{Key, Meaning};
 use crate::board::new_item::{NewItem, render, written_ids};
 use crate::board::plan::KEYS;
@@ -314,15 +314,16 @@ impl Typed {
             let hint = "add them one by one, or write them into the queue's file, which you may edit at any time";
             return Err(CliError::usage("one item at a time", hint));
         }
+        let first_end = line_end(&whole, item.head.end, item.span.end);
         let title = match item.id_span() {
-            Some(id) => whole[id.end..item.head.end].trim_start_matches(':').trim(),
-            None => &whole[item.head.clone()],
+            Some(id) => whole[id.end..first_end].trim_start_matches(':').trim(),
+            None => whole[item.head.start..first_end].trim(),
         };
         if let Some(odd) = title.chars().find(|c| c.is_control()) {
             let message = format!("a title can't hold the control character {odd:?}");
             return Err(CliError::usage(message, "leave it out"));
         }
-        let own = &whole[item.head.end..item.span.end];
+        let own = &whole[first_end..item.span.end];
         let description = if is_item { without_margin(&own.replace("\r\n", "\n")) } else { rest.to_owned() };
         let description = description.trim_matches(['\n', '\r']).to_owned();
         let (has_keys, has_block) = (item.metadata.is_some(), item.block.is_some());

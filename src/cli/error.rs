@@ -129,7 +129,7 @@ impl From<store::Error> for CliError {
     fn from(error: store::Error) -> CliError {
         let exit = match &error {
             store::Error::Refused(_) | store::Error::Quarantined { .. } => Exit::Refused,
-            store::Error::SecondAgent(_) | store::Error::Taken(_) => Exit::Refused,
+            store::Error::SecondAgent(_) | store::Error::Taken(_) | store::Error::NoLane(_) => Exit::Refused,
             store::Error::NotUndone(obstacle) => match **obstacle {
                 Obstacle::Nothing => Exit::NothingToDo,
                 Obstacle::NoEvent(_) => Exit::Usage,

@@ -107,6 +107,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
             format!("list the items: tavern status --items; what became of one that is gone: tavern log {task}")
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
+        Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
         Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),
         Error::Archived { task, .. } => format!("bring it back: tavern release {task} --reopen"),

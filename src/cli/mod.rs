@@ -25,6 +25,7 @@ mod error;
 mod exit;
 mod flags;
 mod hints;
+mod left_alone;
 mod mail;
 mod misread;
 mod moment;

@@ -27,7 +27,7 @@ use super::alike::Alike;
 use super::moment::moment;
 use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
-use super::{CliError, Context, Exit, Verb, hints, human, misread};
+use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
 
 mod next;
 mod since;
@@ -220,6 +220,8 @@ impl Verb for Args {
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
             if tasks.is_empty() {
+                left_alone::tell(context, &settled, &queues);
+                left_alone::tell_of_marks(context, &settled, &queues);
                 misread::tell(context, &settled, &queues);
             }
             tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;

@@ -47,6 +47,8 @@ pub enum Error {
     NoTask(TaskId),
     #[error("`{task}` is quarantined: its text has a problem")]
     Quarantined { task: TaskId },
+    #[error("no heading of `{0}` is a lane in which an item begins")]
+    NoLane(String),
     #[error("`{0}` is there already")]
     Taken(TaskId),
     #[error("`{task}` is in the archive")]

@@ -11,10 +11,11 @@ use super::index::{ItemIndex, homes, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use crate::board::decide::{LeaseChange, Refusal, decide};
-use crate::board::document::{Document, Item, Written, open, parse};
+use crate::board::document::{Document, Item, Lane, Written, open, parse};
 use crate::board::edit::Patch;
 use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::Front;
+use crate::board::lane::LaneKind;
 use crate::board::lease::{Lease, Token};
 use crate::board::metadata::Key;
 use crate::board::new_item::{NewItem, render};
@@ -235,6 +236,10 @@ impl View<'_> {
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
         let document = open(&text.content);
+        let is_lane = |lane: &Lane<'_>| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
+        if document.front().says_lanes().is_some() && !document.lanes().iter().any(is_lane) {
+            return Err(Error::NoLane(queue.id.clone()));
+        }
         let index = ItemIndex::of(self.board);
         let mut is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
         let id = match new.id.clone() {

@@ -569,10 +569,10 @@ fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some()
                  hint: write `[ ]` or `[x]` and a blank behind it\n";
     let plain = "TODO.md:3: the list has no boxes, so none of its 2 lines is an item\n\
                  hint: write `- [ ] ` before what is to be done\n";
-    let odd = "TODO.md:2: `[/]` is not a checkbox, so this line is not an item\n\
+    let odd = "TODO.md:2: `[v]` is not a checkbox, so this line is not an item\n\
                hint: write `[ ]` or `[x]` and a blank behind it\n";
     for (text, told) in
-        [("- [] a\n- [-] b\n", boxes), ("# List\n\n- a\n  - part\n* b\n", plain), ("- [x] a\n- [/] b\n", odd)]
+        [("- [] a\n- [v] b\n", boxes), ("# List\n\n- a\n  - part\n* b\n", plain), ("- [x] a\n- [v] b\n", odd)]
     {
         let scratch = with_file(text);
         let ran = drain(&scratch, &["TODO.md"]).ends(3);

@@ -82,7 +82,7 @@ fn a_board_of_obsidians_kanban_plugin_is_worked_and_stays_one() {
     let head = before.find("\n## ").expect("there are lanes");
     assert_eq!(after[..head], before[..head]);
     assert!(after.ends_with(&before[before.find("\n\n***").expect("there is an archive")..]), "{after}");
-    let mine = bare_lines(&format!("{before}\n- [ ] Wash up\n  ```sh\n  echo clean > clean.txt\n  ```\n"));
+    let mine = bare_lines(&format!("{before}\n- [ ] Wash up\n    ```sh\n    echo clean > clean.txt\n    ```\n"));
     assert_eq!(sorted(bare_lines(&after)), sorted(mine), "{after}");
     let named = complete.iter().find(|card| card.contains("T-2: Shout it")).expect("it is there");
     assert!(named.ends_with("Shout it ^k3j9ab"), "what links to the card is kept: {named}");

@@ -17,7 +17,7 @@ pub struct Written {
 
 /// Parses the text of one item, under its queue's front matter if it is plain.
 pub fn parse_alone<'t>(text: &'t str, front: &Front) -> Document<'t> {
-    read_plain(text, front.clone()).unwrap_or_else(|| parse(text).0)
+    read_plain(text, front).unwrap_or_else(|| parse(text).0)
 }
 
 impl Document<'_> {
@@ -50,7 +50,7 @@ impl Document<'_> {
                 insertions.next().filter(|edit| edit.span.is_empty() && insertions.next().is_none())?.text.clone()
             }
         };
-        let alone = read_plain(&text, self.front.clone())?;
+        let alone = read_plain(&text, &self.front)?;
         let [only] = alone.items() else { return None };
         if only.id.as_ref() != Some(id) {
             return None;

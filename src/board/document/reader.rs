@@ -9,23 +9,28 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::kanban::{dropped, moved};
 use super::keys::{leave_to_keys, near_key, note, read_task_block};
-use super::under::{Other, innermost, is_board, sections, unknown_lanes};
+use super::own_state::{OwnState, count, is_mark, told};
+use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
-use crate::board::lane::{LaneKind, LaneSet, Said};
+use crate::board::lane::{LaneKind, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Owner, TaskBlock};
 use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::Status;
 
+mod heading;
+
 /// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    let plain = Reader::new(text, text, body).read_plain(front.clone());
-    let (mut document, others) = plain.unwrap_or_else(|| read_markdown(text, front, body));
+    // Where a list begins, which counts there, the plain scan does not tell.
+    let plain = if front.is_kanban { None } else { Reader::new(text, text, body, &front).read_plain() };
+    let (mut document, others) = plain.unwrap_or_else(|| read_markdown(text, &front, body));
     problems.extend(others);
     document.read_prose(&mut problems);
     (document, problems)
@@ -34,8 +39,8 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
 /// As [`parse`], but an item is read when it is first asked for: to change one item of a long document.
 pub fn open(text: &str) -> Document<'_> {
     let (front, body) = front::read(text, &mut Vec::new());
-    let plain = Reader::new(text, text, body).outline(front.clone());
-    plain.unwrap_or_else(|| read_markdown(text, front, body).0)
+    let plain = Reader::new(text, text, body, &front).outline();
+    plain.unwrap_or_else(|| read_markdown(text, &front, body).0)
 }
 
 /// As [`parse`], always by the Markdown parser.
@@ -43,21 +48,21 @@ pub fn open(text: &str) -> Document<'_> {
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    let (mut document, others) = read_markdown(text, front, body);
+    let (mut document, others) = read_markdown(text, &front, body);
     problems.extend(others);
     document.read_prose(&mut problems);
     (document, problems)
 }
 
 /// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
-pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
-    Reader::new(text, text, 0).read_plain(front).map(|(document, _)| document)
+pub(super) fn read_plain<'t>(text: &'t str, front: &Front) -> Option<Document<'t>> {
+    Reader::new(text, text, 0, front).read_plain().map(|(document, _)| document)
 }
 
 /// Reads the item of a plain document that stands there.
 pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
     let text = &document.text[..place.span.end];
-    let mut reader = Reader::new(text, text, document.body);
+    let mut reader = Reader::new(text, text, document.body, &document.front);
     reader.counted = (place.span.start, document.line_at(place.span.start));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
@@ -80,16 +85,16 @@ fn lane_of(under: Option<Under>) -> Option<usize> {
     if let Some(Under::Lane(lane)) = under { Some(lane) } else { None }
 }
 
-fn read_markdown(text: &str, front: Front, body: usize) -> (Document<'_>, Vec<Problem>) {
+fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_tabs_behind_fences(markup::without_markers(text, &conflicts));
-    let mut reader = Reader::new(text, &source, body);
+    let mut reader = Reader::new(text, &source, body, front);
     reader.read();
-    if reader.is_misread(&front) {
+    if reader.is_misread() {
         reader = reader.without_lanes();
         reader.read();
     }
-    reader.finish(front, &conflicts)
+    reader.finish(&conflicts)
 }
 
 /// One walk over the Markdown events.
@@ -99,18 +104,23 @@ struct Reader<'t, 's> {
     source: &'s str,
     /// Where the front matter ends.
     body: usize,
+    front: &'s Front,
     /// Headings name lanes: it may be a board. The archive is one anywhere.
     names_lanes: bool,
     lanes: Vec<Lane<'t>>,
-    lane_set: LaneSet,
     items: Vec<Item<'t>>,
     tail: Option<Tail>,
     problems: Vec<Problem>,
+    own_states: Vec<OwnState>,
     /// The list items around the current place.
     frames: Vec<Frame>,
     quotes: usize,
     /// The headings that the current place is under, outermost first.
     headings: Vec<(HeadingLevel, Under)>,
+    /// Where the last rule between blocks ends.
+    rule_end: usize,
+    /// How many lists there were since the last heading.
+    lists: usize,
     /// Headings that are no lanes.
     others: Vec<Other>,
     /// For each item, what it stands under.
@@ -135,20 +145,23 @@ struct Frame {
 }
 
 impl<'t, 's> Reader<'t, 's> {
-    fn new(text: &'t str, source: &'s str, body: usize) -> Reader<'t, 's> {
+    fn new(text: &'t str, source: &'s str, body: usize, front: &'s Front) -> Reader<'t, 's> {
         Reader {
             text,
             source,
             body,
+            front,
             names_lanes: true,
             lanes: Vec::new(),
-            lane_set: LaneSet::default(),
             items: Vec::new(),
             tail: None,
             problems: Vec::new(),
+            own_states: Vec::new(),
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
+            rule_end: 0,
+            lists: 0,
             others: Vec::new(),
             under: Vec::new(),
             counted: (0, 1),
@@ -158,16 +171,16 @@ impl<'t, 's> Reader<'t, 's> {
 
     /// To read the document again, as one that is no board.
     fn without_lanes(&self) -> Reader<'t, 's> {
-        Reader { names_lanes: false, ..Reader::new(self.text, self.source, self.body) }
+        Reader { names_lanes: false, ..Reader::new(self.text, self.source, self.body, self.front) }
     }
 
     /// Headings were read as lanes, and the document is no board.
-    fn is_misread(&self, front: &Front) -> bool {
-        !self.lane_set.is_empty() && !front.is_board && !is_board(&self.lanes, &self.others)
+    fn is_misread(&self) -> bool {
+        !lane_set(&self.lanes).is_empty() && !self.front.is_board && !is_board(&self.lanes, &self.others)
     }
 
     /// Without the Markdown parser, if the document is plain enough.
-    fn read_plain(mut self, front: Front) -> Option<(Document<'t>, Vec<Problem>)> {
+    fn read_plain(mut self) -> Option<(Document<'t>, Vec<Problem>)> {
         // An item takes some hundred bytes of text. Growing step by step would copy all of them many times.
         self.items.reserve(self.text.len() / 128);
         let is_plain = scan(self.text, self.body, &mut |block| match block {
@@ -176,14 +189,14 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::ListItem(item) => self.list_item(item),
         });
         match is_plain {
-            true if self.is_misread(&front) => self.without_lanes().read_plain(front),
-            true => Some(self.finish(front, &[])),
+            true if self.is_misread() => self.without_lanes().read_plain(),
+            true => Some(self.finish(&[])),
             false => None,
         }
     }
 
     /// As [`Reader::read_plain`], but of the items only where they stand.
-    fn outline(mut self, front: Front) -> Option<Document<'t>> {
+    fn outline(mut self) -> Option<Document<'t>> {
         let mut places: Vec<ItemPlace<'_>> = Vec::with_capacity(self.text.len() / 64);
         let is_plain = scan(self.text, self.body, &mut |block| match block {
             PlainBlock::Heading { level, span } => self.plain_heading(level, span),
@@ -200,8 +213,8 @@ impl<'t, 's> Reader<'t, 's> {
         if !is_plain {
             return None;
         }
-        if self.is_misread(&front) {
-            return self.without_lanes().outline(front);
+        if self.is_misread() {
+            return self.without_lanes().outline();
         }
         // What is put behind a lane's items needs to know of the last two.
         for (at, ItemPlace { span, under, .. }) in places.iter().enumerate() {
@@ -211,7 +224,8 @@ impl<'t, 's> Reader<'t, 's> {
                 self.follow(span.start, span.end, lane_of(*under));
             }
         }
-        let Reader { text, body, lanes, lane_set, tail, .. } = self;
+        let Reader { text, body, lanes, tail, .. } = self;
+        let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
         let (unsettled, counted, sections, names) = Default::default();
         let mut document =
             Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
@@ -219,10 +233,6 @@ impl<'t, 's> Reader<'t, 's> {
         leave_to_keys(text, &mut places);
         document.items = ItemList::Outlined { places, all: OnceCell::new() };
         Some(document)
-    }
-
-    fn plain_heading(&mut self, level: u8, span: Range<usize>) {
-        self.heading(HeadingLevel::try_from(usize::from(level)).expect("one to six hashes"), span);
     }
 
     fn list_item(&mut self, item: ListItem<'_>) {
@@ -250,6 +260,7 @@ impl<'t, 's> Reader<'t, 's> {
         for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
             let span = span.start + body..(span.end + body).min(self.text.len());
             match event {
+                Event::Start(Tag::List(_)) if self.is_top_level() => self.lists += 1,
                 Event::Start(Tag::Item) => {
                     self.warn_of_odd_box(span.start);
                     self.open_list_item(span);
@@ -265,7 +276,7 @@ impl<'t, 's> Reader<'t, 's> {
                 Event::Start(Tag::Paragraph) => self.paragraph(span),
                 Event::Start(Tag::CodeBlock(kind)) => self.code(&kind, span),
                 Event::Start(Tag::HtmlBlock) => self.html(span),
-                Event::Rule => self.end_lead(),
+                Event::Rule => self.rule(span.end),
                 _ => {}
             }
         }
@@ -321,6 +332,10 @@ impl<'t, 's> Reader<'t, 's> {
     fn warn_of_odd_box(&mut self, start: usize) {
         let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
         let Some(span) = markup::odd_box(self.source, start).filter(|_| !is_part) else { return };
+        let found = &self.text[span.clone()];
+        if is_mark(&found[1..found.len() - 1]) {
+            return count(&mut self.own_states, found, span);
+        }
         self.problems.push(Problem::warning(
             "odd-box",
             span.clone(),
@@ -332,7 +347,11 @@ impl<'t, 's> Reader<'t, 's> {
     /// A document with lists and without a box was likely meant to have items.
     fn warn_of_plain_list(&mut self) {
         let (first, count) = self.listed;
-        if count == 0 || !self.items.is_empty() || self.problems.iter().any(|problem| problem.code == "odd-box") {
+        if count == 0
+            || !self.items.is_empty()
+            || !self.own_states.is_empty()
+            || self.problems.iter().any(|problem| problem.code == "odd-box")
+        {
             return;
         }
         self.problems.push(Problem::warning(
@@ -433,6 +452,9 @@ impl<'t, 's> Reader<'t, 's> {
             said: Said { ticked: checked, status: None, completed: false },
             span,
         };
+        if self.front.is_kanban && self.frames.len() == 1 && (self.lists > 1 || self.headings.is_empty()) {
+            self.problems.push(dropped(item.head.clone()));
+        }
         if item.title.is_empty() {
             self.problems.push(Problem::error(
                 "empty-title",
@@ -463,71 +485,6 @@ impl<'t, 's> Reader<'t, 's> {
         let line = line + memchr_iter(b'\n', &self.text.as_bytes()[at..offset]).count();
         self.counted = (offset, line);
         line
-    }
-
-    fn heading(&mut self, level: HeadingLevel, span: Range<usize>) {
-        if !self.is_top_level() {
-            return;
-        }
-        self.end_lead();
-        while self.headings.last().is_some_and(|(above, _)| *above >= level) {
-            if let Some((_, Under::Lane(lane))) = self.headings.pop() {
-                self.lanes[lane].body.end = span.start;
-            }
-        }
-        let end = markup::block_end(self.source, span.start, span.end);
-        let name = markup::heading_text(self.text, span.clone());
-        let named = LaneKind::named(name).filter(|kind| self.names_lanes || *kind == LaneKind::Archive);
-        let under = match (named, self.headings.last()) {
-            (Some(kind), _) => {
-                if kind != LaneKind::Archive {
-                    self.lane_set.insert(kind);
-                }
-                self.lanes.push(Lane {
-                    kind,
-                    name,
-                    heading: span.start..end,
-                    body: end..self.text.len(),
-                    lead_end: end,
-                    has_led: false,
-                    tail: None,
-                });
-                Under::Lane(self.lanes.len() - 1)
-            }
-            (None, Some((_, under @ Under::Lane(_)))) => *under,
-            (None, _) => {
-                let near = LaneKind::nearest(name);
-                self.others.push(Other { heading: span.start..end, items: 0, near });
-                Under::Other { number: self.others.len() - 1, is_slip: near.is_some() }
-            }
-        };
-        self.headings.push((level, under));
-    }
-
-    fn paragraph(&mut self, span: Range<usize>) {
-        if !self.is_top_level() {
-            return;
-        }
-        // `%%` opens the settings that Obsidian keeps at a board's end.
-        if self.text[span.clone()].starts_with("%%") {
-            return self.end_lead();
-        }
-        if let Some((_, Under::Lane(lane))) = self.headings.last() {
-            let end = markup::block_end(self.source, span.start, span.end);
-            let lane = &mut self.lanes[*lane];
-            if !lane.has_led {
-                lane.lead_end = end;
-            }
-        }
-    }
-
-    /// Something else than a paragraph begins: what follows is no introduction of the lane.
-    fn end_lead(&mut self) {
-        if self.is_top_level()
-            && let Some((_, Under::Lane(lane))) = self.headings.last()
-        {
-            self.lanes[*lane].has_led = true;
-        }
     }
 
     fn code(&mut self, kind: &CodeBlockKind<'_>, span: Range<usize>) {
@@ -588,11 +545,15 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    fn finish(mut self, front: Front, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
-        self.problems.extend(unknown_lanes(self.text, &self.lanes, &self.others));
+    fn finish(mut self, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
+        self.problems.extend(unknown_lanes(self.text, self.front, &self.lanes, &self.others));
         self.warn_of_plain_list();
+        if self.front.is_kanban {
+            self.problems.extend(moved(self.text, &self.items));
+        }
         let unmerged = self.quarantine_conflicts(conflicts);
-        let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
+        let Reader { text, body, lanes, mut items, tail, under, mut problems, own_states, others, .. } = self;
+        let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
         let (unsettled, counted, names) = Default::default();
         let sections = sections(others.into_iter().map(|other| other.heading), &items, &under);
         let mut document =
@@ -604,6 +565,7 @@ impl<'t, 's> Reader<'t, 's> {
         };
         problems.iter_mut().filter(|it| is_idle(it)).for_each(|problem| problem.severity = Severity::Warning);
         problems.extend(unmerged);
+        problems.extend(told(own_states, text, &items));
         problems.sort_by_key(|problem| problem.span.start);
         document.items = ItemList::Read(items);
         (document, problems)

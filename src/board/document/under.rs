@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use super::{Item, Lane, Under};
-use crate::board::lane::LaneKind;
+use crate::board::front::Front;
+use crate::board::lane::{LaneKind, LaneSet};
 use crate::board::markup;
+use crate::board::metadata;
 use crate::board::problem::{Position, Problem};
 
 /// A heading that is no lane, and not within one.
@@ -22,18 +24,28 @@ pub(super) fn is_board(lanes: &[Lane<'_>], others: &[Other]) -> bool {
     worked(lanes).count() > own.count()
 }
 
+pub(super) fn lane_set(lanes: &[Lane<'_>]) -> LaneSet {
+    let mut set = LaneSet::default();
+    worked(lanes).for_each(|lane| set.insert(lane.kind));
+    set
+}
+
 /// All but the archive.
 fn worked<'l, 't>(lanes: &'l [Lane<'t>]) -> impl Iterator<Item = &'l Lane<'t>> {
     lanes.iter().filter(|lane| lane.kind != LaneKind::Archive)
 }
 
 /// What is told of items under other headings than lanes', in a document that has lanes.
-pub(super) fn unknown_lanes(text: &str, lanes: &[Lane<'_>], others: &[Other]) -> Vec<Problem> {
-    let Some(first) = worked(lanes).next() else { return Vec::new() };
-    let line = Position::of(text, first.heading.start).line;
-    let board = format!("`{}` in line {line} makes this a board", first.name);
+pub(super) fn unknown_lanes(text: &str, front: &Front, lanes: &[Lane<'_>], others: &[Other]) -> Vec<Problem> {
+    let board = match (front.says_lanes(), worked(lanes).next()) {
+        (Some(key), _) => format!("`{key}` in the front matter makes this a board"),
+        (None, Some(first)) => {
+            let line = Position::of(text, first.heading.start).line;
+            format!("`{}` in line {line} makes this a board", first.name)
+        }
+        (None, None) => return Vec::new(),
+    };
     let names = LaneKind::ALL.map(LaneKind::name).join(", ");
-    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
     let told = |other: &Other| {
         let span = markup::trimmed(text, other.heading.clone());
         let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
@@ -43,7 +55,16 @@ pub(super) fn unknown_lanes(text: &str, lanes: &[Lane<'_>], others: &[Other]) ->
         let message = format!("`{name}` is not a lane, so {things} not worked: {board}");
         match other.near {
             Some(near) => Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name())),
-            None => Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}")),
+            None => {
+                let pair = format!("{}: pending", metadata::flow(&name.into()));
+                let what = if front.lanes.is_empty() {
+                    format!("write `lanes: {{{pair}}}` in the front matter")
+                } else {
+                    format!("write `{pair}` at `lanes` in the front matter")
+                };
+                let hint = format!("to have them worked {what}, or else which lane it is: {names}");
+                Problem::warning("unknown-lane", span, message, hint)
+            }
         }
     };
     others.iter().filter(|other| other.items > 0).map(told).collect()

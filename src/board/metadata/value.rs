@@ -8,6 +8,7 @@ use serde_yaml::Value;
 use super::pairs::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
 use crate::board::budget::Budget;
+use crate::board::lane::LaneKind;
 use crate::board::status::{Consent, Status, Timestamp};
 use crate::yaml;
 
@@ -166,6 +167,11 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Lane, One(text)) => {
             let lanes = [Status::Draft, Status::Pending].into_iter();
             lanes.into_iter().find(|lane| lane.as_str() == text).map(Field::Status)
+        }
+        (Shape::Lanes, Map(pairs)) => {
+            let lane =
+                |(heading, lane): (Cow<'_, str>, Cow<'_, str>)| Some((heading.into_owned(), LaneKind::named(&lane)?));
+            pairs.into_iter().map(lane).collect::<Option<Vec<_>>>().map(Field::Lanes)
         }
         (Shape::Mode, One(text)) => text.parse().ok().map(Field::Mode),
         (Shape::OnFailure, One(text)) => text.parse().ok().map(Field::OnFailure),

@@ -27,7 +27,7 @@ use crate::store::{Note, Queue, Switch};
 use super::agent::sentence;
 use super::need::tell_of_queues;
 use super::sibling::sibling;
-use super::{CliError, Context, Exit, Verb, hints, human, misread};
+use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
 
 use super::flags::{AgentProgram, OwnCaps};
 use by_hand::ByHand;
@@ -141,8 +141,8 @@ impl Verb for Args {
             }
             context.out.note(format!("left as they are: {errors}"));
         }
-        unfit::tell_of_own(context, &site, &queues)?;
-        let is_misread = misread::tell(context, &site.board, &queues);
+        let has_no_lane = left_alone::tell(context, &site.board, &queues);
+        let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
         unfit::tell(context, &site, &queues, &crew)?;
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
@@ -176,10 +176,12 @@ impl Verb for Args {
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before, cut.as_ref())?;
+        let queues = self.queues(context, &site, queues)?;
+        let mut summary = summarise(&site, &queues, &crew, before, cut.as_ref())?;
         summary.seconds = started.elapsed().as_secs();
         let written = self.write_junit(&summary);
         summary.print(context, &site)?;
+        left_alone::tell_of_marks(context, &site.board, &queues);
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use super::crew::Post;
-use crate::board::document::{Item, parse};
+use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
-use crate::board::problem::{Position, Problem, Severity};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
 use crate::cli::need::NeedKind;
@@ -97,30 +96,6 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     let errors = errors_if(&site.board, &texts, config, &context.here())?;
     let told = || list(&human::count(errors.len(), "error"), errors.iter().map(Fault::sentence));
     Ok((!errors.is_empty()).then(told))
-}
-
-/// Tells of the items that are a person's own: by headings among lanes, and by lanes that say that somebody works on them.
-pub(super) fn tell_of_own(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
-    for queue in queues {
-        let text = site.board.read(queue)?;
-        let (document, problems) = parse(&text.content);
-        let is_own = |problem: &&Problem| problem.code == "unknown-lane" && problem.severity == Severity::Warning;
-        for own in problems.iter().filter(is_own) {
-            let line = Position::of(&text.content, own.span.start).line;
-            context.out.note(format!("{}:{line}: {}", queue.id, human::words(&own.message)));
-        }
-        let busy: Vec<&Item<'_>> = document.items().iter().filter(|item| item.aside && item.status.is_held()).collect();
-        if let Some(first) = busy.first() {
-            let count = human::count(busy.len(), "item");
-            let what = if busy.len() == 1 {
-                "is in progress by hand, and is left to you"
-            } else {
-                "are in progress by hand, and are left to you"
-            };
-            context.out.note(format!("{}:{}: {count} {what}", queue.id, first.line));
-        }
-    }
-    Ok(())
 }
 
 /// Tells of the items without the script that their runner needs. Where no other is left, the command line is the mistake.
