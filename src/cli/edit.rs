@@ -129,7 +129,14 @@ impl Copy {
     fn of(context: &Context, board: &Board, what: &str) -> Result<Copy, CliError> {
         let queue = board.queue(what, &context.here());
         let task: Option<TaskId> = if queue.is_err() { what.parse().ok() } else { None };
-        let queue = task.as_ref().map_or(queue, |task| Ok(board.live_task(task)?.queue))?;
+        let queue =
+            task.as_ref().map_or(queue, |task| Ok(board.live_task(task)?.queue)).map_err(|error| match error {
+                Error::NoQueue(name) => {
+                    let hint = "list the items: tavern status --items; the queues: tavern queue";
+                    CliError::usage(format!("no queue, file or item `{name}`"), hint)
+                }
+                error => error.into(),
+            })?;
         let loaded = board.read(&queue)?.content;
         let (name, part) = match task {
             None => (queue.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), 0..loaded.len()),

@@ -185,11 +185,13 @@ impl Context {
         if is_plain(name) && !board.is_volatile() && is_needed(board, name) {
             return self.make_queue(board, name, None);
         }
+        let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
         let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
         if others.is_empty() {
             others = task_files(&self.here());
         }
         let near = nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
+        let near = file.as_deref().or(near);
         let hint = match near {
             Some(near) => format!("name one that there is: {flag}{}", quoted(near)),
             None => "write a list first: echo '- [ ] What is to be done' > TODO.md".to_owned(),
@@ -202,10 +204,12 @@ impl Context {
         refuse_lost(board, name)?;
         if !is_plain(name) {
             let message = format!("`{name}` can't be the name of a queue");
-            return Err(CliError::usage(
-                message,
-                "use letters, digits, `-` and `_`; a task file elsewhere is written first",
-            ));
+            let hint = if name.ends_with(".md") {
+                format!("write the file first: touch {}", quoted(name))
+            } else {
+                "use letters, digits, `-` and `_`, such as `next-week`".to_owned()
+            };
+            return Err(CliError::usage(message, hint));
         }
         let file = format!("queues/{name}.md");
         board.set_up(&[(&file, new_queue(name, priority))], &|_, _| false)?;
@@ -237,7 +241,7 @@ pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
 fn refuse_lost(board: &Board, name: &str) -> Result<(), CliError> {
     let lost = board.removed_queues()?.into_iter().find(|lost| lost.queue.id == name);
     lost.map_or(Ok(()), |lost| {
-        Err(CliError::from(Error::NoQueue(name.to_owned())).with_hint(hints::of_lost(board, &lost)))
+        Err(CliError::usage(format!("queue `{name}` was {}", lost.how()), hints::of_lost(board, &lost)))
     })
 }
 

@@ -61,6 +61,17 @@ fn a_queue_is_removed_when_nothing_is_left_in_it_and_what_has_ended_can_be_broug
 }
 
 #[test]
+fn a_name_that_is_no_queue_is_answered_by_what_is_there() {
+    let scratch = board();
+    scratch.write("TODO.md", "- [ ] Do it\n");
+    scratch.run("tavern-drain", &["TODO"]).ends(2).says("hint: name one that there is: TODO.md\n");
+    scratch.run("tavern-add", &["--queue", "ideas", "Think"]).ends(0);
+    std::fs::remove_file(scratch.work().join(IDEAS)).expect("it is there");
+    let removed = "error: queue `ideas` was removed\nhint: put it back: tavern check --fix; or forget it: rm ";
+    scratch.run("tavern-queue", &["add", "ideas"]).ends(2).says(removed);
+}
+
+#[test]
 fn a_queue_that_somebody_needs_is_not_removed() {
     let scratch = board();
     scratch.write("TODO.md", "- [x] Done\n");
