@@ -105,7 +105,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, i32, &str); 36] = [
+    let rows: [(&str, i32, &str); 39] = [
         ("tavern help juggle", 2, "error: no verb `juggle`\nhint: list them all with `tavern`"),
         ("tavern ../check", 2, "error: no verb `../check`\nhint: list them all with `tavern`"),
         ("tavern-check --frmat json", 2, "--format"),
@@ -126,9 +126,12 @@ fn words_on_the_command_line() {
         ("tavern-add x --budget euro=2", 2, "unknown field `euro`, expected one of `usd`, `minutes`"),
         ("tavern-add x --budget usd=-1", 2, "error: invalid value for `budget`"),
         ("tavern-drain nope", 2, "error: no queue or file `nope`\nhint: name one that there is: main\n"),
+        ("tavern-drain --junit -", 2, "'-' for '--junit <FILE>': name a file, such as junit.xml\n"),
+        ("tavern-drain --max-time 0", 2, "nothing is done in no time: name one such as 45m, or none\n"),
         ("tavern-edit T-nope", 2, "error: no queue, file or item `T-nope`\nhint: list the items: tavern"),
         ("tavern-queue add 'a b'", 2, "hint: use letters, digits, `-` and `_`, such as `next-week`\n"),
         ("tavern-add x --queue in/x.md --create", 2, "hint: write the file first: touch in/x.md\n"),
+        ("tavern-runs grep naught", 3, "no run has the text `naught`; list them all: tavern runs\n"),
         ("tavern-trust mian", 2, "hint: name one that there is: main\n"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
         ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),

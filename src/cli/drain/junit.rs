@@ -1,7 +1,7 @@
 //! What became of the items of a drain as JUnit XML, which build machines show: an item is a test case, its queue their suite.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -10,6 +10,11 @@ use super::summary::{EndedItem, Left, Summary};
 use crate::board::task::Status;
 use crate::cli::human::Painted;
 use crate::cli::{CliError, Exit};
+
+/// Reads the name of the file. Standard output has the drain's own lines.
+pub(super) fn file(name: &str) -> Result<PathBuf, String> {
+    if name == "-" { Err("name a file, such as junit.xml".to_owned()) } else { Ok(name.into()) }
+}
 
 /// Writes it to `path`, or says what to type.
 #[expect(clippy::disallowed_methods, reason = "the file is a person's, and of no use when it is torn")]

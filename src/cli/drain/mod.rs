@@ -83,7 +83,7 @@ pub struct Args {
     pub caps: OwnCaps,
 
     /// End after this time, such as 45m; what is under way is given back, and its work is kept
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub max_time: Option<Period>,
 
     /// End when an item has used up its attempts
@@ -91,7 +91,7 @@ pub struct Args {
     pub fail_fast: bool,
 
     /// Write what became of each item to this file, as JUnit XML for a build machine
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = junit::file)]
     pub junit: Option<PathBuf>,
 
     /// Leave the items that have errors, and work the others; else nothing is begun where there are errors
@@ -418,6 +418,11 @@ struct Heard {
     agent: String,
     #[serde(flatten)]
     told: Told,
+}
+
+fn some_time(text: &str) -> Result<Period, String> {
+    let time = text.parse::<Period>().map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("nothing is done in no time: name one such as 45m, or none".to_owned()) } else { Ok(time) }
 }
 
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {

@@ -196,5 +196,10 @@ fn grep(
             }
         }
     }
-    Ok(if hits == 0 { Exit::NothingToDo } else { Exit::Done })
+    if hits > 0 {
+        return Ok(Exit::Done);
+    }
+    let of = task.map_or_else(String::new, |task| format!(" of {task}"));
+    context.out.note(format!("no run{of} has the text `{text}`; list them all: tavern runs"));
+    Ok(Exit::NothingToDo)
 }
