@@ -16,6 +16,7 @@ use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
+pub use keys::STAYS_TITLE;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse};

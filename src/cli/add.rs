@@ -5,7 +5,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::board::budget::Budget;
 use crate::board::children::Bounds;
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, STAYS_TITLE, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
@@ -338,7 +338,9 @@ fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
     problems.into_iter().find(is_error).map_or(Ok(()), |problem| {
         let line = block[..problem.span.start].matches('\n').count();
         let line = block.lines().nth(line).unwrap_or_default().trim();
-        Err(CliError::usage(format!("{}: `{line}`", problem.message), problem.hint))
+        // Nothing stands anywhere yet.
+        let hint = problem.hint.trim_end_matches(STAYS_TITLE);
+        Err(CliError::usage(format!("{}: `{line}`", problem.message), hint))
     })
 }
 

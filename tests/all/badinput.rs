@@ -105,7 +105,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, i32, &str); 39] = [
+    let rows: [(&str, i32, &str); 40] = [
         ("tavern help juggle", 2, "error: no verb `juggle`\nhint: list them all with `tavern`"),
         ("tavern ../check", 2, "error: no verb `../check`\nhint: list them all with `tavern`"),
         ("tavern-check --frmat json", 2, "--format"),
@@ -131,6 +131,7 @@ fn words_on_the_command_line() {
         ("tavern-edit T-nope", 2, "error: no queue, file or item `T-nope`\nhint: list the items: tavern"),
         ("tavern-queue add 'a b'", 2, "hint: use letters, digits, `-` and `_`, such as `next-week`\n"),
         ("tavern-add x --queue in/x.md --create", 2, "hint: write the file first: touch in/x.md\n"),
+        ("tavern-add x --due tomorrow", 2, "or 2026-11-22 10:00 where you are\n"),
         ("tavern-runs grep naught", 3, "no run has the text `naught`; list them all: tavern runs\n"),
         ("tavern-trust mian", 2, "hint: name one that there is: main\n"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),

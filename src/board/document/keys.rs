@@ -31,13 +31,16 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     leave(Key::Priority.as_str(), |place| place.priority = None);
 }
 
+/// The end of a hint about a key that is not read as one.
+pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
+
 /// Reports what keeps the parenthesis of the key `name` from being metadata. Returns whether it is an error.
 pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usize>, id: Option<&TaskId>) -> bool {
     let written = &text[name.clone()];
     let (what, hint) = match Key::named(written) {
         // Of another key only the end of its parenthesis can be missing.
         Some(key) if id.is_none() && !key.is_guard() => {
-            let hint = format!("{}; as it stands it is part of the title", key.shape().expects());
+            let hint = format!("{}{STAYS_TITLE}", key.shape().expects());
             problems.push(Problem::warning("wrong-type", name, format!("invalid value for `{written}`"), hint));
             return false;
         }
