@@ -14,7 +14,7 @@ use crate::board::document::{Document, Item};
 use crate::board::eligible::Lack;
 use crate::board::event::{Event, Purpose};
 use crate::board::front::EmptyBehavior;
-use crate::board::lease::Life;
+use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::interrupt::InterruptCause;
@@ -212,7 +212,15 @@ impl Agent<'_> {
             let expiries = expiries(self.site)?.into_iter().map(|expiry| expiry.at).filter(|at| *at > now);
             let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again));
             let until = until.chain(expiries).min();
-            let why = Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at };
+            let may_be_held = nothing.wake_at.is_none() && nothing.under_way > 0;
+            let why = match if may_be_held { self.held_by_hand()? } else { None } {
+                Some(lease) => {
+                    let ends = Some(lease.expires_at());
+                    let advice = (self.advise)(&Lack::Held(lease.agent), Some(&lease.task), Some(&lease.queue));
+                    Told::Waiting { why: format!("waiting: {}: {advice}", lease.task), until: ends }
+                }
+                None => Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at },
+            };
             return Ok(Doing::Wait(Wait { why, until, is_asleep }));
         }
     }
@@ -458,6 +466,16 @@ impl Agent<'_> {
         };
         let others = self.site.board.agents().into_iter().filter(|agent| agent.name != self.name);
         others.filter(|agent| life(&agent.holder) != Life::Gone).any(|agent| may_take(&agent))
+    }
+
+    /// What somebody holds who is no agent: it comes back when they say so, or their lease ends.
+    fn held_by_hand(&self) -> Result<Option<Lease>, Error> {
+        let (queues, agents) = (self.queues()?, self.site.board.agents());
+        let is_by_hand = |lease: &Lease| {
+            let is_ours = queues.iter().any(|queue| queue.id == lease.queue);
+            is_ours && !agents.iter().any(|agent| agent.name == lease.agent)
+        };
+        Ok(self.site.board.leases()?.into_iter().find(is_by_hand))
     }
 
     /// What it waits for; of what a person has to free, the first.

@@ -60,6 +60,12 @@ pub fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
+/// What text that is not UTF-8 is, in words: UTF-16 begins with a mark.
+pub fn encoding(bytes: &[u8]) -> &'static str {
+    let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    if is_wide { "UTF-16, not UTF-8" } else { "not UTF-8" }
+}
+
 /// Where `path` leads. A link inside the folder `root` must not lead out of it, nor to what git or Tavern keeps there; whoever types
 /// a way out (`..`) means it.
 pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {

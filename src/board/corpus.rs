@@ -1,6 +1,6 @@
 //! Documents as people write them, odd ones above all, and what is read of them.
 
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, open, parse, parse_as_markdown};
 use crate::board::lane::LaneKind;
 use crate::board::problem::Severity;
 use crate::board::state::Phase;
@@ -123,7 +123,7 @@ fn lanes_are_headings_of_any_level() {
         ),
         ("- [ ] a\n# Draft\n- [ ] b\n", &["1 pending a", "3 draft b"]),
         // Under a heading that is no lane an item is not worked, if there are lanes at all.
-        ("# Notes\n- [ ] a\n- [ ] b\n# Pending\n- [ ] c\n", &["!2 pending a", "!3 pending b", "5 pending c"]),
+        ("# Notes\n- [ ] a\n- [ ] b\n# Pending\n- [ ] c\n# Done", &["!2 pending a", "!3 pending b", "5 pending c"]),
         ("# Notes\n- [ ] a\n# More\n- [x] b\n", &["2 pending a", "4 completed b"]),
         // Headings inside items, quotes and fences are no lanes.
         ("- [ ] a\n  ## Done\n- [ ] b\n", &["1 pending a", "3 pending b"]),
@@ -143,6 +143,47 @@ fn lanes_are_headings_of_any_level() {
         document.lanes().iter().map(|lane| (lane.kind, lane.name, &document.text()[lane.body.clone()])).collect();
     assert_eq!(lanes, [(LaneKind::Pending, "Todo", "\ntext\n## Part\n- [ ] a\n"), (LaneKind::Completed, "Done", "")]);
     assert!(document.has_lanes());
+}
+
+#[test]
+fn lanes_are_those_of_a_board_alone() {
+    let rows: &[(&str, &[&str])] = &[
+        // One heading makes none, whatever is under it, and wherever it stands.
+        ("## A\n- [ ] a\n## TODO\n- [ ] b\n## Done\n## B\n- [ ] c\n", &["2 pending a", "4 pending b", "7 pending c"]),
+        ("## Done\n- [ ] a\n## A\n- [ ] b\n", &["2 pending a", "4 pending b"]),
+        ("## A\n- [ ] a (status: draft)\n## Draft\n- [x] b\n", &["2 draft a", "4 completed b"]),
+        // Lanes count with items or without, others only with items right under them, and nobody counts what is in a lane.
+        ("## A\n- [ ] a\n## Doing\n## Done\n- [ ] b\n", &["!2 pending a", "5 completed b"]),
+        ("# Doing\n## A\n- [ ] a\n## B\n- [ ] b\n", &["3 in_progress a", "5 in_progress b"]),
+        ("# A\n## B\ntext\n- plain\n## Doing\n- [ ] a\n", &["6 in_progress a"]),
+        ("# A\n- plain\n\n  - [ ] a\n# Doing\n- [ ] b\n", &["4 pending a", "6 pending b"]),
+        ("- [ ] a\n# Doing\n- [ ] b\n", &["1 pending a", "3 in_progress b"]),
+        // A slip of a lane's name is neither, and the archive is what it is anywhere.
+        ("# Complted\n- [ ] a\n# Doing\n- [ ] b\n", &["!2 pending a", "4 in_progress b"]),
+        ("# A\n- [ ] a\n# Doing\n- [ ] b\n# Archive\n- [ ] c\n", &["2 pending a", "4 pending b", "6 completed c"]),
+        // Front matter says what it is.
+        ("---\nid: x\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["!5 pending a", "7 completed b"]),
+        ("---\nkanban-plugin: board\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["!5 pending a", "7 completed b"]),
+        ("---\ntitle: x\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["5 pending a", "7 pending b"]),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(items(text), *expected, "{text:?}");
+        // An underlined heading is none that a plain document has.
+        for text in [(*text).to_owned(), format!("{text}\nEnd\n===\n")] {
+            let (opened, (markdown, _)) = (open(&text), parse_as_markdown(&text));
+            for document in [&opened, &markdown] {
+                let told: Vec<_> = (0..document.count()).map(|at| document.status_at(at)).collect();
+                let items: Vec<_> = document.items().iter().map(|item| shown(document, item)).collect();
+                assert_eq!(items, *expected, "{text:?}");
+                assert_eq!(told, document.items().iter().map(|item| item.status).collect::<Vec<_>>(), "{text:?}");
+            }
+        }
+    }
+    let (_, found) = parse("# A\n- [ ] a\n# Archive\n# Doing\n# Done\n");
+    assert_eq!(
+        found[0].message,
+        "`A` is not a lane, so the item under it is not worked: `Doing` in line 4 makes this a board"
+    );
 }
 
 #[test]
@@ -179,6 +220,7 @@ fn what_people_write_wrongly_is_told() {
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
             &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
         ),
+        ("Text.\n\n1. a\n   - b\n2. c\n", &["?plain-list \"1. a\""]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
         ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
@@ -204,12 +246,18 @@ fn what_people_write_wrongly_is_told() {
         ("<<<<<<< HEAD\n- [ ] a\n=======\n- [ ] b\n>>>>>>> theirs\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("<<<<<<< HEAD\n- [ ] a\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("---\nid: [\n---\n- [ ] a\n", &["broken-front-matter \"---\""]),
+        // Without a key of Tavern's it is somebody else's.
+        ("---\ntitle: a: b\nauthor:\n  name: [\n---\n- [ ] a\n", &[]),
+        ("---\n- [ ] a\n---\n- [ ] b\n", &[]),
     ];
     for (text, expected) in rows {
         assert_eq!(problems(text), *expected, "{text:?}");
     }
     let (_, found) = parse("## Pendign\n- [ ] a\n## Done\n");
-    assert_eq!(found[0].message, "`Pendign` is not a lane, so the item under it is not worked");
+    assert_eq!(
+        found[0].message,
+        "`Pendign` is not a lane, so the item under it is not worked: `Done` in line 3 makes this a board"
+    );
     assert_eq!(found[0].hint, "did you mean `Pending`?");
 }
 

@@ -114,6 +114,17 @@ pub(crate) struct Tail {
     pub is_spaced: bool,
 }
 
+/// A fence with a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShellFence {
+    /// The lines between.
+    pub content: Range<usize>,
+    /// How many columns are before it.
+    pub column: usize,
+    /// What names its shell; empty for `sh`.
+    pub shebang: &'static str,
+}
+
 /// One task-list line with all that is indented under it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item<'t> {
@@ -133,9 +144,12 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
-    /// It stands under a heading of its owner's own, among lanes: nobody works it, and nothing is wrong with it.
+    /// It is a person's own: under a heading of theirs among lanes, or in progress without having been claimed. Nobody works it, and
+    /// nothing is wrong with it.
     pub aside: bool,
-    /// Its own, else its queue's, else 2.
+    /// It says when it was claimed.
+    pub begun: bool,
+    /// Its own, else 2.
     pub priority: u8,
     /// Its own; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,
@@ -155,8 +169,8 @@ pub struct Item<'t> {
     pub metadata: Option<Range<usize>>,
     /// Its `yaml task` block.
     pub block: Option<Box<TaskBlock>>,
-    /// Its first shell fence: the lines between, and the columns before the fence.
-    pub(crate) shell: Option<Box<(Range<usize>, usize)>>,
+    /// Its first shell fence.
+    pub(crate) shell: Option<Box<ShellFence>>,
     /// Column of its bullet.
     pub(crate) column: usize,
     /// Column at which its content begins.
@@ -274,11 +288,13 @@ impl<'t> Document<'t> {
         entries
     }
 
-    /// What the item's first `sh` fence says, with `\n` line ends: the script that the shell runner runs.
+    /// What the item's first `sh` or `bash` fence says, with `\n` line ends: the script that the shell runner runs. That of a
+    /// `bash` fence says so in its first line.
     pub fn shell(&self, item: &Item<'_>) -> Option<String> {
-        let (content, column) = *item.shell.clone()?;
-        let lines = self.text[content].split_inclusive('\n').map(|line| markup::dedent(line, column));
-        Some(lines.collect::<String>().replace("\r\n", "\n"))
+        let ShellFence { content, column, shebang } = item.shell.as_deref()?;
+        let lines = self.text[content.clone()].split_inclusive('\n').map(|line| markup::dedent(line, *column));
+        let script = lines.collect::<String>().replace("\r\n", "\n");
+        Some(if script.starts_with("#!") { script } else { format!("{shebang}{script}") })
     }
 
     /// The indented text under the title without the `yaml task` block, dedented, with `\n` line ends and without blank

@@ -59,7 +59,9 @@ pub enum Lack {
         hint: Option<String>,
     },
     Status(Status),
-    /// It stands under a heading that is no lane.
+    /// Somebody who is no agent here holds it: that one.
+    Held(String),
+    /// It is a person's own.
     Aside,
     /// Its question waits for an answer.
     Answer(String),
@@ -178,6 +180,7 @@ impl Lack {
             // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
             Lack::Status(_)
             | Lack::Aside
+            | Lack::Held(_)
             | Lack::Answer(_)
             | Lack::Release(_)
             | Lack::Role(_)
@@ -213,7 +216,8 @@ impl fmt::Display for Lack {
                 write!(f, "`{branch}` is at {tip}, where neither Tavern nor you have put it")
             }
             Lack::Status(status) => write!(f, "it is {status}"),
-            Lack::Aside => f.write_str("it stands under a heading that is no lane"),
+            Lack::Held(agent) => write!(f, "it is held by {agent}"),
+            Lack::Aside => f.write_str("it is a person's own, by where it stands"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
             Lack::BackOff(_) => f.write_str("it may be taken later"),

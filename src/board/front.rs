@@ -58,6 +58,9 @@ pub struct Front {
     /// It has an error: what holds for its items is not known, and none is taken.
     #[serde(skip)]
     pub is_broken: bool,
+    /// It has a key of Tavern's, or the one of Obsidian's Kanban: whatever headings name lanes are some.
+    #[serde(skip)]
+    pub is_board: bool,
 }
 
 /// The priority of a queue, or of an item, that names none.
@@ -98,7 +101,7 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     }
     // A rule may stand at the head of a document; only what looks like a key makes it front matter.
     let next = text[content..].lines().next().unwrap_or("");
-    if next.split_once(':').is_some_and(|(name, _)| KEYS.iter().any(|(key, _)| *key == name)) {
+    if next.split_once(':').is_some_and(|(name, _)| is_key(name)) {
         problems.push(Problem::warning(
             "unclosed-front-matter",
             start..start + 3,
@@ -114,10 +117,18 @@ fn is_fence(line: &str, fence: &str) -> bool {
 }
 
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Front {
-    let mut front = Front::default();
-    let map = match yaml::read::<Value>(&text[content.clone()]) {
+    let spans = LazyCell::new(|| key_spans(text, content.clone()));
+    let read = yaml::read::<Value>(&text[content.clone()]);
+    let has = |is_wanted: &dyn Fn(&str) -> bool| match &read {
+        Ok(Value::Mapping(map)) => map.keys().filter_map(Value::as_str).any(is_wanted),
+        _ => spans.keys().any(|name| is_wanted(name)),
+    };
+    let is_own = has(&is_key);
+    let mut front = Front { is_board: is_own || has(&|name| name == "kanban-plugin"), ..Front::default() };
+    let map = match read {
         Ok(Value::Mapping(map)) => map,
-        Ok(Value::Null) => return front,
+        // Another program's, or a person's, and in whatever form they like.
+        _ if !is_own => return front,
         Ok(_) => {
             problems.push(Problem::error(
                 "broken-front-matter",
@@ -139,7 +150,6 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             return front;
         }
     };
-    let spans = LazyCell::new(|| key_spans(text, content.clone()));
     for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
         let Some(name) = key.as_str() else { continue };
         let span = || spans.get(name).cloned().unwrap_or_else(|| content.clone());
@@ -169,6 +179,11 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
     front
 }
 
+/// A key of queues.
+fn is_key(name: &str) -> bool {
+    KEYS.iter().any(|(key, _)| *key == name)
+}
+
 /// Whoever writes a key of items in front matter means all of them, and relies on it. Some are words that other programs have
 /// there, too, and `tags` always is.
 fn of_items(name: &str) -> Option<Severity> {
@@ -187,8 +202,8 @@ impl Front {
 
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
-        let (id, name, kind, priority, empty_behavior, max_wait, is_broken) = Default::default();
-        let said = Front { id, name, kind, priority, empty_behavior, max_wait, is_broken, ..self.clone() };
+        let (id, name, kind, priority, empty_behavior, max_wait, is_broken, is_board) = Default::default();
+        let said = Front { id, name, kind, priority, empty_behavior, max_wait, is_broken, is_board, ..self.clone() };
         let plain = Front::default();
         // It is asked for each item of a queue, and most queues say nothing of this.
         if said == plain {
@@ -232,13 +247,14 @@ impl Front {
     }
 }
 
-/// The line on which each key stands first, from the key on.
+/// The line at the margin on which each key stands first.
 fn key_spans(text: &str, content: Range<usize>) -> HashMap<String, Range<usize>> {
     let mut spans = HashMap::new();
     let mut at = content.start;
     for line in text[content].split_inclusive('\n') {
+        let key = line.split_once(':').filter(|(key, _)| !key.starts_with([' ', '\t']));
         // As YAML reads it: in quotes, say.
-        if let Some(key) = line.split_once(':').and_then(|(key, _)| yaml::read(key).ok()) {
+        if let Some(key) = key.and_then(|(key, _)| yaml::read(key).ok()) {
             spans.entry(key).or_insert(at..at + line.trim_end().len());
         }
         at += line.len();
@@ -278,6 +294,7 @@ mod tests {
                 empty: Some(false),
                 goal: Some("a shop".into()),
                 is_broken: false,
+                is_board: true,
             }
         );
         assert_eq!(&text[body..], "rest");
@@ -300,7 +317,7 @@ mod tests {
             ("---\nid: main\nempty: maybe\n---\n", "wrong-type", "empty: maybe", Some("main")),
             ("---\nid: main\nreveiw: person\n---\n", "unknown-key", "reveiw: person", Some("main")),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
-            ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),
+            ("---\nid:main\n---\n", "broken-front-matter", "id:main\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
             ("---\nid: ../x\n---\n", "wrong-type", "id: ../x", None),
         ];

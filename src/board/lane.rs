@@ -3,6 +3,7 @@
 //! Knows nothing of Markdown: a heading comes as its bare text.
 
 use crate::board::status::Status;
+use crate::near::mistyped;
 
 /// What a lane's heading says of the items beneath it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,16 +68,14 @@ impl LaneKind {
         LaneKind::called(name)
     }
 
-    /// The lane that a heading is an unmistakable slip of: one letter amiss, and no word's first one. `Undone` is no `Done`.
+    /// The lane that a heading is an unmistakable slip of, as [`mistyped`] has it of words. `Undone` is no `Done`.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
         let begins_alike = |known: &str| {
             name.split(' ').zip(known.split(' ')).all(|(one, other)| one.chars().next() == other.chars().next())
         };
-        let mut known = LANES.iter().flat_map(|(_, _, _, names)| names.iter().copied());
-        known
-            .find(|known| known.len() > 4 && begins_alike(known) && strsim::osa_distance(&name, known) == 1)
-            .and_then(LaneKind::called)
+        let known = LANES.iter().flat_map(|(_, _, _, names)| names.iter().copied());
+        mistyped(&name, known.filter(|known| begins_alike(known))).and_then(LaneKind::called)
     }
 
     fn called(name: &str) -> Option<LaneKind> {
@@ -227,7 +226,7 @@ mod tests {
         for (heading, lane) in slips {
             assert_eq!(LaneKind::nearest(heading).map(LaneKind::name), Some(lane), "{heading}");
         }
-        let others = "Ideas Undone Incomplete Uncompleted Testing Planning Won't Working Active Locked Notes";
+        let others = "Ideas Undone Incomplete Uncompleted Testing Planning Won't Working Active Locked Notes Reviews Drafting Backlogs";
         for heading in others.split(' ').chain(["In Preview"]) {
             assert_eq!(LaneKind::nearest(heading), None, "{heading}");
         }

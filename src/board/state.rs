@@ -257,11 +257,6 @@ impl State {
         self.question()?.answer.as_deref()
     }
 
-    /// Whoever holds it has claimed it, which writes when; else a person has put it there, and it is theirs.
-    pub fn was_claimed(&self) -> bool {
-        self.holder().is_some_and(|holder| holder.started.is_some())
-    }
-
     pub fn not_before(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Draft { not_before }

@@ -197,7 +197,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
         Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
-        Lack::Status(status) if status.is_held() => {
+        Lack::Held(_) | Lack::Status(Status::InProgress | Status::Reviewing) => {
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
@@ -334,7 +334,7 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
 /// What does the work of verbs that people know from elsewhere.
 const VERBS: &[(&[&str], &str)] = &[
     (&["ls", "list", "items"], "list the items: tavern status --items"),
-    (&["queue", "queues"], "list the queues: tavern status; one of them: tavern status QUEUE --items"),
+    (&["queues"], "list the queues: tavern queue; one of them: tavern status QUEUE --items"),
     (&["show", "view", "info"], "show an item: tavern status ID; its work: tavern diff ID"),
     (&["new", "create"], "add an item: tavern add \"what is to be done\"; make a board: tavern init"),
     (&["next", "take"], "see what is next: tavern status --items; take it: tavern claim"),

@@ -70,9 +70,5 @@ fn read(path: &Path, name: &str) -> Result<String, CliError> {
         let hint = "git calls this program; by hand: tavern merge-driver BASE OURS THEIRS".to_owned();
         CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }.with_hint(hint)
     })?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.split(|byte| *byte == b'\n').count();
-        Error::NotText { path: PathBuf::from(name), line }.into()
-    })
+    String::from_utf8(bytes).map_err(|error| Error::not_text(Path::new(name), &error).into())
 }

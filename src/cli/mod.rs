@@ -26,6 +26,7 @@ mod exit;
 mod flags;
 mod hints;
 mod mail;
+mod misread;
 mod moment;
 mod need;
 mod output;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::board::document::parse;
+use crate::board::problem::one_line;
 use crate::clock;
 use crate::config::{Config, Role};
 use crate::files;
@@ -15,7 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::process::{Spec, quoted, start};
 use crate::run::{ASK_GIT, Site, Trust, refuse_tracked};
-use crate::store::{Board, Error, Queue};
+use crate::store::{Board, Error, Queue, fault_of_name};
 
 use super::init::QUEUE;
 use super::shared::{held_here, known_person};
@@ -190,6 +191,12 @@ impl Context {
         if others.is_empty() {
             others = task_files(&self.here());
         }
+        let path = self.here().join(name);
+        if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
+            let message = format!("the name of `{}` {fault}: nothing in it is read", one_line(name));
+            return Err(CliError::usage(message, "give it another name"));
+        }
+        let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
         let near = nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
         let near = file.as_deref().or(near);
         let hint = match near {

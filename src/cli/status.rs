@@ -26,7 +26,7 @@ use super::alike::Alike;
 use super::moment::moment;
 use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
-use super::{CliError, Context, Exit, Verb, hints, human};
+use super::{CliError, Context, Exit, Verb, hints, human, misread};
 
 mod next;
 mod since;
@@ -185,7 +185,9 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let board = context.board()?;
+        // A task file may be looked at anywhere.
+        let is_file = self.what.first().is_some_and(|what| context.here().join(what).is_file());
+        let board = if is_file { context.board_or_place(&self.what)? } else { context.board()? };
         let tasks = self.tasks(context, &board)?;
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
@@ -210,6 +212,9 @@ impl Verb for Args {
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
+            if tasks.is_empty() {
+                misread::tell(context, &settled, &queues);
+            }
             tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;
             match self.stats {
                 _ if !tasks.is_empty() => {}

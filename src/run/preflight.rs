@@ -212,7 +212,7 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// What `task` needs besides: the runner that it names, and [`Preflight::has_programs`].
+    /// What `task` needs besides: the runner that it names, and its programs.
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)

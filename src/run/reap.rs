@@ -250,7 +250,7 @@ impl Items {
             items.statuses.extend(named);
             for item in document.items() {
                 let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { continue };
-                if !document.task_of(item).state.was_claimed() {
+                if item.aside {
                     items.own.insert(id.clone());
                 } else if site.board.has_lost_lease(id)
                     && let Some(lost) = site.board.lost_lease(&document.task_of(item))?

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::PathBuf;
 
 use crate::board::eligible::NotReady;
 use crate::files;
@@ -10,7 +11,7 @@ use crate::process::Spec;
 use super::job::Job;
 use super::{Ready, Runner, Session, found, plain, variable_of};
 
-/// Runs [`Job::script`] with `sh -eu`.
+/// Runs [`Job::script`] with `sh -eu`, or with `bash -eu` if its first line names that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shell;
 
@@ -19,14 +20,15 @@ pub const SCRIPT: &str = "script.sh";
 
 impl Runner for Shell {
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
-        let program = found(OsStr::new("sh"), env)
-            .ok_or_else(|| NotReady::new("`sh` is not on PATH", "put a POSIX shell on PATH"))?;
+        let program = on_path("sh", env)?;
         Ok(Ready { program: program.display().to_string(), version: String::new() })
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
-        script(job)?;
-        let mut spec = job.spec("sh");
+        let first = script(job)?.lines().next().unwrap_or_default();
+        let shell = if first.starts_with("#!") && first.contains("bash") { "bash" } else { "sh" };
+        on_path(shell, &job.env)?;
+        let mut spec = job.spec(shell);
         // A file and no argument: the system bounds one argument to 128 KiB.
         spec.args = vec!["-eu".into(), job.run_dir.join(SCRIPT).into()];
         Ok(spec)
@@ -46,6 +48,11 @@ impl Runner for Shell {
     }
 }
 
+fn on_path(shell: &str, env: &[(String, String)]) -> Result<PathBuf, NotReady> {
+    let missing = || NotReady::new(format!("`{shell}` is not on PATH"), format!("install {shell}, or put it on PATH"));
+    found(OsStr::new(shell), env).ok_or_else(missing)
+}
+
 fn script(job: &Job) -> Result<&str, NotReady> {
     job.script.as_deref().ok_or_else(|| {
         NotReady::new(
@@ -57,7 +64,7 @@ fn script(job: &Job) -> Result<&str, NotReady> {
 
 impl Job {
     /// `program` in the worktree, with the job's environment and mark.
-    pub(super) fn spec(&self, program: impl Into<std::path::PathBuf>) -> Spec {
+    pub(super) fn spec(&self, program: impl Into<PathBuf>) -> Spec {
         let mut spec = Spec::new(program, &self.worktree).mark(self.mark());
         spec.wrapper.clone_from(&self.wrapper);
         spec.inherits = false;

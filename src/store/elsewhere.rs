@@ -141,7 +141,7 @@ impl Board {
         if !matches!(self.lease(id), Ok(None)) {
             return Ok(false);
         }
-        if !state.was_claimed() {
+        if item.aside {
             return Ok(true);
         }
         walk_log(self, Some(id), &mut |entry| {

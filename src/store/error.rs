@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use super::entry::Entry;
 use crate::board::decide::Refusal;
@@ -38,8 +39,8 @@ pub enum Error {
     NoQueue(String),
     #[error("`{0}` is a folder, not a file")]
     Folder(String),
-    #[error("`{}` is not UTF-8 (line {line})", path.display())]
-    NotText { path: PathBuf, line: usize },
+    #[error("`{}` is {encoding} (line {line})", path.display())]
+    NotText { path: PathBuf, encoding: &'static str, line: usize },
     #[error("`{}` has more than {MOST_ITEMS} items, which are the most of a queue", .0.display())]
     TooMany(PathBuf),
     #[error("no item `{0}` in any queue")]
@@ -136,6 +137,13 @@ fn move_away(path: &Path) -> Option<String> {
 }
 
 impl Error {
+    /// Of the file at `path`, whose bytes are no text.
+    pub(crate) fn not_text(path: &Path, error: &FromUtf8Error) -> Error {
+        let bytes = error.as_bytes();
+        let line = bytes[..error.utf8_error().valid_up_to()].split(|byte| *byte == b'\n').count();
+        Error::NotText { path: path.to_owned(), encoding: files::encoding(bytes), line }
+    }
+
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }

@@ -249,11 +249,7 @@ impl Board {
                 Ok((stamp, bytes))
             })
             .map_err(Error::io("read", &queue.path))?;
-        let content = String::from_utf8(bytes).map_err(|error| {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = valid.split(|byte| *byte == b'\n').count();
-            Error::NotText { path: queue.path.clone(), line }
-        })?;
+        let content = String::from_utf8(bytes).map_err(|error| Error::not_text(&queue.path, &error))?;
         // An archive has as many as have ended.
         if queue.path.parent() == Some(&self.path("queues")) && has_too_many(&content) {
             return Err(Error::TooMany(queue.path.clone()));

@@ -41,7 +41,12 @@ impl fmt::Display for Settled {
         let Conflict { item, what } = &self.conflict;
         let item = item.as_deref().unwrap_or("the text");
         let kept = match self.as_what {
-            SettledAs::Held => "it is held, so it was put back",
+            SettledAs::Held if what == "removed" => {
+                return write!(f, "{item} was removed by hand; it is held, so it was put back");
+            }
+            SettledAs::Held => {
+                return write!(f, "the {what} of {item} was changed by hand; it is held, so it was put back");
+            }
             SettledAs::Changed => "what was changed was kept",
             SettledAs::Both => "both versions are kept",
         };

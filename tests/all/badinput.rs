@@ -437,3 +437,22 @@ fn a_role_that_is_not_there_is_a_mistake_wherever_it_is_typed() {
     ran.says("unexpected argument 'T-1'").says("tip: to name an item: tavern-claim --task T-1\n");
     scratch.run("tavern-claim", &["--task", "T-1"]).ends(0);
 }
+
+#[test]
+fn a_task_file_that_is_not_read_says_what_is_odd_about_it() {
+    let scratch = Scratch::repository();
+    scratch.write("wide.md", b"\xff\xfe-\0 \0[\0 \0]\0 \0a\0\n\0");
+    scratch
+        .run("tavern-drain", &["wide.md"])
+        .ends(5)
+        .says("wide.md` is UTF-16, not UTF-8 (line 1)\nhint: save the file as UTF-8");
+    scratch
+        .run("tavern-check", &["wide.md"])
+        .ends(5)
+        .says("this text is UTF-16, not UTF-8")
+        .says("iconv -f UTF-16 -t UTF-8 wide.md");
+    scratch.write("-x.md", "- [ ] a\n");
+    let words =
+        "the name of `./-x.md` begins with `-`, as a flag does: nothing in it is read\nhint: give it another name";
+    scratch.run("tavern-drain", &["./-x.md"]).ends(2).says(words);
+}

@@ -230,3 +230,57 @@ fn a_step_that_is_ticked_meanwhile_sends_nothing_back() {
     scratch.change(QUEUE, "worktree: false", "worktree: false, done_when: test -e nothing");
     agent.goes_on().ends(0).says("T-2 killed, now pending: its text was changed while it was worked");
 }
+
+/// What its holder works on stays; that a person's word did not count is no secret of the log.
+#[test]
+fn who_takes_out_or_ticks_what_is_worked_on_is_told_that_it_was_put_back() {
+    let wait = "until test -e ../../../go; do sleep 0.05; done";
+    let item = |id: &str| format!("- [ ] {id}: Work\n  ```sh\n  echo x > {id}; {wait}\n  ```\n");
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", [item("T-1"), item("T-2")].concat());
+    let told = scratch.folder().join("told");
+    let drain = scratch.program("tavern-drain").args(&["TODO.md", "--agents", "2"]).told_to(&told).start();
+    let is_begun = |id: &str| scratch.work().join(format!(".tavern/worktrees/{id}/{id}")).exists();
+    wait_until("both are begun", || is_begun("T-1") && is_begun("T-2"));
+    let text = scratch.read("TODO.md");
+    let second = text.find("- [ ] T-2").expect("it is there");
+    scratch.write("TODO.md", text[..second].replace("- [ ] T-1", "- [x] T-1"));
+    scratch.write("go", "");
+    drain.end().ends(0);
+    let said = fs::read_to_string(&told).expect("it is there");
+    has(
+        &said,
+        &[
+            "the status of T-1 was changed by hand; it is held, so it was put back\n",
+            "T-2 was removed by hand; it is held, so it was put back\n",
+        ],
+    );
+}
+
+#[test]
+fn a_drain_that_waits_for_what_a_person_holds_says_for_whom() {
+    let scratch = Scratch::pending("- [ ] T-1: Mine\n  ```sh\n  echo x > x\n  ```\n");
+    scratch.claim("T-1", &["--agent", "Rosie"]);
+    let told = scratch.folder().join("told");
+    let drain = scratch.program("tavern-drain").args(&["--agents", "2"]).told_to(&told).start();
+    let line = "waiting: T-1: it is held by Rosie; take it from its holder: tavern release T-1 --force\n";
+    wait_until("it is told", || fs::read_to_string(&told).is_ok_and(|said| said.contains(line)));
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    drain.end().ends(0);
+    let said = fs::read_to_string(&told).expect("it is there");
+    assert!(said.contains("1 of 1 completed") && said.matches("held by Rosie").count() == 1, "{said}");
+}
+
+#[test]
+fn what_waits_for_a_person_is_listed_though_no_agent_can_take_the_rest() {
+    let scratch = Scratch::repository();
+    let words = "- [ ] T-2: Words only\n";
+    scratch.write("TODO.md", format!("- [ ] T-1: Look (approve: merge)\n  ```sh\n  echo x > x\n  ```\n{words}"));
+    scratch.run("tavern-drain", &["TODO.md"]).ends(1);
+    let again = scratch.run("tavern-drain", &["TODO.md", "--junit", "j.xml"]).ends(1);
+    again.says("T-1 in_review").says("tavern report T-1 --approve").says("no ```sh block");
+    assert!(scratch.read("j.xml").contains("T-1"));
+    // Alone, it is a mistake of the command line.
+    scratch.write("TODO.md", words);
+    scratch.run("tavern-drain", &["TODO.md"]).ends(4).says("nothing was started");
+}

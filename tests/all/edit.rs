@@ -103,7 +103,8 @@ fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
         "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern claim --task T-2 --agent Frodo >/dev/null
         sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
     let told = edit(&scratch, &[], script).says("T-1: title").says("; see where: tavern check\n");
-    told.says("T-2: removed").says("; to take it from its holder: tavern release T-2 --force\n");
+    told.says("T-2 was removed by hand; it is held, so it was put back")
+        .says("; to take it from its holder: tavern release T-2 --force\n");
     scratch.run("tavern-release", &["T-2", "--force", "--dry-run"]).ends(0);
     has(&scratch.queue(), &["T-1: mine", "<!-- conflict: title: yours -->"]);
     assert_eq!(State::of(&scratch).status("T-2"), Some(Status::InProgress));

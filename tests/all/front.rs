@@ -158,7 +158,7 @@ fn a_reader_that_has_gone_is_no_error() {
 #[test]
 fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
-    let verbs = "next ls list show approve reject done start retry kill stop run work new queue queues cancel";
+    let verbs = "next ls list show approve reject done start retry kill stop run work new queues cancel";
     for verb in verbs.split(' ') {
         let ran = scratch.run("tavern", &[verb, "T-1"]).ends(2);
         ran.says(&format!("error: no verb `{verb}`\nhint: ")).says_not("did you mean");

@@ -322,14 +322,14 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
     assert_eq!(scratch.queue(), format!("## Pending\n\n{two}\n## Completed\n\n## Dead Letter\n"));
     for last in ["Completed", "Dead Letter", "Archive"] {
         let scratch = Scratch::board(&format!("## Pending\n\n- [ ] one\n- [ ] two\n\n## {last}\n\n- [ ] OLD-1: old\n"));
-        append(&scratch, "- [ ] three\n- [x] four\n- [ ] five (reason: of old)\n");
+        append(&scratch, "- [ ] three\n- [x] four\n- [ ] OLD-5: five (reason: of old)\n");
         scratch.run("tavern-status", &[]).says("3 pending");
         scratch.settle();
         let (pending, rest) = (scratch.queue(), scratch.queue());
         let (pending, rest) =
             (pending.split("## ").nth(1).expect("a lane"), rest.split("## ").last().expect("a lane").to_owned());
         has(pending, &["- [ ] one\n", "- [ ] two\n", "- [ ] three\n"]);
-        has(&rest, &["- [x] four\n", "- [ ] five"]);
+        has(&rest, &["- [x] four\n", "- [ ] OLD-5: five"]);
         scratch.run("tavern-log", &[]).says("was added as pending by hand: `three`");
         // Whoever moves there what was known means it.
         scratch.write(QUEUE, format!("{}- [ ] one\n", scratch.queue().replace("- [ ] one\n", "")));

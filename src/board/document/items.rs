@@ -107,7 +107,7 @@ impl<'t> Document<'t> {
         lane::status(lane, Said { ticked: is_ticked, status: None, completed: false }, self.lane_set)
     }
 
-    /// Of the item at this index: its own, else its queue's, else 2.
+    /// Of the item at this index: its own, else 2.
     pub fn priority_at(&self, at: usize) -> u8 {
         match &self.items {
             ItemList::Outlined { places, .. } => {
@@ -152,9 +152,11 @@ impl<'t> Document<'t> {
     /// The status that an item has by all that it says and stands under.
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = lane::status(self.place(item), item.said, self.lane_set);
+        // Whoever claims an item writes when it was begun.
+        item.aside = item.status.is_held() && !item.begun;
         let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else { return };
         item.quarantined = true;
-        item.aside = !is_slip;
+        item.aside |= !is_slip;
     }
 
     /// The line that begins at `start`, counted from the last one that was asked for: items are mostly read in a row, and to

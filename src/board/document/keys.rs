@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{Item, ItemPlace};
-use crate::board::metadata::{Field, Key, KeyEntry, Meaning};
+use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
 use crate::board::task::TaskId;
 
@@ -95,6 +95,7 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             (Key::After, Field::Ids(ids, names)) => (item.after, item.after_names) = (ids, names),
             (Key::Parent, Field::Id(id)) => item.parent = Some(id),
             (Key::Status, Field::Status(status)) => item.said.status = Some(status),
+            (Key::Started, Field::Time(_)) => item.begun = true,
             (Key::Completed, Field::Time(_)) => item.said.completed = true,
             _ => {}
         },
@@ -116,5 +117,39 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             let message = format!("unknown key `{}`", entry.name);
             item.quarantined |= unknown_key(problems, entry.name, name_span, message, hint);
         }
+    }
+}
+
+/// Takes over the keys of the item's `yaml task` block, and reports what is wrong with it.
+pub(super) fn read_task_block<'t>(text: &'t str, item: &mut Item<'t>, problems: &mut Vec<Problem>) {
+    let Some(block) = item.block.clone() else { return };
+    // The title line's keys come first, and are known to the item already.
+    let mut seen = 0;
+    if let Some(span) = item.metadata.clone() {
+        metadata::read_parenthesis(text, span, &mut |entry| seen |= entry.meaning.bit());
+    }
+    let on_line = seen;
+    let mut seen = 0;
+    let read = metadata::read_block(text, &block, &mut |entry| {
+        if on_line & entry.meaning.bit() != 0 {
+            problems.push(Problem::warning(
+                "duplicate-key",
+                entry.at..entry.at + entry.name.len(),
+                format!("`{}` stands on the title line too, and that one counts", entry.name),
+                "remove one of them",
+            ));
+            return;
+        }
+        note(item, problems, &mut seen, entry);
+    });
+    if let Err(broken) = read {
+        item.quarantined = true;
+        let end = broken.at + text[broken.at..].find(['\n', '\r']).unwrap_or(text.len() - broken.at);
+        problems.push(Problem::error(
+            "broken-task-block",
+            broken.at..end,
+            format!("this `yaml task` block can't be read: {}", broken.message),
+            "fix the YAML; put texts with colons, stars or hashes in double quotes",
+        ));
     }
 }

@@ -9,9 +9,9 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::keys::{leave_to_keys, near_key, note};
-use super::under::{innermost, sections};
-use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
+use super::keys::{leave_to_keys, near_key, note, read_task_block};
+use super::under::{Other, innermost, is_board, sections, unknown_lanes};
+use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
@@ -24,20 +24,17 @@ use crate::board::task::Status;
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    match Reader::new(text, text, body, problems.clone()).read_plain(front.clone()) {
-        Some(read) => read,
-        None => read_markdown(text, front, body, problems),
-    }
+    let plain = Reader::new(text, text, body).read_plain(front.clone());
+    let (document, others) = plain.unwrap_or_else(|| read_markdown(text, front, body));
+    problems.extend(others);
+    (document, problems)
 }
 
 /// As [`parse`], but an item is read when it is first asked for: to change one item of a long document.
 pub fn open(text: &str) -> Document<'_> {
-    let mut problems = Vec::new();
-    let (front, body) = front::read(text, &mut problems);
-    match Reader::new(text, text, body, Vec::new()).outline(front.clone()) {
-        Some(document) => document,
-        None => read_markdown(text, front, body, problems).0,
-    }
+    let (front, body) = front::read(text, &mut Vec::new());
+    let plain = Reader::new(text, text, body).outline(front.clone());
+    plain.unwrap_or_else(|| read_markdown(text, front, body).0)
 }
 
 /// As [`parse`], always by the Markdown parser.
@@ -45,18 +42,20 @@ pub fn open(text: &str) -> Document<'_> {
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    read_markdown(text, front, body, problems)
+    let (document, others) = read_markdown(text, front, body);
+    problems.extend(others);
+    (document, problems)
 }
 
 /// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
 pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
-    Reader::new(text, text, 0, Vec::new()).read_plain(front).map(|(document, _)| document)
+    Reader::new(text, text, 0).read_plain(front).map(|(document, _)| document)
 }
 
 /// Reads the item of a plain document that stands there.
 pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
     let text = &document.text[..place.span.end];
-    let mut reader = Reader::new(text, text, document.body, Vec::new());
+    let mut reader = Reader::new(text, text, document.body);
     reader.counted = (place.span.start, document.line_at(place.span.start));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
@@ -76,11 +75,15 @@ fn lane_of(under: Option<Under>) -> Option<usize> {
     if let Some(Under::Lane(lane)) = under { Some(lane) } else { None }
 }
 
-fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
+fn read_markdown(text: &str, front: Front, body: usize) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_tabs_behind_fences(markup::without_markers(text, &conflicts));
-    let mut reader = Reader::new(text, &source, body, problems);
+    let mut reader = Reader::new(text, &source, body);
     reader.read();
+    if reader.is_misread(&front) {
+        reader = reader.without_lanes();
+        reader.read();
+    }
     reader.finish(front, &conflicts)
 }
 
@@ -91,6 +94,8 @@ struct Reader<'t, 's> {
     source: &'s str,
     /// Where the front matter ends.
     body: usize,
+    /// Headings name lanes: it may be a board. The archive is one anywhere.
+    names_lanes: bool,
     lanes: Vec<Lane<'t>>,
     lane_set: LaneSet,
     items: Vec<Item<'t>>,
@@ -107,6 +112,8 @@ struct Reader<'t, 's> {
     under: Vec<Option<Under>>,
     /// The last place whose line was counted.
     counted: (usize, usize),
+    /// Where the first list item of the document begins that is in no other, and how many there are.
+    listed: (usize, usize),
 }
 
 struct Frame {
@@ -118,31 +125,40 @@ struct Frame {
     own: Option<usize>,
     /// The innermost item that it is or is in.
     item: Option<usize>,
-}
-
-struct Other {
-    heading: Range<usize>,
-    items: usize,
+    /// It is, or is in, a step of that item.
+    is_step: bool,
 }
 
 impl<'t, 's> Reader<'t, 's> {
-    fn new(text: &'t str, source: &'s str, body: usize, problems: Vec<Problem>) -> Reader<'t, 's> {
+    fn new(text: &'t str, source: &'s str, body: usize) -> Reader<'t, 's> {
         Reader {
             text,
             source,
             body,
+            names_lanes: true,
             lanes: Vec::new(),
             lane_set: LaneSet::default(),
             items: Vec::new(),
             tail: None,
-            problems,
+            problems: Vec::new(),
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
             others: Vec::new(),
             under: Vec::new(),
             counted: (0, 1),
+            listed: (0, 0),
         }
+    }
+
+    /// To read the document again, as one that is no board.
+    fn without_lanes(&self) -> Reader<'t, 's> {
+        Reader { names_lanes: false, ..Reader::new(self.text, self.source, self.body) }
+    }
+
+    /// Headings were read as lanes, and the document is no board.
+    fn is_misread(&self, front: &Front) -> bool {
+        !self.lane_set.is_empty() && !front.is_board && !is_board(&self.lanes, &self.others)
     }
 
     /// Without the Markdown parser, if the document is plain enough.
@@ -154,7 +170,11 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::Paragraph(span) => self.paragraph(span),
             PlainBlock::ListItem(item) => self.list_item(item),
         });
-        is_plain.then(|| self.finish(front, &[]))
+        match is_plain {
+            true if self.is_misread(&front) => self.without_lanes().read_plain(front),
+            true => Some(self.finish(front, &[])),
+            false => None,
+        }
     }
 
     /// As [`Reader::read_plain`], but of the items only where they stand.
@@ -166,12 +186,18 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::ListItem(item) => {
                 self.end_lead();
                 if item.task.is_some() {
-                    let under = self.headings.last().map(|(_, under)| *under);
+                    let under = self.stand();
                     let (status, priority, read) = (None, Some(DEFAULT_PRIORITY), OnceCell::new());
                     places.push(ItemPlace { span: item.span, under, status, priority, item: read });
                 }
             }
         });
+        if !is_plain {
+            return None;
+        }
+        if self.is_misread(&front) {
+            return self.without_lanes().outline(front);
+        }
         // What is put behind a lane's items needs to know of the last two.
         for (at, ItemPlace { span, under, .. }) in places.iter().enumerate() {
             let is_among_many =
@@ -187,7 +213,7 @@ impl<'t, 's> Reader<'t, 's> {
         places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
         leave_to_keys(text, &mut places);
         document.items = ItemList::Outlined { places, all: OnceCell::new() };
-        is_plain.then_some(document)
+        Some(document)
     }
 
     fn plain_heading(&mut self, level: u8, span: Range<usize>) {
@@ -246,8 +272,13 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
-        let item = self.frames.last().and_then(|frame| frame.item);
-        self.frames.push(Frame { start: span.start, end: span.end, items_before: self.items.len(), own: None, item });
+        if self.is_top_level() {
+            let (first, count) = self.listed;
+            self.listed = (if count == 0 { span.start } else { first }, count + 1);
+        }
+        let (item, is_step) = self.frames.last().map_or((None, false), |frame| (frame.item, frame.is_step));
+        let items_before = self.items.len();
+        self.frames.push(Frame { start: span.start, end: span.end, items_before, own: None, item, is_step });
     }
 
     fn close_list_item(&mut self) {
@@ -293,6 +324,23 @@ impl<'t, 's> Reader<'t, 's> {
         ));
     }
 
+    /// A document with lists and without a box was likely meant to have items.
+    fn warn_of_plain_list(&mut self) {
+        let (first, count) = self.listed;
+        if count == 0 || !self.items.is_empty() || self.problems.iter().any(|problem| problem.code == "odd-box") {
+            return;
+        }
+        self.problems.push(Problem::warning(
+            "plain-list",
+            markup::trimmed(self.text, first..markup::line_end(self.text, first, self.text.len())),
+            match count {
+                1 => "the list has no boxes, so its line is no item".to_owned(),
+                _ => format!("the list has no boxes, so none of its {count} lines is an item"),
+            },
+            "write `- [ ] ` before what is to be done",
+        ));
+    }
+
     fn task(&mut self, marker: Range<usize>) {
         if self.quotes > 0 {
             return;
@@ -302,7 +350,8 @@ impl<'t, 's> Reader<'t, 's> {
         let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else { return };
         let line = &text[head.after_box..head.line_end];
         let (id, after_id) = markup::leading_id(line);
-        if frame.item.is_some() && id.is_none() {
+        frame.is_step = frame.item.is_some() && id.is_none();
+        if frame.is_step {
             return;
         }
         let index = self.items.len();
@@ -326,12 +375,9 @@ impl<'t, 's> Reader<'t, 's> {
 
         let under = match within {
             Some(within) => self.under[within],
-            None => self.headings.last().map(|(_, under)| *under),
+            None => self.stand(),
         };
         let lane = lane_of(under);
-        if let (None, Some(Under::Other { number, .. })) = (within, under) {
-            self.others[number].items += 1;
-        }
         self.under.push(under);
         let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
 
@@ -357,6 +403,7 @@ impl<'t, 's> Reader<'t, 's> {
             within,
             quarantined,
             aside: false,
+            begun: false,
             priority: DEFAULT_PRIORITY,
             role: None,
             not_before: None,
@@ -391,6 +438,15 @@ impl<'t, 's> Reader<'t, 's> {
         self.items.push(item);
     }
 
+    /// What an item stands under that begins here and is no part of another.
+    fn stand(&mut self) -> Option<Under> {
+        let under = self.headings.last().map(|(_, under)| *under);
+        if let Some(Under::Other { number, .. }) = under {
+            self.others[number].items += 1;
+        }
+        under
+    }
+
     fn line_of(&mut self, offset: usize) -> usize {
         let (at, line) = self.counted;
         let line = line + memchr_iter(b'\n', &self.text.as_bytes()[at..offset]).count();
@@ -410,7 +466,8 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let end = markup::block_end(self.source, span.start, span.end);
         let name = markup::heading_text(self.text, span.clone());
-        let under = match (LaneKind::named(name), self.headings.last()) {
+        let named = LaneKind::named(name).filter(|kind| self.names_lanes || *kind == LaneKind::Archive);
+        let under = match (named, self.headings.last()) {
             (Some(kind), _) => {
                 if kind != LaneKind::Archive {
                     self.lane_set.insert(kind);
@@ -428,8 +485,9 @@ impl<'t, 's> Reader<'t, 's> {
             }
             (None, Some((_, under @ Under::Lane(_)))) => *under,
             (None, _) => {
-                self.others.push(Other { heading: span.start..end, items: 0 });
-                Under::Other { number: self.others.len() - 1, is_slip: LaneKind::nearest(name).is_some() }
+                let near = LaneKind::nearest(name);
+                self.others.push(Other { heading: span.start..end, items: 0, near });
+                Under::Other { number: self.others.len() - 1, is_slip: near.is_some() }
             }
         };
         self.headings.push((level, under));
@@ -483,13 +541,14 @@ impl<'t, 's> Reader<'t, 's> {
         let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
         match (words.next(), words.next()) {
-            (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
-                item.shell = Some(Box::new((fence.content, fence.column)));
+            (Some(shell @ ("sh" | "bash" | "shell")), _) if item.shell.is_none() && !frame.is_step => {
+                let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
+                item.shell = Some(Box::new(ShellFence { content: fence.content, column: fence.column, shebang }));
             }
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
                 item.block = Some(Box::new(block));
-                self.task_block(index);
+                read_task_block(self.text, &mut self.items[index], &mut self.problems);
             }
             (Some("yaml" | "yml"), Some("task")) if is_own => self.problems.push(Problem::warning(
                 "second-task-block",
@@ -498,42 +557,6 @@ impl<'t, 's> Reader<'t, 's> {
                 "put all keys into the first one",
             )),
             _ => {}
-        }
-    }
-
-    fn task_block(&mut self, index: usize) {
-        let text = self.text;
-        let item = &mut self.items[index];
-        let Some(block) = item.block.clone() else { return };
-        // The title line's keys come first, and are known to the item already.
-        let mut seen = 0;
-        if let Some(span) = item.metadata.clone() {
-            metadata::read_parenthesis(text, span, &mut |entry| seen |= entry.meaning.bit());
-        }
-        let on_line = seen;
-        let mut seen = 0;
-        let problems = &mut self.problems;
-        let read = metadata::read_block(text, &block, &mut |entry| {
-            if on_line & entry.meaning.bit() != 0 {
-                problems.push(Problem::warning(
-                    "duplicate-key",
-                    entry.at..entry.at + entry.name.len(),
-                    format!("`{}` stands on the title line too, and that one counts", entry.name),
-                    "remove one of them",
-                ));
-                return;
-            }
-            note(item, problems, &mut seen, entry);
-        });
-        if let Err(broken) = read {
-            item.quarantined = true;
-            let end = broken.at + text[broken.at..].find(['\n', '\r']).unwrap_or(text.len() - broken.at);
-            problems.push(Problem::error(
-                "broken-task-block",
-                broken.at..end,
-                format!("this `yaml task` block can't be read: {}", broken.message),
-                "fix the YAML; put texts with colons, stars or hashes in double quotes",
-            ));
         }
     }
 
@@ -555,10 +578,8 @@ impl<'t, 's> Reader<'t, 's> {
     }
 
     fn finish(mut self, front: Front, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
-        if !self.lane_set.is_empty() {
-            let lost = self.others.iter().filter(|other| other.items > 0);
-            self.problems.extend(lost.map(|other| unknown_lane(self.text, other)));
-        }
+        self.problems.extend(unknown_lanes(self.text, &self.lanes, &self.others));
+        self.warn_of_plain_list();
         let unmerged = self.quarantine_conflicts(conflicts);
         let Reader { text, body, lanes, lane_set, mut items, tail, under, mut problems, others, .. } = self;
         let (unsettled, counted, names) = Default::default();
@@ -600,18 +621,4 @@ impl<'t, 's> Reader<'t, 's> {
         };
         conflicts.iter().map(problem).collect()
     }
-}
-
-fn unknown_lane(text: &str, other: &Other) -> Problem {
-    let span = markup::trimmed(text, other.heading.clone());
-    let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
-    let count = other.items;
-    let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
-    let message = format!("`{name}` is not a lane, so {things} not worked");
-    if let Some(near) = LaneKind::nearest(&name) {
-        return Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name()));
-    }
-    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
-    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
-    Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}"))
 }

@@ -2,7 +2,52 @@
 
 use std::ops::Range;
 
-use super::{Item, Under};
+use super::{Item, Lane, Under};
+use crate::board::lane::LaneKind;
+use crate::board::markup;
+use crate::board::problem::{Position, Problem};
+
+/// A heading that is no lane, and not within one.
+pub(super) struct Other {
+    pub heading: Range<usize>,
+    /// How many stand right under it.
+    pub items: usize,
+    /// The lane that it is a slip of.
+    pub near: Option<LaneKind>,
+}
+
+/// Whether more headings name lanes than others have items right under them. A slip of a lane's name is neither.
+pub(super) fn is_board(lanes: &[Lane<'_>], others: &[Other]) -> bool {
+    let own = others.iter().filter(|other| other.items > 0 && other.near.is_none());
+    worked(lanes).count() > own.count()
+}
+
+/// All but the archive.
+fn worked<'l, 't>(lanes: &'l [Lane<'t>]) -> impl Iterator<Item = &'l Lane<'t>> {
+    lanes.iter().filter(|lane| lane.kind != LaneKind::Archive)
+}
+
+/// What is told of items under other headings than lanes', in a document that has lanes.
+pub(super) fn unknown_lanes(text: &str, lanes: &[Lane<'_>], others: &[Other]) -> Vec<Problem> {
+    let Some(first) = worked(lanes).next() else { return Vec::new() };
+    let line = Position::of(text, first.heading.start).line;
+    let board = format!("`{}` in line {line} makes this a board", first.name);
+    let names = LaneKind::ALL.map(LaneKind::name).join(", ");
+    let how = "to have them worked move them under one, or make this heading deeper than its lane's";
+    let told = |other: &Other| {
+        let span = markup::trimmed(text, other.heading.clone());
+        let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
+        let count = other.items;
+        let things =
+            if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
+        let message = format!("`{name}` is not a lane, so {things} not worked: {board}");
+        match other.near {
+            Some(near) => Problem::error("unknown-lane", span, message, format!("did you mean `{}`?", near.name())),
+            None => Problem::warning("unknown-lane", span, message, format!("lanes are {names}; {how}")),
+        }
+    };
+    others.iter().filter(|other| other.items > 0).map(told).collect()
+}
 
 /// The item that has the text at `at`, and not in a part of it.
 pub(super) fn innermost<'i, 't>(items: &'i [Item<'t>], at: usize) -> Option<&'i Item<'t>> {

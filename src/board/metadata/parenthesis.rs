@@ -9,7 +9,7 @@ use super::{Key, Meaning, Owner};
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
 /// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known, or had another
 /// value, or if the parentheses in its values were in quotes. Where only a person has written, as in a line without an ID, what Tavern writes
-/// is words, and so is what no key can have ([`counts`]).
+/// is words, and so is what no key can have.
 pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
     let end = line.trim_end().len();
     if end == 0 || line.as_bytes()[end - 1] != b')' {

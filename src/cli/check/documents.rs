@@ -118,9 +118,11 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());
-            let message = "this byte is not UTF-8: the whole file is left alone";
+            let encoding = files::encoding(error.as_bytes());
+            let (what, from) = if encoding.starts_with("UTF-16") { ("text", "UTF-16") } else { ("byte", "LATIN1") };
+            let message = format!("this {what} is {encoding}: the whole file is left alone");
             let as_it_was = if is_known { format!("have it as it was: {move_away}; or ") } else { String::new() };
-            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {}", quoted(&name));
+            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f {from} -t UTF-8 {}", quoted(&name));
             // What can't be read is shown as `�`, which takes up three bytes.
             Err(Fault::at(&name, &text, &Problem::error("not-utf8", at..at + 3, message, hint)))
         }

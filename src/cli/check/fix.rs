@@ -95,6 +95,14 @@ pub(super) fn fix(
         }
         mended.push(name);
     }
+    // Who has a file looked after goes on with its items by their IDs.
+    for page in pages.iter().filter(|page| page.is_wanted && !parse(&page.text).0.items().is_empty()) {
+        if let Ok(queue) = board.queue(&page.path.to_string_lossy(), &here)
+            && !is_other(&queue)
+        {
+            board.remember(&queue)?;
+        }
+    }
     Ok(mended)
 }
 

@@ -27,7 +27,7 @@ use crate::store::{Note, Queue, Switch};
 use super::agent::sentence;
 use super::need::tell_of_queues;
 use super::sibling::sibling;
-use super::{CliError, Context, Exit, Verb, hints, human};
+use super::{CliError, Context, Exit, Verb, hints, human, misread};
 
 use super::flags::{AgentProgram, OwnCaps};
 use by_hand::ByHand;
@@ -53,7 +53,8 @@ mod unfit;
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
 /// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
 /// lists the items that are not completed. Exits with 0 when there are none, with 7 when the time, or what runs may use
-/// together, is used up, with 5 when some have errors, with 8 when all wait for a person, else with 1.
+/// together, is used up, with 5 when some have errors, with 8 when all wait for a person, else with 1. With 3 it ends when no
+/// item is open, and lines of a list are no items as they are written.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
@@ -141,6 +142,7 @@ impl Verb for Args {
             context.out.note(format!("left as they are: {errors}"));
         }
         unfit::tell_of_own(context, &site, &queues)?;
+        let is_misread = misread::tell(context, &site.board, &queues);
         unfit::tell(context, &site, &queues, &crew)?;
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
@@ -164,7 +166,8 @@ impl Verb for Args {
         let (is_well, mut cut) = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
-            return Ok(Exit::Done);
+            let is_idle = is_misread && count_open(&site, &queues)? == 0;
+            return Ok(if is_idle { Exit::NothingToDo } else { Exit::Done });
         }
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
@@ -191,6 +194,7 @@ impl Verb for Args {
         };
         match exit {
             Some(exit) => Ok(exit),
+            None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
             None if is_well && summary.is_broken() && !self.skip_broken => Ok(Exit::BoardHasErrors),

@@ -172,6 +172,11 @@ impl Summary {
         self.left.iter().any(has_need) && self.left.iter().all(|left| has_need(left) || is_parked(left))
     }
 
+    /// There was nothing to do.
+    pub(super) fn is_idle(&self) -> bool {
+        self.ended.is_empty() && self.left.is_empty()
+    }
+
     /// Some would go on if runs might use more together.
     pub(super) fn is_capped(&self) -> bool {
         self.left.iter().any(|left| left.capped)

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::crew::Post;
-use crate::board::document::parse;
+use crate::board::document::{Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::problem::{Position, Problem, Severity};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
+use crate::cli::need::NeedKind;
 use crate::cli::{CliError, Context, human};
 use crate::process::quoted;
 use crate::run::Site;
@@ -98,15 +99,25 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     Ok((!errors.is_empty()).then(told))
 }
 
-/// Tells of the headings among lanes whose items are their owner's own.
+/// Tells of the items that are a person's own: by headings among lanes, and by lanes that say that somebody works on them.
 pub(super) fn tell_of_own(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
     for queue in queues {
         let text = site.board.read(queue)?;
-        let (_, problems) = parse(&text.content);
+        let (document, problems) = parse(&text.content);
         let is_own = |problem: &&Problem| problem.code == "unknown-lane" && problem.severity == Severity::Warning;
         for own in problems.iter().filter(is_own) {
             let line = Position::of(&text.content, own.span.start).line;
             context.out.note(format!("{}:{line}: {}", queue.id, human::words(&own.message)));
+        }
+        let busy: Vec<&Item<'_>> = document.items().iter().filter(|item| item.aside && item.status.is_held()).collect();
+        if let Some(first) = busy.first() {
+            let count = human::count(busy.len(), "item");
+            let what = if busy.len() == 1 {
+                "is in progress by hand, and is left to you"
+            } else {
+                "are in progress by hand, and are left to you"
+            };
+            context.out.note(format!("{}:{}: {count} {what}", queue.id, first.line));
         }
     }
     Ok(())
@@ -117,6 +128,7 @@ pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Pos
     let is_ours =
         |lack: &&Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
     let mut unfit = unready(site, queues, None);
+    let waits = unfit.iter().flat_map(|one| &one.lacks).any(|lack| NeedKind::of(lack).is_some());
     unfit.retain(|one| !one.is_broken() && one.lacks.iter().any(|lack| is_ours(&lack)));
     if unfit.is_empty() {
         return Ok(());
@@ -130,7 +142,8 @@ pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Pos
     files.dedup();
     let files = files.join(" ");
     let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
-    if Prospect::of(site, queues, crew)?.worked == 0 {
+    // What waits for a person is told with all that is left.
+    if !waits && Prospect::of(site, queues, crew)?.worked == 0 {
         return Err(CliError::refused(format!("nothing was started: {message}"), hint));
     }
     context.out.note(format!("left as they are: {message}\nhint: {hint}"));
