@@ -186,7 +186,6 @@ impl Context {
         if is_plain(name) && !board.is_volatile() && is_needed(board, name) {
             return self.make_queue(board, name, None);
         }
-        let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
         let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
         if others.is_empty() {
             others = task_files(&self.here());
