@@ -26,6 +26,7 @@ pub(crate) mod rewrite;
 mod scan;
 pub mod state;
 pub mod status;
+pub mod stood;
 pub mod task;
 pub mod text;
 pub mod touches;
