@@ -400,14 +400,19 @@ fn check_way_back(text: &str, pick: usize, [there, back]: [Status; 2]) -> Result
     let way = document.way(None, &added, after.block(item), None);
     prop_assert_eq!(apply(&with, &set_item_by(&after, Some(item), None, &Way { from: way.to, to: None })), text);
 
+    // What is less indented than its bullet, or by tabs, is not known from what stands at the margin.
+    let is_even = |item: &Item<'_>| {
+        let (block, indent) = (document.block(item), " ".repeat(item.column));
+        let is_indented = |line: &str| line.is_empty() || line.starts_with(&indent);
+        item.column == 0 || (!block.contains('\t') && block.lines().all(is_indented))
+    };
     let fit = |item: &&Item<'_>| {
-        !item.quarantined
-            && item.status == back
-            && item.said.status.is_none()
-            && !document.block(item).contains("agent:")
+        let is_bare = item.said.status.is_none() && !document.block(item).contains("agent:");
+        !item.quarantined && item.status == back && is_bare && is_even(item)
     };
     let fit: Vec<&Item<'_>> = document.items().iter().filter(fit).collect();
-    if fit.is_empty() {
+    // Beside what has no name nobody knows where they stood.
+    if fit.is_empty() || document.items().iter().any(|item| document.names(item).is_empty()) {
         return Ok(());
     }
     let named = Patch { id: Some(marker()), ..Patch::default() };

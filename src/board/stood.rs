@@ -198,9 +198,9 @@ impl Document<'_> {
 
     /// `end` without the line end before it.
     fn line_bare_end(&self, end: usize) -> usize {
-        let text = &self.text[self.body.min(end)..end];
+        let text = &self.text[..end];
         let bare = text.strip_suffix('\n').unwrap_or(text);
-        end - text.len() + bare.strip_suffix('\r').unwrap_or(bare).len()
+        bare.strip_suffix('\r').unwrap_or(bare).len()
     }
 
     /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
