@@ -12,6 +12,7 @@ use crate::board::lane::{self, LaneKind, LanePlace, LaneSet, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Fields, Key};
 use crate::board::state::State;
+use crate::board::stood::{Berth, Gap, Stood, Way};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply, apply_within};
 
@@ -23,32 +24,57 @@ pub struct Patch {
     pub status: Option<Status>,
     /// Keys to set, or with `None` to remove. Not for `status`.
     pub set: Vec<(Key, Option<Value>)>,
+    /// Where it goes if the status moves it to another lane.
+    pub way: Way,
 }
 
 impl From<&State> for Patch {
     /// What makes an item say this state, and nothing of an earlier one.
     fn from(state: &State) -> Patch {
-        Patch { id: None, status: Some(state.status()), set: state.keys() }
+        Patch { status: Some(state.status()), set: state.keys(), ..Patch::default() }
     }
 }
 
 impl<'t> Document<'t> {
     /// The edits that make the item what the patch says: its box, ID and keys in place. If the document has a lane for
-    /// the new status that it isn't in yet, its block goes to the end of that lane.
+    /// the new status that it isn't in yet, its block goes back to where it stood there, or else to the end of that lane.
     pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
         let Some(status) = patch.status else { return in_place(self.text, item, patch, None) };
-        self.placed(item, status, |place| {
+        self.placed(item, status, &patch.way, |place| {
             let key = lane::needs_key(status, place, self.lane_set);
             in_place(self.text, item, patch, Some((status, key)))
         })
     }
 
     /// The item's own edits, told where it is to stand with that status, and what moves it there.
-    fn placed(&self, item: &Item<'_>, status: Status, own: impl Fn(LanePlace) -> Vec<Edit>) -> Vec<Edit> {
-        match self.lane_to_move_to(item, status) {
+    fn placed(&self, item: &Item<'_>, status: Status, way: &Way, own: impl Fn(LanePlace) -> Vec<Edit>) -> Vec<Edit> {
+        match self.goal(item, status, way.to.as_ref()) {
             None => own(self.place(item)),
-            Some(lane) => self.moved(item, status, lane, &own(LanePlace::Lane(lane.kind))),
+            Some(goal) => self.moved(item, status, &goal, way.from.as_ref(), &own(goal.place)),
         }
+    }
+
+    /// Where the item goes to have that status, if it doesn't stay.
+    fn goal(&self, item: &Item<'_>, status: Status, stood: Option<&Stood>) -> Option<Destination> {
+        let (here, kind) = (self.place(item), LaneKind::of(status));
+        if matches!(here, LanePlace::Nested(_)) || here == LanePlace::Lane(kind) {
+            return None;
+        }
+        let lane = self.lane_to_move_to(item, status).map(|lane| (LanePlace::Lane(kind), self.spot_in(lane)));
+        let Some((stood, berth)) = stood.and_then(|stood| Some((stood, self.berth(stood, kind)?))) else {
+            return lane.map(|(place, spot)| Destination { place, spots: vec![spot], exact: None });
+        };
+        let place = berth.lane.map_or(LanePlace::Loose, |_| LanePlace::Lane(kind));
+        if place == here {
+            return None;
+        }
+        let bounds = self.bounds(berth.lane, berth.lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
+        let around = self.between(&bounds, berth.before, berth.after);
+        let exact = stood.gap.as_ref().filter(|gap| gap.without == self.text[around.clone()]);
+        let exact = exact.map(|gap| (around.start, gap.clone()));
+        let near = self.spot_at(&berth, stood);
+        let end = berth.lane.map_or_else(|| self.spot_under(self.body), |lane| self.spot_in(&self.lanes()[lane]));
+        Some(Destination { place, spots: near.into_iter().chain([end]).collect(), exact })
     }
 
     /// The edits that put a rendered item at the end of the lane for `status`, its box and `status:` key made to say so.
@@ -83,18 +109,24 @@ impl<'t> Document<'t> {
         plain.map_or_else(|| self.first_that_reads(None, tried, status), |(edits, _)| edits)
     }
 
-    /// The edits that take the item out.
-    pub(crate) fn taken_out(&self, item: &Item<'_>) -> Vec<Edit> {
+    /// The edits that take the item out, which was put where it stands as is told.
+    pub(crate) fn taken_out(&self, item: &Item<'_>, stood: Option<&Stood>) -> Vec<Edit> {
+        if let Some(edit) = stood.and_then(|stood| self.put_back(item, stood)) {
+            let is_it = |other: &Item<'_>| within(&item.span, other);
+            if self.applied(std::slice::from_ref(&edit), &is_it, &|_| false, &|_| true).is_some() {
+                return vec![edit];
+            }
+        }
         let is_plain = item.column == 0 && self.is_plain_gap(item);
         vec![if is_plain { self.removal(&item.span, Fill::Nothing) } else { Edit::delete(item.span.clone()) }]
     }
 
     /// The edits that give the item another text, and make it say the status where one is given: its block goes to the end
     /// of that status's lane, as in [`Document::change`]. What says so there already stays as it was typed.
-    pub(crate) fn rewritten(&self, item: &Item<'_>, block: &str, status: Option<Status>) -> Vec<Edit> {
+    pub(crate) fn rewritten(&self, item: &Item<'_>, block: &str, status: Option<Status>, way: &Way) -> Vec<Edit> {
         let status = status.filter(|status| *status != item.status);
         let Some(status) = status else { return vec![Edit::replace(item.span.clone(), block)] };
-        self.placed(item, status, |place| {
+        self.placed(item, status, way, |place| {
             let is_said = is_said(block, status, place, self.lane_set);
             let block = if is_said { block.to_owned() } else { said(block, status, place, self.lane_set) };
             vec![Edit::replace(item.span.clone(), block)]
@@ -116,27 +148,57 @@ impl<'t> Document<'t> {
         }
     }
 
-    fn moved(&self, item: &Item<'_>, status: Status, lane: &Lane<'_>, edits: &[Edit]) -> Vec<Edit> {
+    fn moved(
+        &self,
+        item: &Item<'_>,
+        status: Status,
+        goal: &Destination,
+        stood: Option<&Stood>,
+        edits: &[Edit],
+    ) -> Vec<Edit> {
         let block = apply_within(self.block(item), item.span.start, edits);
-        let spot = self.spot_in(lane);
-        let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
-        let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(&spot, &block);
+        let put_back = stood.and_then(|stood| self.put_back(item, stood));
+        let spot = &goal.spots[0];
+        let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(spot, &block);
+        let is_plain = is_plain && goal.exact.is_none() && put_back.is_none();
         // From the least that is put in to the most.
-        let mut shapes = vec![if stays { block.clone() } else { at_margin(&block, item) }, at_margin(&block, item)];
-        if (1..4).contains(&item.column) {
-            shapes.push(block.clone());
-        }
-        shapes.push(forced_to_margin(&block, item));
-        shapes.dedup();
         let fills = || Fill::ALL.into_iter().flat_map(Fill::pairs);
-        let tried = shapes.iter().flat_map(|shape| fills().map(move |(gap, around)| (shape, gap, around)));
-        let last = shapes.last().map(|shape| (shape, Fill::Comment, Fill::Comment));
-        let mut tried = tried.chain(last).map(|(shape, gap, around)| {
-            let (insertion, inserted) = self.insertion(&spot, shape, around);
-            (vec![self.removal(&item.span, gap), insertion], inserted)
-        });
+        let gone = |fill| {
+            let exact = put_back.clone().filter(|_| fill == Fill::Nothing);
+            exact.unwrap_or_else(|| self.removal(&item.span, fill))
+        };
+        let at_spot = |spot| {
+            let shapes = self.shapes(item, spot, &block);
+            let last = shapes.last().cloned().map(|shape| (shape, Fill::Comment, Fill::Comment));
+            let tried = shapes
+                .into_iter()
+                .flat_map(move |shape| fills().map(move |(gap, around)| (shape.clone(), gap, around)));
+            tried.chain(last).map(move |(shape, gap, around)| (gap, self.insertion(spot, &shape, around)))
+        };
+        let exact = goal.exact.iter().filter_map(|(at, gap)| filled(gap, *at, &block, item.column));
+        let tried = exact.map(|filled| (Fill::Nothing, filled)).chain(goal.spots.iter().flat_map(at_spot));
+        let mut tried = tried.map(|(gap, (insertion, inserted))| (vec![gone(gap), insertion], inserted));
         let plain = is_plain.then(|| tried.next()).flatten();
         plain.map_or_else(|| self.first_that_reads(Some(item), tried, status), |(edits, _)| edits)
+    }
+
+    /// The block as it can stand at the spot, the least changed first.
+    fn shapes(&self, item: &Item<'_>, spot: &Spot, block: &str) -> Vec<String> {
+        let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
+        let mut shapes = vec![if stays { block.to_owned() } else { at_margin(block, item) }, at_margin(block, item)];
+        if (1..4).contains(&item.column) {
+            shapes.push(block.to_owned());
+        }
+        shapes.push(forced_to_margin(block, item));
+        shapes.dedup();
+        shapes
+    }
+
+    /// What makes the text around the item read as before it was put there, if only that has happened since.
+    fn put_back(&self, item: &Item<'_>, stood: &Stood) -> Option<Edit> {
+        let (gap, around) = (stood.gap.as_ref()?, self.around_item(item));
+        let with = gap.with(self.block(item));
+        (self.text[around.clone()] == with).then(|| difference(&with, &gap.without, around.start)).flatten()
     }
 
     /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last.
@@ -154,6 +216,18 @@ impl<'t> Document<'t> {
             }
         }
         edits
+    }
+
+    /// Between the items of the berth, with blank lines where there were some.
+    fn spot_at(&self, berth: &Berth, stood: &Stood) -> Option<Spot> {
+        let is_spaced = stood.is_spaced;
+        let tail = berth.before.map(|before| self.item(before)).filter(|before| before.column == 0);
+        let tail = tail.map(|before| Tail { start: before.span.start, end: before.span.end, is_spaced });
+        let Some(next) = berth.after.map(|after| self.item(after).span.start) else {
+            return tail.map(|tail| self.spot_behind(tail));
+        };
+        let tail = tail.filter(|tail| self.text[tail.end..next].trim().is_empty());
+        Some(Spot { at: next, blank_before: false, blank_after: is_spaced, tail })
     }
 
     /// Behind the last item of the lane, or where its first one goes.
@@ -335,8 +409,11 @@ impl<'t> Document<'t> {
         inserted: Range<usize>,
         status: Status,
     ) -> bool {
-        let at = edits.iter().find(|edit| edit.span.is_empty()).map_or(0, |insertion| insertion.span.start);
-        let before = edits.iter().filter(|edit| !edit.span.is_empty() && edit.span.end <= at);
+        let Some((insertion, others)) = edits.split_last() else { return false };
+        if others.iter().any(|edit| !edit.is_apart(insertion)) {
+            return false;
+        }
+        let before = others.iter().filter(|edit| edit.span.end <= insertion.span.start);
         let (gone, filled) =
             before.fold((0, 0), |(gone, filled), edit| (gone + edit.span.len(), filled + edit.text.len()));
         let inserted = inserted.start + filled - gone..inserted.end + filled - gone;
@@ -390,6 +467,15 @@ fn within(span: &Range<usize>, item: &Item<'_>) -> bool {
     span.start <= item.span.start && item.span.start < span.end
 }
 
+/// Where an item goes.
+struct Destination {
+    place: LanePlace,
+    /// The next one is for where all would read otherwise at the one before.
+    spots: Vec<Spot>,
+    /// Where it stood, if nothing there has changed since: where its gap begins.
+    exact: Option<(usize, Gap)>,
+}
+
 /// Where a block goes.
 #[derive(Clone, Debug)]
 struct Spot {
@@ -420,6 +506,16 @@ impl Fill {
 }
 
 const SEPARATOR: &str = "<!-- -->";
+
+/// The edit that fills the gap, which begins at `at`, with the block of an item in that `column`; as [`Document::insertion`].
+fn filled(gap: &Gap, at: usize, block: &str, column: usize) -> Option<(Edit, Range<usize>)> {
+    let indent = if column == 0 { gap.indent.as_str() } else { "" };
+    let indented = |line: &str| if line.trim().is_empty() { line.to_owned() } else { format!("{indent}{line}") };
+    let block: String = block.split_inclusive('\n').map(indented).collect();
+    let start = at + gap.before.len();
+    let end = start + block.trim_end_matches(['\n', '\r']).len();
+    Some((difference(&gap.without, &gap.with(&block), at)?, start..end))
+}
 
 /// The item's own edits: box, ID, keys. `status` comes with whether a key must say it.
 fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, bool)>) -> Vec<Edit> {

@@ -296,7 +296,8 @@ impl<'m, 't> Merging<'m, 't> {
             // Of two that go by its ID one may go.
             let is_double = || one.item.id.as_ref().is_some_and(|id| self.documents[2].find(id).is_some());
             let is_held = side == Side::Ours && self.is_held(one) && !is_double();
-            if !is_held && base.bare_block() == one.bare_block() && base.lane() == one.lane() {
+            let is_named = base.item.id.is_none() && base.bare_block() == one.nameless_block();
+            if !is_held && (is_named || base.bare_block() == one.bare_block()) && base.lane() == one.lane() {
                 return nowhere;
             }
             self.note(one, "removed");

@@ -27,6 +27,7 @@ mod scan;
 pub mod state;
 pub mod status;
 pub mod steps;
+pub mod stood;
 pub mod task;
 pub mod text;
 pub mod title_tail;

@@ -2,6 +2,7 @@
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::markup;
+use crate::board::stood::Way;
 use crate::board::task::Status;
 use crate::board::text::{Edit, apply};
 
@@ -32,9 +33,19 @@ pub(crate) fn set_item(
     item: Option<&Item<'_>>,
     was: Option<(&str, Option<Status>)>,
 ) -> Vec<Edit> {
+    set_item_by(document, item, was, &Way::default())
+}
+
+/// As [`set_item`], by the way that is known of it.
+pub(crate) fn set_item_by(
+    document: &Document<'_>,
+    item: Option<&Item<'_>>,
+    was: Option<(&str, Option<Status>)>,
+    way: &Way,
+) -> Vec<Edit> {
     match (item, was) {
         (None, None) => Vec::new(),
-        (Some(item), None) => document.taken_out(item),
+        (Some(item), None) => document.taken_out(item, way.from.as_ref()),
         (None, Some((text, status))) => {
             let newline = markup::newline(document.text());
             document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
@@ -42,7 +53,7 @@ pub(crate) fn set_item(
         (Some(item), Some((text, status))) => {
             let newline = markup::newline(document.text());
             let end = if document.block(item).ends_with(['\n', '\r']) { newline } else { "" };
-            document.rewritten(item, &(with_newlines(text, newline) + end), status)
+            document.rewritten(item, &(with_newlines(text, newline) + end), status, way)
         }
     }
 }

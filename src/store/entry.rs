@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
+use crate::board::stood::{Stood, Way};
 use crate::board::task::{Status, TaskId, Timestamp};
 
 /// Who did what was done by hand, in the log.
@@ -56,6 +57,12 @@ pub struct Entry {
     pub commit: Option<String>,
     #[serde(flatten)]
     pub change: TextChange,
+    /// Where the item stood before, if it was moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Stood>,
+    /// Where it was put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put: Option<Stood>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
 }
@@ -115,6 +122,8 @@ impl Entry {
             sent: None,
             commit: None,
             change: TextChange::Nothing,
+            left: None,
+            put: None,
             lease: None,
         }
     }
@@ -123,6 +132,11 @@ impl Entry {
     pub fn actor(&self) -> Option<&str> {
         let is_taken = matches!(self.kind, Kind::Withdrawn | Kind::Reaped);
         self.by.as_deref().or_else(|| self.agent.as_deref().filter(|_| !is_taken))
+    }
+
+    /// The same, of an item that goes that way.
+    pub(super) fn on(self, way: Way) -> Entry {
+        Entry { left: way.from, put: way.to, ..self }
     }
 
     /// It is the doing of `actor`, where it says of nobody else that it is theirs.

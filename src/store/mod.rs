@@ -64,6 +64,7 @@ mod trusted;
 mod uncommitted;
 mod undo;
 mod wait;
+mod way;
 
 pub use agents::{AgentFile, AgentState};
 pub use archived::Archived;

@@ -17,7 +17,8 @@ use crate::board::archive::{self, Gone};
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
 use crate::board::merge::{merge, prose};
-use crate::board::rewrite::set_item;
+use crate::board::rewrite::{set_item, set_item_by};
+use crate::board::stood::Way;
 use crate::board::task::TaskId;
 use crate::board::text::apply;
 use crate::files;
@@ -95,7 +96,8 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             if document.items().iter().any(|item| reads(item, after) && is_told(item)) {
                 return None;
             }
-            set_item(&document, Some(reading(before)?), Some((after, to)))
+            let way = Way { from: None, to: entry.put.clone() };
+            set_item_by(&document, Some(reading(before)?), Some((after, to)), &way)
         }
     };
     Some(apply(content, &edits))

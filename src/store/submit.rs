@@ -10,6 +10,7 @@ use super::find::Board;
 use super::index::{ItemIndex, homes, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
+use super::way::way_back;
 use crate::board::decide::{LeaseChange, Refusal, decide};
 use crate::board::document::{Document, Item, Lane, Written, open, parse};
 use crate::board::edit::Patch;
@@ -155,11 +156,18 @@ impl Board {
         if matches!(event, Event::Submit { asks: Some(_), .. }) {
             patch.set.push((Key::Approve, Some(Consent::with_merge(&task.approve))));
         }
+        let is_after_chat = lease.as_ref().is_some_and(|lease| lease.back_to == Some(to));
+        let comes_back = to == Status::Pending && !from.is_ended() && from != Status::Draft;
+        if document.has_lanes() && from != to && (is_after_chat || comes_back) {
+            patch.way = way_back(self, queue, &document.names(item), &id, [from, to])?;
+        }
         let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         let written = document.written(Some(item), &edits, &id, to).ok_or(Error::Quarantined { task: id })?;
         if !edits.is_empty() {
+            let way = document.way(Some(item), &edits, &written.block, patch.way.to);
             let (before, after) = (document.block(item).to_owned(), written.block);
             entry.change = TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) };
+            entry = entry.on(way);
         }
         Ok((Step { entry, edits, lease: change.lease }, written.task))
     }
@@ -258,13 +266,14 @@ impl View<'_> {
         let edits = document.add(status, &block);
         let written = document.written(None, &edits, &id, status);
         let Written { block: after, task } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let way = document.way(None, &edits, &after, None);
         let entry = Entry {
             task: Some(id),
             queue: Some(queue.id.clone()),
             agent: note.agent.clone(),
             run: note.run.clone(),
             change: TextChange::Added { from: None, to: status, after },
-            ..Entry::new(Kind::Added, self.now)
+            ..Entry::new(Kind::Added, self.now).on(way)
         };
         let step = Step { edits, ..entry.clone().into() };
         let done = Done { entry, queue: queue.clone(), task, lease: None };

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::baseline::Sight;
 use super::change::Change;
-use super::entry::{Entry, TextChange};
+use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::{Error, Obstacle};
 use super::find::Board;
 use super::log::walk_log;
@@ -18,7 +18,8 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
 use crate::board::merge::{changes, merge};
-use crate::board::rewrite::set_item;
+use crate::board::rewrite::{set_item, set_item_by};
+use crate::board::stood::Way;
 use crate::board::task::TaskId;
 use crate::board::text::apply;
 use crate::clock;
@@ -75,11 +76,41 @@ fn is_change(entry: &Entry) -> bool {
 
 /// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.
 fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
-    let is_taken = taken.contains_key(&entry.seq);
-    if let Some(event) = entry.undoes.filter(|_| !is_taken) {
-        taken.insert(event, entry.seq);
+    let by = taken.get(&entry.seq).copied();
+    match (by, claim_given_back(entry)) {
+        (Some(by), Some(claim)) => drop(taken.insert(claim, by)),
+        (Some(_), None) => {}
+        (None, _) => taken.extend(entry.undoes.map(|event| (event, entry.seq))),
     }
-    !is_taken
+    by.is_none()
+}
+
+/// The claim that this event ended, and left nothing of.
+fn claim_given_back(entry: &Entry) -> Option<u64> {
+    let is_given_back = matches!(entry.kind, Kind::Failed | Kind::Returned | Kind::Withdrawn | Kind::Reaped);
+    entry.token.filter(|_| is_given_back && entry.lease == Some(LeaseEntry::Drop))
+}
+
+/// What gave an item back is one with its claim: between the two somebody held it, and to hold it is nothing to come back to.
+fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
+    let Some(claim) = claim_given_back(&event) else { return Ok(event) };
+    let mut found = None;
+    walk_log(board, None, &mut |entry| {
+        let is_later = entry.seq > claim;
+        found = found.take().or((entry.seq == claim).then_some(entry));
+        is_later
+    })?;
+    let (Some(Entry { change: claimed, left, .. }), change) = (found, &event.change) else { return Ok(event) };
+    let texts = (claimed.before(), claimed.after(), change.before(), change.after());
+    let (Some(was), Some(held), Some(before), Some(after)) = texts else { return Ok(event) };
+    // What was typed meanwhile stays.
+    let merged = merge(held, before, was, &|_| false);
+    if !merged.conflicts.is_empty() {
+        return Ok(event);
+    }
+    let moved = claimed.from().zip(change.to()).filter(|(from, to)| from != to);
+    let change = TextChange::Edited { before: merged.text, after: after.to_owned(), moved };
+    Ok(Entry { change, left, ..event })
 }
 
 /// An undo that was found possible: what is to be written.
@@ -100,6 +131,7 @@ impl PreparedUndo {
 
     fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note) -> Result<PreparedUndo, Error> {
         let board = view.board;
+        let event = with_claim(board, event)?;
         let name = name_of(&event);
         let seq = event.seq;
         let (text, found) = place(view, &event, &name, since)?;
@@ -124,7 +156,8 @@ impl PreparedUndo {
         let is_untouched =
             item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
-            apply(&text.content, &set_item(&document, item, was))
+            let way = Way { from: event.put.clone(), to: event.left.clone() };
+            apply(&text.content, &set_item_by(&document, item, was, &way))
         } else {
             let Some(was) = was else { return Err(changed_since().into()) };
             let after = event.change.after().map(|after| (after, item.map(|item| item.status)));
@@ -153,6 +186,8 @@ impl PreparedUndo {
             cause: Some(format!("event {seq} ({})", event.kind.as_str())),
             undoes: Some(seq),
             change,
+            left: event.put.clone(),
+            put: event.left.clone(),
             ..Entry::new(kind, view.now)
         };
         Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })

@@ -60,6 +60,7 @@ mod recovery;
 mod review;
 mod sandbox;
 mod saves;
+mod standing;
 mod state;
 mod support;
 mod switches;

@@ -116,7 +116,13 @@ fn what_somebody_holds_or_held_is_left_alone() {
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     undo(&scratch, &["T-1"]).ends(4).says("hint: take it from its holder: tavern release T-1 --force");
     scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
-    undo(&scratch, &["T-1"]).ends(4).says("in_progress, without a holder").says("tavern claim --task T-1");
+    // What was claimed and given back is as if it had not been claimed.
+    undo(&scratch, &["T-1"]).succeeds();
+    assert_eq!(scratch.queue(), items());
+    undo(&scratch, &["T-1"]).ends(3);
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "what?"]).ends(8);
+    undo(&scratch, &["T-1"]).ends(4).says("in_progress, without a holder").says("hint: tavern release T-1");
     State::of(&scratch).agrees();
 }
 

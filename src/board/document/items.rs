@@ -130,6 +130,14 @@ impl<'t> Document<'t> {
         }
     }
 
+    /// The index of the first item that begins at `start` or behind it.
+    pub(crate) fn index_from(&self, start: usize) -> usize {
+        match &self.items {
+            ItemList::Read(items) => items.partition_point(|item| item.span.start < start),
+            ItemList::Outlined { places, .. } => places.partition_point(|place| place.span.start < start),
+        }
+    }
+
     /// An item whose bullet is at the margin begins at `start`.
     pub(crate) fn begins_item(&self, start: usize) -> bool {
         match &self.items {

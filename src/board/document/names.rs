@@ -18,7 +18,7 @@ impl Document<'_> {
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_phrase = |name: &str| {
             let name = slug(name);
-            let known = self.names();
+            let known = self.by_name();
             name.contains('-')
                 && !known.contains_key(&name)
                 && near::nearest(&name, known.keys().map(|it| &**it)).is_none()
@@ -52,10 +52,10 @@ impl Document<'_> {
 
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
     fn called_so(&self, name: &str) -> Option<&[usize]> {
-        self.names().get(&slug(name)).map(Vec::as_slice).filter(|items| !items.is_empty())
+        self.by_name().get(&slug(name)).map(Vec::as_slice).filter(|items| !items.is_empty())
     }
 
-    fn names(&self) -> &HashMap<String, Vec<usize>> {
+    fn by_name(&self) -> &HashMap<String, Vec<usize>> {
         self.names.get_or_init(|| match &self.items {
             ItemList::Read(items) => self.names_of(items),
             ItemList::Outlined { .. } => {

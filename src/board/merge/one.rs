@@ -33,6 +33,14 @@ impl<'v, 't> One<'v, 't> {
         bare(self.block())
     }
 
+    /// The same without its ID, and what was written with that alone.
+    pub fn nameless_block(self) -> String {
+        let block = self.bare_block();
+        let Some(id) = self.item.id_span() else { return block };
+        let [start, end] = [id.start, id.end].map(|at| at - self.item.span.start);
+        format!("{}{}", &block[..start], block[end + 1..].trim_start_matches(' ')).replacen(" (status: null)", "", 1)
+    }
+
     /// The name of its lane.
     pub fn lane(self) -> Option<&'t str> {
         self.item.lane.map(|lane| self.document.lanes()[lane].name)

@@ -36,6 +36,22 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: one\n- [ ] T-2: two (priority: 0)\n",
         &["removed"],
     ),
+    // That it got its ID is no change; that somebody took it is.
+    ("- [ ] one\n- [ ] two\n", "- [ ] T-1: one\n- [ ] T-2: two\n", "- [ ] one\n", "- [ ] T-1: one\n", &[]),
+    (
+        "- [ ] one\n- [ ] two (agent: bob)\n",
+        "- [ ] one\n",
+        "- [ ] one\n- [ ] T-2: two (agent: bob) (status: null)\n",
+        "- [ ] one\n",
+        &[],
+    ),
+    (
+        "- [ ] one\n- [ ] two\n",
+        "- [ ] one\n",
+        "- [ ] one\n- [ ] T-2: two (agent: Sam, status: in_progress)\n",
+        "- [ ] one\n- [ ] T-2: two (agent: Sam, status: in_progress)\n",
+        &["removed"],
+    ),
     // The same new item is one, and two are two; of one ID there is one.
     (
         "- [ ] T-1: one\n",

@@ -1,0 +1,237 @@
+//! Where an item stands among the others of its lane, told so that it can come back there whatever became of them.
+
+use std::ops::Range;
+use std::slice;
+
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use super::document::{Document, Item};
+use super::id::TaskId;
+use super::lane::LaneKind;
+use super::text::{Edit, apply_within};
+
+/// So many neighbours on either side are remembered.
+const NEAR: usize = 8;
+
+/// So many characters of a title, which names an item that has no ID.
+const NAME: usize = 80;
+
+/// What is longer is not remembered, in bytes.
+const GAP: usize = 2000;
+
+/// Where an item stands, or stood.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stood {
+    /// The lane's heading; `None`: before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lane: Option<String>,
+    /// The items before it in the lane, by ID or title.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    before: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    after: Vec<String>,
+    /// Blank lines set it apart from one of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_spaced: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gap: Option<Gap>,
+}
+
+/// The text between an item's neighbours, or the ends of its lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Gap {
+    /// Before the item, and behind it.
+    pub before: String,
+    pub after: String,
+    /// Where the item is not there.
+    pub without: String,
+    /// What its first line begins with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub indent: String,
+}
+
+impl Gap {
+    /// The text with the item of this block.
+    pub(super) fn with(&self, block: &str) -> String {
+        format!("{}{}{}", self.before, block.trim_end_matches(['\n', '\r']), self.after)
+    }
+}
+
+/// Where an item comes from and goes to, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Way {
+    pub from: Option<Stood>,
+    pub to: Option<Stood>,
+}
+
+/// A place in a lane.
+pub(super) struct Berth {
+    /// `None`: before the first heading.
+    pub lane: Option<usize>,
+    /// The items that it is between, if only one of them is known.
+    pub before: Option<usize>,
+    pub after: Option<usize>,
+}
+
+impl Stood {
+    /// The neighbours that are known of `other`, which is called so and was put into the same lane since.
+    pub fn meet(&mut self, own: &[&str], name: String, other: &Stood) {
+        let names = |list: &[String]| list.iter().any(|name| own.contains(&name.as_str()));
+        let is_before = names(&other.after);
+        if self.lane == other.lane && (is_before || names(&other.before)) {
+            let side = if is_before { &mut self.before } else { &mut self.after };
+            side.insert(0, name);
+            self.is_spaced |= other.is_spaced;
+        }
+    }
+}
+
+impl Document<'_> {
+    /// What the neighbours of an item may call it.
+    pub fn names<'a>(&'a self, item: &'a Item<'_>) -> Vec<&'a str> {
+        let title = self.title(item);
+        let end = title.char_indices().nth(NAME).map_or(title.len(), |(end, _)| end);
+        let title = Some(&title[..end]).filter(|title| !title.is_empty());
+        item.id.as_ref().map(TaskId::as_str).into_iter().chain(title).collect()
+    }
+
+    /// Where `edits` take the item from, and where they put it as `block`, which is to stand as in `to` too; nothing of what they
+    /// leave in its place.
+    pub fn way(&self, item: Option<&Item<'_>>, edits: &[Edit], block: &str, to: Option<Stood>) -> Way {
+        let (insertion, removal) = match (item, edits) {
+            (None, [insertion]) => (insertion, None),
+            (Some(item), [removal, insertion]) if !is_within(&item.span, insertion) => (insertion, Some(removal)),
+            _ => return Way::default(),
+        };
+        let from = item.zip(removal).map(|(item, removal)| {
+            let text = &self.text[item.span.clone()];
+            let indent = &text[..text.len() - text.trim_start_matches([' ', '\t']).len()];
+            self.stood(item.lane, item.span.start..self.line_bare_end(item.span.end), |before, after| {
+                let around = before.start..after.end;
+                let is_all = around.start <= removal.span.start && removal.span.end <= around.end;
+                let without =
+                    is_all.then(|| apply_within(&self.text[around.clone()], around.start, slice::from_ref(removal)));
+                without.map(|without| Gap {
+                    before: self.text[before].to_owned(),
+                    after: self.text[after].to_owned(),
+                    without,
+                    indent: indent.to_owned(),
+                })
+            })
+        });
+        let Range { start, end } = insertion.span.clone();
+        let put = self.stood(self.lane_at(start), start..end, |before, after| {
+            let (first, last) = insertion.text.split_once(block.trim_end_matches(['\n', '\r']))?;
+            Some(Gap {
+                before: format!("{}{first}", &self.text[before.clone()]),
+                after: format!("{last}{}", &self.text[after.clone()]),
+                without: self.text[before.start..after.end].to_owned(),
+                indent: String::new(),
+            })
+        });
+        let to = to.unwrap_or_default();
+        let with = |mut known: Vec<String>, more: Vec<String>| {
+            known.extend(more);
+            known.truncate(2 * NEAR);
+            known
+        };
+        let put = Stood { before: with(to.before, put.before), after: with(to.after, put.after), ..put };
+        Way { from, to: Some(put) }
+    }
+
+    /// What stands at `at`, in that lane; `gap` is told the text before it and behind it.
+    fn stood(
+        &self,
+        lane: Option<usize>,
+        at: Range<usize>,
+        gap: impl FnOnce(Range<usize>, Range<usize>) -> Option<Gap>,
+    ) -> Stood {
+        let bounds = self.bounds(lane, at.start);
+        let [before, after] = self.near(lane, &bounds, &at);
+        let around = self.between(&bounds, before.first().copied(), after.first().copied());
+        let is_blank = |text: &str| text.trim().is_empty() && text.matches('\n').count() > 1;
+        let is_spaced = (!before.is_empty() && is_blank(&self.text[around.start.min(at.start)..at.start]))
+            || (!after.is_empty() && is_blank(&self.text[at.end..around.end.max(at.end)]));
+        let is_short = around.len() - at.len() <= GAP && around.start <= at.start && at.end <= around.end;
+        let name = |index: usize| self.names(self.item(index)).first().map(|name| (*name).to_owned());
+        let [before, after] = [before, after].map(|all| all.into_iter().filter_map(name).collect());
+        let gap = if is_short { gap(around.start..at.start, at.end..around.end) } else { None };
+        Stood { lane: lane.map(|lane| self.lanes()[lane].name.to_owned()), before, after, is_spaced, gap }
+    }
+
+    /// The items of the lane before and behind what stands at `at`, the nearest first.
+    fn near(&self, lane: Option<usize>, bounds: &Range<usize>, at: &Range<usize>) -> [Vec<usize>; 2] {
+        let is_here = |index: &usize| self.item(*index).lane == lane && self.item(*index).within.is_none();
+        let in_lane = |index: &usize| bounds.contains(&self.item(*index).span.start);
+        let before = (0..self.index_from(at.start)).rev().take_while(in_lane);
+        let after = (self.index_from(at.end)..self.count()).take_while(in_lane);
+        [before.filter(is_here).take(NEAR).collect(), after.filter(is_here).take(NEAR).collect()]
+    }
+
+    /// The text between the neighbours of an item, and the item.
+    pub(super) fn around_item(&self, item: &Item<'_>) -> Range<usize> {
+        let bounds = self.bounds(item.lane, item.span.start);
+        let [before, after] = self.near(item.lane, &bounds, &item.span);
+        self.between(&bounds, before.first().copied(), after.first().copied())
+    }
+
+    /// The text between two neighbours, from the end of the first one's last line on.
+    pub(super) fn between(&self, bounds: &Range<usize>, before: Option<usize>, after: Option<usize>) -> Range<usize> {
+        let start = before.map_or(bounds.start, |before| self.item(before).span.end);
+        self.line_bare_end(start)..after.map_or(bounds.end, |after| self.item(after).span.start)
+    }
+
+    /// From the end of the lane's heading to where the next lane, or whatever is no part of it, begins.
+    pub(super) fn bounds(&self, lane: Option<usize>, at: usize) -> Range<usize> {
+        let next = self.lanes().iter().map(|lane| lane.heading.start).find(|start| *start >= at);
+        let next = next.unwrap_or(self.text.len());
+        lane.map_or(self.body..next, |lane| {
+            let lane = &self.lanes()[lane];
+            lane.heading.end..lane.body.end.min(next)
+        })
+    }
+
+    fn lane_at(&self, at: usize) -> Option<usize> {
+        self.lanes().iter().rposition(|lane| lane.heading.end <= at && at <= lane.body.end)
+    }
+
+    /// `end` without the line end before it.
+    fn line_bare_end(&self, end: usize) -> usize {
+        let text = &self.text[..end];
+        let bare = text.strip_suffix('\n').unwrap_or(text);
+        bare.strip_suffix('\r').unwrap_or(bare).len()
+    }
+
+    /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
+    /// those that preceded it; between neither where none is there. `None`: there is no such place any more.
+    pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
+        let lane = match &stood.lane {
+            Some(name) => Some(self.lanes().iter().position(|lane| lane.kind == kind && lane.name == name)?),
+            None if kind == LaneKind::Pending => None,
+            None => return None,
+        };
+        let bounds = self.bounds(lane, lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
+        let is_here = |index: usize| self.item(index).lane == lane && self.item(index).within.is_none();
+        let index_of = |name: &String| {
+            let found = memmem::find_iter(&self.text.as_bytes()[bounds.clone()], name.as_str());
+            let items = found.filter_map(|at| self.index_from(bounds.start + at + 1).checked_sub(1));
+            let is_called = |index: &usize| self.names(self.item(*index)).contains(&name.as_str());
+            let mut items = items.filter(|index| bounds.contains(&self.item(*index).span.start) && is_here(*index));
+            items.find(is_called)
+        };
+        let next = stood.after.iter().filter_map(index_of).min();
+        let last = if next.is_none() { stood.before.iter().filter_map(index_of).max() } else { None };
+        let within = |index: &usize| bounds.contains(&self.item(*index).span.start);
+        let (before, after) = match (next, last) {
+            (Some(next), _) => ((0..next).rev().take_while(within).find(|at| is_here(*at)), Some(next)),
+            (None, Some(last)) => (Some(last), (last + 1..self.count()).take_while(within).find(|at| is_here(*at))),
+            (None, None) => (None, None),
+        };
+        Some(Berth { lane, before, after })
+    }
+}
+
+fn is_within(span: &Range<usize>, edit: &Edit) -> bool {
+    span.start <= edit.span.start && edit.span.end <= span.end
+}
