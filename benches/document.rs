@@ -8,11 +8,11 @@ use pulldown_cmark::{Options, Parser};
 use tavern::board::check::{check, first_of};
 use tavern::board::decide::{LeaseChange, decide};
 use tavern::board::document::{Document, Item, open, parse};
-use tavern::board::edit::Patch;
 use tavern::board::eligible::{Others, Roles, Seeker, in_order, may_take};
 use tavern::board::event::{Claim, Event, Purpose};
 use tavern::board::key::Key;
 use tavern::board::lease::Holder;
+use tavern::board::patch::Patch;
 use tavern::board::task::{Status, Task, TaskId, Timestamp};
 use tavern::board::text::apply;
 

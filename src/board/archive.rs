@@ -9,10 +9,10 @@ use std::ops::Range;
 use chrono::TimeDelta;
 
 use crate::board::document::{Document, Item, parse};
-use crate::board::edit::said;
 use crate::board::lane::{LanePlace, LaneSet};
 use crate::board::markup;
 use crate::board::merge::unite;
+use crate::board::patch::said;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::Edit;
 

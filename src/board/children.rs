@@ -2,9 +2,9 @@
 //! has of its parent.
 
 use super::decide::Refusal;
-use super::edit::Patch;
 use super::front::Front;
 use super::key::Key;
+use super::patch::Patch;
 use super::task::{Consent, Task, TaskId};
 
 /// How far items may be broken up.

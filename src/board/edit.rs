@@ -1,39 +1,17 @@
-//! Changes to a queue document: an item's own bytes, and where its block stands. Nothing else is ever touched.
+//! Changes to a queue document: where the block of an item stands. Nothing else is ever touched.
 //!
 //! Most moves are plainly safe: between blank lines, headings and items at the margin. Where it isn't plain, the result
 //! is read again, and lines that separate are put in until every other item reads as before.
 
 use std::ops::Range;
 
-use serde_yaml::Value;
-
 use crate::board::document::{Document, Item, Lane, Tail, parse};
-use crate::board::lane::{self, LaneKind, LanePlace, LaneSet, Said};
+use crate::board::lane::{self, LaneKind, LanePlace};
 use crate::board::markup;
-use crate::board::metadata::{self, Fields, Key};
-use crate::board::state::State;
+use crate::board::patch::{Patch, in_place, is_said, said};
 use crate::board::stood::{Berth, Gap, Stood, Way};
 use crate::board::task::{Status, TaskId};
-use crate::board::text::{Edit, apply, apply_within};
-
-/// What is to be different about an item.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Patch {
-    /// The ID to give it.
-    pub id: Option<TaskId>,
-    pub status: Option<Status>,
-    /// Keys to set, or with `None` to remove. Not for `status`.
-    pub set: Vec<(Key, Option<Value>)>,
-    /// Where it goes if the status moves it to another lane.
-    pub way: Way,
-}
-
-impl From<&State> for Patch {
-    /// What makes an item say this state, and nothing of an earlier one.
-    fn from(state: &State) -> Patch {
-        Patch { status: Some(state.status()), set: state.keys(), ..Patch::default() }
-    }
-}
+use crate::board::text::{Edit, apply, apply_within, difference};
 
 impl<'t> Document<'t> {
     /// The edits that make the item what the patch says: its box, ID and keys in place. If the document has a lane for
@@ -517,110 +495,6 @@ fn filled(gap: &Gap, at: usize, block: &str, column: usize) -> Option<(Edit, Ran
     Some((difference(&gap.without, &gap.with(&block), at)?, start..end))
 }
 
-/// The item's own edits: box, ID, keys. `status` comes with whether a key must say it.
-fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, bool)>) -> Vec<Edit> {
-    let mut edits = Vec::new();
-    let box_span = item.box_char..item.box_char + 1;
-    match status {
-        Some((status, _)) if lane::is_ticked(status) && !item.checked => edits.push(Edit::replace(box_span, "x")),
-        Some((status, _)) if !lane::is_ticked(status) && item.checked => edits.push(Edit::replace(box_span, " ")),
-        _ => {}
-    }
-    let rest = item.id_span().map_or(item.head.start, |id| id.end + 1);
-    match (&patch.id, item.id_span()) {
-        (Some(id), Some(span)) if item.id.as_ref() != Some(id) => edits.push(Edit::replace(span, id.as_str())),
-        (Some(id), None) => {
-            let is_bare = item.head.start == item.box_char + 2;
-            let (before, after) = (if is_bare { " " } else { "" }, if item.head.is_empty() { "" } else { " " });
-            edits.push(Edit::insert(item.head.start, format!("{before}{id}:{after}")));
-        }
-        _ => {}
-    }
-
-    let written = |value: &Option<Value>| value.as_ref().filter(|value| !value.is_null()).map(metadata::flow);
-    let set = patch.set.iter().map(|(key, value)| (key.as_str(), written(value)));
-    let said = status.map(|(status, needs_key)| (Key::Status.as_str(), needs_key.then(|| status.as_str().to_owned())));
-    let line_span = rest.min(item.head.end)..item.head.end;
-    let block_span = item.block.as_ref().map(|block| block.content.clone());
-    let old_line = &text[line_span.clone()];
-    let old_block = block_span.clone().map_or("", |span| &text[span]);
-    let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
-    let title = item.title.end.saturating_sub(line_span.start).min(line.len());
-    for (key, value) in set.chain(said) {
-        let on_line = metadata::line_has(&line, title, key);
-        let in_block = !block.is_empty() && metadata::block_has(&block, key);
-        if in_block && (!on_line || value.is_none()) {
-            block = metadata::set_in_block(&block, key, value.as_deref()).unwrap_or(block);
-        }
-        if on_line || !in_block {
-            line = metadata::set_in_line(&line, title, key, value.as_deref());
-        }
-    }
-    if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == old_line {
-        line = metadata::closed(&line, title);
-    }
-    let mut line_span = line_span;
-    if let Some((Status::Completed | Status::Cancelled, _)) = status
-        && line != old_line
-        && let Some(below) = set_below(text, item, &line, line_span.end, title)
-    {
-        (line_span.end, line) = below;
-    }
-    edits.extend(difference(&text[line_span.clone()], &line, line_span.start));
-    edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
-    edits
-}
-
-/// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own where that is longer than the
-/// title: what has ended is read for what it was. With where what it replaces ends; nothing where it may stand as it does.
-fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) -> Option<(usize, String)> {
-    let span = metadata::parenthesis_behind(line, title)?;
-    let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
-    let is_below = line[title..].contains(['\n', '\r']);
-    if is_below || parenthesis.chars().count() <= words.trim_start().chars().count() {
-        return None;
-    }
-    // What others read at the end of a line stays there: names of blocks, line breaks.
-    let line_end = end + text[end..item.span.end.max(end)].find(['\n', '\r']).unwrap_or(item.span.end.max(end) - end);
-    let (newline, indent) = (markup::newline(text), " ".repeat(item.content_column));
-    Some((line_end, format!("{words}{}{newline}{indent}{parenthesis}", &text[end..line_end])))
-}
-
-/// The one edit that makes `old`, which begins at `at`, into `new`: without what both begin and end with.
-fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
-    if old == new {
-        return None;
-    }
-    let start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
-    let start = new.floor_char_boundary(old.floor_char_boundary(start));
-    let (old_rest, new_rest) = (&old[start..], &new[start..]);
-    let same = old_rest.bytes().rev().zip(new_rest.bytes().rev()).take_while(|(a, b)| a == b).count();
-    let same = old_rest.len() - old_rest.ceil_char_boundary(old_rest.len() - same);
-    let end = old.len() - same;
-    Some(Edit::replace(at + start..at + end, &new_rest[..new_rest.len() - same]))
-}
-
-/// A rendered block whose box and `status:` key say the status, at that place of a document with those lanes.
-pub(crate) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> String {
-    let (document, _) = parse(block);
-    let needs_key = lane::needs_key(status, place, lanes);
-    match document.items().first() {
-        Some(item) => apply(block, &in_place(block, item, &Patch::default(), Some((status, needs_key)))),
-        None => block.to_owned(),
-    }
-}
-
-/// A rendered block without a key that speaks of it is of the status by its place and its box.
-fn is_said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> bool {
-    let (document, _) = parse(block);
-    document.items().first().is_some_and(|item| {
-        let Fields(keys) = document.fields(item);
-        let speaks = |key: &Key| matches!(key, Key::Status | Key::Completed);
-        let said = Said { ticked: item.checked, status: None, completed: false };
-        !keys.iter().any(|(key, _)| speaks(key)) && lane::status(place, said, lanes) == status
-    })
-}
-
 /// The block with its bullet in the first column.
 fn at_margin(block: &str, item: &Item<'_>) -> String {
     if item.column == 0 {
@@ -761,63 +635,6 @@ mod tests {
         ];
         for (text, title, status, expected) in rows {
             assert_eq!(changed(text, title, status), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn ids_and_keys_change_where_they_stand() {
-        let id = |text| Patch { id: Some(id(text)), ..Patch::default() };
-        let set = |key, value| Patch { set: vec![(key, value)], ..Patch::default() };
-        let block = "- [ ] a (role: x)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n";
-        let without_role = block.replace(" (role: x)", "").replace("  role: y\n", "");
-        for (text, patch, expected) in [
-            ("- [ ] a\n", id("T-9"), "- [ ] T-9: a\n"),
-            ("- [ ]  a (role: x)\n", id("T-9"), "- [ ]  T-9: a (role: x)\n"),
-            ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
-            ("- [ ] a (agent: bob)\n", id("T-9"), "- [ ] T-9: a (agent: bob) (status: null)\n"),
-            ("- [ ]\n", id("T-9"), "- [ ] T-9:\n"),
-            (block, set(Key::Touches, Some(vec!["c"].into())), &block.replace("[b]", "[c]")),
-            (block, set(Key::Tags, Some(vec!["t"].into())), &block.replace("x)", "x, tags: [t])")),
-            // Of a key that stands twice the first one counts; removed, both go.
-            (block, set(Key::Role, Some("z".into())), &block.replace(": x", ": z")),
-            (block, set(Key::Role, None), &without_role),
-        ] {
-            let (document, _) = parse(text);
-            assert_eq!(apply(text, &document.change(&document.items()[0], &patch)), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_longer_than_the_title_of_an_ended_item_stands_below_it() {
-        let done = |text: &str| {
-            let (document, _) = parse(text);
-            let set = vec![(Key::Commit, Some("b8992cc".into()))];
-            let patch = Patch { status: Some(Status::Completed), set, ..Patch::default() };
-            apply(text, &document.change(&document.items()[0], &patch))
-        };
-        for (text, expected) in [
-            ("- [ ] T-1: Bump it", "- [x] T-1: Bump it\n  (commit: b8992cc)"),
-            ("- [ ] T-1: Bump the versions\n", "- [x] T-1: Bump the versions (commit: b8992cc)\n"),
-            ("1. [ ] T-1: a  \r\n\r\n   text\r\n", "1. [x] T-1: a  \r\n   (commit: b8992cc)\r\n\r\n   text\r\n"),
-            ("- [ ] T-1: a ^k3j\n- [ ] b\n", "- [x] T-1: a ^k3j\n  (commit: b8992cc)\n- [ ] b\n"),
-            ("- [ ] T-1: a (role: x)\n  text\n", "- [x] T-1: a\n  (role: x, commit: b8992cc)\n  text\n"),
-            ("- [ ] T-1: a\n(commit: 1234567)\n", "- [x] T-1: a\n(commit: b8992cc)\n"),
-        ] {
-            assert_eq!(done(text), expected, "{text:?}");
-            let (document, _) = parse(expected);
-            let item = &document.items()[0];
-            assert_eq!(document.task_of(item).state.commit(), Some("b8992cc"), "{expected:?}");
-            assert!(!document.title(item).contains(['(', '^']), "{expected:?}");
-            assert!(!document.description(item).contains("commit"), "{expected:?}");
-            let back = apply(expected, &document.change(item, &Patch::from(&State::default())));
-            let was = text.replace("\n(commit: 1234567)", "").replace(" (role: x)", "\n  (role: x)");
-            assert_eq!(back, was, "{expected:?}");
-        }
-        for text in
-            ["- [ ] T-1: a\n  (see: below)\n", "- [ ] T-1: a\n\n  (role: x)\n", "- [ ] T-1: a\n  (role: x) and\n"]
-        {
-            let (document, _) = parse(text);
-            assert_eq!(document.items()[0].metadata, None, "{text:?}");
         }
     }
 

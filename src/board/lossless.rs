@@ -9,10 +9,10 @@ use proptest::test_runner::TestCaseError;
 use serde_yaml::Value;
 
 use crate::board::document::{Document, Item, Written, parse};
-use crate::board::edit::Patch;
 use crate::board::key::Shape;
 use crate::board::metadata::{self, Field, Fields, Key, Meaning, Owner};
 use crate::board::new_item::{NewItem, render};
+use crate::board::patch::Patch;
 use crate::board::problem;
 use crate::board::rewrite::set_item_by;
 use crate::board::stood::Way;

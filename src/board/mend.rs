@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::board::document::{Document, Item, parse};
-use crate::board::edit::Patch;
+use crate::board::patch::Patch;
 use crate::board::task::TaskId;
 use crate::board::text::Edit;
 

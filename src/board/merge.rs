@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::board::document::{Document, Item, parse};
-use crate::board::edit::said;
 use crate::board::markup;
+use crate::board::patch::said;
 use crate::board::task::{State, Status, TaskId};
 
 use conflict::Bound;

@@ -20,6 +20,7 @@ pub mod merge;
 pub mod metadata;
 pub mod new_item;
 pub mod number_or_text;
+pub mod patch;
 pub mod period;
 pub mod problem;
 pub(crate) mod rewrite;

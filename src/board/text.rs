@@ -62,6 +62,20 @@ pub fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
     apply(block, &edits.iter().map(shift).collect::<Vec<_>>())
 }
 
+/// The one edit that makes `old`, which begins at `at`, into `new`: without what both begin and end with.
+pub fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
+    if old == new {
+        return None;
+    }
+    let start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
+    let start = new.floor_char_boundary(old.floor_char_boundary(start));
+    let (old_rest, new_rest) = (&old[start..], &new[start..]);
+    let same = old_rest.bytes().rev().zip(new_rest.bytes().rev()).take_while(|(a, b)| a == b).count();
+    let same = old_rest.len() - old_rest.ceil_char_boundary(old_rest.len() - same);
+    let end = old.len() - same;
+    Some(Edit::replace(at + start..at + end, &new_rest[..new_rest.len() - same]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

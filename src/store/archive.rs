@@ -19,8 +19,8 @@ use super::transaction::View;
 use crate::board::archive::{self, Gone, Policy};
 use crate::board::decide::decide;
 use crate::board::document::{Document, Item, Written, parse};
-use crate::board::edit::Patch;
 use crate::board::event::{Event, Kind};
+use crate::board::patch::Patch;
 use crate::board::task::{Status, TaskId, Timestamp};
 
 impl Board {

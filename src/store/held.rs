@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::since::Since;
 use crate::board::document::{Document, Item, open, parse};
-use crate::board::edit::Patch;
+use crate::board::patch::Patch;
 use crate::board::task::TaskId;
 use crate::board::text::{Edit, apply};
 

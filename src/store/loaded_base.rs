@@ -15,12 +15,12 @@ use super::queue::Queue;
 use super::redo::said;
 use super::since::Since;
 use crate::board::document::{Document, Item, parse, parse_alone};
-use crate::board::edit::Patch;
 use crate::board::event::Kind;
 use crate::board::front::Front;
 use crate::board::lane::{LaneKind, LanePlace};
 use crate::board::merge::{Named, merge, prose};
 use crate::board::metadata::{Field, Fields, Key, Owner};
+use crate::board::patch::Patch;
 use crate::board::task::{Status, TaskId};
 use crate::board::text::apply;
 

@@ -14,9 +14,9 @@ use super::queue::Queue;
 use super::since::Since;
 use crate::board::archive::{Gone, has_all_of};
 use crate::board::document::{Item, open, parse};
-use crate::board::edit::Patch;
 use crate::board::event::Kind;
 use crate::board::merge::bare;
+use crate::board::patch::Patch;
 use crate::board::task::{Status, TaskId};
 use crate::board::text::apply;
 

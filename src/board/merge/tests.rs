@@ -439,9 +439,9 @@ mod properties {
     use proptest::sample::select;
 
     use super::*;
-    use crate::board::edit::Patch;
     use crate::board::key::Key;
     use crate::board::lossless::{documents, wild_documents};
+    use crate::board::patch::Patch;
     use crate::board::text::{Edit, apply};
 
     /// What a program or a person does to one item, or beside it.

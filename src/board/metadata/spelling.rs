@@ -103,7 +103,7 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
 }
 
 /// What is before a parenthesis, without the blanks between: on a line of its own it leaves the title's as it was.
-fn title_line(before: &str) -> &str {
+pub fn title_line(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t']);
     ["\r\n", "\n", "\r"].into_iter().find_map(|end| before.strip_suffix(end)).unwrap_or(before)
 }
