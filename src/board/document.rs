@@ -17,6 +17,7 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
 pub use keys::STAYS_TITLE;
+pub(crate) use own_state::STRIKE;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse};
@@ -185,6 +186,11 @@ impl Item<'_> {
     /// Of the ID on the first line.
     pub fn id_span(&self) -> Option<Range<usize>> {
         self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
+    }
+
+    /// Its title is struck out, as that of a cancelled item is.
+    pub(crate) fn is_struck_out(&self, text: &str) -> bool {
+        text[..self.title.start].ends_with(STRIKE) && text[self.title.end..].starts_with(STRIKE)
     }
 
     /// Its parenthesis, which names nothing but what it waits for, is part of its title.

@@ -594,7 +594,10 @@ mod tests {
             // In place: no lanes.
             ("- [ ] a\n- [ ] b", "a", Completed, "- [x] a\n- [ ] b"),
             ("- [X] a  \r\n", "a", Pending, "- [ ] a  \r\n"),
-            ("- [ ] a\n", "a", Cancelled, "- [x] a\n  (status: cancelled)\n"),
+            ("- [ ] a\n", "a", Cancelled, "- [x] ~~a~~\n  (status: cancelled)\n"),
+            ("- [x] ~~a~~\n  (status: cancelled)\n", "a", Pending, "- [ ] a\n"),
+            ("- [x] ~~a~~ (status: cancelled)\n", "a", Completed, "- [x] a\n"),
+            ("- [ ] a~b\n", "a~b", Cancelled, "- [x] a~b\n  (status: cancelled)\n"),
             ("- [ ] a (status: waiting, x: y)\n", "a", Pending, "- [ ] a (status: null, x: y)\n"),
             ("1. [ ] a\n\n   text", "a", InProgress, "1. [ ] a (status: in_progress)\n\n   text"),
             // Last lines without an end, and Windows line ends.

@@ -1,8 +1,10 @@
 //! What is to be different about an item, as edits of its own bytes: its box, its ID and its keys, where they stand.
 
+use std::ops::Range;
+
 use serde_yaml::Value;
 
-use crate::board::document::{Item, parse};
+use crate::board::document::{Item, STRIKE, parse};
 use crate::board::lane::{self, LanePlace, LaneSet, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Fields, Key};
@@ -57,7 +59,7 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
     let old_line = &text[line_span.clone()];
     let old_block = block_span.clone().map_or("", |span| &text[span]);
     let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
-    let title = item.title.end.saturating_sub(line_span.start).min(line.len());
+    let mut title = item.title.end.saturating_sub(line_span.start).min(line.len());
     for (key, value) in set.chain(said) {
         let on_line = metadata::line_has(&line, title, key);
         let in_block = !block.is_empty() && metadata::block_has(&block, key);
@@ -70,6 +72,20 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
     }
     if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == old_line {
         line = metadata::closed(&line, title);
+    }
+    let start = item.title.start.saturating_sub(line_span.start).min(title);
+    match (status, item.is_struck_out(text)) {
+        (Some((Status::Cancelled, _)), false) if line != old_line && may_be_struck(&line, start..title) => {
+            line.insert_str(title, STRIKE);
+            line.insert_str(start, STRIKE);
+            title += STRIKE.len();
+        }
+        (Some((status, _)), true) if status != Status::Cancelled => {
+            line.replace_range(title..title + STRIKE.len(), "");
+            line.replace_range(start - STRIKE.len()..start, "");
+            title -= STRIKE.len();
+        }
+        _ => {}
     }
     let mut line_span = line_span;
     let is_done = |status| matches!(status, Status::Completed | Status::Cancelled);
@@ -87,6 +103,11 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
     edits.extend(difference(&text[line_span.clone()], &line, line_span.start));
     edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
     edits
+}
+
+/// What is cancelled does not look done where its title is struck out, and the line says why it is.
+fn may_be_struck(line: &str, title: Range<usize>) -> bool {
+    !title.is_empty() && !line[title.clone()].contains('~') && metadata::line_has(line, title.end, Key::Status.as_str())
 }
 
 /// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own where that is longer than the

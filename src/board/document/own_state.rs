@@ -17,10 +17,13 @@ pub(super) fn is_mark(inner: &str) -> bool {
     matches!(inner, "-" | "/" | ">" | "<" | "!" | "?" | "*")
 }
 
+/// Around what is struck out.
+pub(crate) const STRIKE: &str = "~~";
+
 /// The whole of it is struck out: `~~no more~~`.
 pub(super) fn is_struck(title: &str) -> bool {
-    let inner = title.strip_prefix("~~").and_then(|rest| rest.strip_suffix("~~"));
-    inner.is_some_and(|inner| !inner.is_empty() && !inner.contains("~~"))
+    let inner = title.strip_prefix(STRIKE).and_then(|rest| rest.strip_suffix(STRIKE));
+    inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
 pub(super) fn count(states: &mut Vec<OwnState>, mark: &str, at: Range<usize>) {

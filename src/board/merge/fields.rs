@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_yaml::Value;
 
 use super::one::{One, Region, Side};
+use crate::board::document::STRIKE;
 use crate::board::markup;
 use crate::board::metadata::{self, Field, Key, Meaning, Owner};
 use crate::yaml;
@@ -120,8 +121,9 @@ pub(super) fn line_and_block(
             ours
         }
     };
-    let title_end = title.len();
-    let mut line = format!("{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
+    let opening = if item.is_struck_out(text) { STRIKE } else { "" };
+    let title_end = opening.len() + title.len();
+    let mut line = format!("{opening}{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
 
     let keys = [base.map_or_else(Vec::new, held), held(ours), held(theirs)];
     let [old_block, my_block, their_block] = [base.and_then(block_of), block_of(ours), block_of(theirs)];
