@@ -419,7 +419,7 @@ fn a_task_file_that_is_hardly_one() {
     let ran = drain("NUL.md").ends(1);
     assert!(ran.stdout.starts_with("2 of 3 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
     let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
-    assert!(kept.contains(": nul \0 here (attempt: 1"), "{kept:?}");
+    assert!(kept.contains(": nul \0 here\n  (attempt: 1"), "{kept:?}");
     scratch.write("real/todo.md", format!("- [ ] linked{}", work("linked")));
     std::os::unix::fs::symlink("real/todo.md", scratch.work().join("LINK.md")).expect("the folder is ours");
     assert_eq!(drain("LINK.md").code, Some(0));
