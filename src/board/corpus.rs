@@ -222,6 +222,7 @@ fn what_people_write_wrongly_is_told() {
         ),
         ("- [/] a\n- [/] b\n- [<] c\n", &["?own-state \"[/]\"", "?own-state \"[<]\""]),
         ("- [ ] ~~a~~\n- [x] ~~b~~\n- [ ] ~~c~~ d ~~e~~\n", &["?own-state \"~~a~~\""]),
+        ("- [ ] a\n\n%%\n- [] b\n%%\n\n```\n%% x\n```\n- [] c\n", &["?odd-box \"[]\""]),
         ("Text.\n\n1. a\n   - b\n2. c\n", &["?plain-list \"1. a\""]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.

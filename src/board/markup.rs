@@ -390,6 +390,48 @@ pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
     text.split_inclusive('\n').map(line).collect::<String>().into()
 }
 
+/// The text with blanks for the comments of Obsidian that go over several lines: from a line that begins with `%%` to the next with
+/// another `%%`. What its Kanban puts there is none.
+pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains("%%") {
+        return text;
+    }
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let (mut fence, mut open): (Option<&str>, Option<usize>) = (None, None);
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let (start, bare) = (at, line.trim());
+        at += line.len();
+        if let Some(from) = open {
+            if line.contains("%%") {
+                ranges.push(from..at);
+                open = None;
+            }
+        } else if let Some(mark) = fence {
+            if bare.starts_with(mark) && bare.trim_start_matches(&mark[..1]).is_empty() {
+                fence = None;
+            }
+        } else if let Some(rest) = line.strip_prefix("%%") {
+            open = (!rest.contains("%%") && !rest.starts_with(" kanban:settings")).then_some(start);
+        } else if bare.starts_with("```") || bare.starts_with("~~~") {
+            let run = bare.len() - bare.trim_start_matches(&bare[..1]).len();
+            fence = Some(&bare[..run]);
+        }
+    }
+    if ranges.is_empty() {
+        return text;
+    }
+    let mut masked = String::with_capacity(text.len());
+    for range in ranges {
+        masked.push_str(&text[masked.len()..range.start]);
+        // Byte for byte as long, and the lines stay lines.
+        masked
+            .extend(text[range].bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }));
+    }
+    masked.push_str(&text[masked.len()..]);
+    Cow::Owned(masked)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,9 +18,9 @@ fn the_fields_of_obsidian_tasks_stay_at_the_end_of_the_line() {
     let drained = scratch.run("tavern-drain", &["Tasks.md"]).ends(1).says("1 of 3 completed, 2 left");
     drained.says("claimed: Pay #bank\n").says("Fix #123: it has no ```sh block");
     let text = scratch.read("Tasks.md");
-    let line = text.lines().next().expect("it has lines");
-    assert!(line.starts_with("- [x] T-") && line.contains(": Pay #bank (attempt: 1, commit: "), "{text}");
-    assert!(line.ends_with(&format!("Z) {tail}")), "{text}");
+    let [line, below] = [0, 1].map(|at| text.lines().nth(at).expect("it has lines"));
+    assert!(line.starts_with("- [x] T-") && line.ends_with(&format!(": Pay #bank {tail}")), "{text}");
+    assert!(below.starts_with("  (attempt: 1, commit: "), "{text}");
     let id = added[6..12].trim_end_matches(':');
     token(id);
     assert!(scratch.read("Tasks.md").contains(") ⏳ 2026-12-01\n"), "{}", scratch.read("Tasks.md"));
@@ -43,4 +43,17 @@ fn what_is_struck_out_or_in_another_state_is_left_alone_and_told() {
     assert!(scratch.read("Tasks.md").starts_with(own), "{}", scratch.read("Tasks.md"));
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("there is nothing to do").says(told);
     scratch.run("tavern-claim", &["--queue", "Tasks.md"]).ends(3);
+}
+
+#[test]
+fn what_is_commented_out_is_no_item() {
+    let scratch = Scratch::initialized();
+    let script = |name: &str| format!("\n  ```sh\n  echo 1 > {name}.txt\n  ```\n");
+    let hidden = format!("%%\n- [ ] hidden\n{}\n%%\n", script("hidden"));
+    // What only looks like one hides nothing.
+    let code = "```tex\n%% a comment of TeX\n```\n";
+    scratch.write("Tasks.md", format!("{code}- [ ] one\n{}\n{hidden}\n- [ ] two\n{}", script("one"), script("two")));
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("2 of 2 completed, 0 left");
+    assert!(scratch.read("Tasks.md").contains(&hidden), "{}", scratch.read("Tasks.md"));
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "one.txt\ntwo.txt");
 }

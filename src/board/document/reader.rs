@@ -88,6 +88,7 @@ fn lane_of(under: Option<Under>) -> Option<usize> {
 fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_tabs_behind_fences(markup::without_markers(text, &conflicts));
+    let source = markup::without_comments(source);
     let mut reader = Reader::new(text, &source, body, front);
     reader.read();
     if reader.is_misread() {
