@@ -1,5 +1,7 @@
 //! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -133,14 +135,15 @@ impl Task {
     /// What its [`wording`](Self::wording) says that not every item does, line by line: those of its description as they stand, all
     /// else with its key, after a blank that no other line begins with.
     pub fn wording_lines(&self) -> Vec<String> {
-        let lines = |task: &Task| {
-            let mut lines = Vec::new();
-            add_lines("", &serde_json::to_value(task.words()).expect("it is plain data"), &mut lines);
-            lines.extend(task.words_for_a_person().map(|(key, words)| format!(" {key}: {words}")));
-            lines
-        };
-        let plain = lines(&Task::new(TaskId::nobody(), ""));
-        lines(self).into_iter().filter(|line| !plain.contains(line)).collect()
+        static PLAIN: LazyLock<Vec<String>> = LazyLock::new(|| Task::new(TaskId::nobody(), "").all_lines());
+        self.all_lines().into_iter().filter(|line| !PLAIN.contains(line)).collect()
+    }
+
+    fn all_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        add_lines("", &serde_json::to_value(self.words()).expect("it is plain data"), &mut lines);
+        lines.extend(self.words_for_a_person().map(|(key, words)| format!(" {key}: {words}")));
+        lines
     }
 
     fn words(&self) -> Task {

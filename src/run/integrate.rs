@@ -16,7 +16,7 @@ use super::report::sent_back;
 use super::site::Site;
 use super::trust::Trust;
 use super::worktree::{clean, clear_ended, named};
-use crate::board::document::parse;
+use crate::board::document::open;
 use crate::board::eligible::Lack;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
@@ -47,9 +47,10 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
     for queue in queues {
         // One queue that can't be read keeps nobody from working on the others.
         let Ok(text) = site.board.read(queue) else { continue };
-        let (document, _) = parse(&text.content);
-        let ids = document.items().iter().filter(|item| item.status == Status::Approved && !item.quarantined);
-        found.extend(ids.filter_map(|item| item.id.clone()));
+        let document = open(&text.content);
+        let approved = (0..document.count()).filter(|at| document.status_at(*at) == Status::Approved);
+        let sound = approved.map(|at| document.item(at)).filter(|item| !item.quarantined);
+        found.extend(sound.filter_map(|item| item.id.clone()));
     }
     found
 }

@@ -62,10 +62,15 @@ impl Clause {
     /// What `task` says, with the defaults of its queue; `text` is how it stands there.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
+        let digest = Clause::digest_of(task);
+        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines(), link: None }
+    }
+
+    /// That of what `task` says: by it an item is known without being taken apart.
+    pub fn digest_of(task: &Task) -> Digest {
         // A draft that was made here, or trusted, is not released by that.
         let kind = if task.status() == Status::Draft { "draft" } else { "item" };
-        let digest = Digest::of(kind, &task.wording());
-        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines(), link: None }
+        Digest::of(kind, &task.wording())
     }
 
     /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.

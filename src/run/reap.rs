@@ -24,9 +24,10 @@ use super::site::{ITEM_BRANCHES, Site};
 use super::take_over::{cells_aside, left_cells, take_over};
 use super::worktree;
 use crate::board::archive::Policy;
-use crate::board::document::{Item, parse};
+use crate::board::document::{Item, open};
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life, Token};
+use crate::board::metadata::Key;
 use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
@@ -245,11 +246,12 @@ impl Items {
                 items.is_all = false;
                 continue;
             };
-            let (document, _) = parse(&text.content);
-            let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
-            items.statuses.extend(named);
-            for item in document.items() {
-                let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { continue };
+            let document = open(&text.content);
+            let named = |at| Some((document.id_at(at)?, document.status_at(at)));
+            items.statuses.extend((0..document.count()).filter_map(named));
+            for item in (0..document.count()).filter(|at| document.status_at(*at).is_held()).map(|at| document.item(at))
+            {
+                let Some(id) = &item.id else { continue };
                 if item.aside {
                     items.own.insert(id.clone());
                 } else if site.board.has_lost_lease(id)
@@ -263,7 +265,8 @@ impl Items {
                 }
             }
             let waits = |item: &&Item<'_>| document.task_of(item).state.not_before().is_some_and(|until| until > now);
-            waiting.extend(document.items().iter().filter(waits).filter_map(|item| item.id.clone()));
+            let may_wait = (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore));
+            waiting.extend(may_wait.map(|at| document.item(at)).filter(waits).filter_map(|item| item.id.clone()));
             items.expiries.extend(expiries_in(site, &document)?);
             let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));

@@ -49,13 +49,13 @@ pub fn lack_of_agents(config: &Config, name: &str, program: &dyn Runner, texts: 
 
 /// Variables that `command` needs, and that are set here and not let through to commands.
 pub fn needs_of_command(config: &Config, command: &str) -> Vec<String> {
-    kept_back(|name| config.pass.lets(name), |name| needs(command, name))
+    needed(|name| config.pass.lets(name), command)
 }
 
 /// The same of an item's own `script`, which the shell runner `name` runs.
 pub fn needs_of_script(config: &Config, name: &str, script: &str) -> Vec<String> {
     let pass = pass_of_agents(config, name, &Shell);
-    kept_back(|name| pass.lets(name), |name| needs(script, name))
+    needed(|name| pass.lets(name), script)
 }
 
 /// Which variables are let through to the agents of the runner `name`.
@@ -89,6 +89,11 @@ fn kept_back(lets: impl Fn(&str) -> bool, is_wanted: impl Fn(&str) -> bool) -> V
     let mut names: Vec<String> = all.filter(|name| name.len() >= SHORTEST && !lets(name) && is_wanted(name)).collect();
     names.sort();
     names
+}
+
+/// Those of them that a script needs: few scripts of a long list expand any.
+fn needed(lets: impl Fn(&str) -> bool, script: &str) -> Vec<String> {
+    if script.contains('$') { kept_back(lets, |name| needs(script, name)) } else { Vec::new() }
 }
 
 /// A script only ever expands this variable, without anything in its place. What is named otherwise too may be set there.

@@ -13,8 +13,9 @@ use walkdir::{DirEntry as WalkDirEntry, WalkDir};
 use super::error::Error;
 use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
 use super::site::Site;
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, open, parse};
 use crate::board::eligible::Untrusted;
+use crate::board::front;
 use crate::board::task::{Status, Task};
 use crate::config::FILE;
 use crate::files;
@@ -58,7 +59,8 @@ impl<'s> Trust<'s> {
     /// The settings, and all that the item says.
     pub fn item(&self, task: &Task) -> Result<(), Untrusted> {
         self.settings()?;
-        self.refuse([Clause::of_item(task, String::new())])
+        let is_known = self.with_trusted(|trusted| trusted.has(&Clause::digest_of(task)));
+        if is_known { Ok(()) } else { self.refuse([Clause::of_item(task, String::new())]) }
     }
 
     /// What the queue of `document` says of all its items, and to a planner.
@@ -76,7 +78,9 @@ impl<'s> Trust<'s> {
     /// # Errors
     /// Not all of it is trusted, or the queue can't be read.
     pub fn item_of(&self, queue: &Queue, task: &Task) -> Result<(), Error> {
-        self.front(&parse(&self.site.board.read(queue)?.content).0)?;
+        let text = self.site.board.read(queue)?.content;
+        let (_, body) = front::read(&text, &mut Vec::new());
+        self.front(&open(&text[..body]))?;
         Ok(self.item(task)?)
     }
 
@@ -174,7 +178,7 @@ impl<'s> Trust<'s> {
 /// An item was added by a person's own act. Only so that nobody has to ask git for it: what can't be written down is found out.
 pub fn made_here(board: &Board, task: &Task) {
     if !board.is_dry() {
-        drop(Trusted::of(board).add([Clause::of_item(task, String::new()).digest]));
+        drop(Trusted::of(board).add([Clause::digest_of(task)]));
     }
 }
 

@@ -42,6 +42,10 @@ impl Board {
         at_least: usize,
     ) -> Result<usize, Error> {
         let Some(own) = archive_of(self, &text.queue) else { return Ok(0) };
+        let has_ended = |at: &usize| document.status_at(*at).is_ended();
+        if (0..document.count()).filter(has_ended).count() < at_least {
+            return Ok(0);
+        }
         let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
         let is_held = |id: &TaskId| held.contains(id);
         // The archive and the log are read only where there is something to do: they grow for ever.

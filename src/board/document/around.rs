@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::{Document, Item};
+use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
 
 /// Of each text that introduces a heading or a list, in bytes.
@@ -17,6 +17,10 @@ impl Document<'_> {
         if self.has_lanes() {
             return String::new();
         }
+        if let Some((short, rows)) = self.shortened(item.span.start) {
+            let (short, _) = parse(&short);
+            return short.around(short.item(rows - 1));
+        }
         let outermost = std::iter::successors(Some(item), |item| Some(self.item(item.within?))).last().unwrap_or(item);
         self.above(outermost.box_char).excerpt(self.text, outermost.span.start)
     }
@@ -25,6 +29,9 @@ impl Document<'_> {
     pub fn prose(&self) -> String {
         if self.has_lanes() {
             return String::new();
+        }
+        if let Some((short, _)) = self.shortened(self.text.len()) {
+            return parse(&short).0.prose();
         }
         let items: Vec<&Item<'_>> = self.items().iter().filter(|item| item.within.is_none()).collect();
         let is_item = |at: usize| {
@@ -36,6 +43,23 @@ impl Document<'_> {
         blocks.sort_by_key(|span| span.start);
         let lines = blocks.into_iter().flat_map(|span| self.text[span].lines());
         lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The document with one item for each row of them, and how many rows begin up to `last`: nothing stands between the items of a
+    /// row, and ten thousand need not be read for what is above them. `None` where the items are read.
+    fn shortened(&self, last: usize) -> Option<(String, usize)> {
+        let ItemList::Outlined { places, .. } = &self.items else { return None };
+        let (mut short, mut rows, mut end, mut bullet) = (String::new(), 0, 0, "");
+        for span in places.iter().map(|place| &place.span) {
+            let (between, own) = (&self.text[end..span.start], &self.text[span.start..=span.start]);
+            if bullet != own || !between.trim().is_empty() {
+                short.extend([between, own, " [ ] x\n"]);
+                rows += usize::from(span.start <= last);
+            }
+            (end, bullet) = (span.end, own);
+        }
+        short += &self.text[end..];
+        Some((short, rows))
     }
 
     /// What the place `at` stands under.
@@ -148,7 +172,7 @@ fn words(text: &str, blocks: &[Range<usize>]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{open, parse};
 
     #[test]
     fn an_item_stands_under_headings_plain_items_and_what_introduces_them() {
@@ -169,6 +193,19 @@ mod tests {
             document.prose(),
             "Ours.\n# Shop\nAll of it.\n## Old\nGone.\n## Server\nIt is in `srv/`.\nOf accounts:\n- API\nas JSON\n- Web\n- Pages"
         );
+    }
+
+    #[test]
+    fn an_item_that_is_read_by_itself_stands_under_the_same() {
+        let lines = ["- [ ] a\n", "* [x] b\n", "- API\n", "Words.\n", "\n", "# Pending\n", "## H\n", "  more\n"];
+        for number in 0..lines.len().pow(4) {
+            let text: String = (0..4).map(|at| lines[number / lines.len().pow(at) % lines.len()]).collect();
+            let ((whole, _), outlined) = (parse(&text), open(&text));
+            assert_eq!(outlined.prose(), whole.prose(), "{text:?}");
+            for (at, item) in whole.items().iter().enumerate() {
+                assert_eq!(outlined.around(outlined.item(at)), whole.around(item), "{text:?}, {at}");
+            }
+        }
     }
 
     #[test]

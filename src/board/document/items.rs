@@ -120,14 +120,13 @@ impl<'t> Document<'t> {
 
     /// When the item at this index is to be done.
     pub fn due_at(&self, at: usize) -> Option<Timestamp> {
-        match &self.items {
-            ItemList::Outlined { places, .. } => {
-                let may_say =
-                    memmem::find(&self.text.as_bytes()[places[at].span.clone()], Key::Due.as_str().as_bytes());
-                may_say.and_then(|_| self.item_of(&places[at]).due)
-            }
-            ItemList::Read(items) => items[at].due,
-        }
+        if self.may_say(at, Key::Due) { self.item(at).due } else { None }
+    }
+
+    /// Whether the item at this index may have this key, told without reading it.
+    pub fn may_say(&self, at: usize, key: Key) -> bool {
+        let ItemList::Outlined { places, .. } = &self.items else { return true };
+        memmem::find(&self.text.as_bytes()[places[at].span.clone()], key.as_str().as_bytes()).is_some()
     }
 
     /// The index of the first item that begins at `start` or behind it.
