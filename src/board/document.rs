@@ -17,7 +17,6 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
 pub use keys::STAYS_TITLE;
-pub(crate) use own_state::STRIKE;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse};
@@ -190,7 +189,7 @@ impl Item<'_> {
 
     /// Its title is struck out, as that of a cancelled item is.
     pub(crate) fn is_struck_out(&self, text: &str) -> bool {
-        text[..self.title.start].ends_with(STRIKE) && text[self.title.end..].starts_with(STRIKE)
+        text[..self.title.start].ends_with(markup::STRIKE) && text[self.title.end..].starts_with(markup::STRIKE)
     }
 
     /// Its parenthesis, which names nothing but what it waits for, is part of its title.

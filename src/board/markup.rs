@@ -432,6 +432,15 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
+/// Around what is struck out.
+pub const STRIKE: &str = "~~";
+
+/// The whole of it is struck out: `~~no more~~`.
+pub fn is_struck(title: &str) -> bool {
+    let inner = title.strip_prefix(STRIKE).and_then(|rest| rest.strip_suffix(STRIKE));
+    inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

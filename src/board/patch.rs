@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde_yaml::Value;
 
-use crate::board::document::{Item, STRIKE, parse};
+use crate::board::document::{Item, parse};
 use crate::board::lane::{self, LanePlace, LaneSet, Said};
-use crate::board::markup;
+use crate::board::markup::{self, STRIKE};
 use crate::board::metadata::{self, Fields, Key};
 use crate::board::state::State;
 use crate::board::stood::Way;

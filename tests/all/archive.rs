@@ -286,7 +286,7 @@ fn what_is_typed_in_an_item_that_was_archived_meanwhile_is_kept_and_brings_nothi
     scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-2", "T-1"]);
-    has(&scratch.read(ARCHIVE), &["T-1: One and more"]);
+    has(&scratch.read(ARCHIVE), &["T-1: ~~One and more~~"]);
 }
 
 /// The old text goes to the file that the archiving has replaced, which an editor had opened before.

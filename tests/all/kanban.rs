@@ -92,7 +92,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
     drained.says("Board.md:19: 1 item is in progress by hand, and is left to you");
     let after = scratch.read("Board.md");
     let done = after.split("## Готово\n").nth(1).and_then(|rest| rest.split("## Сделано").next()).expect("it is there");
-    has(done, &["**Выполнено**\n- [ ] Вчера\n- [x] T-", ": Написать (", script]);
+    has(done, &["**Выполнено**\n- [ ] Вчера\n- [x] T-", ": Написать\n  (", script]);
     assert_eq!(scratch.git(&["show", "tavern/integration:hi.txt"]), "hi");
     assert!(after.ends_with(&text[text.find("\n\n***").expect("it is there")..]), "{after}");
 }
@@ -105,7 +105,7 @@ fn headings_in_other_words_are_lanes_of_any_queue_that_says_so() {
     let token = scratch.claim("T-1", &["--queue", "TODO.md"]);
     scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).succeeds();
     assert!(
-        scratch.read("TODO.md").contains("# 📋 Offen\n\n# Fertig\n\n- [x] T-1: do it ("),
+        scratch.read("TODO.md").contains("# 📋 Offen\n\n# Fertig\n\n- [x] T-1: do it\n  ("),
         "{}",
         scratch.read("TODO.md")
     );
@@ -155,7 +155,7 @@ fn a_save_of_the_plugin_takes_nothing_of_tavern() {
         &after,
         &[
             "**Complete**\n- [x] ",
-            ": Say hi (worktree: false, empty: allowed, priority: 1, ",
+            ": Say hi\n      (worktree: false, empty: allowed, priority: 1, ",
             "    ```yaml task\n    done_when:\n      - \"true\"\n    ```\n",
         ],
     );

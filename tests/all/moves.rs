@@ -208,12 +208,12 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
     scratch.run("tavern-claim", &["--queue", "backup", "--agent", "Sam"]).ends(3).says("copies of items in main");
     scratch.run("tavern-status", &["T-2"]).says("completed").says("main, line");
     scratch.run("tavern-release", &["T-3", "--cancel"]).ends(0);
-    has(&scratch.queue(), &["- [x] T-3: Three"]);
+    has(&scratch.queue(), &["- [x] T-3: ~~Three~~"]);
     // A copy with another title is something else.
     scratch.change(backup, "T-3: Three", "T-3: Another");
     scratch.run("tavern-check", &[]).ends(5).says("`T-3` is also the ID").says("tavern check --fix");
     scratch.run("tavern-check", &["--fix"]).says("\n-- [ ] T-3: Another (role: planner)\n");
-    has(&scratch.queue(), &["- [x] T-3: Three"]);
+    has(&scratch.queue(), &["- [x] T-3: ~~Three~~"]);
     State::of(&scratch).items.keys().for_each(|id| assert_ne!(id, "T-3#2"));
     // Whoever removes the item leaves the copy as the item.
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");

@@ -55,5 +55,5 @@ fn what_is_commented_out_is_no_item() {
     scratch.write("Tasks.md", format!("{code}- [ ] one\n{}\n{hidden}\n- [ ] two\n{}", script("one"), script("two")));
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("2 of 2 completed, 0 left");
     assert!(scratch.read("Tasks.md").contains(&hidden), "{}", scratch.read("Tasks.md"));
-    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "one.txt\ntwo.txt");
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt\ntwo.txt");
 }

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
 
-use super::own_state::is_struck;
 use super::reader::{parse, read_item};
 use super::{Document, Item, ItemList, ItemPlace, Under};
 use crate::board::lane::{self, LanePlace, Said};
@@ -161,7 +160,7 @@ impl<'t> Document<'t> {
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = lane::status(self.place(item), item.said, self.lane_set);
         // Whoever claims an item writes when it was begun.
-        item.aside = item.status.is_held() && !item.begun || is_struck(self.title(item));
+        item.aside = item.status.is_held() && !item.begun || markup::is_struck(self.title(item));
         let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else { return };
         item.quarantined = true;
         item.aside |= !is_slip;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Item;
+use crate::board::markup::is_struck;
 use crate::board::problem::Problem;
 
 /// A mark, and where it stands first, and how often.
@@ -15,15 +16,6 @@ pub(super) struct OwnState {
 /// One character in a box that a person, or Obsidian's Tasks, gives a meaning to.
 pub(super) fn is_mark(inner: &str) -> bool {
     matches!(inner, "-" | "/" | ">" | "<" | "!" | "?" | "*")
-}
-
-/// Around what is struck out.
-pub(crate) const STRIKE: &str = "~~";
-
-/// The whole of it is struck out: `~~no more~~`.
-pub(super) fn is_struck(title: &str) -> bool {
-    let inner = title.strip_prefix(STRIKE).and_then(|rest| rest.strip_suffix(STRIKE));
-    inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
 pub(super) fn count(states: &mut Vec<OwnState>, mark: &str, at: Range<usize>) {

@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::kanban::{dropped, moved};
 use super::keys::{leave_to_keys, near_key, note, read_task_block};
-use super::own_state::{OwnState, STRIKE, count, is_mark, is_struck, told};
+use super::own_state::{OwnState, count, is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
@@ -470,8 +470,8 @@ impl<'t, 's> Reader<'t, 's> {
             metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
         }
         // Tavern strikes out what is cancelled.
-        if checked && item.said.status == Some(Status::Cancelled) && is_struck(&text[item.title.clone()]) {
-            item.title = item.title.start + STRIKE.len()..item.title.end - STRIKE.len();
+        if checked && item.said.status == Some(Status::Cancelled) && markup::is_struck(&text[item.title.clone()]) {
+            item.title = item.title.start + markup::STRIKE.len()..item.title.end - markup::STRIKE.len();
         }
         self.items.push(item);
     }

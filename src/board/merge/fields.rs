@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use serde_yaml::Value;
 
 use super::one::{One, Region, Side};
-use crate::board::document::STRIKE;
-use crate::board::markup;
+use crate::board::markup::{self, STRIKE};
 use crate::board::metadata::{self, Field, Key, Meaning, Owner};
 use crate::yaml;
 
@@ -145,6 +144,10 @@ pub(super) fn line_and_block(
             None => wanted(was, ours, theirs, winner, marks),
         };
         set((&mut line, title_end), &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
+    }
+    if !opening.is_empty() && !metadata::line_has(&line, title_end, Key::Status.as_str()) {
+        line.replace_range(title_end..title_end + STRIKE.len(), "");
+        line.replace_range(..STRIKE.len(), "");
     }
     let lead = &text[item.span.start..item.box_char];
     let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
