@@ -30,9 +30,14 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let (front, body) = front::read(text, &mut problems);
     // Where a list begins, which counts there, the plain scan does not tell.
     let plain = if front.is_kanban { None } else { Reader::new(text, text, body, &front).read_plain() };
-    let (mut document, others) = plain.unwrap_or_else(|| read_markdown(text, &front, body));
+    let (document, others) = match plain {
+        Some((mut document, mut others)) => {
+            document.read_prose(&mut others);
+            (document, others)
+        }
+        None => read_markdown(text, &front, body),
+    };
     problems.extend(others);
-    document.read_prose(&mut problems);
     (document, problems)
 }
 
@@ -48,9 +53,8 @@ pub fn open(text: &str) -> Document<'_> {
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    let (mut document, others) = read_markdown(text, &front, body);
+    let (document, others) = read_markdown(text, &front, body);
     problems.extend(others);
-    document.read_prose(&mut problems);
     (document, problems)
 }
 
@@ -95,7 +99,9 @@ fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>
         reader = reader.without_lanes();
         reader.read();
     }
-    reader.finish(&conflicts)
+    let (mut document, mut problems) = reader.finish(&conflicts);
+    document.read_prose(&mut problems);
+    (document, problems)
 }
 
 /// One walk over the Markdown events.
