@@ -52,7 +52,7 @@ fn taken(scratch: &Scratch) -> [String; 2] {
 /// The titles of the items with their boxes, in the order of the file.
 fn items(scratch: &Scratch) -> Vec<String> {
     let queue = scratch.queue();
-    let item = |line: &str| Some(line.strip_prefix("- [")?.split(" (").next()?.replacen(']', "", 1));
+    let item = |line: &str| Some(line.strip_prefix("- [")?.split(" (").next()?.replacen(']', "", 1).replace("~~", ""));
     queue.lines().filter_map(item).map(|item| item.trim().to_owned()).collect()
 }
 
@@ -551,7 +551,7 @@ fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     clone.settle();
     clone.stands("T-1", "cancelled", 0);
     clone.stands("T-2", "cancelled", 0);
-    has(&clone.queue(), &["T-2: second", "T-3: third", "T-4: fourth"]);
+    has(&clone.queue(), &["T-2: ~~second~~", "T-3: third", "T-4: fourth"]);
 }
 
 /// Tavern takes over at once what was pulled and what somebody saved upon it.
