@@ -358,13 +358,20 @@ fn marker(line: &str) -> Option<u8> {
 
 /// The text with all conflict markers blanked, so that the lines around them are read as what they are.
 pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, str> {
-    if conflicts.is_empty() {
-        return Cow::Borrowed(text);
+    blanked(text.into(), conflicts.iter().flat_map(|conflict| conflict.markers.iter().cloned()))
+}
+
+/// The text with blanks in these ranges, in their order: byte for byte as long, and its lines stay lines.
+fn blanked(text: Cow<'_, str>, ranges: impl IntoIterator<Item = Range<usize>>) -> Cow<'_, str> {
+    let mut ranges = ranges.into_iter().peekable();
+    if ranges.peek().is_none() {
+        return text;
     }
     let mut masked = String::with_capacity(text.len());
-    for marker in conflicts.iter().flat_map(|conflict| &conflict.markers) {
-        masked.push_str(&text[masked.len()..marker.start]);
-        masked.push_str(&" ".repeat(marker.len()));
+    for range in ranges {
+        masked.push_str(&text[masked.len()..range.start]);
+        let blank = |byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' };
+        masked.extend(text[range].bytes().map(blank));
     }
     masked.push_str(&text[masked.len()..]);
     Cow::Owned(masked)
@@ -418,18 +425,7 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
             fence = Some(&bare[..run]);
         }
     }
-    if ranges.is_empty() {
-        return text;
-    }
-    let mut masked = String::with_capacity(text.len());
-    for range in ranges {
-        masked.push_str(&text[masked.len()..range.start]);
-        // Byte for byte as long, and the lines stay lines.
-        masked
-            .extend(text[range].bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }));
-    }
-    masked.push_str(&text[masked.len()..]);
-    Cow::Owned(masked)
+    blanked(text, ranges)
 }
 
 /// Around what is struck out.

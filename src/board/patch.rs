@@ -88,14 +88,13 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
         _ => {}
     }
     let mut line_span = line_span;
-    let is_done = |status| matches!(status, Status::Completed | Status::Cancelled);
     match status {
-        Some((status, _)) if is_done(status) && line != old_line => {
+        Some((status, _)) if lane::is_ticked(status) && line != old_line => {
             if let Some(below) = set_below(text, item, &line, line_span.end, title) {
                 (line_span.end, line) = below;
             }
         }
-        Some((status, _)) if is_done(item.status) && !is_done(status) => {
+        Some((status, _)) if lane::is_ticked(item.status) && !lane::is_ticked(status) => {
             line = set_beside(&line, title).unwrap_or(line);
         }
         _ => {}
@@ -120,9 +119,9 @@ fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) 
         return None;
     }
     // What others read at the end of a line stays there: names of blocks, line breaks.
-    let line_end = end + text[end..item.span.end.max(end)].find(['\n', '\r']).unwrap_or(item.span.end.max(end) - end);
+    let tail = text[end..item.span.end.max(end)].split(['\n', '\r']).next().unwrap_or("");
     let (newline, indent) = (markup::newline(text), " ".repeat(item.content_column));
-    Some((line_end, format!("{words}{}{newline}{indent}{parenthesis}", &text[end..line_end])))
+    Some((end + tail.len(), format!("{words}{tail}{newline}{indent}{parenthesis}")))
 }
 
 /// Back behind its title.
