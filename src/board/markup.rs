@@ -29,6 +29,12 @@ pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
     at + 1 + usize::from(is_pair)
 }
 
+/// The text without a line end at its end.
+pub fn without_line_end(text: &str) -> &str {
+    let bare = text.strip_suffix('\n').unwrap_or(text);
+    bare.strip_suffix('\r').unwrap_or(bare)
+}
+
 /// The end of the line that `from` is on, without its line end.
 fn bare_line_end(bytes: &[u8], from: usize) -> usize {
     memchr2(b'\n', b'\r', &bytes[from..]).map_or(bytes.len(), |found| from + found)

@@ -99,8 +99,7 @@ pub fn merge_named(
         if is_ended(last) && !is_ended(&text) {
             text.push_str(newline);
         } else if !is_ended(last) && is_ended(&text) {
-            let bare = text.strip_suffix('\n').unwrap_or(&text);
-            text.truncate(bare.strip_suffix('\r').unwrap_or(bare).len());
+            text.truncate(markup::without_line_end(&text).len());
         }
         text
     };

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::document::{Document, Item};
 use super::id::TaskId;
 use super::lane::LaneKind;
+use super::markup::without_line_end;
 use super::text::{Edit, apply_within};
 
 /// So many neighbours on either side are remembered.
@@ -107,18 +108,22 @@ impl Document<'_> {
         let from = item.zip(removal).map(|(item, removal)| {
             let text = &self.text[item.span.clone()];
             let indent = &text[..text.len() - text.trim_start_matches([' ', '\t']).len()];
-            self.stood(item.lane, item.span.start..self.line_bare_end(item.span.end), |before, after| {
-                let around = before.start..after.end;
-                let is_all = around.start <= removal.span.start && removal.span.end <= around.end;
-                let without =
-                    is_all.then(|| apply_within(&self.text[around.clone()], around.start, slice::from_ref(removal)));
-                without.map(|without| Gap {
-                    before: self.text[before].to_owned(),
-                    after: self.text[after].to_owned(),
-                    without,
-                    indent: indent.to_owned(),
-                })
-            })
+            self.stood(
+                item.lane,
+                item.span.start..without_line_end(&self.text[..item.span.end]).len(),
+                |before, after| {
+                    let around = before.start..after.end;
+                    let is_all = around.start <= removal.span.start && removal.span.end <= around.end;
+                    let without = is_all
+                        .then(|| apply_within(&self.text[around.clone()], around.start, slice::from_ref(removal)));
+                    without.map(|without| Gap {
+                        before: self.text[before].to_owned(),
+                        after: self.text[after].to_owned(),
+                        without,
+                        indent: indent.to_owned(),
+                    })
+                },
+            )
         });
         let Range { start, end } = insertion.span.clone();
         let put = self.stood(self.lane_at(start), start..end, |before, after| {
@@ -179,7 +184,7 @@ impl Document<'_> {
     /// The text between two neighbours, from the end of the first one's last line on.
     pub(super) fn between(&self, bounds: &Range<usize>, before: Option<usize>, after: Option<usize>) -> Range<usize> {
         let start = before.map_or(bounds.start, |before| self.item(before).span.end);
-        self.line_bare_end(start)..after.map_or(bounds.end, |after| self.item(after).span.start)
+        without_line_end(&self.text[..start]).len()..after.map_or(bounds.end, |after| self.item(after).span.start)
     }
 
     /// From the end of the lane's heading to where the next lane, or whatever is no part of it, begins.
@@ -194,13 +199,6 @@ impl Document<'_> {
 
     fn lane_at(&self, at: usize) -> Option<usize> {
         self.lanes().iter().rposition(|lane| lane.heading.end <= at && at <= lane.body.end)
-    }
-
-    /// `end` without the line end before it.
-    fn line_bare_end(&self, end: usize) -> usize {
-        let text = &self.text[..end];
-        let bare = text.strip_suffix('\n').unwrap_or(text);
-        bare.strip_suffix('\r').unwrap_or(bare).len()
     }
 
     /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
