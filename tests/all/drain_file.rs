@@ -669,3 +669,13 @@ fn an_item_without_an_id_is_called_by_none() {
         ran.says_not("T-0");
     }
 }
+
+#[test]
+fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_title() {
+    let text =
+        "- [ ] Build\n  ```sh\n  exit 1\n  ```\n- [ ] Deploy (after: Build).\n  ```sh\n  touch deployed\n  ```\n";
+    let scratch = with_file(text);
+    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says("line 5 pending");
+    scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` stands in the middle of the title");
+    assert!(!scratch.read("TODO.md").contains("[x]"));
+}
