@@ -414,7 +414,7 @@ impl Args {
                     context.out.json(&record)?;
                     continue;
                 }
-                let id = task.map_or("-", TaskId::as_str);
+                let name = task.map_or_else(|| format!("{}:{line}", queue.id), ToString::to_string);
                 let why = not_ready.as_ref().or(waits_for.as_ref().filter(|_| is_asked_for));
                 let mark = match (why, mode) {
                     _ if is_faulty => "has a problem".to_owned(),
@@ -426,7 +426,7 @@ impl Args {
                     (None, Mode::Execute) => String::new(),
                     (None, mode) => mode.to_string(),
                 };
-                let mut columns = format!("  {id:<8} {:<11} ", item.status);
+                let mut columns = format!("  {name:<8} {:<11} ", item.status);
                 if standing.is_some() {
                     let age = since.map(|since| human::age((clock::now() - since).to_std().unwrap_or_default()));
                     columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));
