@@ -15,7 +15,7 @@ use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, may_take};
 use crate::board::status::Purpose;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
-use crate::store::{Archived, Board, Queue, Text, children_in, homes};
+use crate::store::{Archived, Board, NamedItem, Queue, Text, children_in, homes};
 
 /// All items of some documents, and what is known of each other's.
 pub struct Readiness<'a> {
@@ -200,13 +200,13 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
 }
 
 /// What one item of `queue` lacks, for those whose role it is.
-pub fn lacks_of(site: &Site, queue: &Queue, task: &TaskId) -> Vec<Lack> {
+pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| open(&text.content)).collect();
     let named = named(&texts, &documents);
     let lacks = || {
         let number = texts.iter().position(|text| text.queue == *queue)?;
-        let index = documents[number].index_of(task)?;
+        let index = name.index_in(queue, &documents[number])?;
         let readiness = Readiness::of_one(&named, &site.board, here(site), documents[number].item(index));
         Some(readiness.lacks(number, index, None))
     };
