@@ -1,5 +1,6 @@
 //! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use crate::board::document::{Document, parse};
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::steps::Steps;
 use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
@@ -305,6 +306,7 @@ impl Args {
         site: Option<&Site>,
     ) -> Result<Vec<(Record<'static>, String)>, CliError> {
         let (mut needs, now) = (Vec::new(), clock::now());
+        let roles = site.map(|site| site.config.known_roles());
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
@@ -375,7 +377,8 @@ impl Args {
                 if !is_shown {
                     continue;
                 }
-                let title = document.title(item);
+                let titled = roles.as_ref().map_or(Cow::Borrowed(item), |roles| for_roles(document, item, roles));
+                let title = document.title(&titled);
                 // Of an item without keys there is nothing to read.
                 let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());

@@ -15,7 +15,7 @@ use super::submit::Note;
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, open};
-use crate::board::eligible::{Lack, Others, at_work, in_order, may_take};
+use crate::board::eligible::{Lack, Others, at_work, for_roles, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
@@ -166,7 +166,8 @@ impl QueueSearch<'_> {
             if named.is_some_and(|named| named != Some(at)) {
                 continue;
             }
-            let item = document.item(at);
+            let item = for_roles(document, document.item(at), &seek.roles);
+            let item = item.as_ref();
             let may = may_take(document, item, &seek.seeker(), self.now, &mut others);
             let is_ready = |purpose| (self.is_ready)(&self.queue.id, document, item, purpose).map(|()| purpose);
             match may.and_then(is_ready) {

@@ -25,11 +25,15 @@ impl Document<'_> {
                 && !known.contains_key(&name)
                 && near::nearest(&name, known.keys().map(|it| &**it)).is_none()
         };
-        let is_bare = item.id.is_none() && item.block.is_none() && item.after.is_empty();
-        is_bare
-            && !item.after_names.is_empty()
-            && self.entries(item).len() == 1
+        !item.after_names.is_empty()
+            && item.after.is_empty()
+            && self.has_one_key(item)
             && item.after_names.iter().all(|name| is_phrase(name))
+    }
+
+    /// It is a line that no program has written, with one key.
+    pub(in crate::board) fn has_one_key(&self, item: &Item<'_>) -> bool {
+        item.id.is_none() && item.block.is_none() && self.entries(item).len() == 1
     }
 
     /// Makes such parentheses part of the title, and tells of them.
