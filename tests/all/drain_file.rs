@@ -561,13 +561,15 @@ fn a_role_that_nobody_has_is_a_word_of_the_title_until_a_program_has_written_the
 
 #[test]
 fn a_title_with_a_role_that_nobody_has_is_trusted_by_a_person_first_where_git_has_brought_it() {
-    let origin = with_file("- [ ] Login page (role: admin)\n  ```sh\n  echo x > x.txt\n  ```\n");
+    let origin =
+        with_file("- [ ] Login page (role: admin)\n  ```sh\n  echo x > x.txt\n  ```\n- [ ] Wipe it (role: root)\n");
     let clone = Scratch::empty();
     clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
-    drain(&clone, &["TODO.md"]).says("git has brought what nobody has trusted here").says_not("1 of 1 completed");
+    clone.run("tavern-trust", &["TODO.md"]).says("Login page (role: admin)").says("Wipe it (role: root)");
+    drain(&clone, &["TODO.md"]).says("git has brought what nobody has trusted here").says_not("1 of 2 completed");
     assert_eq!(clone.read("TODO.md"), origin.read("TODO.md"));
     clone.run("tavern-trust", &["TODO.md", "--yes"]).succeeds();
-    drain(&clone, &["TODO.md"]).ends(0).says("1 of 1 completed");
+    drain(&clone, &["TODO.md"]).ends(1).says("1 of 2 completed");
 }
 
 #[test]
