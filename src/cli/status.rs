@@ -1,17 +1,15 @@
 //! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use serde::Serialize;
 
 use crate::board::document::{Document, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::steps::Steps;
-use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
+use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
@@ -19,25 +17,25 @@ use crate::process::Bell;
 use crate::process::quoted;
 use crate::run::expiry::expiries;
 use crate::run::readiness::{Readiness, texts};
-use crate::run::record::{Metadata, last_output, runs_of};
+use crate::run::record::{last_output, runs_of};
 use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site, run_name};
-use crate::store::{
-    AgentFile, AgentState, Archived, Board, Error, NamedItem, Queue, Quota, Switch, Text, Then, life, tail_log,
-};
+use crate::store::{AgentState, Archived, Board, Error, NamedItem, Queue, Switch, Text, Then, life, tail_log};
 
 use super::alike::Alike;
 use super::moment::moment;
-use super::need::{self, Need, NeedKind, tell_of_queues};
+use super::need::{self, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, ItemName, Verb, hints, human, left_alone, misread};
 
 mod next;
+mod record;
 mod since;
 mod spending;
 mod stats;
 
 use next::next;
+use record::{Child, Record};
 use since::StandingSince;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
@@ -77,117 +75,6 @@ fn status_named(name: &str) -> Result<Status, String> {
         let names = Status::ALL.map(Status::as_str).join(", ");
         format!("unknown status; one of {names}")
     })
-}
-
-/// What is printed as one line of JSON.
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Record<'a> {
-    Queue {
-        queue: &'a str,
-        items: BTreeMap<&'static str, usize>,
-        quarantined: usize,
-        /// Pending items that no agent can take as config.yaml is.
-        unfit: usize,
-        archived: usize,
-    },
-    Item {
-        queue: &'a str,
-        line: usize,
-        task: Option<&'a TaskId>,
-        status: Status,
-        priority: u8,
-        title: &'a str,
-        /// When it is to be done.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        due: Option<Timestamp>,
-        quarantined: bool,
-        /// Since when it has the status, as far as it is known.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        since: Option<Timestamp>,
-        /// An agent may take it now.
-        ready: bool,
-        /// The role whose agents take it before all others.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next_for: Option<&'a str>,
-        /// What it waits for: others' work, a time, a person.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        waits_for: Option<&'a str>,
-        /// What it would need here and now, and is missing.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        not_ready: Option<&'a str>,
-        /// What its holder does with it, or will.
-        mode: Mode,
-        /// How far its steps are.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        steps: Option<Steps>,
-    },
-    /// One item that waits for a person.
-    Need {
-        queue: String,
-        line: usize,
-        task: Option<TaskId>,
-        #[serde(flatten)]
-        need: Need,
-    },
-    Agent {
-        #[serde(flatten)]
-        agent: &'a AgentFile,
-        heartbeat_at: Timestamp,
-        freshness: Freshness,
-        alive: bool,
-        /// When its program has said something last.
-        last_output: Option<Timestamp>,
-        /// What it does with its item.
-        mode: Option<Mode>,
-    },
-    Strayed(&'a Strayed),
-    Quota {
-        runner: &'a str,
-        #[serde(flatten)]
-        quota: &'a Quota,
-    },
-    Switch {
-        state: &'static str,
-        reason: &'a str,
-    },
-    Then {
-        at: Timestamp,
-        /// Where it does not reach back so far.
-        log_begins: Option<Timestamp>,
-    },
-    /// One item in full.
-    #[serde(rename = "task")]
-    Full {
-        #[serde(flatten)]
-        task: &'a Task,
-        queue: &'a str,
-        line: usize,
-        lease: Option<&'a Lease>,
-        expires_at: Option<Timestamp>,
-        freshness: Option<Freshness>,
-        /// When its holder's program has said something last.
-        last_output: Option<Timestamp>,
-        runs: &'a [Metadata],
-        /// What a person can do for it, with what to type.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        to_do: Option<String>,
-        /// Where its work is that is not merged, as git takes it.
-        kept: &'a [String],
-        children: &'a [Child],
-        /// How far its steps are.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        steps: Option<&'a Steps>,
-    },
-}
-
-/// A child of an item.
-#[derive(Serialize)]
-struct Child {
-    task: TaskId,
-    title: String,
-    status: Status,
-    on_failure: OnFailure,
 }
 
 impl Verb for Args {
