@@ -97,7 +97,7 @@ enum Doing {
 struct Memory {
     looks: ExpiredLeases,
     templates: Templates,
-    /// Items that this agent worked; those that are approved it merges, whatever queue they were moved to meanwhile.
+    /// Approved items that this agent worked: it merges them, whatever queue they were moved to meanwhile.
     worked: Vec<TaskId>,
     /// Approved items that only a person can free for their merge.
     blocked: Vec<TaskId>,
@@ -132,8 +132,9 @@ impl Agent<'_> {
                         if self.site.board.is_dry() {
                             return Ok(End::Enough);
                         }
-                        self.handle(&held)?;
-                        memory.worked.push(held.task.id.clone());
+                        if self.handle(&held)? == Some(Status::Approved) {
+                            memory.worked.push(held.task.id.clone());
+                        }
                         self.integrate_approved(&mut memory)?;
                         memory.is_integrated = true;
                         memory.runs += 1;
@@ -270,8 +271,8 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// Runs and reports one held task.
-    fn handle(&self, held: &Claimed) -> Result<(), Error> {
+    /// Runs and reports one held task, and returns what it is then, as far as this agent has said it.
+    fn handle(&self, held: &Claimed) -> Result<Option<Status>, Error> {
         self.show(Some(held), held.task.title.clone())?;
         self.commit();
         let heartbeat = Heartbeat::start(&self.site.board, &held.lease);
@@ -289,7 +290,7 @@ impl Agent<'_> {
     }
 
     /// Submits what a run came to.
-    fn report(&self, held: &Claimed, result: &RunResult) -> Result<(), Error> {
+    fn report(&self, held: &Claimed, result: &RunResult) -> Result<Option<Status>, Error> {
         let closed = report::close_runner(self.site, result);
         if let Ok(Some((runner, quota))) = &closed {
             (self.tell)(&Told::Closed {
@@ -304,7 +305,7 @@ impl Agent<'_> {
         let event = report::event(self.site, held, result);
         let run = run_name(&held.task.id, held.lease.token);
         let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
-        match self.submit(&held.task.id, &event, &note) {
+        let ended = match self.submit(&held.task.id, &event, &note) {
             Ok(done) => {
                 let (task, status) = (held.task.id.clone(), done.task.status());
                 (self.tell)(&match result {
@@ -326,18 +327,21 @@ impl Agent<'_> {
                 if done.task.status().is_ended() {
                     clear_ended(self.site, &done.task)?;
                 }
+                Some(done.task.status())
             }
             // Somebody else took the task over: our work stays on its branch, and the log says so.
             Err(store::Error::Refused(refusal)) => {
                 let task = held.task.id.clone();
-                (self.tell)(&match reported(self.site, held)? {
-                    Some(OwnReport { status, .. }) => Told::Reported { task, status },
+                let status = reported(self.site, held)?.map(|OwnReport { status, .. }| status);
+                (self.tell)(&match status {
+                    Some(status) => Told::Reported { task, status },
                     None => Told::Blocked { task, why: refusal.to_string() },
                 });
+                status
             }
             Err(error) => return Err(error.into()),
-        }
-        closed.map(drop)
+        };
+        closed.map(|_| ended)
     }
 
     /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.

@@ -11,6 +11,12 @@ use crate::board::markup;
 use crate::board::metadata::Key;
 use crate::board::task::{Status, TaskId, Timestamp};
 
+impl ItemPlace<'_> {
+    pub(super) fn is_ticked(&self, text: &str) -> bool {
+        matches!(text.as_bytes()[self.span.start + BOX], b'x' | b'X')
+    }
+}
+
 impl<'t> Document<'t> {
     /// All items in the order of the text; a nested item comes after the one that it is in.
     pub fn items(&self) -> &[Item<'t>] {
@@ -103,8 +109,7 @@ impl<'t> Document<'t> {
             Some(Under::Lane(lane)) => LanePlace::Lane(self.lanes[lane].kind),
             _ => LanePlace::Loose,
         };
-        let is_ticked = matches!(self.text.as_bytes()[place.span.start + BOX], b'x' | b'X');
-        lane::status(lane, Said { ticked: is_ticked, status: None, completed: false }, self.lane_set)
+        lane::status(lane, Said { ticked: place.is_ticked(self.text), status: None, completed: false }, self.lane_set)
     }
 
     /// Of the item at this index: its own, else 2.

@@ -7,6 +7,7 @@ use memchr::memmem;
 use super::{Item, ItemPlace};
 use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
+use crate::board::status::Status;
 use crate::board::task::TaskId;
 
 /// Items that one may wait for.
@@ -15,7 +16,10 @@ const MOST_AFTER: usize = 100;
 /// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
 /// spelt out.
 pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
-    let mut leave = |spelling: &str, set: fn(&mut ItemPlace<'_>)| {
+    // When it was completed says nothing of what is ticked, which in a long list is most.
+    let is_unticked = |place: &ItemPlace<'_>| place.status == Some(Status::Completed) && !place.is_ticked(text);
+    let any_unticked = places.iter().any(is_unticked);
+    let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace<'_>)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
         for place in places.iter_mut() {
             while found.next_if(|at| *at < place.span.start).is_some() {}
@@ -26,9 +30,11 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
             }
         }
     };
-    leave(Key::Status.as_str(), |place| place.status = None);
-    leave(Key::Completed.as_str(), |place| place.status = None);
-    leave(Key::Priority.as_str(), |place| place.priority = None);
+    leave(Key::Status.as_str(), &|place| place.status = None);
+    leave(Key::Priority.as_str(), &|place| place.priority = None);
+    if any_unticked {
+        leave(Key::Completed.as_str(), &|place| place.status = place.status.filter(|_| !is_unticked(place)));
+    }
 }
 
 /// The end of a hint about a key that is not read as one.
