@@ -127,7 +127,7 @@ pub struct NewItemFlags {
     pub tags: Vec<String>,
 
     /// The description, for the agent
-    #[arg(long, short = 'm', value_name = "TEXT")]
+    #[arg(long, short = 'm', value_name = "TEXT", allow_hyphen_values = true)]
     pub description: Option<String>,
 
     /// Add it as a draft: no agent takes it before `tavern release ID`

@@ -42,7 +42,7 @@ pub struct Args {
     pub force: bool,
 
     /// The reason, in one line; the next agent is told it if the item waited, died, ended or was taken from its holder
-    #[arg(long, short = 'm', value_name = "TEXT")]
+    #[arg(long, short = 'm', value_name = "TEXT", allow_hyphen_values = true)]
     pub reason: Option<String>,
 
     #[command(flatten)]

@@ -20,7 +20,8 @@ impl Board {
         }
         let is_missing = |(name, _): &(&str, String)| {
             let path = self.path(name);
-            let is_there = path.exists() || self.rehearsed(&path).is_some();
+            // A link that leads nowhere is there, too: it is another's, and who needs the file says so.
+            let is_there = path.exists() || path.is_symlink() || self.rehearsed(&path).is_some();
             !is_there || files::read_text(&path).is_ok_and(|found| may_replace(name, &found))
         };
         let file = |(name, text): &(&str, String)| Rewrite::File { path: self.path(name), content: text.clone() };

@@ -456,3 +456,20 @@ fn a_task_file_that_is_not_read_says_what_is_odd_about_it() {
         "the name of `./-x.md` begins with `-`, as a flag does: nothing in it is read\nhint: give it another name";
     scratch.run("tavern-drain", &["./-x.md"]).ends(2).says(words);
 }
+
+#[test]
+fn a_link_that_a_clone_has_brought_is_kept_where_a_file_of_the_board_would_be() {
+    let scratch = Scratch::repository();
+    std::fs::create_dir(scratch.work().join(".tavern")).expect("it is not there");
+    std::os::unix::fs::symlink("/nowhere/at/all", scratch.work().join(".tavern/config.yaml")).expect("it is not there");
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    assert!(scratch.work().join(".tavern/config.yaml").is_symlink());
+    scratch.run("tavern-check", &[]).ends(5).says("config.yaml");
+}
+
+#[test]
+fn a_text_may_begin_as_a_list_does() {
+    let scratch = Scratch::board("");
+    scratch.run("tavern-add", &["x", "--description", "- first\n- second"]).succeeds();
+    assert!(scratch.queue().contains("x\n\n  - first\n  - second\n"), "{}", scratch.queue());
+}
