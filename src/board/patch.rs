@@ -56,10 +56,11 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
     let said = status.map(|(status, needs_key)| (Key::Status.as_str(), needs_key.then(|| status.as_str().to_owned())));
     let line_span = rest.min(item.head.end)..item.head.end;
     let block_span = item.block.as_ref().map(|block| block.content.clone());
-    let old_line = &text[line_span.clone()];
+    let as_it_stands = &text[line_span.clone()];
+    let mut title = item.title.end.saturating_sub(line_span.start).min(as_it_stands.len());
+    let old_line = &metadata::bare(as_it_stands, title);
     let old_block = block_span.clone().map_or("", |span| &text[span]);
-    let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
-    let mut title = item.title.end.saturating_sub(line_span.start).min(line.len());
+    let (mut line, mut block) = (old_line.clone(), old_block.to_owned());
     for (key, value) in set.chain(said) {
         let on_line = metadata::line_has(&line, title, key);
         let in_block = !block.is_empty() && metadata::block_has(&block, key);
@@ -70,12 +71,12 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
             line = metadata::set_in_line(&line, title, key, value.as_deref());
         }
     }
-    if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == old_line {
+    if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == *old_line {
         line = metadata::closed(&line, title);
     }
     let start = item.title.start.saturating_sub(line_span.start).min(title);
     match (status, item.is_struck_out(text)) {
-        (Some((Status::Cancelled, _)), false) if line != old_line && may_be_struck(&line, start..title) => {
+        (Some((Status::Cancelled, _)), false) if line != *old_line && may_be_struck(&line, start..title) => {
             line.insert_str(title, STRIKE);
             line.insert_str(start, STRIKE);
             title += STRIKE.len();
@@ -87,9 +88,15 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
         }
         _ => {}
     }
+    line = match line == *old_line {
+        true => as_it_stands.to_owned(),
+        // In a line without an ID it would be title.
+        false if patch.id.is_none() && item.id.is_none() => line,
+        false => metadata::legible(&line, title),
+    };
     let mut line_span = line_span;
     match status {
-        Some((status, _)) if lane::is_ticked(status) && line != old_line => {
+        Some((status, _)) if lane::is_ticked(status) && line != as_it_stands => {
             if let Some(below) = set_below(text, item, &line, line_span.end, title) {
                 (line_span.end, line) = below;
             }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Key;
+use super::code_span::inside;
 
 /// `key: value` pairs between commas. A part without a key belongs to the value before it (`after: T-1, T-2`).
 pub(super) struct Pairs<'t> {
@@ -23,6 +24,11 @@ pub(super) struct Pair {
 impl<'t> Pairs<'t> {
     pub(super) fn new(text: &'t str, span: Range<usize>) -> Pairs<'t> {
         Pairs { bytes: &text.as_bytes()[..span.end], at: span.start, is_first: true, is_done: false, is_broken: false }
+    }
+
+    /// Those of the parenthesis at `span`.
+    pub(super) fn of_parenthesis(text: &'t str, span: Range<usize>) -> Pairs<'t> {
+        Pairs::new(text, inside(text, span))
     }
 }
 

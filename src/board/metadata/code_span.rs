@@ -1,0 +1,50 @@
+//! A title line's parenthesis as a code span: so Tavern writes it where Markdown would read markup in it, such as two globs or `<T>`.
+//!
+//! Knows Markdown's inline marks, not keys.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser};
+
+use super::parenthesis_behind;
+
+/// What stands between the parentheses at `span`, which may be a code span.
+pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
+    let parenthesis = text[span.clone()].trim_matches('`');
+    let ticks = (span.len() - parenthesis.len()) / 2;
+    span.start + ticks + 1..span.end - ticks - 1
+}
+
+/// Whether backticks of this number stand somewhere in the text, with none beside them.
+pub(super) fn has_ticks(text: &str, count: usize) -> bool {
+    text.split(|c| c != '`').any(|ticks| ticks.len() == count)
+}
+
+/// `line`, its parenthesis behind a title up to `title` without backticks around it.
+pub fn bare(line: &str, title: usize) -> String {
+    let Some(span) = parenthesis_behind(line, title) else { return line.to_owned() };
+    let inner = inside(line, span.clone());
+    format!("{}({})", &line[..span.start], &line[inner])
+}
+
+/// `line`, its bare parenthesis behind a title up to `title` so that it is shown as it is spelt.
+pub fn legible(line: &str, title: usize) -> String {
+    let Some(span) = parenthesis_behind(line, title) else { return line.to_owned() };
+    let (before, parenthesis) = line.split_at(span.start);
+    if is_shown_as_spelt(before, parenthesis) {
+        return line.to_owned();
+    }
+    let count = (1..=line.len()).find(|count| !has_ticks(line, *count)).unwrap_or(1);
+    let ticks = "`".repeat(count);
+    format!("{before}{ticks}{parenthesis}{ticks}")
+}
+
+/// Whether Markdown has no markup in `parenthesis`, behind `before` on its line.
+fn is_shown_as_spelt(before: &str, parenthesis: &str) -> bool {
+    // Twice: what opens markup may find its end in what stands below.
+    let twice = format!("{parenthesis} {parenthesis}");
+    let line = format!("x {before}{twice}");
+    let text = |event| if let Event::Text(text) = event { Some(text) } else { None };
+    let shown: Vec<_> = Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).filter_map(text).collect();
+    shown.concat().ends_with(&twice)
+}
