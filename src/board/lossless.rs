@@ -57,7 +57,6 @@ pub(super) const LINES: &[&str] = &[
     "- [ ] blanks behind (role: coder)  ",
     "- [ ] (see: this)",
     "- [ ] T-11: in code `(touches: src/*.rs lib/*.rs)`",
-    "- [ ] the `*` key ``(priority: 1, reason: a ` and <T>)``",
     "- [ ] T-7: with a block's name (priority: 1) ^k3j-9ab",
     "- [ ] ^k3j9ab",
     "- [ ] T-9: with fields (priority: 1) ⏫ 📅 2026-12-01 #tag %%why%% ^k3j9ab",
