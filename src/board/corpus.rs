@@ -165,6 +165,12 @@ fn lanes_are_those_of_a_board_alone() {
         ("---\nid: x\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["!5 pending a", "7 completed b"]),
         ("---\nkanban-plugin: board\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["!5 pending a", "7 completed b"]),
         ("---\ntitle: x\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["5 pending a", "7 pending b"]),
+        // Words that other programs have there, too, say it only where none of theirs is beside them.
+        ("---\nname: x\nabout: y\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["6 pending a", "8 pending b"]),
+        ("---\nname: x\nabout: y\nrole: z\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n", &["!7 pending a", "9 completed b"]),
+        // Two rules are no front matter.
+        ("---\n\n- [ ] a\n\n---\n\n- [ ] b\n", &["3 pending a", "7 pending b"]),
+        ("---\n- [x] a: b\n---\n- [ ] b\n", &["2 completed a: b", "4 pending b"]),
     ];
     for (text, expected) in rows {
         assert_eq!(items(text), *expected, "{text:?}");
@@ -224,6 +230,15 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] ~~a~~\n- [x] ~~b~~\n- [ ] ~~c~~ d ~~e~~\n", &["?own-state \"~~a~~\""]),
         ("- [ ] a\n\n%%\n- [] b\n%%\n\n```\n%% x\n```\n- [] c\n", &["?odd-box \"[]\""]),
         ("Text.\n\n1. a\n   - b\n2. c\n", &["?plain-list \"1. a\""]),
+        ("Text\n-[ ] a\n\n  [x] b\n\n- [ ] c\n  [ ] d\n", &["?odd-box \"-[ ]\"", "?odd-box \"[x]\""]),
+        ("[x]: /there\n\n[x] (of 3)\n*[x]*\n", &["?odd-box \"[x]\""]),
+        // What guards the work is not read in the middle of a title.
+        ("- [ ] a\n- [ ] b (after: a).\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b [after: a] (role: x)\n> b\n", &["misplaced-key \"after\""]),
+        ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1\n", &["misplaced-key \"after\""]),
+        ("- [ ] a （done_when: x） b\n", &["misplaced-key \"done_when\""]),
+        ("- [ ] a (approve: merge) <!-- b -->\n", &["misplaced-key \"approve\""]),
+        ("- [ ] a\n- [ ] b (after: lunch) c\n- [x] c (after: a).\n- [ ] d (see: a) (priority: 1).\n", &[]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
         ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
@@ -249,9 +264,11 @@ fn what_people_write_wrongly_is_told() {
         ("<<<<<<< HEAD\n- [ ] a\n=======\n- [ ] b\n>>>>>>> theirs\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("<<<<<<< HEAD\n- [ ] a\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("---\nid: [\n---\n- [ ] a\n", &["broken-front-matter \"---\""]),
+        ("---\npriority: 0.8\n---\n- [ ] a\n", &["wrong-type \"priority: 0.8\""]),
         // Without a key of Tavern's it is somebody else's.
+        ("---\nlayout: x\npriority: 0.8\nlabels: y\ndate: z\n---\n- [ ] a\n", &[]),
+        ("---\nlayout: x\nlanez: y\n---\n- [ ] a\n", &["unknown-key \"lanez: y\""]),
         ("---\ntitle: a: b\nauthor:\n  name: [\n---\n- [ ] a\n", &[]),
-        ("---\n- [ ] a\n---\n- [ ] b\n", &[]),
     ];
     for (text, expected) in rows {
         assert_eq!(problems(text), *expected, "{text:?}");

@@ -192,10 +192,11 @@ impl Item<'_> {
         text[..self.title.start].ends_with(markup::STRIKE) && text[self.title.end..].starts_with(markup::STRIKE)
     }
 
-    /// Its parenthesis, which names nothing but what it waits for, is part of its title.
-    fn leave_keys(&mut self) {
+    /// Its parenthesis, which says nothing but what it waits for, or its role, is part of its title.
+    pub(super) fn leave_keys(&mut self) {
         self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
         self.after_names.clear();
+        self.role = None;
     }
 
     /// It says more than a step of another item does, which is only words: it may be taken by itself.

@@ -1,5 +1,6 @@
 //! Which item an agent may take next: lane, role, dependencies, children, permission, back-off.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use super::problem::listed;
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 use super::touches::shared;
+use crate::near;
 
 /// The role of an item that names none, on a queue that names none.
 pub const DEFAULT_ROLE: &str = "coder";
@@ -264,6 +266,26 @@ pub fn in_order(document: &Document<'_>) -> Vec<usize> {
     ranks.extend((0..document.count()).filter_map(rank));
     ranks.sort_unstable();
     ranks.into_iter().map(|(.., at)| at).collect()
+}
+
+/// The item as these roles have it: `(role: admin)` in a line that no program has written, where no role is called so, nor nearly,
+/// is part of its title.
+pub fn for_roles<'i, 't>(document: &Document<'t>, item: &'i Item<'t>, roles: &Roles) -> Cow<'i, Item<'t>> {
+    let known = || roles.working.iter().chain(&roles.reviewing).map(String::as_str);
+    let is_of_none = |role: &str| near::nearest(role, known()).is_none();
+    let is_title = item.role.as_deref().is_some_and(is_of_none);
+    let titled = if is_title { with_role_in_title(document, item) } else { None };
+    titled.map_or(Cow::Borrowed(item), Cow::Owned)
+}
+
+/// The item with its role as a part of its title, if it is one that may be read so.
+pub fn with_role_in_title<'t>(document: &Document<'t>, item: &Item<'t>) -> Option<Item<'t>> {
+    let may_be = item.role.is_some() && document.has_one_key(item);
+    may_be.then(|| {
+        let mut item = item.clone();
+        item.leave_keys();
+        item
+    })
 }
 
 /// What `seeker` may take `item` for at `now`, or why not.

@@ -12,6 +12,7 @@ use serde_yaml::Value;
 
 use crate::board::key::{Key, Owner, Shape};
 use crate::board::lane::LaneKind;
+use crate::board::markup;
 use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::board::period::Period;
 use crate::board::problem::{Problem, Severity};
@@ -62,7 +63,7 @@ pub struct Front {
     /// It has an error: what holds for its items is not known, and none is taken.
     #[serde(skip)]
     pub is_broken: bool,
-    /// It has a key of Tavern's, or the one of Obsidian's Kanban: whatever headings name lanes are some.
+    /// It has a key that only Tavern has, or no others than Tavern's, or the one of Obsidian's Kanban: whatever headings name lanes are some.
     #[serde(skip)]
     pub is_board: bool,
     /// It has the key of Obsidian's Kanban: each heading is a column.
@@ -90,6 +91,9 @@ const KEYS: [(&str, Shape); 14] = [
     (LANES, Shape::Lanes),
 ];
 
+/// So many of them are words that other programs have there, too: alone with theirs they make no board, and any value is fine.
+const OF_OTHERS: usize = 4;
+
 const LANES: &str = "lanes";
 
 const KANBAN: &str = "kanban-plugin";
@@ -105,7 +109,7 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let mut at = content;
     for line in text[content..].split_inclusive('\n') {
         if is_fence(line, "---") || is_fence(line, "...") {
-            let front = typed(text, content..at, problems);
+            let Some(front) = typed(text, content..at, problems) else { break };
             let is_broken = problems.iter().any(|problem| problem.severity == Severity::Error);
             return (Front { is_broken, ..front }, at + line.len());
         }
@@ -128,20 +132,22 @@ fn is_fence(line: &str, fence: &str) -> bool {
     line.strip_prefix(fence).is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')))
 }
 
-fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Front {
+/// `None` where it is no list of keys, and has boxes: what stands between two rules.
+fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Option<Front> {
     let spans = LazyCell::new(|| key_spans(text, content.clone()));
     let read = yaml::read::<Value>(&text[content.clone()]);
-    let has = |is_wanted: &dyn Fn(&str) -> bool| match &read {
-        Ok(Value::Mapping(map)) => map.keys().filter_map(Value::as_str).any(is_wanted),
-        _ => spans.keys().any(|name| is_wanted(name)),
+    let names: Vec<&str> = match &read {
+        Ok(Value::Mapping(map)) => map.keys().filter_map(Value::as_str).collect(),
+        _ => spans.keys().map(String::as_str).collect(),
     };
-    let is_own = has(&is_key);
-    let is_kanban = has(&|name| name == KANBAN);
+    let is_ours = |name: &&str| KEYS[OF_OTHERS..].iter().any(|(key, _)| key == name);
+    let is_own = names.iter().any(is_ours) || !names.is_empty() && names.iter().all(|name| is_key(name));
+    let is_kanban = names.contains(&KANBAN);
     let mut front = Front { is_board: is_own || is_kanban, is_kanban, ..Front::default() };
     let map = match read {
         Ok(Value::Mapping(map)) => map,
         // Another program's, or a person's, and in whatever form they like.
-        _ if !is_own => return front,
+        _ if !is_own => return (!text[content].lines().any(has_box)).then_some(front),
         Ok(_) => {
             problems.push(Problem::error(
                 "broken-front-matter",
@@ -149,7 +155,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                 "the front matter is not a list of `key: value` lines",
                 "write lines such as `id: main`",
             ));
-            return front;
+            return Some(front);
         }
         Err(error) => {
             let broken = broken_yaml(text, content.clone(), &error);
@@ -160,14 +166,14 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                 format!("the front matter can't be read: {}", broken.message),
                 "fix the YAML, or put texts with colons in double quotes",
             ));
-            return front;
+            return Some(front);
         }
     };
     for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
         let Some(name) = key.as_str() else { continue };
         let span = || spans.get(name).cloned().unwrap_or_else(|| content.clone());
         match KEYS.iter().find(|(key, _)| *key == name) {
-            Some((_, shape)) if !front.set(name, read_field(*shape, value)) => {
+            Some((_, shape)) if !front.set(name, read_field(*shape, value)) && is_own => {
                 let expects =
                     if name == "empty_behavior" { "write idle, hibernate or terminate" } else { shape.expects() };
                 let message = format!("invalid value for the queue's `{name}`");
@@ -181,15 +187,21 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                     problems.push(Problem { severity, ..Problem::error("unknown-key", span(), message, hint) });
                 } else if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
                     let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
-                    // Nothing rests on the first three, which other programs have too.
-                    let is_mistyped = mistyped(name, KEYS[3..].iter().map(|(key, _)| *key)).is_some();
-                    let make = if is_mistyped { Problem::error } else { Problem::warning };
-                    problems.push(make("unknown-key", span(), message, hint));
+                    if mistyped(name, KEYS[OF_OTHERS..].iter().map(|(key, _)| *key)).is_some() {
+                        problems.push(Problem::error("unknown-key", span(), message, hint));
+                    } else if is_own {
+                        problems.push(Problem::warning("unknown-key", span(), message, hint));
+                    }
                 }
             }
         }
     }
-    front
+    Some(front)
+}
+
+fn has_box(line: &str) -> bool {
+    let rest = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
+    rest.is_some_and(|rest| rest.starts_with("[ ]") || rest.starts_with("[x]") || rest.starts_with("[X]"))
 }
 
 /// A key of queues.

@@ -162,6 +162,13 @@ pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
+/// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `[x] title`. With the bullet that may be before them.
+pub fn box_without_bullet(line: &str) -> Option<&str> {
+    let bare = line.strip_prefix(['-', '*', '+']).unwrap_or(line);
+    let rest = ["[ ]", "[x]", "[X]"].iter().find_map(|it| bare.strip_prefix(it))?;
+    rest.starts_with([' ', '\t']).then(|| &line[..line.len() - rest.len()])
+}
+
 /// A bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`, `[x]title`.
 pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();

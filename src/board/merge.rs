@@ -295,7 +295,7 @@ impl<'m, 't> Merging<'m, 't> {
             // Of two that go by its ID one may go.
             let is_double = || one.item.id.as_ref().is_some_and(|id| self.documents[2].find(id).is_some());
             let is_held = side == Side::Ours && self.is_held(one) && !is_double();
-            let is_named = base.item.id.is_none() && base.bare_block() == one.nameless_block();
+            let is_named = one.item.id.is_some() && one.is_renamed(base);
             if !is_held && (is_named || base.bare_block() == one.bare_block()) && base.lane() == one.lane() {
                 return nowhere;
             }

@@ -15,7 +15,7 @@ use crate::board::problem::{Problem, Severity};
 use crate::board::task::{Consent, OnFailure, Status, TaskId};
 use crate::config::{Children, Config, Period};
 use crate::run::made_here;
-use crate::store::{Birth, Board, Done, Error, Note, Queue};
+use crate::store::{Birth, Board, Done, Error, NamedItem, Note, Queue};
 
 use super::flags::{DryRun, NewItemFlags, task_id};
 use super::shared::{held_here, read_stdin};
@@ -281,7 +281,7 @@ impl Args {
 fn warn(context: &Context, board: &Board, added: &Done, id: Option<&TaskId>) {
     let is_no_surprise = |lack: &Lack| matches!(lack, Lack::Status(_) | Lack::Permission) || !lack.is_stuck();
     let name = id.map_or("the item", TaskId::as_str);
-    let lacks = need::lacks(context, board, &added.task.id, &added.queue);
+    let lacks = need::lacks(context, board, &NamedItem::Id(added.task.id.clone()), &added.queue);
     for lack in lacks.iter().filter(|lack| !is_no_surprise(lack)) {
         context.out.note(format!("{name} can't be taken: {}", hints::sentence(lack, id, Some(&added.queue.id))));
     }

@@ -11,7 +11,7 @@ use crate::board::task::{Status, Task, TaskId};
 use crate::interrupt::Interrupt;
 use crate::run::chat::{Talked, launch, talk};
 use crate::run::{Heartbeat, Preflight, Site, Trust, run_name, sandbox, show_agent};
-use crate::store::{self, Claimed, Note, Seek};
+use crate::store::{self, Claimed, NamedItem, Note, Seek};
 
 use super::agent::args::Args;
 use super::agent::name::take_name;
@@ -48,7 +48,8 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     sandbox::try_out(&site, &role)?;
     let queues = context.queues(&site.board, &args.queues)?;
     let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
-    let seek = Seek { is_chat: true, task: Some(task.clone()), ..site.seek(&name, &role_name, &queues)? };
+    let seek =
+        Seek { is_chat: true, item: Some(NamedItem::Id(task.clone())), ..site.seek(&name, &role_name, &queues)? };
     let missing = || store::Error::NoTask(task.clone());
     look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;
     // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
@@ -87,7 +88,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let how = if is_lost { "now held by somebody else" } else { "as it was" };
     context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status(), record.worktree))?;
     let queue = &held.queue;
-    let mut lacks = need::lacks(context, &site.board, task, queue).into_iter();
+    let mut lacks = need::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
     let lacking = lacks.find_map(|lack| hints::lack(&lack, Some(task), Some(&queue.id)));
     let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
     lacking.or_else(ready).iter().for_each(|next| context.out.note(format!("to go on: {next}")));

@@ -13,23 +13,23 @@ use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
 use crate::config::Period;
 use crate::process::Bell;
-use crate::run::readiness::{stuck, unready};
+use crate::run::readiness::{Unready, stuck, unready};
 use crate::run::{Preflight, Site, Trust};
-use crate::store::{self, Board, Claimed, Note, Nothing, Queue, Seek, Switch};
+use crate::store::{self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch};
 
-use super::flags::{DryRun, agent_name, task_id};
+use super::flags::{DryRun, agent_name};
 use super::need::tell_removed;
 use super::shared::person;
-use super::{CliError, Context, Exit, Verb, hints, human};
+use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
 
 /// Take the next item that may be worked on, under a lease
 ///
 /// Prints the item, or with `--format env` what a shell needs for it. Exits with 3 when there is nothing to take.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Take this item, if it may be taken
-    #[arg(long, value_name = "ID", value_parser = task_id)]
-    pub task: Option<TaskId>,
+    /// Take this item, if it may be taken: by its ID, or by its line, such as TODO.md:12
+    #[arg(long, value_name = "ID")]
+    pub task: Option<ItemName>,
 
     /// The role that the item is taken for: only items for this role are taken, from its `queues` in config.yaml if it has some [default: coder]
     #[arg(long, env = "TAVERN_ROLE", hide_env_values = true, overrides_with = "role")]
@@ -82,9 +82,11 @@ impl Verb for Args {
         let board = context.board()?;
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
+        let item = self.task.as_ref().map(|name| context.item(&board, name)).transpose()?;
         // Who names the item means that one, wherever it is.
-        let names = match &self.role {
-            Some(role) if self.task.is_none() => Context::names_for(&site, role, &self.queues)?,
+        let names = match (&item, &self.role) {
+            (Some(NamedItem::At { queue, .. }), _) => vec![queue.path.to_string_lossy().into_owned()],
+            (None, Some(role)) => Context::names_for(&site, role, &self.queues)?,
             _ => self.queues.clone(),
         };
         let mut queues = context.queues(&board, &names)?;
@@ -95,7 +97,7 @@ impl Verb for Args {
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let mut seek = self.seek(&site, &queues)?;
+        let mut seek = self.seek(&site, &queues, item)?;
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         let bell = Bell::new();
@@ -128,7 +130,7 @@ impl Verb for Args {
                 if seek.is_for_program {
                     look.disk()?;
                 }
-                let is_ready = |queue: &str, document: &Document<'_>, item: &Item<'_>, purpose| match &seek.task {
+                let is_ready = |queue: &str, document: &Document<'_>, item: &Item<'_>, purpose| match &seek.item {
                     _ if seek.is_for_program => look.ready(queue, document, item, purpose, Some(&seek.role)),
                     None => look.of_anybody(document, item, purpose),
                     // A person means this one, and is told.
@@ -160,7 +162,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn seek(&self, site: &Site, queues: &[Queue]) -> Result<Seek, CliError> {
+    fn seek(&self, site: &Site, queues: &[Queue], item: Option<NamedItem>) -> Result<Seek, CliError> {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
         site.role(&role)?;
         Ok(Seek {
@@ -168,12 +170,12 @@ impl Args {
             roles: site.config.known_roles(),
             is_chat: false,
             queues: queues.to_vec(),
-            task: self.task.clone(),
+            // Else it is not known what will work on the item: a person may take anything.
+            is_for_program: item.is_none() && (self.role.is_some() || self.runner.is_some()),
+            item,
             seconds: seconds(self.lease.unwrap_or(site.config.lease)),
             holder: self.pid.map_or_else(store::no_process, store::holder),
             runner: self.runner.clone(),
-            // Else it is not known what will work on the item: a person may take anything.
-            is_for_program: self.task.is_none() && (self.role.is_some() || self.runner.is_some()),
             role,
         })
     }
@@ -233,9 +235,11 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
 /// Why there is nothing to take, of all or of the one that was asked for.
 fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
     let unready = unready(site, &seek.queues, Some(&seek.seeker()));
-    if let Some(task) = &seek.task {
-        let lacking = unready.iter().find(|one| one.task.as_ref() == Some(task)).map(|one| one.foremost().clone());
-        return Ok(explain_one(&site.board, task, lacking)?);
+    if let Some(name) = &seek.item {
+        let found = site.board.named(name)?;
+        let is_it = |one: &&Unready| one.queue == found.queue.id && one.line == found.line;
+        let lacking = unready.iter().find(is_it).map(|one| one.foremost().clone());
+        return Ok(explain_one(&found, name.id(), lacking));
     }
     let (stuck, later) = stuck(unready);
     let hint = match (nothing.wake_at, stuck.first()) {
@@ -259,17 +263,17 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
     Ok(CliError::new(Exit::NothingToDo, "there is nothing to take").with_hint(hint))
 }
 
-fn explain_one(board: &Board, id: &TaskId, lacking: Option<Lack>) -> Result<CliError, store::Error> {
-    let found = board.task(id)?;
+fn explain_one(found: &Found, id: Option<&TaskId>, lacking: Option<Lack>) -> CliError {
+    let name = id.map_or_else(|| format!("{}:{}", found.queue.id, found.line), ToString::to_string);
     if let Some(lease) = &found.lease {
         let hint = format!(
-            "it is given back if {} dies; to take it from its holder: tavern release --force {id}",
+            "it is given back if {} dies; to take it from its holder: tavern release --force {name}",
             lease.agent
         );
-        return Ok(CliError::new(Exit::NothingToDo, format!("`{id}` is held by {}", lease.agent)).with_hint(hint));
+        return CliError::new(Exit::NothingToDo, format!("`{name}` is held by {}", lease.agent)).with_hint(hint);
     }
     let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
     let waits = || (!lack.is_stuck()).then(|| "to wait: --wait".to_owned());
-    let hint = hints::lack(&lack, Some(id), Some(&found.queue.id)).or_else(waits);
-    Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {}", hints::lacking(&lack))).with_hint(hint))
+    let hint = hints::lack(&lack, id, Some(&found.queue.id)).or_else(waits);
+    CliError::new(Exit::NothingToDo, format!("`{name}` can't be taken: {}", hints::lacking(&lack))).with_hint(hint)
 }

@@ -7,9 +7,8 @@ use crate::process::quoted;
 use crate::run::unmerged::Unmerged;
 use crate::run::work::work_of;
 
-use super::flags::task_id;
 use super::unified::painted;
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, ItemName, Verb, human};
 
 /// Show all that an item's commits change, against where they began
 ///
@@ -18,8 +17,8 @@ use super::{CliError, Context, Exit, Verb, human};
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
-    #[arg(value_name = "ID", value_parser = task_id)]
-    pub task: TaskId,
+    #[arg(value_name = "ID")]
+    pub task: ItemName,
 }
 
 #[derive(Serialize)]
@@ -47,7 +46,8 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;
-        let found = site.board.task(&self.task)?;
+        let task = &context.id_of(&site.board, &self.task)?;
+        let found = site.board.task(task)?;
         let repository = site.repository()?;
         let kept = Unmerged::of(repository, site.integration());
         let parts = work_of(&site.board, repository, &kept, &found.task)?;
@@ -56,7 +56,7 @@ impl Verb for Args {
             let commits = part.commits.iter();
             let commits = commits.map(|commit| CommitLine { commit: commit.id.as_str(), subject: &commit.subject });
             let record = Record {
-                task: &self.task,
+                task,
                 place: &part.place,
                 base: base.as_str(),
                 commit: tip.as_str(),
@@ -75,12 +75,12 @@ impl Verb for Args {
                 context.out.note(format!("it is long, and more is left out; all of it: git diff {base} {tip}"));
             }
         }
-        let folder = site.board.worktree(&self.task);
+        let folder = site.board.worktree(task);
         if folder.is_dir() && (found.lease.is_some() || parts.is_empty()) {
             context.out.note(format!("what is not committed is in its worktree: git -C {} status", quoted(folder)));
         }
         if parts.is_empty() {
-            context.out.note(format!("there is no commit of {0} here; what became of it: tavern log {0}", self.task));
+            context.out.note(format!("there is no commit of {task} here; what became of it: tavern log {task}"));
             return Ok(Exit::NothingToDo);
         }
         Ok(Exit::Done)

@@ -15,11 +15,11 @@ use crate::board::task::TaskId;
 use crate::config::Config;
 use crate::git::Repository;
 use crate::process::foreground;
-use crate::store::{Board, Edited, Entry, Error, Queue, SetAside, replace};
+use crate::store::{Board, Edited, Entry, Error, NamedItem, Queue, SetAside, replace};
 
 use super::check::{Fault, errors_if};
 use super::log::sentence;
-use super::{CliError, Context, Exit, Verb, hints};
+use super::{CliError, Context, Exit, ItemName, Verb, hints};
 
 /// What is put before a faulty line.
 const MARK: &str = "<!-- tavern-edit: ";
@@ -33,7 +33,7 @@ const MOST_ROUNDS: usize = 10;
 /// changed is merged when it ends. If there is an error, it is opened again, with the error above its line.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A queue, by name or path, or an item
+    /// A queue, by name or path; or an item, by its ID or its line, such as TODO.md:12
     #[arg(value_name = "QUEUE|ID", default_value = "main")]
     pub what: String,
 
@@ -128,21 +128,26 @@ struct Copy {
 impl Copy {
     fn of(context: &Context, board: &Board, what: &str) -> Result<Copy, CliError> {
         let queue = board.queue(what, &context.here());
-        let task: Option<TaskId> = if queue.is_err() { what.parse().ok() } else { None };
-        let queue =
-            task.as_ref().map_or(queue, |task| Ok(board.live_task(task)?.queue)).map_err(|error| match error {
-                Error::NoQueue(name) => {
-                    let hint = "list the items: tavern status --items; the queues: tavern queue";
-                    CliError::usage(format!("no queue, file or item `{name}`"), hint)
-                }
-                error => error.into(),
-            })?;
+        let name: Option<ItemName> = if queue.is_err() { what.parse().ok() } else { None };
+        let item = name.as_ref().map(|name| context.item(board, name)).transpose()?;
+        let queue_of = |item: &NamedItem| match item {
+            NamedItem::Id(task) => Ok(board.live_task(task)?.queue),
+            NamedItem::At { queue, .. } => Ok(queue.clone()),
+        };
+        let queue = item.as_ref().map_or(queue, queue_of).map_err(|error| match error {
+            Error::NoQueue(name) => {
+                let hint = "list the items: tavern status --items; the queues: tavern queue";
+                CliError::usage(format!("no queue, file or item `{name}`"), hint)
+            }
+            error => error.into(),
+        })?;
         let loaded = board.read(&queue)?.content;
-        let (name, part) = match task {
+        let (name, part) = match item {
             None => (queue.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), 0..loaded.len()),
-            Some(task) => {
-                let part = parse(&loaded).0.find(&task).map(|item| item.span.clone());
-                (task.to_string(), part.ok_or(Error::NoTask(task))?)
+            Some(item) => {
+                let (document, _) = parse(&loaded);
+                let part = item.index_in(&queue, &document).map(|at| document.item(at).span.clone());
+                (item.id().map_or_else(|| "item".to_owned(), TaskId::to_string), part.ok_or_else(|| item.lost())?)
             }
         };
         let own = Permissions::from_mode(0o700);

@@ -137,9 +137,9 @@ impl From<store::Error> for CliError {
             },
             store::Error::Archived { .. } | store::Error::ArchivedPart { .. } => Exit::Refused,
             store::Error::Busy(_) => Exit::Busy,
-            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) | store::Error::Folder(_) => {
-                Exit::Usage
-            }
+            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoItemAt { .. } => Exit::Usage,
+            store::Error::NoQueue(_) | store::Error::Folder(_) => Exit::Usage,
+            store::Error::Changed { .. } => Exit::Refused,
             store::Error::Damaged { .. } | store::Error::NotText { .. } | store::Error::TooMany(_) => {
                 Exit::BoardHasErrors
             }

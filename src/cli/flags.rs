@@ -8,7 +8,7 @@ use crate::config::is_agent_name;
 use crate::run::Site;
 use crate::store::{Board, Claimed, Found, Unknown};
 
-use super::CliError;
+use super::{CliError, Context, ItemName};
 
 /// Whether it is only said what would be done.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -18,15 +18,28 @@ pub struct DryRun {
     pub dry_run: bool,
 }
 
-/// An item, and the token by which its holder is known.
+/// What is typed of an item that somebody holds.
 #[derive(Clone, Debug, clap::Args)]
-pub struct HeldItem {
+pub struct HeldItemFlags {
     /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
-    pub task: TaskId,
+    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true)]
+    pub task: ItemName,
 
     /// The token of the claim
     #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
+    pub token: Option<Token>,
+}
+
+impl HeldItemFlags {
+    pub(super) fn item(&self, context: &Context, board: &Board) -> Result<HeldItem, CliError> {
+        Ok(HeldItem { task: context.id_of(board, &self.task)?, token: self.token })
+    }
+}
+
+/// An item, and the token by which its holder is known.
+#[derive(Clone, Debug)]
+pub struct HeldItem {
+    pub task: TaskId,
     pub token: Option<Token>,
 }
 

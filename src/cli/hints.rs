@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::human;
 use crate::board::cap::{CapScope, Measure};
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
@@ -105,6 +106,12 @@ pub(super) fn store(error: &Error) -> Option<String> {
         }
         Error::NoTask(task) => {
             format!("list the items: tavern status --items; what became of one that is gone: tavern log {task}")
+        }
+        Error::NoItemAt { nearest: Some((line, title)), .. } => {
+            format!("one starts at line {line}: {}", human::title(title))
+        }
+        Error::NoItemAt { queue, .. } | Error::Changed { queue, .. } => {
+            format!("list the items: tavern status {} --items", quoted(queue))
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),

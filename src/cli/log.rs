@@ -19,16 +19,15 @@ use crate::interrupt::{Interrupt, InterruptCause};
 use crate::process::Bell;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
-use super::flags::task_id;
 use super::human::Painted;
-use super::{CliError, Context, Exit, Format, Verb, human};
+use super::{CliError, Context, Exit, Format, ItemName, Verb, human};
 
 /// Show the event log: what happened to which item, when, and by whom
 #[derive(clap::Args)]
 pub struct Args {
     /// Only events of this item
-    #[arg(value_name = "ID", value_parser = task_id)]
-    pub task: Option<TaskId>,
+    #[arg(value_name = "ID")]
+    pub task: Option<ItemName>,
 
     /// Only events of this agent
     #[arg(long, value_name = "NAME")]
@@ -61,13 +60,15 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
+        let task = self.task.as_ref().map(|name| context.id_of(&board, name)).transpose()?;
+        let task = task.as_ref();
         let (bell, end) = (Bell::new(), Interrupt::new());
         let watch = self.follow.then(|| follow(&board, &bell, &end)).transpose()?;
         let (mut seen, most) = (0, self.last.unwrap_or(usize::MAX));
         let mut wanted = Vec::new();
         walk_log(&board, None, &mut |entry| {
             seen = seen.max(entry.seq);
-            wanted.extend((self.wants(&entry) && wanted.len() < most).then_some(entry));
+            wanted.extend((self.wants(task, &entry) && wanted.len() < most).then_some(entry));
             wanted.len() < most
         })?;
         for entry in wanted.iter().rev() {
@@ -75,7 +76,7 @@ impl Verb for Args {
         }
         let Some(_watch) = watch else {
             if wanted.is_empty() {
-                self.tell_of_nothing(context, &board, seen)?;
+                self.tell_of_nothing(context, &board, task, seen)?;
             }
             return Ok(Exit::Done);
         };
@@ -91,7 +92,7 @@ impl Verb for Args {
             }
             for entry in tail_log(&board, seen)? {
                 seen = entry.seq;
-                if self.wants(&entry) {
+                if self.wants(task, &entry) {
                     self.print(context, &entry)?;
                 }
             }
@@ -101,12 +102,18 @@ impl Verb for Args {
 
 impl Args {
     /// That there is no such event; `seen` is the last one that was looked at.
-    fn tell_of_nothing(&self, context: &Context, board: &Board, seen: u64) -> Result<(), CliError> {
-        if let (Some(task), None) = (&self.task, &self.agent) {
+    fn tell_of_nothing(
+        &self,
+        context: &Context,
+        board: &Board,
+        task: Option<&TaskId>,
+        seen: u64,
+    ) -> Result<(), CliError> {
+        if let (Some(task), None) = (task, &self.agent) {
             let hint = "list the items: tavern status --items; all that has happened: tavern log".to_owned();
             board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
         }
-        let text = match (&self.task, &self.agent) {
+        let text = match (task, &self.agent) {
             _ if seen == 0 => "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned(),
             (Some(task), _) => format!("nothing has happened to {task} yet; all that has happened: tavern log"),
             (None, Some(agent)) => format!("{agent} has done nothing yet; all that has happened: tavern log"),
@@ -116,8 +123,8 @@ impl Args {
         Ok(())
     }
 
-    fn wants(&self, entry: &Entry) -> bool {
-        let is_task = self.task.is_none() || self.task == entry.task;
+    fn wants(&self, task: Option<&TaskId>, entry: &Entry) -> bool {
+        let is_task = task.is_none() || task == entry.task.as_ref();
         let is_agent = self.agent.is_none() || self.agent == entry.agent || self.agent == entry.by;
         is_task && is_agent
     }

@@ -8,9 +8,9 @@ use crate::process::quoted;
 use crate::run::Site;
 use crate::run::integrate::{Integrated, approved, integrate};
 
-use super::flags::{DryRun, task_id};
+use super::flags::DryRun;
 use super::shared::person;
-use super::{CliError, Context, Exit, Verb, hints};
+use super::{CliError, Context, Exit, ItemName, Verb, hints};
 
 /// Merge approved items into the integration branch, one at a time
 ///
@@ -20,8 +20,8 @@ use super::{CliError, Context, Exit, Verb, hints};
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these items
-    #[arg(value_name = "ID", value_parser = task_id)]
-    pub tasks: Vec<TaskId>,
+    #[arg(value_name = "ID")]
+    pub tasks: Vec<ItemName>,
 
     /// Only take the integration branch as it is at COMMIT, where neither Tavern nor you have put it
     #[arg(long, value_name = "COMMIT", conflicts_with = "tasks")]
@@ -48,7 +48,10 @@ impl Verb for Args {
         if let Some(commit) = &self.accept {
             return accept(context, &site, commit);
         }
-        for task in &self.tasks {
+        let named: Result<Vec<TaskId>, CliError> =
+            self.tasks.iter().map(|name| context.id_of(&site.board, name)).collect();
+        let named = named?;
+        for task in &named {
             let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only approved items are merged");
@@ -64,7 +67,7 @@ impl Verb for Args {
             context.out.note("nothing to merge: no item is approved");
         }
         for task in waiting {
-            if !self.tasks.is_empty() && !self.tasks.contains(&task) {
+            if !named.is_empty() && !named.contains(&task) {
                 continue;
             }
             let blocked = |reason: String| {

@@ -6,6 +6,7 @@
 pub use context::Context;
 pub use error::CliError;
 pub use exit::Exit;
+pub use item_name::ItemName;
 pub use output::Output;
 pub use program::{PROGRAMS, Program, main};
 pub use shared::{Format, Shared};
@@ -25,6 +26,7 @@ mod error;
 mod exit;
 mod flags;
 mod hints;
+mod item_name;
 mod left_alone;
 mod mail;
 mod misread;

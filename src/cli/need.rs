@@ -6,7 +6,7 @@ use crate::board::eligible::Lack;
 use crate::board::problem::listed;
 use crate::board::task::TaskId;
 use crate::run::readiness::lacks_of;
-use crate::store::{Board, Queue};
+use crate::store::{Board, NamedItem, Queue};
 
 use super::{Context, hints, human};
 
@@ -58,9 +58,9 @@ pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<N
 }
 
 /// What the item lacks here and now. Of settings that can't be read `tavern check` tells.
-pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Queue) -> Vec<Lack> {
+pub(super) fn lacks(context: &Context, board: &Board, item: &NamedItem, queue: &Queue) -> Vec<Lack> {
     let Ok(site) = context.light_site(board.clone()) else { return Vec::new() };
-    lacks_of(&site.naming(std::slice::from_ref(queue)), queue, task)
+    lacks_of(&site.naming(std::slice::from_ref(queue)), queue, item)
 }
 
 /// Tells of queues that are gone, and of saves that were not believed, or not in all: whoever did that would wonder.

@@ -8,7 +8,7 @@ use crate::board::task::{Status, Task, TaskId};
 use crate::config::Config;
 use crate::store::{Board, Note};
 
-use super::flags::{DryRun, HeldItem};
+use super::flags::{DryRun, HeldItemFlags};
 use super::shared::{person, without_token};
 use super::{CliError, Context, Exit, Verb};
 
@@ -19,7 +19,7 @@ use super::{CliError, Context, Exit, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub held: HeldItem,
+    pub held: HeldItemFlags,
 
     /// Move it from the dead letter lane to pending, with all its attempts again
     #[arg(long, conflicts_with_all = ["reopen", "cancel", "force"])]
@@ -61,36 +61,37 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
+        let named = self.held.item(context, &board)?;
         let config = Config::load(board.dir())?;
-        let lease = board.task(&self.held.task)?.lease;
+        let lease = board.task(&named.task)?.lease;
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         // It gets all its attempts again.
         if let Some(flag) = self.revive.then_some("--revive").or(self.reopen.then_some("--reopen")) {
-            let why = format!("only a person may bring `{}` back, and a token is an agent's", self.held.task);
-            without_token(self.held.token, why, &format!("tavern release {} {flag}", self.held.task))?;
+            let why = format!("only a person may bring `{}` back, and a token is an agent's", named.task);
+            without_token(named.token, why, &format!("tavern release {} {flag}", named.task))?;
         }
-        let event = match (&lease, self.held.token) {
+        let event = match (&lease, named.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
             _ if self.cancel => Event::Cancel { reason: self.reason.clone() },
             (Some(lease), _) if self.force => {
                 Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
             }
-            (None, Some(token)) if board.task(&self.held.task)?.task.status() == Status::Waiting => {
+            (None, Some(token)) if board.task(&named.task)?.task.status() == Status::Waiting => {
                 let message =
-                    format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.held.task);
-                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", self.held.task);
+                    format!("nobody holds `{}`, so token {token} is stale: it waits for a person", named.task);
+                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", named.task);
                 return Err(CliError::refused(message, hint));
             }
             (_, Some(token)) => Event::Return { token, retry, reason },
             (Some(lease), None) => {
                 let hint = format!("pass the token if you are {0}: --token; or take it from {0}: --force", lease.agent);
-                let message = format!("`{}` is held by {}", self.held.task, lease.agent);
+                let message = format!("`{}` is held by {}", named.task, lease.agent);
                 return Err(CliError::refused(message, hint));
             }
             (None, None) => {
-                let task = board.task(&self.held.task)?.task;
+                let task = board.task(&named.task)?.task;
                 match task.status() {
                     // Another clone holds it, or its lease was lost.
                     status if self.force && status.is_held() => {
@@ -100,7 +101,7 @@ impl Verb for Args {
                     status @ (Status::Pending | Status::InReview | Status::Approved)
                         if task.state.not_before().is_none() =>
                     {
-                        let task = &self.held.task;
+                        let task = &named.task;
                         let message = format!("nobody holds `{task}`: it is {status}, and can't be given back");
                         return Err(CliError::refused(message, format!("for details: tavern status {task}")));
                     }
@@ -113,20 +114,20 @@ impl Verb for Args {
             context.out.record(&Record { task, status }, format!("{task} is {status}"))
         };
         if !self.cancel {
-            submit(&self.held.task)?;
+            submit(&named.task)?;
             return Ok(Exit::Done);
         }
         // The parent first, so that the end of its children does not wake it.
         let is_over = |task: &Task| matches!(task.status(), Status::Completed | Status::Cancelled);
-        if !(self.children && is_over(&board.task(&self.held.task)?.task)) {
-            submit(&self.held.task)?;
+        if !(self.children && is_over(&board.task(&named.task)?.task)) {
+            submit(&named.task)?;
         }
         let below: Vec<Task> =
-            below(&board, &self.held.task).into_iter().filter(|task| !task.status().is_ended()).collect();
+            below(&board, &named.task).into_iter().filter(|task| !task.status().is_ended()).collect();
         if !self.children {
             if !below.is_empty() {
                 let names: Vec<&str> = below.iter().map(|child| child.id.as_str()).collect();
-                let hint = format!("to give them up too: tavern release {} --cancel --children", self.held.task);
+                let hint = format!("to give them up too: tavern release {} --cancel --children", named.task);
                 context.out.note(format!("its children go on: {}; {hint}", names.join(", ")));
             }
             return Ok(Exit::Done);

@@ -6,7 +6,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 
-use super::flags::{DryRun, HeldItem};
+use super::flags::{DryRun, HeldItemFlags};
 use super::{CliError, Context, Exit, OwnRun, Verb};
 
 /// Extend the lease of an item that you hold
@@ -15,7 +15,7 @@ use super::{CliError, Context, Exit, OwnRun, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub held: HeldItem,
+    pub held: HeldItemFlags,
 
     #[command(flatten)]
     pub plan: DryRun,
@@ -36,7 +36,8 @@ impl Verb for Args {
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let lease = self.held.renew(&context.board()?)?;
+        let board = context.board()?;
+        let lease = self.held.item(context, &board)?.renew(&board)?;
         let record = Record { expires_at: lease.expires_at(), task: lease.task, token: lease.token };
         let text = format!("{} until {}", record.task, clock::dated(record.expires_at));
         context.out.record(&record, text)?;

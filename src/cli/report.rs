@@ -41,21 +41,22 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
+        let named = self.held.item(context, &board)?;
         if self.approve || self.reject.is_some() {
-            return judge::run(&self, context, board);
+            return judge::run(&self, &named, context, board);
         }
-        let task = &self.held.task;
+        let task = &named.task;
         if let Some(mode) = self.mode {
-            let event = Event::Shift { token: self.held.token()?, mode };
+            let event = Event::Shift { token: named.token()?, mode };
             board.submit(task, &event, &Note::default())?;
             context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
         }
         let says_what = self.done || self.failed.is_some() || self.waiting.is_some();
-        if self.held.token.is_none() && !says_what {
+        if named.token.is_none() && !says_what {
             return Err(unclaimed(task, board.task(task)?.task.status()));
         }
-        let held = self.held.claimed(&board)?;
+        let held = named.claimed(&board)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
         let is_verified = self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.plan.dry_run;

@@ -12,7 +12,7 @@ use crate::run::{
 use crate::runner::Outcome;
 use crate::store::Claimed;
 
-use super::flags::{AgentProgram, DryRun, HeldItem};
+use super::flags::{AgentProgram, DryRun, HeldItemFlags};
 use super::human::Painted;
 use super::{CliError, Context, Exit, Verb, hints};
 
@@ -23,7 +23,7 @@ use super::{CliError, Context, Exit, Verb, hints};
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub held: HeldItem,
+    pub held: HeldItemFlags,
 
     #[command(flatten)]
     pub program: AgentProgram,
@@ -67,7 +67,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let mut site = context.site(context.board()?)?;
         self.program.choose(&mut site);
-        let held = self.held.claimed(&site.board)?;
+        let held = self.held.item(context, &site.board)?.claimed(&site.board)?;
         let role = site.role(&held.lease.role)?;
         let runner = site.runner_of(&held.task, role);
         let look = Preflight::of(&site);

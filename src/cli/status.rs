@@ -1,16 +1,15 @@
 //! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use serde::Serialize;
 
 use crate::board::document::{Document, parse};
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::steps::Steps;
-use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
+use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
@@ -18,29 +17,31 @@ use crate::process::Bell;
 use crate::process::quoted;
 use crate::run::expiry::expiries;
 use crate::run::readiness::{Readiness, texts};
-use crate::run::record::{Metadata, last_output, runs_of};
+use crate::run::record::{last_output, runs_of};
 use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site, run_name};
-use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life, tail_log};
+use crate::store::{AgentState, Archived, Board, Error, NamedItem, Queue, Switch, Text, Then, life, tail_log};
 
 use super::alike::Alike;
 use super::moment::moment;
-use super::need::{self, Need, NeedKind, tell_of_queues};
+use super::need::{self, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
-use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
+use super::{CliError, Context, Exit, ItemName, Verb, hints, human, left_alone, misread};
 
 mod next;
+mod record;
 mod since;
 mod spending;
 mod stats;
 
 use next::next;
+use record::{Child, Record};
 use since::StandingSince;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
 pub struct Args {
-    /// Items, or queues by name or path [default: all queues]
+    /// Items, by their IDs or lines, such as TODO.md:12; or queues by name or path [default: all queues]
     #[arg(value_name = "ID|QUEUE")]
     pub what: Vec<String>,
 
@@ -76,129 +77,22 @@ fn status_named(name: &str) -> Result<Status, String> {
     })
 }
 
-/// What is printed as one line of JSON.
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Record<'a> {
-    Queue {
-        queue: &'a str,
-        items: BTreeMap<&'static str, usize>,
-        quarantined: usize,
-        /// Pending items that no agent can take as config.yaml is.
-        unfit: usize,
-        archived: usize,
-    },
-    Item {
-        queue: &'a str,
-        line: usize,
-        task: Option<&'a TaskId>,
-        status: Status,
-        priority: u8,
-        title: &'a str,
-        /// When it is to be done.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        due: Option<Timestamp>,
-        quarantined: bool,
-        /// Since when it has the status, as far as it is known.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        since: Option<Timestamp>,
-        /// An agent may take it now.
-        ready: bool,
-        /// The role whose agents take it before all others.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next_for: Option<&'a str>,
-        /// What it waits for: others' work, a time, a person.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        waits_for: Option<&'a str>,
-        /// What it would need here and now, and is missing.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        not_ready: Option<&'a str>,
-        /// What its holder does with it, or will.
-        mode: Mode,
-        /// How far its steps are.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        steps: Option<Steps>,
-    },
-    /// One item that waits for a person.
-    Need {
-        queue: String,
-        line: usize,
-        task: Option<TaskId>,
-        #[serde(flatten)]
-        need: Need,
-    },
-    Agent {
-        #[serde(flatten)]
-        agent: &'a AgentFile,
-        heartbeat_at: Timestamp,
-        freshness: Freshness,
-        alive: bool,
-        /// When its program has said something last.
-        last_output: Option<Timestamp>,
-        /// What it does with its item.
-        mode: Option<Mode>,
-    },
-    Strayed(&'a Strayed),
-    Quota {
-        runner: &'a str,
-        #[serde(flatten)]
-        quota: &'a Quota,
-    },
-    Switch {
-        state: &'static str,
-        reason: &'a str,
-    },
-    Then {
-        at: Timestamp,
-        /// Where it does not reach back so far.
-        log_begins: Option<Timestamp>,
-    },
-    /// One item in full.
-    #[serde(rename = "task")]
-    Full {
-        #[serde(flatten)]
-        task: &'a Task,
-        queue: &'a str,
-        line: usize,
-        lease: Option<&'a Lease>,
-        expires_at: Option<Timestamp>,
-        freshness: Option<Freshness>,
-        /// When its holder's program has said something last.
-        last_output: Option<Timestamp>,
-        runs: &'a [Metadata],
-        /// What a person can do for it, with what to type.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        to_do: Option<String>,
-        /// Where its work is that is not merged, as git takes it.
-        kept: &'a [String],
-        children: &'a [Child],
-        /// How far its steps are.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        steps: Option<&'a Steps>,
-    },
-}
-
-/// A child of an item.
-#[derive(Serialize)]
-struct Child {
-    task: TaskId,
-    title: String,
-    status: Status,
-    on_failure: OnFailure,
-}
-
 impl Verb for Args {
     const NAME: &'static str = "tavern-status";
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         // A task file may be looked at anywhere.
-        let is_file = self.what.first().is_some_and(|what| context.here().join(what).is_file());
-        let board = if is_file { context.board_or_place(&self.what)? } else { context.board()? };
+        let file = self.what.first().map(|what| match what.parse() {
+            Ok(ItemName::Line { queue, .. }) => queue,
+            _ => what.clone(),
+        });
+        let file = file.filter(|file| context.here().join(file).is_file());
+        let board = if let Some(file) = file { context.board_or_place(&[file])? } else { context.board()? };
         let tasks = self.tasks(context, &board)?;
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
-            let then = board.then(at, tasks.first())?;
+            let then = board.then(at, tasks.first().and_then(NamedItem::id))?;
             let text = format!("as of {}", clock::dated(at));
             context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
             if let Some(begins) = then.begins {
@@ -206,7 +100,7 @@ impl Verb for Args {
             }
             let queues = context.files(&board.clone().settled()?, names)?;
             for task in &tasks {
-                self.one(context, &board, task, Some(&board.then(at, Some(task))?))?;
+                self.one(context, &board, task, Some(&board.then(at, task.id())?))?;
             }
             if tasks.is_empty() {
                 self.list(context, &board, then.texts, &queues, None)?;
@@ -240,15 +134,17 @@ impl Verb for Args {
 
 impl Args {
     /// The items that were named; none where queues were.
-    fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<TaskId>, CliError> {
+    fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<NamedItem>, CliError> {
         if self.what.iter().any(|one| board.queue(one, &context.here()).is_ok()) {
             return Ok(Vec::new());
         }
         let parse = |one: &String| {
-            one.parse::<TaskId>().map_err(|_| {
+            let name: ItemName = one.parse().map_err(|_| {
                 let hint = "name an item such as T-k3f9, a queue, or a file";
                 CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
-            })
+            })?;
+            // The log knows items by their IDs.
+            if self.at.is_some() { Ok(NamedItem::Id(context.id_of(board, &name)?)) } else { context.item(board, &name) }
         };
         self.what.iter().map(parse).collect()
     }
@@ -297,6 +193,7 @@ impl Args {
         site: Option<&Site>,
     ) -> Result<Vec<(Record<'static>, String)>, CliError> {
         let (mut needs, now) = (Vec::new(), clock::now());
+        let roles = site.map(|site| site.config.known_roles());
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
@@ -367,7 +264,8 @@ impl Args {
                 if !is_shown {
                     continue;
                 }
-                let title = document.title(item);
+                let titled = roles.as_ref().map_or(Cow::Borrowed(item), |roles| for_roles(document, item, roles));
+                let title = document.title(&titled);
                 // Of an item without keys there is nothing to read.
                 let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
@@ -406,7 +304,7 @@ impl Args {
                     context.out.json(&record)?;
                     continue;
                 }
-                let id = task.map_or("-", TaskId::as_str);
+                let name = task.map_or_else(|| format!("{}:{line}", queue.id), ToString::to_string);
                 let why = not_ready.as_ref().or(waits_for.as_ref().filter(|_| is_asked_for));
                 let mark = match (why, mode) {
                     _ if is_faulty => "has a problem".to_owned(),
@@ -418,7 +316,7 @@ impl Args {
                     (None, Mode::Execute) => String::new(),
                     (None, mode) => mode.to_string(),
                 };
-                let mut columns = format!("  {id:<8} {:<11} ", item.status);
+                let mut columns = format!("  {name:<8} {:<11} ", item.status);
                 if standing.is_some() {
                     let age = since.map(|since| human::age((clock::now() - since).to_std().unwrap_or_default()));
                     columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));
@@ -434,13 +332,16 @@ impl Args {
     }
 
     /// The item as it is, or as it was.
-    fn one(&self, context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Result<(), CliError> {
+    fn one(&self, context: &Context, board: &Board, name: &NamedItem, then: Option<&Then>) -> Result<(), CliError> {
         let find = |id: &TaskId| match then {
             None => board.task(id),
             Some(then) => then.find(id).ok_or_else(|| Error::NoTask(id.clone())),
         };
-        let found = find(id)?;
-        let (task, lease) = (&found.task, found.lease.as_ref());
+        let found = match name.id().filter(|_| then.is_some()) {
+            Some(id) => find(id)?,
+            None => board.named(name)?,
+        };
+        let (task, lease, id) = (&found.task, found.lease.as_ref(), &found.task.id);
         let now = then.map_or_else(clock::now, |then| then.at);
         let mut runs = runs_of(board, id)?;
         if let Some(then) = then {
@@ -459,8 +360,8 @@ impl Args {
             .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
             .collect();
         // There is nothing to be done in the past.
-        let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
-        let to_do = lacks.iter().find_map(|lack| hints::lack(lack, Some(id), Some(&found.queue.id)));
+        let lacks = if then.is_none() { need::lacks(context, board, name, &found.queue) } else { Vec::new() };
+        let to_do = lacks.iter().find_map(|lack| hints::lack(lack, name.id(), Some(&found.queue.id)));
         let steps = Steps::of(&task.description);
         let record = Record::Full {
             steps: steps.as_ref(),
@@ -476,7 +377,9 @@ impl Args {
             last_output,
             runs: &runs,
         };
-        let mut text = format!("{} {}\n", task.id, human::title(&task.title));
+        let place = || format!("{}:{}", found.queue.id, found.line);
+        let shown = name.id().map_or_else(place, TaskId::to_string);
+        let mut text = format!("{shown} {}\n", human::title(&task.title));
         let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
         row("status", task.status().to_string());
         row("queue", format!("{}, line {}", found.queue.id, found.line));
@@ -555,7 +458,7 @@ impl Args {
             let places = if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
             row("its work", format!("tavern diff {}{places}", task.id));
         }
-        let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
+        let (id, queue) = (name.id(), Some(found.queue.id.as_str()));
         for lack in &lacks {
             match (NeedKind::of(lack), lack) {
                 (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, id, queue)),
@@ -573,7 +476,12 @@ impl Args {
         if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
             row("to do", hints::lack(&Lack::Approval, id, queue).unwrap_or_default());
         }
-        context.out.record(&record, text.trim_end())
+        if id.is_some() {
+            return context.out.record(&record, text.trim_end());
+        }
+        let mut json = serde_json::to_value(&record)?;
+        json["id"] = serde_json::Value::Null;
+        context.out.record(&json, text.trim_end())
     }
 }
 

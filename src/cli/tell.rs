@@ -11,9 +11,9 @@ use crate::prompt::PromptLimits;
 use crate::run::{Site, runner_named};
 use crate::store::{self, Found, Note, life};
 
-use super::flags::{DryRun, agent_name, task_id};
+use super::flags::{DryRun, agent_name};
 use super::shared::{ASK, held_here, person, read_stdin};
-use super::{CliError, Context, Exit, OwnRun, Verb};
+use super::{CliError, Context, Exit, ItemName, OwnRun, Verb};
 
 /// Answer an item's question, or send a message to whoever works on it
 ///
@@ -22,8 +22,8 @@ use super::{CliError, Context, Exit, OwnRun, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
-    #[arg(value_name = "ID", value_parser = task_id)]
-    pub task: TaskId,
+    #[arg(value_name = "ID")]
+    pub task: ItemName,
 
     /// The message; `-`, or nothing, reads it from standard input
     #[arg(value_name = "TEXT")]
@@ -63,8 +63,8 @@ impl Verb for Args {
 
     /// An agent speaks in its own name, and not to itself.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if run.held.as_ref().is_some_and(|(own, _)| *own == self.task) {
-            return Err(self.to_itself(ASK));
+        if let Some((own, _)) = run.held.as_ref().filter(|(own, _)| self.task.id() == Some(own)) {
+            return Err(to_itself(own, ASK));
         }
         let is_own_name = |agent: &String| self.from.as_ref().is_none_or(|from| from == agent);
         if run.agent.as_ref().is_some_and(is_own_name) { Ok(()) } else { Err(run.refused()) }
@@ -74,10 +74,11 @@ impl Verb for Args {
         let own = context.own_run();
         let from = own.as_ref().and_then(|run| run.agent.clone()).or_else(|| self.from.clone()).unwrap_or_else(person);
         let site = context.light_site(context.board()?)?;
-        let found = site.board.task(&self.task)?;
+        let task = &context.id_of(&site.board, &self.task)?;
+        let found = site.board.task(task)?;
         may_be_told(&found.task)?;
-        self.is_of_another()?;
-        let text = self.said()?;
+        is_of_another(task)?;
+        let text = self.said(task)?;
         let is_question = |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
             if let Some(run) = own {
@@ -85,40 +86,27 @@ impl Verb for Args {
             }
             let event = Event::Resume { reason: Some(text.clone()) };
             let note = Note { agent: Some(from.clone()), run: None };
-            match site.board.submit(&self.task, &event, &note) {
+            match site.board.submit(task, &event, &note) {
                 Ok(done) => {
                     let status = done.task.status();
                     let who = if status == Status::InReview { "reviewer" } else { "agent" };
-                    let how = format!("the {who} that takes {} goes on with your answer", self.task);
-                    return self.tell(context, status, &from, When::Answered, &how);
+                    let how = format!("the {who} that takes {task} goes on with your answer");
+                    return tell(context, task, status, &from, When::Answered, &how);
                 }
                 // Somebody else answered it, or took it with an answer, while we looked: then this is one more word.
-                Err(store::Error::Refused(_)) if !is_question(&site.board.task(&self.task)?.task) => {}
+                Err(store::Error::Refused(_)) if !is_question(&site.board.task(task)?.task) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let found = site.board.task(&self.task)?;
-        site.board.send(&self.task, &from, own.map(|run| run.run), &text)?;
+        let found = site.board.task(task)?;
+        site.board.send(task, &from, own.map(|run| run.run), &text)?;
         let (when, how) = heard(&site, &found);
-        self.tell(context, found.task.status(), &from, when, &how)
+        tell(context, task, found.task.status(), &from, when, &how)
     }
 }
 
 impl Args {
-    /// An agent has nothing to tell itself, and its own question is for somebody else.
-    fn is_of_another(&self) -> Result<(), CliError> {
-        if held_here().is_none_or(|(task, _)| task != self.task) {
-            return Ok(());
-        }
-        let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern tell {} \"…\"", self.task);
-        Err(self.to_itself(&hint))
-    }
-
-    fn to_itself(&self, hint: &str) -> CliError {
-        CliError::refused(format!("`{}` is held by the agent that runs this", self.task), hint)
-    }
-
-    fn said(&self) -> Result<String, CliError> {
+    fn said(&self, task: &TaskId) -> Result<String, CliError> {
         let is_typed = !self.text.is_empty() && self.text != ["-"];
         let mut text = self.text.join(" ");
         let has_input = !io::stdin().is_terminal() || !self.text.is_empty();
@@ -131,17 +119,28 @@ impl Args {
             return Err(CliError::usage(message, "put it into a file that the agent can read, and name that"));
         }
         if text.is_empty() {
-            let hint = format!("pass it as an argument: tavern tell {} \"…\"", self.task);
+            let hint = format!("pass it as an argument: tavern tell {task} \"…\"");
             return Err(CliError::usage("the message is empty", hint));
         }
         Ok(text.to_owned())
     }
+}
 
-    fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
-        let record = Record { task: &self.task, status, from, told };
-        context.out.record(&record, format!("{} is {status}: {how}", self.task))?;
-        Ok(Exit::Done)
+/// An agent has nothing to tell itself, and its own question is for somebody else.
+fn is_of_another(task: &TaskId) -> Result<(), CliError> {
+    if held_here().is_none_or(|(own, _)| own != *task) {
+        return Ok(());
     }
+    Err(to_itself(task, &format!("if you are a person: env -u TAVERN_TOKEN tavern tell {task} \"…\"")))
+}
+
+fn to_itself(task: &TaskId, hint: &str) -> CliError {
+    CliError::refused(format!("`{task}` is held by the agent that runs this"), hint)
+}
+
+fn tell(context: &Context, task: &TaskId, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
+    context.out.record(&Record { task, status, from, told }, format!("{task} is {status}: {how}"))?;
+    Ok(Exit::Done)
 }
 
 /// What has ended hears nothing: it is brought back with what is to be said.

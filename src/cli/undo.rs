@@ -9,10 +9,10 @@ use crate::config::Config;
 use crate::process::quoted;
 use crate::store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Which};
 
-use super::flags::{DryRun, task_id};
+use super::flags::DryRun;
 use super::human::Painted;
 use super::log::{diff, sentence};
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, ItemName, Verb, human};
 
 /// Undo the last change of an item, or a deletion by hand
 ///
@@ -21,8 +21,8 @@ use super::{CliError, Context, Exit, Verb, human};
 #[derive(clap::Args)]
 pub struct Args {
     /// Only changes of this item
-    #[arg(value_name = "ID", value_parser = task_id)]
-    pub task: Option<TaskId>,
+    #[arg(value_name = "ID")]
+    pub task: Option<ItemName>,
 
     /// Take back the event with this number in the log; an undo too
     #[arg(long, value_name = "N", conflicts_with = "task")]
@@ -64,14 +64,14 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
+        let named = self.task.as_ref().map(|name| context.id_of(&board, name)).transpose()?;
         if let Some(most) = self.list {
-            return list(context, &board, self.task.as_ref(), most);
+            return list(context, &board, named.as_ref(), most);
         }
-        let named = self.task.clone();
         let which = match (self.event, self.redo) {
             (Some(seq), _) => Which::Event(seq),
-            (None, true) => Which::LastUndone(self.task),
-            (None, false) => Which::Last(self.task),
+            (None, true) => Which::LastUndone(named.clone()),
+            (None, false) => Which::Last(named.clone()),
         };
         if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
             let what = "a queue was saved by hand since, or a program was killed";

@@ -10,7 +10,7 @@ use crate::run::run_name;
 use crate::secrets::learn;
 use crate::store::Board;
 
-use super::{CliError, Context};
+use super::{CliError, Context, ItemName};
 
 /// What an agent may do in the place of what it is refused.
 const INSTEAD: &str = "an agent may hand out parts of its item (tavern add \"…\" --parent), report on it (tavern report) and \
@@ -59,8 +59,8 @@ impl OwnRun {
     }
 
     /// Refuses what is not done to the run's own `task`, with its token.
-    pub(super) fn holds(&self, task: &TaskId, token: Option<Token>) -> Result<(), CliError> {
-        let is_own = self.held.as_ref().is_some_and(|(own, held)| own == task && Some(*held) == token);
+    pub(super) fn holds(&self, task: &ItemName, token: Option<Token>) -> Result<(), CliError> {
+        let is_own = self.held.as_ref().is_some_and(|(own, held)| task.id() == Some(own) && Some(*held) == token);
         if is_own { Ok(()) } else { Err(self.refused()) }
     }
 

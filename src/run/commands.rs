@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::error::Error;
 use super::site::Site;
 use crate::board::document::parse;
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::eligible::{DEFAULT_ROLE, for_roles};
 use crate::board::task::Task;
 use crate::config::{Does, Role, RunnerKind};
 use crate::process::argument;
@@ -29,8 +29,9 @@ pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> 
 pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
     let text = site.board.read(queue)?;
     let (document, _) = parse(&text.content);
+    let roles = site.config.known_roles();
     let of = |item| {
-        let task = document.task_of(item);
+        let task = document.task_of(&for_roles(&document, item, &roles));
         let role = site.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         role.map_or_else(Vec::new, |role| commands(site, &task, document.shell(item).as_deref(), role))
     };

@@ -47,6 +47,10 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
     for queue in queues {
         // One queue that can't be read keeps nobody from working on the others.
         let Ok(text) = site.board.read(queue) else { continue };
+        // An agent asks it twice for each of its items, and no lane says it.
+        if !text.content.contains(Status::Approved.as_str()) {
+            continue;
+        }
         let document = open(&text.content);
         let approved = (0..document.count()).filter(|at| document.status_at(*at) == Status::Approved);
         let sound = approved.map(|at| document.item(at)).filter(|item| !item.quarantined);

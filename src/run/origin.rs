@@ -11,6 +11,7 @@ use std::rc::Rc;
 use super::error::Error;
 use super::site::Site;
 use crate::board::document::{Document, parse};
+use crate::board::eligible::with_role_in_title;
 use crate::board::front::Front;
 use crate::board::task::{Status, Task, TaskId};
 use crate::config::FILE;
@@ -301,7 +302,7 @@ struct CloneHistory<'t> {
     taken: HashMap<String, HashSet<String>>,
     /// Each text is read once, and so is each item as it stands, below the front matter of its queue.
     read: HashMap<(PathBuf, *const u8), Vec<Rc<Clause>>>,
-    items: HashMap<String, Option<Rc<Clause>>>,
+    items: HashMap<String, Vec<Rc<Clause>>>,
     origins: Origins,
 }
 
@@ -424,7 +425,12 @@ impl<'t> CloneHistory<'t> {
         for item in document.items() {
             let block = document.block(item);
             let key = format!("{said}\0{}\0{block}", item.status);
-            let read = || is_wanted(Clause::of_item(&document.task_of(item), block.to_owned()));
+            // Whichever way the roles of now have it read.
+            let read = || {
+                let readings = [Some(item.clone()), with_role_in_title(&document, item)].into_iter().flatten();
+                let clauses = readings.map(|item| Clause::of_item(&document.task_of(&item), block.to_owned()));
+                clauses.filter_map(is_wanted).collect()
+            };
             found.extend(self.items.entry(key).or_insert_with(read).clone());
         }
         found

@@ -11,11 +11,11 @@ use super::preflight::Preflight;
 use super::site::Site;
 use crate::board::check::{Findings, check, first_of, is_sound};
 use crate::board::document::{Document, Item, open, parse};
-use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, may_take};
+use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, for_roles, may_take};
 use crate::board::status::Purpose;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
-use crate::store::{Archived, Board, Queue, Text, children_in, homes};
+use crate::store::{Archived, Board, NamedItem, Queue, Text, children_in, homes};
 
 /// All items of some documents, and what is known of each other's.
 pub struct Readiness<'a> {
@@ -143,6 +143,8 @@ impl<'a> Readiness<'a> {
         if item.status.is_ended() && item.status != Status::Dead || item.status.is_held() {
             return problem.into_iter().collect();
         }
+        let item = for_roles(document, item, roles);
+        let item = item.as_ref();
         let anybody = Seeker { agent: "", role: None, roles };
         let at_work = || {
             let all = || self.documents.iter().flat_map(|(_, document)| at_work(document)).collect();
@@ -200,13 +202,13 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
 }
 
 /// What one item of `queue` lacks, for those whose role it is.
-pub fn lacks_of(site: &Site, queue: &Queue, task: &TaskId) -> Vec<Lack> {
+pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| open(&text.content)).collect();
     let named = named(&texts, &documents);
     let lacks = || {
         let number = texts.iter().position(|text| text.queue == *queue)?;
-        let index = documents[number].index_of(task)?;
+        let index = name.index_in(queue, &documents[number])?;
         let readiness = Readiness::of_one(&named, &site.board, here(site), documents[number].item(index));
         Some(readiness.lacks(number, index, None))
     };
@@ -230,11 +232,12 @@ pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Ve
     let named = named(&texts, &documents);
     let ids: Vec<&str> = named.iter().map(|(queue, _)| *queue).collect();
     let readiness = Readiness::of(&named, &ids, Some(&site.board), Some(here(site)));
+    let roles = site.config.known_roles();
     for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
         for (index, item) in documents[number].items().iter().enumerate() {
             let lacks = readiness.lacks(number, index, seeker);
             if !lacks.is_empty() {
-                let title = documents[number].title(item).to_owned();
+                let title = documents[number].title(&for_roles(&documents[number], item, &roles)).to_owned();
                 let (queue, task) = (text.queue.id.clone(), item.id.clone());
                 unready.push(Unready { queue, line: item.line, task, title, lacks });
             }

@@ -137,7 +137,7 @@ impl Site {
             roles: self.config.known_roles(),
             is_chat: false,
             queues: queues.to_vec(),
-            task: None,
+            item: None,
             seconds: u32::try_from(self.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
             holder: store::this_process(),
             is_for_program: true,

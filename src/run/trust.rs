@@ -14,7 +14,7 @@ use super::error::Error;
 use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
 use super::site::Site;
 use crate::board::document::{Document, open, parse};
-use crate::board::eligible::Untrusted;
+use crate::board::eligible::{Untrusted, for_roles};
 use crate::board::front;
 use crate::board::task::{Status, Task};
 use crate::config::FILE;
@@ -241,6 +241,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
     queues.extend(site.named.iter().filter(|named| !queues.contains(named)).cloned().collect::<Vec<_>>());
     queues.retain(|queue| !site.texts.contains_key(&queue.path));
     // What can't be read is told of by whoever needs it.
+    let roles = site.config.known_roles();
     let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
     let shown = site.texts.iter().map(|(path, text)| (path.clone(), text.clone()));
     let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
@@ -253,7 +254,10 @@ fn standing(site: &Site) -> Vec<Stranger> {
         for item in document.items() {
             // A person may talk with the agent of one that died.
             if !item.status.is_ended() || item.status == Status::Dead {
-                let part = Clause::of_item(&document.task_of(item), document.block(item).to_owned());
+                let part = Clause::of_item(
+                    &document.task_of(&for_roles(&document, item, &roles)),
+                    document.block(item).to_owned(),
+                );
                 let is_open = !matches!(item.status, Status::Dead | Status::Draft);
                 all.push(Stranger { is_open, ..unknown(part, place.clone(), Some(item.line)) });
             }

@@ -15,7 +15,7 @@ use super::submit::Note;
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, open};
-use crate::board::eligible::{Lack, Others, at_work, in_order, may_take};
+use crate::board::eligible::{Lack, Others, at_work, for_roles, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
@@ -144,8 +144,9 @@ impl QueueSearch<'_> {
         take: &mut Take<'_, R>,
     ) -> Result<Option<R>, Error> {
         let (index, queue) = (self.index, self.queue);
-        if let (Some(task), true) = (&seek.task, seek.is_chat) {
-            return document.find(task).map_or(Ok(None), |item| take(item, Purpose::Chat));
+        let named = seek.item.as_ref().map(|name| name.index_in(queue, document));
+        if let (Some(at), true) = (named, seek.is_chat) {
+            return at.map_or(Ok(None), |at| take(document.item(at), Purpose::Chat));
         }
         // Made when a dependency is first asked for: to search the items for each would take a long queue's square.
         let own = OnceCell::new();
@@ -161,10 +162,12 @@ impl QueueSearch<'_> {
         // Nobody here will end what another clone holds.
         let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));
         nothing.under_way += leased.count();
-        for item in in_order(document).into_iter().map(|at| document.item(at)) {
-            if seek.task.is_some() && item.id != seek.task {
+        for at in in_order(document) {
+            if named.is_some_and(|named| named != Some(at)) {
                 continue;
             }
+            let item = for_roles(document, document.item(at), &seek.roles);
+            let item = item.as_ref();
             let may = may_take(document, item, &seek.seeker(), self.now, &mut others);
             let is_ready = |purpose| (self.is_ready)(&self.queue.id, document, item, purpose).map(|()| purpose);
             match may.and_then(is_ready) {

@@ -45,6 +45,15 @@ pub enum Error {
     TooMany(PathBuf),
     #[error("no item `{0}` in any queue")]
     NoTask(TaskId),
+    #[error("no item starts at line {line} of {queue}")]
+    NoItemAt {
+        queue: String,
+        line: usize,
+        /// The line and the title of the item that starts nearest to it.
+        nearest: Option<(usize, String)>,
+    },
+    #[error("the item at line {line} of {queue} is another by now")]
+    Changed { queue: String, line: usize },
     #[error("`{task}` is quarantined: its text has a problem")]
     Quarantined { task: TaskId },
     #[error("no heading of `{0}` is a lane in which an item begins")]

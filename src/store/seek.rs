@@ -1,9 +1,9 @@
 //! Who looks for work, and where.
 
+use super::named_item::NamedItem;
 use super::queue::Queue;
 use crate::board::eligible::{Roles, Seeker};
 use crate::board::lease::Holder;
-use crate::board::task::TaskId;
 
 /// Who looks for work, and where.
 #[derive(Clone, Debug)]
@@ -11,12 +11,12 @@ pub struct Seek {
     pub agent: String,
     pub role: String,
     pub roles: Roles,
-    /// A person sits down with the agent on `task`, whatever its status is.
+    /// A person sits down with the agent on `item`, whatever its status is.
     pub is_chat: bool,
     /// Looked at in this order; work in the first that has some is taken.
     pub queues: Vec<Queue>,
-    /// Only this task, if it may be taken.
-    pub task: Option<TaskId>,
+    /// Only this one, if it may be taken.
+    pub item: Option<NamedItem>,
     /// Length of the lease in seconds.
     pub seconds: u32,
     pub holder: Holder,

@@ -55,6 +55,21 @@ pub struct Note {
     pub run: Option<String>,
 }
 
+impl Found {
+    /// `item` of `document`, that of `text`.
+    pub(super) fn of(text: &Text, document: &Document<'_>, item: &Item<'_>, lease: Option<Lease>) -> Found {
+        Found {
+            task: document.task_of(item),
+            script: document.shell(item),
+            block: document.block(item).to_owned(),
+            line: item.line,
+            quarantined: item.quarantined,
+            lease,
+            queue: text.queue.clone(),
+        }
+    }
+}
+
 impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
@@ -69,15 +84,8 @@ impl Board {
             Err(Error::Damaged { .. }) => None,
             lease => lease?,
         };
-        let found = |text: &Text, document: &Document<'_>, item: &Item<'_>| Found {
-            task: document.task(item, id.clone()),
-            script: document.shell(item),
-            block: document.block(item).to_owned(),
-            line: item.line,
-            quarantined: item.quarantined,
-            lease: lease.clone(),
-            queue: text.queue.clone(),
-        };
+        let found =
+            |text: &Text, document: &Document<'_>, item: &Item<'_>| Found::of(text, document, item, lease.clone());
         let look = |text_of: &dyn Fn(&Queue) -> Result<Text, Error>, board: &Board| {
             with_item(board, id, text_of, found).map(|(_, found)| found)
         };

@@ -85,13 +85,12 @@ fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
     by.is_none()
 }
 
-/// The claim that this event ended, and left nothing of.
+/// The claim that this event ended.
 fn claim_given_back(entry: &Entry) -> Option<u64> {
-    let is_given_back = matches!(entry.kind, Kind::Failed | Kind::Returned | Kind::Withdrawn | Kind::Reaped);
-    entry.token.filter(|_| is_given_back && entry.lease == Some(LeaseEntry::Drop))
+    entry.token.filter(|_| entry.lease == Some(LeaseEntry::Drop))
 }
 
-/// What gave an item back is one with its claim: between the two somebody held it, and to hold it is nothing to come back to.
+/// What took an item out of somebody's hands is one with its claim: between the two somebody held it, and to hold it is nothing to come back to.
 fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
     let Some(claim) = claim_given_back(&event) else { return Ok(event) };
     let mut found = None;

@@ -73,6 +73,23 @@ fn an_old_text_that_is_first_saved_after_another_from_between_takes_nothing_out(
 }
 
 #[test]
+fn who_takes_an_item_out_of_an_old_text_takes_it_out_though_it_has_another_id_by_now() {
+    for items in
+        ["- [ ] T-1: one\n- [ ] T-1: two\n- [ ] T-3: three\n", "- [ ] AC-1: one\n- [ ] AC-1: two\n- [ ] T-3: three\n"]
+    {
+        let scratch = Scratch::pending(items);
+        scratch.settle();
+        let loaded = scratch.queue();
+        scratch.run("tavern-check", &["--fix"]).says("\n+- [ ] T-");
+        scratch.settle();
+        let two = loaded.lines().find(|line| line.ends_with(": two")).expect("it is there");
+        let saved = loaded.replace(&format!("{two}\n"), "");
+        save(&scratch, &saved);
+        assert_eq!(scratch.queue(), saved);
+    }
+}
+
+#[test]
 fn what_was_typed_in_an_item_that_is_new_stays_with_it_where_an_old_text_lacks_both() {
     let scratch = Scratch::pending("- [ ] T-9: old item\n");
     scratch.settle();

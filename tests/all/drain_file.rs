@@ -535,6 +535,44 @@ fn words_of_a_title_that_look_like_tavern_s_keys_stay_title() {
 }
 
 #[test]
+fn a_role_that_nobody_has_is_a_word_of_the_title_until_a_program_has_written_the_line() {
+    let item = |title: &str| format!("- [ ] {title}\n  ```sh\n  echo x > $TAVERN_TASK.txt\n  ```\n");
+    let (admin, slip) = ("Login page (role: admin)", "Slip (role: codr)");
+    let scratch = with_file(&[item(admin), item(slip)].concat());
+    drain(&scratch, &["TODO.md", "--dry-run"]).says("echo x").says("TODO.md:1").says(admin).says_not("`admin`");
+    drain(&scratch, &["TODO.md"]).ends(1).says("1 of 2 completed").says("role `codr` is not in config.yaml");
+    let list = scratch.read("TODO.md");
+    assert!(
+        list.lines().next().is_some_and(|line| line.starts_with("- [x] T-") && line.ends_with(&format!(": {admin}")))
+    );
+    assert!(list.contains(&item(slip)), "{list}");
+    // What is told of it, what its agent is told, and what is left when it is given back.
+    let scratch = Scratch::shell(&format!("## Pending\n\n{}\n## In Progress\n", item(admin)), "");
+    let told = "no role is called `admin`, so this parenthesis is part of the title";
+    scratch.run("tavern-check", &[]).ends(0).says(told).says("name one: coder");
+    scratch.run("tavern-status", &["--items"]).says(admin).says("next").says_not("no agent");
+    scratch.run("tavern-claim", &["--dry-run"]).ends(0).says(admin);
+    scratch.run("tavern-claim", &[]).ends(0).says(admin);
+    let id = scratch.queue().split_once("- [ ] ").map(|(_, item)| item[..6].to_owned()).expect("it is there");
+    assert!(scratch.queue().contains(&format!("{id}: {admin} (")), "{}", scratch.queue());
+    scratch.run("tavern-release", &[&id, "--force"]).succeeds();
+    assert_eq!(scratch.json("tavern-status", &[&id])["title"], admin, "{}", scratch.queue());
+}
+
+#[test]
+fn a_title_with_a_role_that_nobody_has_is_trusted_by_a_person_first_where_git_has_brought_it() {
+    let origin =
+        with_file("- [ ] Login page (role: admin)\n  ```sh\n  echo x > x.txt\n  ```\n- [ ] Wipe it (role: root)\n");
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    clone.run("tavern-trust", &["TODO.md"]).says("Login page (role: admin)").says("Wipe it (role: root)");
+    drain(&clone, &["TODO.md"]).says("git has brought what nobody has trusted here").says_not("1 of 2 completed");
+    assert_eq!(clone.read("TODO.md"), origin.read("TODO.md"));
+    clone.run("tavern-trust", &["TODO.md", "--yes"]).succeeds();
+    drain(&clone, &["TODO.md"]).ends(1).says("1 of 2 completed");
+}
+
+#[test]
 fn what_a_person_is_doing_is_left_to_them() {
     let script = |head: &str| format!("- [ ] {head}\n  ```sh\n  echo x > $TAVERN_TASK.txt\n  ```\n");
     let mine = format!("## Doing\n\n{}{}", script("Mine"), script("T-7: Mine, too"));
@@ -668,4 +706,14 @@ fn an_item_without_an_id_is_called_by_none() {
         assert!(ran.stdout.contains("Look") && ran.stdout.contains("Wait"), "{ran}");
         ran.says_not("T-0");
     }
+}
+
+#[test]
+fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_title() {
+    let text =
+        "- [ ] Build\n  ```sh\n  exit 1\n  ```\n- [ ] Deploy (after: Build).\n  ```sh\n  touch deployed\n  ```\n";
+    let scratch = with_file(text);
+    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says("line 5 pending");
+    scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` stands in the middle of the title");
+    assert!(!scratch.read("TODO.md").contains("[x]"));
 }

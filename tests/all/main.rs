@@ -48,6 +48,7 @@ mod merging;
 mod mess;
 mod model;
 mod moves;
+mod naming;
 mod obsidian;
 mod past;
 mod plan;

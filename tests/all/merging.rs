@@ -112,6 +112,35 @@ fn merge_rebase_and_cherry_pick_give_the_union() {
 }
 
 #[test]
+fn an_id_that_one_side_has_mended_brings_back_no_item_that_the_other_has_removed() {
+    for (items, removed) in [
+        ("- [ ] T-1: One\n- [ ] T-1: Two\n", "- [ ] T-1: Two\n"),
+        ("- [ ] AC-1: One\n- [ ] AC-1: Two\n", "- [ ] AC-1: Two\n"),
+    ] {
+        let scratch = board();
+        let text =
+            QUEUE.replace("- [ ] T-2: Two\n", items).replace("- [ ] T-1: One (tags: [a])\n  Words of one.\n", "");
+        scratch.git(&["switch", "--quiet", "main"]);
+        scratch.write(MAIN, &text);
+        scratch.commit(&["--all"], "Twice");
+        scratch.settle();
+        scratch.run("tavern-check", &["--fix"]).says("\n+- [ ] T-");
+        let mended = scratch.read(MAIN);
+        scratch.git(&["checkout", "--quiet", "--", MAIN]);
+        branches(&scratch, &mended, &text.replace(removed, ""));
+        for (here, there) in [("ours", "theirs"), ("theirs", "ours")] {
+            scratch.git(&["switch", "--quiet", "--detach", here]);
+            scratch.git(&["merge", "--quiet", "--no-edit", there]);
+            assert_eq!(
+                scratch.git(&["show", &format!("HEAD:{MAIN}")]),
+                text.replace(removed, "").trim_end(),
+                "{there} on {here}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_contradicts_does_not_stop_the_merge_and_is_listed() {
     let scratch = board();
     branches(&scratch, &QUEUE.replace("T-2: Two", "T-2: Deux"), &QUEUE.replace("T-2: Two", "T-2: Zwei"));

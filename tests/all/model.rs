@@ -18,7 +18,7 @@ use tavern::board::lease::{Life, Work};
 use tavern::board::new_item::NewItem;
 use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
 use tavern::clock::at_moment;
-use tavern::store::{Entry, Error, Note, Seek, tail_log};
+use tavern::store::{Entry, Error, NamedItem, Note, Seek, tail_log};
 
 use crate::state::{State, board, id, seek};
 use crate::support::Scratch;
@@ -473,7 +473,7 @@ impl Real {
             reviewers: vec!["reviewer".into()],
         };
         let claim = |agent: &str, role: &str, item| {
-            let seek = Seek { task: Some(task(item)), ..seek(&board, agent, role, LEASE)? };
+            let seek = Seek { item: Some(NamedItem::Id(task(item))), ..seek(&board, agent, role, LEASE)? };
             Ok(board.claim(&seek, &|_, _, _, _| Ok(()))?.ok().map(|_| Kind::Claimed))
         };
         let (item, event) = match *step {

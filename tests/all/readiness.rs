@@ -222,7 +222,7 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
     let sh = "\n  ```sh\n  true\n  ```\n";
     let items = [
         "Plan it (role: planner)\n",
-        &format!("Write it (role: scribe){sh}"),
+        &format!("Write it (role: codr){sh}"),
         &format!("Do nothing (empty: allowed){sh}"),
         &format!("T-9: Do it (approve: start){sh}"),
     ];
@@ -232,7 +232,7 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
         .says("or: tavern drain TODO.md --role planner --runner claude\n")
         .says("or name another: tavern edit TODO.md\n")
         .says("to do: tavern report T-9 --approve\n");
-    let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i 's/(role: scribe)//' \"$1\"\n");
+    let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i 's/(role: codr)//' \"$1\"\n");
     for line in [
         "tavern-agent --role planner --queue TODO.md --dry-run",
         "tavern-drain TODO.md --role planner --runner codex --dry-run",

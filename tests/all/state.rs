@@ -112,7 +112,7 @@ pub fn seek(board: &Board, agent: &str, role: &str, seconds: u32) -> Result<Seek
         agent: agent.into(),
         role: role.into(),
         queues: board.queues()?,
-        task: None,
+        item: None,
         seconds,
         holder: no_process(),
         is_for_program: true,

@@ -1,9 +1,11 @@
 //! Items by the words that people call them by where others wait for them: titles and headings of the same document.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
+use crate::board::metadata::{Field, misplaced_guards};
 use crate::board::problem::Problem;
 use crate::near;
 
@@ -23,11 +25,15 @@ impl Document<'_> {
                 && !known.contains_key(&name)
                 && near::nearest(&name, known.keys().map(|it| &**it)).is_none()
         };
-        let is_bare = item.id.is_none() && item.block.is_none() && item.after.is_empty();
-        is_bare
-            && !item.after_names.is_empty()
-            && self.entries(item).len() == 1
+        !item.after_names.is_empty()
+            && item.after.is_empty()
+            && self.has_one_key(item)
             && item.after_names.iter().all(|name| is_phrase(name))
+    }
+
+    /// It is a line that no program has written, with one key.
+    pub(in crate::board) fn has_one_key(&self, item: &Item<'_>) -> bool {
+        item.id.is_none() && item.block.is_none() && self.entries(item).len() == 1
     }
 
     /// Makes such parentheses part of the title, and tells of them.
@@ -47,7 +53,39 @@ impl Document<'_> {
             ));
             item.leave_keys();
         }
+        self.read_misplaced(problems);
         problems.sort_by_key(|problem| problem.span.start);
+    }
+
+    /// A key in the middle of the title of what is to be done, on which its writer relies: it is not read there. `after` is one only where it
+    /// names an item.
+    pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<Range<usize>> {
+        if item.checked || item.quarantined {
+            return None;
+        }
+        let is_meant = |field: &Field<'_>| match field {
+            Field::Ids(ids, names) => {
+                ids.iter().any(|id| self.find(id).is_some()) || names.iter().any(|name| self.called_so(name).is_some())
+            }
+            _ => true,
+        };
+        let guards = misplaced_guards(self.title(item));
+        let (name, _) = guards.into_iter().find(|(_, field)| is_meant(field))?;
+        Some(item.title.start + name.start..item.title.start + name.end)
+    }
+
+    /// Tells of such keys, and has nobody work their items.
+    fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
+        let found = |at: usize| self.misplaced_guard(self.item(at)).map(|name| (at, name));
+        let all: Vec<_> = (0..self.count()).filter_map(found).collect();
+        let ItemList::Read(items) = &mut self.items else { return };
+        for (at, name) in all {
+            let message =
+                format!("`{}` stands in the middle of the title, where it is not read", &self.text[name.clone()]);
+            let hint = "put it into parentheses at the end of the line, with nothing behind them, or use other words";
+            problems.push(Problem::error("misplaced-key", name, message, hint));
+            items[at].quarantined = true;
+        }
     }
 
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.

@@ -79,6 +79,7 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> I
     if document.is_prose(&item) {
         item.leave_keys();
     }
+    item.quarantined |= document.misplaced_guard(&item).is_some();
     item
 }
 
@@ -349,6 +350,22 @@ impl<'t, 's> Reader<'t, 's> {
             format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
             "write `[ ]` or `[x]` and a blank behind it",
         ));
+    }
+
+    /// Of lines in a paragraph that were likely meant as items.
+    fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>) {
+        let mut at = paragraph.start;
+        for line in self.source[paragraph].split_inclusive('\n') {
+            let start = at + line.len() - line.trim_start().len();
+            at += line.len();
+            let Some(found) = markup::box_without_bullet(line.trim_start()) else { continue };
+            self.problems.push(Problem::warning(
+                "odd-box",
+                start..start + found.len(),
+                format!("`{found}` begins no list item, so this line is not an item"),
+                "write `- [ ] ` before what is to be done",
+            ));
+        }
     }
 
     /// A document with lists and without a box was likely meant to have items.

@@ -41,6 +41,11 @@ impl<'v, 't> One<'v, 't> {
         format!("{}{}", &block[..start], block[end + 1..].trim_start_matches(' ')).replacen(" (status: null)", "", 1)
     }
 
+    /// It reads as `old`, but for an ID of its own, or one before that of `old`.
+    pub fn is_renamed(self, old: One<'_, '_>) -> bool {
+        [old.bare_block(), old.nameless_block()].contains(&self.nameless_block())
+    }
+
     /// The name of its lane.
     pub fn lane(self) -> Option<&'t str> {
         self.item.lane.map(|lane| self.document.lanes()[lane].name)

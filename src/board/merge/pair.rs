@@ -21,7 +21,7 @@ pub type Named = HashMap<String, TaskId>;
 type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
 
 /// For each of the items `old` its place in `new`. One that has lost its ID, or got one,
-/// is still the same; two with different IDs never are.
+/// is still the same; two with different IDs are not, but where two had the same and one of them got its own.
 pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
@@ -62,6 +62,16 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
                 let other = places.remove(at);
                 (found[place], taken[other]) = (Some(other), true);
             }
+        }
+    }
+    // Of two with the same ID one gets another, and reads as before but for that.
+    let is_new = |at: &usize| new[*at].item.id.as_ref().is_some_and(|id| !count.contains_key(&(true, id)));
+    for (place, one) in old.iter().enumerate().filter(|(_, one)| one.item.id.as_ref().is_some_and(is_double)) {
+        let is_it = |at: &usize| !taken[*at] && is_new(at) && new[*at].is_renamed(*one);
+        if found[place].is_none()
+            && let Some(at) = (0..new.len()).find(is_it)
+        {
+            (found[place], taken[at]) = (Some(at), true);
         }
     }
     // An ID tells an item from a line that only reads like it. One that is new may be that of an item that had none.

@@ -39,6 +39,20 @@ const ROWS: &[Merged] = &[
     // That it got its ID is no change; that somebody took it is.
     ("- [ ] one\n- [ ] two\n", "- [ ] T-1: one\n- [ ] T-2: two\n", "- [ ] one\n", "- [ ] T-1: one\n", &[]),
     (
+        "- [ ] T-1: one\n- [ ] T-1: two\n",
+        "- [ ] T-1: one\n- [ ] T-2: two\n",
+        "- [ ] T-1: one\n",
+        "- [ ] T-1: one\n",
+        &[],
+    ),
+    (
+        "- [ ] AC-1: one\n- [ ] AC-1: two\n",
+        "- [ ] AC-1: one\n- [ ] T-2: AC-1: two\n",
+        "- [ ] AC-1: one\n",
+        "- [ ] AC-1: one\n",
+        &[],
+    ),
+    (
         "- [ ] one\n- [ ] two (agent: bob)\n",
         "- [ ] one\n",
         "- [ ] one\n- [ ] T-2: two (agent: bob) (status: null)\n",

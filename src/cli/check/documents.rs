@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::board::document::{Document, parse};
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{PERSON, Status, TaskId};
 use crate::cli::{CliError, hints};
@@ -196,7 +196,7 @@ fn unmet(
     hint: &dyn Fn(&Lack) -> String,
 ) -> Vec<Problem> {
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
-    let nobody = TaskId::nobody();
+    let (nobody, roles) = (TaskId::nobody(), config.known_roles());
     // With how many others it is told.
     let mut problems: Vec<(Problem, usize)> = Vec::new();
     let mut tell = |problem: Problem| {
@@ -212,7 +212,14 @@ fn unmet(
         if item.within.is_some() && item.id.is_none() {
             continue;
         }
-        let task = document.task(item, nobody.clone());
+        let read = for_roles(document, item, &roles);
+        if let (Some(role), None) = (&item.role, &read.role) {
+            let message = format!("no role is called `{role}`, so this parenthesis is part of the title");
+            let hint = format!("to have agents of a role take it, name one: {}", roles.working.join(", "));
+            let span = item.metadata.clone().unwrap_or_else(|| item.head.clone());
+            tell(Problem::warning("unknown-role", span, message, hint));
+        }
+        let task = document.task(&read, nobody.clone());
         for name in task.reviewers(&[]).into_iter().filter(|name| name != PERSON && !reviews(name)) {
             let known: Vec<&str> = config.roles.keys().map(String::as_str).filter(|name| reviews(name)).collect();
             let hint = format!("one of: {}, {PERSON}, a number of reviewers, none", known.join(", "));

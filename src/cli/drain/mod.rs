@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::agent::Told;
 use crate::board::document::{Document, Item, parse};
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::eligible::{DEFAULT_ROLE, for_roles};
 use crate::board::task::Task;
 use crate::clock;
 use crate::config::Period;
@@ -371,9 +371,10 @@ struct WorkPlan {
 fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<String, CliError> {
     let texts = queues.iter().map(|queue| site.board.read(queue)).collect::<Result<Vec<_>, _>>()?;
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let roles = site.config.known_roles();
     let open = |document: &Document<'_>| {
         let items = document.items().iter().filter(|item| !item.status.is_ended());
-        items.map(|item| document.task_of(item)).collect::<Vec<_>>()
+        items.map(|item| document.task_of(&for_roles(document, item, &roles))).collect::<Vec<_>>()
     };
     let tasks: Vec<Task> = documents.iter().flat_map(open).collect();
     let mut names = BTreeSet::new();

@@ -10,7 +10,7 @@ use super::cut::Cut;
 use super::failing::{end_of, fails};
 use super::unfit::{NAMED, hindrance, lacking};
 use crate::board::document::{Document, Item, parse};
-use crate::board::eligible::Lack;
+use crate::board::eligible::{Lack, for_roles};
 use crate::board::event::Kind;
 use crate::board::steps::Steps;
 use crate::board::task::{Status, Task, TaskId};
@@ -250,7 +250,7 @@ pub(super) fn summarise(
     before: u64,
     cut: Option<&Cut>,
 ) -> Result<Summary, CliError> {
-    let mut summary = Summary::default();
+    let (mut summary, roles) = (Summary::default(), site.config.known_roles());
     let since = tail_log(&site.board, before)?;
     let (became, mut strayed) = (became(&since), begun(&since, queues));
     let mut all: Vec<Queue> = queues.iter().filter(|queue| queue.path.is_file()).cloned().collect();
@@ -269,7 +269,8 @@ pub(super) fn summarise(
     for (number, queue) in all.iter().enumerate() {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
-        for item in document.items() {
+        for item in document.items().iter().map(|item| for_roles(&document, item, &roles)) {
+            let item = item.as_ref();
             if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::crew::Post;
 use crate::board::document::parse;
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
 use crate::cli::need::NeedKind;
@@ -27,16 +27,16 @@ pub(super) struct Prospect {
 impl Prospect {
     /// Of the items of `queues` as they stand now.
     pub(super) fn of(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Prospect, CliError> {
-        let (mut prospect, lacking) = (Prospect::default(), lacking(site, queues));
+        let (mut prospect, lacking, roles) = (Prospect::default(), lacking(site, queues), site.config.known_roles());
         for queue in queues {
             let text = site.board.read(queue)?;
             let (document, _) = parse(&text.content);
-            for item in document.items() {
+            for item in document.items().iter().map(|item| for_roles(&document, item, &roles)) {
                 if item.aside || matches!(item.status, Status::Completed | Status::Cancelled) {
                     continue;
                 }
                 let lacking = lacking.get(&(queue.id.clone(), item.line));
-                let count = match hindrance(site, &document.task_of(item), lacking, crew) {
+                let count = match hindrance(site, &document.task_of(&item), lacking, crew) {
                     Some(_) => &mut prospect.left,
                     None => &mut prospect.worked,
                 };

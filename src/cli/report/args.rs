@@ -1,7 +1,7 @@
 //! The flags of `tavern report`.
 
 use crate::board::task::Mode;
-use crate::cli::flags::{DryRun, HeldItem};
+use crate::cli::flags::{DryRun, HeldItemFlags};
 
 /// Record what became of an item that you hold
 ///
@@ -11,7 +11,7 @@ use crate::cli::flags::{DryRun, HeldItem};
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub held: HeldItem,
+    pub held: HeldItemFlags,
 
     /// The work is done: verify it
     #[arg(long, group = "what")]

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
+use crate::cli::flags::HeldItem;
 use crate::cli::shared::{person, read_stdin, without_token};
 use crate::cli::{CliError, Context, Exit, hints};
 use crate::run::{Site, report, review};
@@ -19,22 +20,22 @@ struct Judged {
     open: Vec<String>,
 }
 
-pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, CliError> {
+pub(super) fn run(args: &Args, named: &HeldItem, context: &Context, board: Board) -> Result<Exit, CliError> {
     let site = context.light_site(board)?;
-    let task = site.board.task(&args.held.task)?.task;
+    let task = site.board.task(&named.task)?.task;
     let by = person();
     let may_start = matches!(task.status(), Status::Pending | Status::Draft);
     if args.approve && may_start {
         let why = format!("only a person may allow `{}` to start, and a token is an agent's", task.id);
-        without_token(args.held.token, why, &format!("tavern report {} --approve", task.id))?;
+        without_token(named.token, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
-        return submit(args, context, &site, &event, &by);
+        return submit(named, context, &site, &event, &by);
     }
-    let review = reviewer(args, context, &site, &task, by)?;
+    let review = reviewer(named, context, &site, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
         let event = Event::Reject { review, findings: words(findings)?, most: report::rounds(&site, &task) };
-        return submit(args, context, &site, &event, &by);
+        return submit(named, context, &site, &event, &by);
     }
     let event = Event::Approve { review, commit: review::named(&site, &task)? };
     // What is not in review is refused for that, wherever its branch is by now.
@@ -43,24 +44,24 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
         let hint = format!("have it verified there: tavern report {} --reject \"look at what is new\"", task.id);
         return Err(CliError::refused(moved.trim_end_matches('.'), hint));
     }
-    submit(args, context, &site, &event, &by)
+    submit(named, context, &site, &event, &by)
 }
 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
-fn reviewer(args: &Args, context: &Context, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
+fn reviewer(named: &HeldItem, context: &Context, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
     let reviewers = task.reviewers(&site.config.review);
-    if let (Some(token), Some(lease)) = (args.held.token, site.board.lease(&task.id)?) {
+    if let (Some(token), Some(lease)) = (named.token, site.board.lease(&task.id)?) {
         return Ok(Review { token: Some(token), by: lease.agent, role: lease.role, reviewers });
     }
     // An agent's own lease ends with its report.
     if let Some(run) = context.own_run() {
         return Err(run.refused());
     }
-    Ok(Review { token: args.held.token, by: person, role: PERSON.to_owned(), reviewers })
+    Ok(Review { token: named.token, by: person, role: PERSON.to_owned(), reviewers })
 }
 
-fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
-    let task = &args.held.task;
+fn submit(named: &HeldItem, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
+    let task = &named.task;
     let after = site.board.submit(task, event, &Note { agent: Some(by.to_owned()), run: None })?.task;
     let open = match after.status() {
         Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),

@@ -11,11 +11,10 @@ use crate::runner::Outcome;
 use crate::store::Board;
 
 use super::human::Painted;
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, ItemName, Verb, human};
 
 mod diff;
 
-use super::flags::task_id;
 use diff::find;
 
 /// List, show, search and compare the runs of agents
@@ -31,8 +30,8 @@ pub enum RunsCommand {
     /// List the runs, oldest first (the default)
     List {
         /// Only runs of this item
-        #[arg(value_name = "ID", value_parser = task_id)]
-        task: Option<TaskId>,
+        #[arg(value_name = "ID")]
+        task: Option<ItemName>,
         /// Only runs of this agent
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
@@ -61,8 +60,8 @@ pub enum RunsCommand {
         /// The text
         text: String,
         /// Only in the runs of this item
-        #[arg(long, value_name = "ID", value_parser = task_id)]
-        task: Option<TaskId>,
+        #[arg(long, value_name = "ID")]
+        task: Option<ItemName>,
     },
     /// Compare two runs: outcome, prompt and changes
     Diff(diff::Diff),
@@ -90,9 +89,16 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let all = runs(&board)?;
+        let id_of = |name: Option<ItemName>| name.map(|name| context.id_of(&board, &name)).transpose();
+        // A run, or an item for its last one.
+        let named = |run: String| match run.parse() {
+            Ok(name @ ItemName::Line { .. }) => context.id_of(&board, &name).map(|id| id.to_string()),
+            _ => Ok(run),
+        };
         let list = RunsCommand::List { task: None, agent: None, outcome: None, last: None };
         match self.command.unwrap_or(list) {
             RunsCommand::List { task, agent, outcome, last } => {
+                let task = id_of(task)?;
                 let wanted: Vec<&Metadata> = all
                     .iter()
                     .filter(|run| task.as_ref().is_none_or(|task| run.task == *task))
@@ -112,9 +118,9 @@ impl Verb for Args {
                 }
                 Ok(Exit::Done)
             }
-            RunsCommand::Show { run } => show(context, &board, find(&all, &run)?),
-            RunsCommand::Cat { run, file } => cat(context, &board, find(&all, &run)?, &file),
-            RunsCommand::Grep { text, task } => grep(context, &board, &all, &text, task.as_ref()),
+            RunsCommand::Show { run } => show(context, &board, find(&all, &named(run)?)?),
+            RunsCommand::Cat { run, file } => cat(context, &board, find(&all, &named(run)?)?, &file),
+            RunsCommand::Grep { text, task } => grep(context, &board, &all, &text, id_of(task)?.as_ref()),
             RunsCommand::Diff(diff) => diff.run(context, &board, &all),
         }
     }

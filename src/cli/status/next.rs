@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::board::document::{Document, Item};
-use crate::board::eligible::{DEFAULT_ROLE, Lack, in_order};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles, in_order};
 use crate::board::task::{PERSON, REVIEWER, Status};
 use crate::run::Site;
 use crate::store::Text;
@@ -34,12 +34,13 @@ pub(super) fn next(
 }
 
 /// Whose agents take it, now that it lacks nothing.
-fn role_of(site: &Site, document: &Document<'_>, item: &Item<'_>) -> String {
+fn role_of<'t>(site: &Site, document: &Document<'t>, item: &Item<'t>) -> String {
     let task = || document.task_of(item);
     if item.status == Status::InReview || item.status == Status::Waiting && task().state.work().is_some() {
         let task = task();
         let open = task.open_reviews(&task.reviewers(&site.config.review)).into_iter();
         return open.into_iter().find(|role| role != PERSON).unwrap_or_else(|| REVIEWER.to_owned());
     }
+    let item = for_roles(document, item, &site.config.known_roles());
     item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE).to_owned()
 }

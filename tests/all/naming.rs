@@ -1,0 +1,73 @@
+//! Items that are named by the line at which they start.
+
+use crate::support::{Scratch, has};
+
+const LIST: &str = "# List\n\n- [ ] One\n  - [ ] a step\n- [ ] Two\n- [ ] Two\n- [ ] T-4: Four\n";
+
+/// With a list beside the board.
+fn listed() -> Scratch {
+    let scratch = Scratch::initialized();
+    scratch.write("TODO.md", LIST);
+    scratch.write("sub/other.md", "- [ ] Elsewhere\n");
+    scratch
+}
+
+#[test]
+fn an_item_without_an_id_is_claimed_by_its_line() {
+    let scratch = listed();
+    assert_eq!(scratch.run("tavern-claim", &["-n", "--task", "TODO.md:6"]).succeeds(), "TODO.md:6 Two\n");
+    let taken = scratch.json("tavern-claim", &["--task", "./TODO.md:6", "--agent", "Frodo"]);
+    let id = taken["id"].as_str().expect("it got an ID").to_owned();
+    let text = scratch.read("TODO.md");
+    has(&text, &["- [ ] One\n  - [ ] a step\n- [ ] Two\n", &format!("{id}: Two"), "- [ ] T-4: Four\n"]);
+    // It has an ID from now on, and that is what its line means.
+    let again = scratch.run("tavern-claim", &["--task", "TODO.md:6"]).ends(3);
+    again.says(&format!("error: `{id}` is held by Frodo\n"));
+    let root = scratch.work().join("TODO.md");
+    for name in [format!("{}:6", root.display()), "../TODO.md:6".to_owned(), "TODO.md:6".to_owned()] {
+        let shown = scratch.program("tavern-status").args(&[&name]).within(&scratch.work().join("sub")).run();
+        assert!(shown.succeeds().starts_with(&format!("{id} Two\n")), "{name}");
+    }
+    for (program, more) in [("tavern-log", None), ("tavern-release", Some("--force"))] {
+        let words: Vec<&str> = Some("TODO.md:6").into_iter().chain(more).collect();
+        assert!(scratch.run(program, &words).succeeds().contains(&id), "{program}");
+    }
+}
+
+#[test]
+fn an_item_without_an_id_is_shown_and_edited_by_its_line() {
+    let scratch = listed();
+    let shown = scratch.run("tavern-status", &["TODO.md:3"]).succeeds();
+    assert!(shown.starts_with("TODO.md:3 One\n  status      pending\n  queue       TODO.md, line 3\n"), "{shown}");
+    let list = scratch.run("tavern-status", &["--items", "TODO.md"]).succeeds();
+    has(&list, &["  TODO.md:3 pending ", "  T-4      pending "]);
+    let record = scratch.json("tavern-status", &["TODO.md:3"]);
+    assert_eq!((&record["id"], &record["line"]), (&serde_json::Value::Null, &3.into()));
+    let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i 's/Two/Second/' \"$1\"\n");
+    scratch.program("tavern-edit").args(&["TODO.md:6"]).variable("EDITOR", editor).run().succeeds();
+    assert_eq!(scratch.read("TODO.md"), LIST.replace("- [ ] Two\n- [ ] Two", "- [ ] Two\n- [ ] Second"));
+}
+
+#[test]
+fn where_no_item_starts_the_nearest_is_named_and_who_needs_an_id_says_so() {
+    let scratch = listed();
+    for (line, exit, told) in [
+        ("tavern-status TODO.md:4", 2, "error: no item starts at line 4 of TODO.md\nhint: one starts at line 3: One\n"),
+        ("tavern-claim --task TODO.md:99", 2, "hint: one starts at line 7: Four\n"),
+        ("tavern-edit TODO.md:1", 2, "hint: one starts at line 3: One\n"),
+        (
+            "tavern-status main:3",
+            2,
+            "error: no item starts at line 3 of main\nhint: list the items: tavern status main",
+        ),
+        ("tavern-status nope.md:3", 2, "no queue or file `nope.md`"),
+        ("tavern-status TODO.md:0", 2, "`TODO.md:0` is neither an item nor a queue"),
+        ("tavern-claim --task x/../y", 2, "or name its line, such as TODO.md:12"),
+    ] {
+        scratch.line(line).run().ends(exit).says(told);
+    }
+    for line in ["release", "renew", "report", "diff", "log", "undo", "merge", "tell", "runs list", "runs show"] {
+        let told = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim --task TODO.md:3";
+        scratch.line(&format!("tavern-{line} TODO.md:3")).run().ends(2).says(told);
+    }
+}
