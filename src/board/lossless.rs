@@ -57,6 +57,9 @@ pub(super) const LINES: &[&str] = &[
     "- [ ] blanks behind (role: coder)  ",
     "- [ ] (see: this)",
     "- [ ] T-11: in code `(touches: src/*.rs lib/*.rs)`",
+    "- [ ] the `*` key ``(priority: 1, reason: a ` and <T>)``",
+    "  (priority: 1)",
+    "  `(commit: 1a2b3c4, reason: expected <T>)`",
     "- [ ] T-7: with a block's name (priority: 1) ^k3j-9ab",
     "- [ ] ^k3j9ab",
     "- [ ] T-9: with fields (priority: 1) ⏫ 📅 2026-12-01 #tag %%why%% ^k3j9ab",
@@ -468,7 +471,9 @@ fn check_way_back(text: &str, pick: usize, [there, back]: [Status; 2]) -> Result
         item.column == 0 || (!block.contains('\t') && block.lines().all(is_indented))
     };
     let fit = |item: &&Item<'_>| {
-        let is_bare = item.said.status.is_none() && !document.block(item).contains("agent:");
+        // Keys that a person has put below the title come back behind it.
+        let is_below = text[item.head.clone()].contains(['\n', '\r']);
+        let is_bare = item.said.status.is_none() && !document.block(item).contains("agent:") && !is_below;
         !item.quarantined && item.status == back && is_bare && is_even(item)
     };
     let fit: Vec<&Item<'_>> = document.items().iter().filter(fit).collect();

@@ -213,7 +213,7 @@ mod tests {
         let told = set_in_line(&taken, title, "reason", Some("given back"));
         assert_eq!(told, format!("{line} (agent: Sam, reason: given back)"));
         let back = set_in_line(&told, title, "agent", None);
-        assert_eq!(set_in_line(&back, title, "reason", None), format!("{line} (reason: null)"));
+        assert_eq!(set_in_line(&back, title, "reason", None), format!("{line} (status: null)"));
     }
 
     fn read_line(inner: &str) -> Vec<(String, Meaning<'static>)> {
@@ -346,7 +346,7 @@ mod tests {
             ("a (\"b", "reason", Some("\"c, d\""), "a (\"b (reason: \"c, d\")"),
             // What would read as something else is kept as null.
             ("a (foo: b, role: x)", "role", None, "a (foo: b, role: null)"),
-            ("a (role: x) (tags: y)", "tags", None, "a (role: x) (tags: null)"),
+            ("a (role: x) (tags: y)", "tags", None, "a (role: x) (status: null)"),
         ];
         for (line, key, value, expected) in rows {
             assert_eq!(set_in_line(line, 0, key, value), expected, "{line} {key} {value:?}");

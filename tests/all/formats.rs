@@ -243,3 +243,24 @@ fn odd_shapes_keep_every_byte_but_the_items_own() {
         fs::remove_file(&path).expect("it is ours");
     }
 }
+
+#[test]
+fn what_is_words_below_an_item_stays_words_when_it_gets_its_id() {
+    for words in ["(priority: 1)", "`(commit: 1a2b3c4, reason: expected <T>)`"] {
+        for title in ["Fix it", "Fix it (priority: 3) (role: coder)"] {
+            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {title}\n  {words}\n\n## Completed\n"));
+            let told = || {
+                let items = scratch.records("tavern-status", &["--items"]);
+                ["title", "priority"].map(|key| items[0][key].clone())
+            };
+            let was = told();
+            let claimed = scratch.json("tavern-claim", &[]);
+            let id = claimed["lease"]["task"].as_str().expect("it has one");
+            assert_eq!(told(), was, "{}", scratch.queue());
+            scratch.run("tavern-release", &[id, "--force"]).succeeds();
+            assert_eq!(told(), was, "{}", scratch.queue());
+            scratch.run("tavern-check", &[]).succeeds();
+            assert_eq!(scratch.queue().matches(words).count(), 1, "{}", scratch.queue());
+        }
+    }
+}

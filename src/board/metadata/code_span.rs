@@ -34,9 +34,15 @@ pub fn legible(line: &str, title: usize) -> String {
     if is_shown_as_spelt(before, parenthesis) {
         return line.to_owned();
     }
-    let count = (1..=line.len()).find(|count| !has_ticks(line, *count)).unwrap_or(1);
-    let ticks = "`".repeat(count);
-    format!("{before}{ticks}{parenthesis}{ticks}")
+    let mut spans =
+        (1..=line.len()).map(|count| "`".repeat(count)).map(|ticks| format!("{before}{ticks}{parenthesis}{ticks}"));
+    spans.find(|line| ends_with_code(line, parenthesis)).unwrap_or_else(|| line.to_owned())
+}
+
+fn ends_with_code(line: &str, code: &str) -> bool {
+    let line = format!("x {line}");
+    let shown = Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH);
+    shown.filter(|event| !matches!(event, Event::End(_))).last() == Some(Event::Code(code.into()))
 }
 
 /// Whether Markdown has no markup in `parenthesis`, behind `before` on its line.

@@ -99,7 +99,13 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
         Ok(None) => left == 0,
         Err(_) => false,
     };
-    if reads_same { without } else { replace("null") }
+    match reads_same {
+        true => without,
+        false if left == 0 => {
+            format!("{}{}: null{}", &line[..pair.name.start], Key::Status.as_str(), &line[pair.value.end..])
+        }
+        false => replace("null"),
+    }
 }
 
 /// What is before a parenthesis, without the blanks between: on a line of its own it leaves the title's as it was.
