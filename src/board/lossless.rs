@@ -175,33 +175,11 @@ fn texts() -> impl Strategy<Value = String> {
         any::<String>(),
         "[ -~]{0,20}",
         select(vec![
-            "",
-            " ",
-            "a, b",
-            "a: b",
-            "true",
-            "12",
-            "1e3",
-            "null",
-            "~",
-            "- x",
-            "a #b",
-            "#",
-            "(x)",
-            "it's",
-            "\"q\"",
-            "a\nb",
-            "\u{85}",
-            "*.rs",
-            "src/*.rs lib/*.rs",
-            "expected <T>",
-            "`a` ``b``",
-            "_a_ ~b~",
-            "a `",
-            "&lt;",
-            "\\(x)"
+            "", " ", "a, b", "a: b", "true", "12", "1e3", "null", "~", "- x", "a #b", "#", "(x)", "it's", "\"q\"",
+            "a\nb", "\u{85}", "*.rs", "a `", "&lt;", "\\(x)", "_a_ ~b~"
         ])
         .prop_map(str::to_owned),
+        select(vec!["src/*.rs lib/*.rs", "expected <T>", "`a` ``b``"]).prop_map(str::to_owned),
     ]
 }
 
@@ -403,7 +381,7 @@ fn check_reading(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A line without markup in its title is shown as it is spelt: as text, and a code span that ends it.
+/// A line without markup in its title is shown as it is spelt: as text and code.
 fn check_shown(document: &Document<'_>, item: &Item<'_>) -> Result<(), TestCaseError> {
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
     let line = document.text()[item.head.clone()].replace("~~", "");
@@ -413,7 +391,7 @@ fn check_shown(document: &Document<'_>, item: &Item<'_>) -> Result<(), TestCaseE
         match event {
             Event::Text(text) => shown.push_str(&text),
             Event::Code(code) => {
-                let ticks = line.len() - line.trim_end_matches('`').len();
+                let ticks = (line.len() - line.trim_end_matches('`').len()).max(1);
                 shown.push_str(&format!("{0}{code}{0}", "`".repeat(ticks)));
             }
             Event::SoftBreak | Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => {}

@@ -2,23 +2,10 @@
 //!
 //! Knows Markdown's inline marks, not keys.
 
-use std::ops::Range;
-
 use pulldown_cmark::{Event, Options, Parser};
 
+use super::pairs::inside;
 use super::parenthesis_behind;
-
-/// What stands between the parentheses at `span`, which may be a code span.
-pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
-    let parenthesis = text[span.clone()].trim_matches('`');
-    let ticks = (span.len() - parenthesis.len()) / 2;
-    span.start + ticks + 1..span.end - ticks - 1
-}
-
-/// Whether backticks of this number stand somewhere in the text, with none beside them.
-pub(super) fn has_ticks(text: &str, count: usize) -> bool {
-    text.split(|c| c != '`').any(|ticks| ticks.len() == count)
-}
 
 /// `line`, its parenthesis behind a title up to `title` without backticks around it.
 pub fn bare(line: &str, title: usize) -> String {
@@ -45,12 +32,16 @@ fn ends_with_code(line: &str, code: &str) -> bool {
     shown.filter(|event| !matches!(event, Event::End(_))).last() == Some(Event::Code(code.into()))
 }
 
-/// Whether Markdown has no markup in `parenthesis`, behind `before` on its line.
+/// Whether Markdown has no markup but code in `parenthesis`, behind `before` on its line.
 fn is_shown_as_spelt(before: &str, parenthesis: &str) -> bool {
     // Twice: what opens markup may find its end in what stands below.
     let twice = format!("{parenthesis} {parenthesis}");
     let line = format!("x {before}{twice}");
-    let text = |event| if let Event::Text(text) = event { Some(text) } else { None };
-    let shown: Vec<_> = Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).filter_map(text).collect();
-    shown.concat().ends_with(&twice)
+    let text = |event| match event {
+        Event::Text(text) => Some(text.into_string()),
+        Event::Code(code) => Some(format!("`{code}`")),
+        _ => None,
+    };
+    let shown: String = Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).filter_map(text).collect();
+    shown.ends_with(&twice)
 }

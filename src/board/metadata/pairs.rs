@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::Key;
-use super::code_span::inside;
 
 /// `key: value` pairs between commas. A part without a key belongs to the value before it (`after: T-1, T-2`).
 pub(super) struct Pairs<'t> {
@@ -142,4 +141,11 @@ pub(super) fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
         at += 1;
     }
     None
+}
+
+/// What stands between the parentheses at `span`, which may be a code span.
+pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
+    let parenthesis = text[span.clone()].trim_matches('`');
+    let ticks = (span.len() - parenthesis.len()) / 2;
+    span.start + ticks + 1..span.end - ticks - 1
 }

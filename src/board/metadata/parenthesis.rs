@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::code_span::has_ticks;
 use super::pairs::{Pair, Pairs, begins_value, closing_quote, key_at, skip_blanks};
 use super::value::{is_written_time, meaning, plain_of};
 use super::{Key, Meaning, Owner};
@@ -94,6 +93,11 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
         (None, Some(name)) => Err(name),
         (None, None) => Ok(None),
     }
+}
+
+/// Whether backticks of this number stand somewhere in the text, with none beside them.
+fn has_ticks(text: &str, count: usize) -> bool {
+    text.split(|c| c != '`').any(|ticks| ticks.len() == count)
 }
 
 /// Where the parenthesis opens that closes just before `end`. Quotes count inside parentheses
