@@ -56,6 +56,10 @@ pub(super) const LINES: &[&str] = &[
     "- [ ] odd (priority: 1) (role: coder)",
     "- [ ] blanks behind (role: coder)  ",
     "- [ ] (see: this)",
+    "- [ ] T-11: in code `(touches: src/*.rs lib/*.rs)`",
+    "- [ ] the `*` key ``(priority: 1, reason: a ` and <T>)``",
+    "  (priority: 1)",
+    "  `(commit: 1a2b3c4, reason: expected <T>)`",
     "- [ ] T-7: with a block's name (priority: 1) ^k3j-9ab",
     "- [ ] ^k3j9ab",
     "- [ ] T-9: with fields (priority: 1) ⏫ 📅 2026-12-01 #tag %%why%% ^k3j9ab",
@@ -172,9 +176,10 @@ fn texts() -> impl Strategy<Value = String> {
         "[ -~]{0,20}",
         select(vec![
             "", " ", "a, b", "a: b", "true", "12", "1e3", "null", "~", "- x", "a #b", "#", "(x)", "it's", "\"q\"",
-            "a\nb", "\u{85}", "*.rs"
+            "a\nb", "\u{85}", "*.rs", "a `", "&lt;", "\\(x)", "_a_ ~b~"
         ])
         .prop_map(str::to_owned),
+        select(vec!["src/*.rs lib/*.rs", "expected <T>", "`a` ``b``"]).prop_map(str::to_owned),
     ]
 }
 
@@ -376,6 +381,27 @@ fn check_reading(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// A line without markup in its title is shown as it is spelt: as text and code.
+fn check_shown(document: &Document<'_>, item: &Item<'_>) -> Result<(), TestCaseError> {
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    let line = document.text()[item.head.clone()].replace("~~", "");
+    let spelt: String = line.lines().map(str::trim).collect();
+    let mut shown = String::new();
+    for event in Parser::new_ext(&format!("x {line}"), Options::ENABLE_STRIKETHROUGH) {
+        match event {
+            Event::Text(text) => shown.push_str(&text),
+            Event::Code(code) => {
+                let ticks = (line.len() - line.trim_end_matches('`').len()).max(1);
+                shown.push_str(&format!("{0}{code}{0}", "`".repeat(ticks)));
+            }
+            Event::SoftBreak | Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => {}
+            markup => prop_assert!(false, "{:?} in {:?}", markup, line),
+        }
+    }
+    prop_assert_eq!(shown, format!("x {spelt}"));
+    Ok(())
+}
+
 fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseError> {
     let (document, _) = parse(text);
     let edits = document.add(status, &render(new));
@@ -392,6 +418,7 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
     for (key, value) in new.fields.iter().chain(&new.yaml_fields) {
         prop_assert_eq!(fields.get(*key).cloned(), meant(*key, value), "{:?} in {:?}", key, result);
     }
+    check_shown(&after, added)?;
     let (block, task) = (after.block(added).to_owned(), after.task(added, marker()));
     let written = document.written(None, &edits, &marker(), status);
     prop_assert_eq!(written, Some(Written { block, task }));
@@ -422,7 +449,9 @@ fn check_way_back(text: &str, pick: usize, [there, back]: [Status; 2]) -> Result
         item.column == 0 || (!block.contains('\t') && block.lines().all(is_indented))
     };
     let fit = |item: &&Item<'_>| {
-        let is_bare = item.said.status.is_none() && !document.block(item).contains("agent:");
+        // Keys that a person has put below the title come back behind it.
+        let is_below = text[item.head.clone()].contains(['\n', '\r']);
+        let is_bare = item.said.status.is_none() && !document.block(item).contains("agent:") && !is_below;
         !item.quarantined && item.status == back && is_bare && is_even(item)
     };
     let fit: Vec<&Item<'_>> = document.items().iter().filter(fit).collect();
@@ -567,6 +596,9 @@ proptest! {
             let result = apply(&text, &document.change(&document.items()[0], &Patch::from(state)));
             let (document, problems) = parse(&result);
             prop_assert_eq!(problems, vec![], "{}", result);
+            if !is_in_block {
+                check_shown(&document, &document.items()[0])?;
+            }
             prop_assert_eq!(&document.task_of(&document.items()[0]).state, state, "{}", result);
             text = result;
         }

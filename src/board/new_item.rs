@@ -63,7 +63,10 @@ pub fn render(new: &NewItem) -> String {
     if !new.fields.is_empty() {
         let pairs: Vec<String> =
             new.fields.iter().map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value))).collect();
+        let title_end = block.len();
         block.push_str(&format!(" ({})", pairs.join(", ")));
+        // In a line without an ID it would be title.
+        block = if new.id.is_some() { metadata::legible(&block, title_end) } else { block };
     } else if new.id.is_some() && !matches!(metadata::find_parenthesis(title, Owner::Person), Ok(Some(_))) {
         block = metadata::closed(&block, block.len());
     }

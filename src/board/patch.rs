@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use crate::board::document::{Item, parse};
 use crate::board::lane::{self, LanePlace, LaneSet, Said};
 use crate::board::markup::{self, STRIKE};
-use crate::board::metadata::{self, Fields, Key};
+use crate::board::metadata::{self, Fields, Key, Owner};
 use crate::board::state::State;
 use crate::board::stood::Way;
 use crate::board::task::{Status, TaskId};
@@ -56,10 +56,11 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
     let said = status.map(|(status, needs_key)| (Key::Status.as_str(), needs_key.then(|| status.as_str().to_owned())));
     let line_span = rest.min(item.head.end)..item.head.end;
     let block_span = item.block.as_ref().map(|block| block.content.clone());
-    let old_line = &text[line_span.clone()];
+    let as_it_stands = &text[line_span.clone()];
+    let mut title = item.title.end.saturating_sub(line_span.start).min(as_it_stands.len());
+    let old_line = &metadata::bare(as_it_stands, title);
     let old_block = block_span.clone().map_or("", |span| &text[span]);
-    let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
-    let mut title = item.title.end.saturating_sub(line_span.start).min(line.len());
+    let (mut line, mut block) = (old_line.clone(), old_block.to_owned());
     for (key, value) in set.chain(said) {
         let on_line = metadata::line_has(&line, title, key);
         let in_block = !block.is_empty() && metadata::block_has(&block, key);
@@ -70,12 +71,20 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
             line = metadata::set_in_line(&line, title, key, value.as_deref());
         }
     }
-    if patch.id.is_some() && item.id.is_none() && item.metadata.is_none() && line == old_line {
-        line = metadata::closed(&line, title);
+    let has_id = patch.id.is_some() || item.id.is_some();
+    // What stands below is words, as nothing of the item's own parenthesis does. Under an ID it would be read as keys if it were next.
+    let under = &text[markup::line_end(text, item.head.end, item.span.end)..item.span.end];
+    let has_words_below = has_id && metadata::find_parenthesis_below(under, Owner::State).is_some();
+    if metadata::parenthesis_behind(&line, title).is_none() {
+        line = match has_words_below {
+            true => metadata::set_in_line(&line, title, Key::Status.as_str(), Some("null")),
+            false if patch.id.is_some() && item.id.is_none() => metadata::closed(&line, title),
+            false => line,
+        };
     }
     let start = item.title.start.saturating_sub(line_span.start).min(title);
     match (status, item.is_struck_out(text)) {
-        (Some((Status::Cancelled, _)), false) if line != old_line && may_be_struck(&line, start..title) => {
+        (Some((Status::Cancelled, _)), false) if line != *old_line && may_be_struck(&line, start..title) => {
             line.insert_str(title, STRIKE);
             line.insert_str(start, STRIKE);
             title += STRIKE.len();
@@ -87,17 +96,23 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
         }
         _ => {}
     }
+    line = match line == *old_line {
+        true => as_it_stands.to_owned(),
+        // In a line without an ID it would be title.
+        false if !has_id => line,
+        false => metadata::legible(&line, title),
+    };
     let mut line_span = line_span;
-    match status {
-        Some((status, _)) if lane::is_ticked(status) && line != old_line => {
-            if let Some(below) = set_below(text, item, &line, line_span.end, title) {
-                (line_span.end, line) = below;
-            }
+    let goes_below = match status {
+        Some((status, _)) if lane::is_ticked(status) => line != as_it_stands && is_longer_than_title(&line, title),
+        _ => false,
+    };
+    if goes_below || has_words_below {
+        if let Some(below) = set_below(text, item, &line, line_span.end, title) {
+            (line_span.end, line) = below;
         }
-        Some((status, _)) if lane::is_ticked(item.status) && !lane::is_ticked(status) => {
-            line = set_beside(&line, title).unwrap_or(line);
-        }
-        _ => {}
+    } else if status.is_some_and(|(status, _)| lane::is_ticked(item.status) && !lane::is_ticked(status)) {
+        line = set_beside(&line, title).unwrap_or(line);
     }
     edits.extend(difference(&text[line_span.clone()], &line, line_span.start));
     edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
@@ -109,15 +124,20 @@ fn may_be_struck(line: &str, title: Range<usize>) -> bool {
     !title.is_empty() && !line[title.clone()].contains('~') && metadata::line_has(line, title.end, Key::Status.as_str())
 }
 
-/// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own where that is longer than the
-/// title: what has ended is read for what it was. With where what it replaces ends; nothing where it may stand as it does.
+/// What has ended is read for what it was.
+fn is_longer_than_title(line: &str, title: usize) -> bool {
+    metadata::parenthesis_behind(line, title)
+        .is_some_and(|span| line[span.clone()].chars().count() > line[..span.start].trim().chars().count())
+}
+
+/// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own. With where what it replaces ends;
+/// nothing where it stands so already.
 fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) -> Option<(usize, String)> {
     let span = metadata::parenthesis_behind(line, title)?;
-    let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
-    let is_below = line[title..].contains(['\n', '\r']);
-    if is_below || parenthesis.chars().count() <= words.trim_start().chars().count() {
+    if line[title..].contains(['\n', '\r']) {
         return None;
     }
+    let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
     // What others read at the end of a line stays there: names of blocks, line breaks.
     let tail = text[end..item.span.end.max(end)].split(['\n', '\r']).next().unwrap_or("");
     let (newline, indent) = (markup::newline(text), " ".repeat(item.content_column));
@@ -174,6 +194,8 @@ mod tests {
             ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
             ("- [ ] a (agent: bob)\n", id("T-9"), "- [ ] T-9: a (agent: bob) (status: null)\n"),
             ("- [ ]\n", id("T-9"), "- [ ] T-9:\n"),
+            ("- [ ] a\n  (priority: 1)\n", id("T-9"), "- [ ] T-9: a\n  (status: null)\n  (priority: 1)\n"),
+            ("- [ ] a (role: x)\n(role: y)\n", id("T-9"), "- [ ] T-9: a\n  (role: x)\n(role: y)\n"),
             (block, set(Key::Touches, Some(vec!["c"].into())), &block.replace("[b]", "[c]")),
             (block, set(Key::Tags, Some(vec!["t"].into())), &block.replace("x)", "x, tags: [t])")),
             // Of a key that stands twice the first one counts; removed, both go.

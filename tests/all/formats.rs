@@ -243,3 +243,65 @@ fn odd_shapes_keep_every_byte_but_the_items_own() {
         fs::remove_file(&path).expect("it is ours");
     }
 }
+
+/// Markdown reads no emphasis, no link and no HTML in `text`.
+fn assert_shown_as_spelt(text: &str) {
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+    for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
+        let is_markup = matches!(
+            event,
+            Event::InlineHtml(_)
+                | Event::Html(_)
+                | Event::Start(Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::HtmlBlock)
+        );
+        assert!(!is_markup, "{event:?} in {text}");
+    }
+}
+
+#[test]
+fn globs_and_angle_brackets_in_keys_are_shown_as_they_are_spelt() {
+    let item = "- [ ] T-1: Fix the parser (touches: [src/*.rs, lib/*.rs])\n  ```sh\n  mkdir -p src && echo ok > src/ok.rs\n  ```\n";
+    let board = &format!("## Pending\n\n{item}\n## In Progress\n\n## In Review\n\n## Completed\n");
+    let scratch = Scratch::board(board);
+    let mut written = vec![board.to_owned()];
+    let step = |program: &str, arguments: &[&str], code: i32, written: &mut Vec<String>| {
+        scratch.run(program, arguments).ends(code);
+        assert_shown_as_spelt(&scratch.queue());
+        written.push(scratch.queue());
+    };
+    let token = || scratch.item("T-1")["lease"]["token"].to_string();
+    step("tavern-claim", &["--task", "T-1"], 0, &mut written);
+    step("tavern-report", &["T-1", "--token", &token(), "--failed", "expected <T>, got *x*"], 1, &mut written);
+    step("tavern-claim", &["--task", "T-1"], 0, &mut written);
+    scratch.run("tavern-spawn", &["T-1", "--token", &token()]).succeeds();
+    step("tavern-report", &["T-1", "--token", &token()], 0, &mut written);
+    step("tavern-merge", &[], 0, &mut written);
+    let item = scratch.stands("T-1", "completed", 2);
+    assert_eq!(item["touches"], serde_json::json!(["src/*.rs", "lib/*.rs"]), "{item}");
+    // The merge; the claim with its run; the claim with its failure.
+    for at in [4, 2, 0] {
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), written[at]);
+    }
+}
+
+#[test]
+fn what_is_words_below_an_item_stays_words_when_it_gets_its_id() {
+    for words in ["(priority: 1)", "`(commit: 1a2b3c4, reason: expected <T>)`"] {
+        for title in ["Fix it", "Fix it (priority: 3) (role: coder)"] {
+            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {title}\n  {words}\n\n## Completed\n"));
+            let told = || {
+                let items = scratch.records("tavern-status", &["--items"]);
+                ["title", "priority"].map(|key| items[0][key].clone())
+            };
+            let was = told();
+            let claimed = scratch.json("tavern-claim", &[]);
+            let id = claimed["lease"]["task"].as_str().expect("it has one");
+            assert_eq!(told(), was, "{}", scratch.queue());
+            scratch.run("tavern-release", &[id, "--force"]).succeeds();
+            assert_eq!(told(), was, "{}", scratch.queue());
+            scratch.run("tavern-check", &[]).succeeds();
+            assert_eq!(scratch.queue().matches(words).count(), 1, "{}", scratch.queue());
+        }
+    }
+}

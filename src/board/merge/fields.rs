@@ -121,8 +121,10 @@ pub(super) fn line_and_block(
         }
     };
     let opening = if item.is_struck_out(text) { STRIKE } else { "" };
-    let title_end = opening.len() + title.len();
-    let mut line = format!("{opening}{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
+    let mut title_end = opening.len() + title.len();
+    let as_it_stands = format!("{opening}{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
+    let old_line = metadata::bare(&as_it_stands, title_end);
+    let mut line = old_line.clone();
 
     let keys = [base.map_or_else(Vec::new, held), held(ours), held(theirs)];
     let [old_block, my_block, their_block] = [base.and_then(block_of), block_of(ours), block_of(theirs)];
@@ -148,7 +150,13 @@ pub(super) fn line_and_block(
     if !opening.is_empty() && !metadata::line_has(&line, title_end, Key::Status.as_str()) {
         line.replace_range(title_end..title_end + STRIKE.len(), "");
         line.replace_range(..STRIKE.len(), "");
+        title_end -= STRIKE.len();
     }
+    line = match line == old_line {
+        true => as_it_stands,
+        false if id.is_none() => line,
+        false => metadata::legible(&line, title_end),
+    };
     let lead = &text[item.span.start..item.box_char];
     let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
     let gap = if gap.ends_with(']') { format!("{gap} ") } else { gap.to_owned() };

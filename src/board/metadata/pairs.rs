@@ -24,6 +24,11 @@ impl<'t> Pairs<'t> {
     pub(super) fn new(text: &'t str, span: Range<usize>) -> Pairs<'t> {
         Pairs { bytes: &text.as_bytes()[..span.end], at: span.start, is_first: true, is_done: false, is_broken: false }
     }
+
+    /// Those of the parenthesis at `span`.
+    pub(super) fn of_parenthesis(text: &'t str, span: Range<usize>) -> Pairs<'t> {
+        Pairs::new(text, inside(text, span))
+    }
 }
 
 impl Iterator for Pairs<'_> {
@@ -136,4 +141,11 @@ pub(super) fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
         at += 1;
     }
     None
+}
+
+/// What stands between the parentheses at `span`, which may be a code span.
+pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
+    let parenthesis = text[span.clone()].trim_matches('`');
+    let ticks = (span.len() - parenthesis.len()) / 2;
+    span.start + ticks + 1..span.end - ticks - 1
 }

@@ -7,12 +7,13 @@ use super::value::{is_written_time, meaning, plain_of};
 use super::{Key, Meaning, Owner};
 
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
-/// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known, or had another
-/// value, or if the parentheses in its values were in quotes. Where only a person has written, as in a line without an ID, what Tavern writes
-/// is words, and so is what no key can have.
+/// that includes both parentheses, and the backticks around them. `Err` carries the first key of one that would be metadata if that key were
+/// known, or had another value, or if the parentheses in its values were in quotes. Where only a person has written, as in a line without an
+/// ID, what Tavern writes is words, and so is what no key can have.
 pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
-    let end = line.trim_end().len();
-    if end == 0 || line.as_bytes()[end - 1] != b')' {
+    let line = line.trim_end();
+    let end = line.trim_end_matches('`').len();
+    if !line[..end].ends_with(')') {
         return Ok(None);
     }
     match last_parenthesis(line, end, by) {
@@ -24,18 +25,20 @@ pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, R
 /// The same on a line of its own, where Tavern puts it: `under` is what stands below a title line. As a range of `under`.
 pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     let line = under[..under.find(['\n', '\r']).unwrap_or(under.len())].trim();
-    if !line.starts_with('(') || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
+    if !line.starts_with(['(', '`']) || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
         return None;
     }
+    let start = under.len() - under.trim_start().len();
+    is_written(line, 0..line.len(), by).then_some(start..start + line.len())
+}
+
+/// Whether the parenthesis stands where Tavern has put it, and not a person who has not given an ID.
+fn is_written(line: &str, span: Range<usize>, by: Owner) -> bool {
     let is_state = |pair: Pair| {
         let is_own = Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
         is_own && counts(line, &pair, by)
     };
-    if by == Owner::Person && !Pairs::new(line, 1..line.len() - 1).any(is_state) {
-        return None;
-    }
-    let start = under.len() - under.trim_start().len();
-    Some(start..start + line.len())
+    by == Owner::State || Pairs::of_parenthesis(line, span).any(is_state)
 }
 
 /// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
@@ -54,10 +57,14 @@ fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
     }
 }
 
-/// The parenthesis that closes at `end`, if it is metadata.
+/// The parenthesis that closes at `end`, if it is metadata. All that stands behind it are the backticks of a code span.
 fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
     let Some(open) = matching_open(line, end) else { return Ok(None) };
-    if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t' | b'\n' | b'\r') {
+    let Some(before) = line[..open].strip_suffix(&line[end..]) else { return Ok(None) };
+    let span = before.len()..line.len();
+    let is_apart = before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']);
+    let is_code = || !has_ticks(&line[open..end], line.len() - end) && is_written(line, span.clone(), by);
+    if !is_apart || end < line.len() && !is_code() {
         return Ok(None);
     }
     let mut pairs = Pairs::new(line, open + 1..end - 1);
@@ -82,10 +89,15 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
         return Ok(None);
     }
     match (first, mistyped.or(near)) {
-        (Some(_), _) => Ok(Some(open..end)),
+        (Some(_), _) => Ok(Some(span)),
         (None, Some(name)) => Err(name),
         (None, None) => Ok(None),
     }
+}
+
+/// Whether backticks of this number stand somewhere in the text, with none beside them.
+fn has_ticks(text: &str, count: usize) -> bool {
+    text.split(|c| c != '`').any(|ticks| ticks.len() == count)
 }
 
 /// Where the parenthesis opens that closes just before `end`. Quotes count inside parentheses

@@ -52,7 +52,7 @@ fn flow_text(text: &str) -> String {
     quoted
 }
 
-/// `line` (a title line from after its ID on, without its line end and trailing blanks) with `name` set to the flow
+/// `line` (a title line from after its ID on, [`super::bare`], without its line end and trailing blanks) with `name` set to the flow
 /// text `value`, or removed. All other keys stay as they stand. The title, up to `title`, stays title, whatever it ends with.
 pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) -> String {
     let Some(span) = parenthesis_behind(line, title) else {
@@ -62,7 +62,7 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
             None => line.to_owned(),
         };
     };
-    let pairs: Vec<Pair> = Pairs::new(line, span.start + 1..span.end - 1).collect();
+    let pairs: Vec<Pair> = Pairs::of_parenthesis(line, span.clone()).collect();
     let Some(index) = pairs.iter().position(|pair| &line[pair.name.clone()] == name) else {
         let last = pairs.last().map_or(span.start + 1, |pair| pair.value.end);
         return match value {
@@ -95,11 +95,17 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
     // What is left must read as before: neither unknown keys as title nor the title's own end as metadata.
     let left = pairs.len() - 1;
     let reads_same = match find_parenthesis(&without, Owner::State) {
-        Ok(Some(span)) => Pairs::new(&without, span.start + 1..span.end - 1).count() == left,
+        Ok(Some(span)) => Pairs::of_parenthesis(&without, span).count() == left,
         Ok(None) => left == 0,
         Err(_) => false,
     };
-    if reads_same { without } else { replace("null") }
+    match reads_same {
+        true => without,
+        false if left == 0 => {
+            format!("{}{}: null{}", &line[..pair.name.start], Key::Status.as_str(), &line[pair.value.end..])
+        }
+        false => replace("null"),
+    }
 }
 
 /// What is before a parenthesis, without the blanks between: on a line of its own it leaves the title's as it was.
@@ -125,7 +131,7 @@ pub fn parenthesis_behind(line: &str, title: usize) -> Option<Range<usize>> {
 /// Whether the parenthesis at the end of `line`, behind a title up to `title`, has the key.
 pub fn line_has(line: &str, title: usize, name: &str) -> bool {
     let Some(span) = parenthesis_behind(line, title) else { return false };
-    Pairs::new(line, span.start + 1..span.end - 1).any(|pair| &line[pair.name] == name)
+    Pairs::of_parenthesis(line, span).any(|pair| &line[pair.name] == name)
 }
 
 /// Whether the lines `content` of a task block have the key.
