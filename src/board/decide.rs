@@ -7,6 +7,7 @@ use chrono::SubsecRound;
 use super::event::{Blame, Claim, Event, Kind, Purpose, Retry, Review};
 use super::lease::{Lease, Life, Terms, Token};
 use super::state::{Approval, Aside, Holding, Phase, Question, State, Submission, are_same_commit};
+use super::steps::boxes;
 use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
 /// So many digits of the commit of a merge stand in the queue; the log has all.
@@ -47,6 +48,8 @@ pub enum Refusal {
     SecondApproval { task: TaskId, agent: String },
     #[error("`{task}` is in review at {stands}, so a review of {reviewed} does not count")]
     OtherCommit { task: TaskId, reviewed: String, stands: String },
+    #[error("`{task}` has no step {number}: it has {steps}")]
+    NoStep { task: TaskId, number: usize, steps: usize },
     #[error("`{task}` does not wait for permission")]
     Unasked { task: TaskId },
     #[error("`{task}` is {status}, so it can't have another child")]
@@ -76,6 +79,13 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
         }
         (Event::Shift { mode, .. }, ..) => {
             return Ok(Transition { state: State { mode: *mode, ..state.clone() }, lease: LeaseChange::Keep });
+        }
+        (Event::Tick { steps, .. }, Phase::InProgress { .. }, _) => {
+            let all = boxes(&task.description).len();
+            return match steps.iter().find(|number| !(1..=all).contains(*number)) {
+                Some(number) => Err(Refusal::NoStep { task: task.id.clone(), number: *number, steps: all }),
+                None => Ok(Transition { state: state.clone(), lease: LeaseChange::Keep }),
+            };
         }
         (Event::Submit { commit, reviewers, asks, .. }, Phase::InProgress { .. }, Some(lease)) => {
             let done = State { mode: Mode::Execute, reason: asks.clone(), ..state.clone() };
@@ -492,6 +502,7 @@ mod tests {
             Event::Plan { token: TOKEN, plan: Plan::default(), to: Status::Pending },
             Event::Park { token: TOKEN, children: vec!["T-k3f9.1".parse().expect("an ID")] },
             Event::Shift { token: TOKEN, mode: Mode::Plan },
+            Event::Tick { token: TOKEN, steps: Vec::new() },
             Event::Allow { by: "Rosie".into() },
             Event::Fail { token: TOKEN, retry, reason: reason.clone() },
             Event::Return { token: TOKEN, retry: Retry { blame: Blame::Nobody, ..retry }, reason: reason.clone() },

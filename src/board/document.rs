@@ -315,16 +315,21 @@ impl<'t> Document<'t> {
     /// The indented text under the title without the `yaml task` block, dedented, with `\n` line ends and without blank
     /// lines around it.
     pub fn description(&self, item: &Item<'_>) -> String {
-        let first_line_end = markup::line_end(self.text, item.head.end, item.span.end);
-        let hole = item.block.as_ref().map_or(item.span.end..item.span.end, |block| block.fences.clone());
-        let parts = [first_line_end..hole.start, hole.end..item.span.end];
-        let texts: Vec<String> = parts
+        let texts: Vec<String> = self
+            .description_parts(item)
             .into_iter()
             .map(|part| markup::dedented(&self.text[part], item.content_column))
             .map(|text| markup::trim_blank_lines(&text).to_owned())
             .filter(|text| !text.is_empty())
             .collect();
         markup::without_margin(&texts.join("\n\n"))
+    }
+
+    /// Where it stands: above the `yaml task` block, and below it.
+    pub(crate) fn description_parts(&self, item: &Item<'_>) -> [Range<usize>; 2] {
+        let first_line_end = markup::line_end(self.text, item.head.end, item.span.end);
+        let hole = item.block.as_ref().map_or(item.span.end..item.span.end, |block| block.fences.clone());
+        [first_line_end..hole.start, hole.end..item.span.end]
     }
 
     /// Where an item stands, as far as its status is concerned.

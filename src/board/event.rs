@@ -32,6 +32,8 @@ pub enum Event {
     Park { token: Token, children: Vec<TaskId> },
     /// The holder does something else with it from now on.
     Shift { token: Token, mode: Mode },
+    /// The holder has done the steps with these numbers, counted from 1.
+    Tick { token: Token, steps: Vec<usize> },
     /// A person allows the task to be started.
     Allow { by: String },
     /// The holder's run failed.
@@ -116,6 +118,7 @@ impl Event {
             | Event::Plan { token, .. }
             | Event::Park { token, .. }
             | Event::Shift { token, .. }
+            | Event::Tick { token, .. }
             | Event::Fail { token, .. }
             | Event::Return { token, .. }
             | Event::Withdraw { token, .. }
@@ -136,6 +139,7 @@ impl Event {
             Event::Plan { .. } => Kind::Planned,
             Event::Park { .. } => Kind::Parked,
             Event::Shift { .. } => Kind::Shifted,
+            Event::Tick { .. } => Kind::Ticked,
             Event::Allow { .. } => Kind::Allowed,
             Event::Fail { .. } => Kind::Failed,
             Event::Return { .. } => Kind::Returned,
@@ -209,6 +213,8 @@ words! {
         Parked "parked",
         /// Its holder changed the mode.
         Shifted "shifted",
+        /// Its holder has done steps of it.
+        Ticked "ticked",
         /// A person has allowed it to start.
         Allowed "allowed",
         Failed "failed",

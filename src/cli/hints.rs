@@ -59,6 +59,9 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             )
         }
         Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
+        Refusal::NoStep { task, .. } => {
+            format!("the boxes under its title count from 1, ticked ones too; where it stands: tavern status {task}")
+        }
         Refusal::Unasked { task } => format!("for details: tavern status {task}"),
         Refusal::EndedParent { task, status } => {
             let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };

@@ -191,6 +191,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         Kind::Parked => format!("{agent} put {task} aside until its children have ended"),
         Kind::Planned => format!("{agent} planned {task}"),
         Kind::Shifted => format!("{agent} changed the mode of {task}"),
+        Kind::Ticked => format!("{agent} ticked steps of {task}"),
         Kind::Allowed => format!("{agent} allowed {task} to be started"),
         Kind::Failed => format!("{agent} failed at {task}, now {}", to("")),
         Kind::Returned => format!("{agent} gave {task} back{}", to(", now ")),

@@ -5,18 +5,20 @@ use serde_json::json;
 
 use crate::board::eligible::Lack;
 use crate::board::event::Event;
+use crate::board::steps::{Steps, boxes};
 use crate::board::task::{Status, TaskId};
 use crate::git::GitError;
 use crate::run::report;
 use crate::run::verify;
 use crate::run::{AgentAnswer, Error, Heartbeat, RunResult, attempt, run_name};
 use crate::runner::Outcome;
-use crate::store::{Claimed, Note};
+use crate::store::{Board, Claimed, Note};
 
 pub use args::Args;
 
+use super::flags::HeldItem;
 use super::spawn::{Record, exit};
-use super::{CliError, Context, Exit, OwnRun, Verb, hints};
+use super::{CliError, Context, Exit, OwnRun, Verb, hints, human};
 
 mod args;
 mod judge;
@@ -51,6 +53,9 @@ impl Verb for Args {
             board.submit(task, &event, &Note::default())?;
             context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
+        }
+        if !self.steps.is_empty() {
+            return self.tick(&named, context, &board);
         }
         let says_what = self.done || self.failed.is_some() || self.waiting.is_some();
         if named.token.is_none() && !says_what {
@@ -106,6 +111,20 @@ impl Verb for Args {
         let exit = if is_refuted { Exit::VerificationFailed } else { exit(result.outcome()) };
         // Interrupted while its work was verified, the item is given back.
         Ok(context.interrupted().unwrap_or(exit))
+    }
+}
+
+impl Args {
+    fn tick(&self, named: &HeldItem, context: &Context, board: &Board) -> Result<Exit, CliError> {
+        let task = &named.task;
+        let event = Event::Tick { token: named.token()?, steps: self.steps.clone() };
+        let done = board.submit(task, &event, &Note::default())?.task;
+        let steps = boxes(&done.description);
+        let ticked: Vec<&str> = self.steps.iter().map(|number| steps[number - 1].says).collect();
+        let how_far = Steps::of(&done.description).unwrap_or_default();
+        let text = format!("{task} {how_far}, now with {}", human::words(&ticked.join("; ")));
+        context.out.record(&json!({ "task": task, "ticked": ticked, "steps": how_far }), text)?;
+        Ok(Exit::Done)
     }
 }
 

@@ -54,6 +54,8 @@ pub struct AssignedTask {
     pub title: String,
     /// As its owner wrote it; may be empty.
     pub description: String,
+    /// Those of its steps that are not ticked, `2. Write tests` each; empty if its agent can't tick them.
+    pub steps: Vec<String>,
     /// The headings, list items and introductions above it in its file, as they stand; may be empty.
     pub around: String,
     /// Shell commands that must all exit 0.
@@ -163,6 +165,7 @@ impl Assigned {
                 id: "T-k3f9".into(),
                 title: "Add a login endpoint".into(),
                 description: "Follow specs/auth.md#login.".into(),
+                steps: texts(&["2. Write tests", "4. Name it in the README"]),
                 around: "# Server\n\n- Accounts".into(),
                 done_when: texts(&["cargo test login"]),
                 touches: texts(&["src/auth/**"]),

@@ -21,7 +21,7 @@ pub struct PromptLimits {
     pub note: usize,
     /// Notes; the latest are told.
     pub notes: usize,
-    /// Items of each queue, and files that may be specifications; the first are told.
+    /// Steps, items of each queue, and files that may be specifications; the first are told.
     pub items: usize,
 }
 
@@ -65,6 +65,7 @@ impl PromptLimits {
         let mut cut = assigned.clone();
         cut.task.title = head(&assigned.task.title, 512);
         cut.task.description = head(&assigned.task.description, self.description);
+        cut.task.steps = self.cut_list(&assigned.task.steps);
         cut.task.around = head(&assigned.task.around, self.around);
         cut.earlier =
             latest(&assigned.earlier, self.attempts).iter().map(|attempt| self.cut_attempt(attempt)).collect();

@@ -66,6 +66,11 @@ Expected to change only: src/auth/**
 Follow specs/auth.md#login.
 
 Files that are named above are the specification: read them first.
+
+Its open steps. Tick each as soon as it is done: `tavern \
+report --step N`
+    2. Write tests
+    4. Name it in the README
 </assigned-task>
 
 <around-the-task>

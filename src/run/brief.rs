@@ -13,6 +13,7 @@ use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
 use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
+use crate::board::steps::boxes;
 use crate::board::task::{Status, Task, Timestamp};
 use crate::config::{Does, Role};
 use crate::files;
@@ -22,7 +23,7 @@ use crate::prompt::{
     TemplateError, assigned,
 };
 use crate::runner::permission::is_yes;
-use crate::runner::{Outcome, PROMPT, Prods};
+use crate::runner::{Outcome, PROMPT, Prods, Runner};
 use crate::store::{Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
@@ -33,6 +34,9 @@ const MESSAGE: &str = "message.md";
 const SILENT: &str = "prod-silent.md";
 /// The template for an agent that says that it is done, and is not.
 const REFUTED: &str = "prod-refuted.md";
+
+/// How an agent ticks a step.
+const TICK: [&str; 3] = ["tavern", "report", "--step"];
 
 /// Who sees what the program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +63,12 @@ pub struct Brief<'a> {
 }
 
 impl<'a> Brief<'a> {
-    /// Gathers it. `answer_tool` is that with which the agent answers, if not in words.
+    /// Gathers it, for an agent of `runner`. `answer_tool` is that with which the agent answers, if not in words.
     pub fn gather(
         site: &'a Site,
         held: &Claimed,
         worktree: &Worktree,
+        runner: &dyn Runner,
         answer_tool: Option<&str>,
     ) -> Result<Brief<'a>, Error> {
         let (task, lease) = (&held.task, &held.lease);
@@ -85,6 +90,7 @@ impl<'a> Brief<'a> {
                 id: task.id.to_string(),
                 title: task.title.clone(),
                 description: task.description.clone(),
+                steps: if runner.may_run(&TICK) { open_steps(&task.description) } else { Vec::new() },
                 around: around(site, held),
                 done_when: task.done_when.clone(),
                 touches: task.touches.clone(),
@@ -254,6 +260,12 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     Template::built_in(name).ok_or_else(|| {
         TemplateError::whole(name, "there is no such template in .tavern/templates, and none is built in")
     })
+}
+
+/// Each with the number by which it is ticked.
+fn open_steps(description: &str) -> Vec<String> {
+    let steps = (1..).zip(boxes(description)).filter(|(_, step)| !step.is_done);
+    steps.map(|(number, step)| format!("{number}. {}", step.says)).collect()
 }
 
 /// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.

@@ -127,7 +127,7 @@ impl<'a> Launch<'a> {
         };
         // A person at its terminal reads words.
         let tool = runner.answer_tool().filter(|_| form.is_some() && attendance == Attendance::Followed);
-        let brief = Brief::gather(site, held, &worktree, tool)?;
+        let brief = Brief::gather(site, held, &worktree, runner.as_ref(), tool)?;
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),

@@ -42,7 +42,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const VERBS: [&str; 5] = ["add", "tell", "report", "renew", "commit"];
 
 /// Of a report, what needs no look at work that is still in its cell.
-const SAID: [&str; 3] = ["--failed", "--waiting", "--mode"];
+const SAID: [&str; 4] = ["--failed", "--waiting", "--mode", "--step"];
 
 /// What a program in a sandbox asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ use super::result::{AgentAnswer, RunResult, ShownBy};
 use super::review;
 use super::site::Site;
 use super::worktree::make_plain;
+use crate::board::markup;
 use crate::board::task::{Status, Task};
 use crate::config::{Dirty, Does};
 use crate::git::{Changes, CommitId};
@@ -223,7 +224,10 @@ fn is_reworded(site: &Site, held: &Claimed) -> bool {
 
 /// What is to be done: neither the keys, nor which of its steps and parts are ticked.
 fn words(task: &Task) -> Vec<&str> {
-    let is_box = |line: &&str| matches!(line.trim_start().get(1..5), Some(" [ ]" | " [x]" | " [X]"));
+    let is_box = |line: &&str| {
+        let behind = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
+        behind.is_some_and(|words| ["[ ]", "[x]", "[X]"].iter().any(|it| words.starts_with(it)))
+    };
     let lines = [task.title.as_str()].into_iter().chain(task.description.lines());
     lines.map(str::trim_end).filter(|line| !line.is_empty() && !is_box(line)).collect()
 }

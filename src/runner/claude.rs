@@ -225,6 +225,12 @@ impl Runner for Claude {
         true
     }
 
+    fn may_run(&self, words: &[&str]) -> bool {
+        let is_of_it = |rule: &String| is_of(rule, &words.join(" "));
+        let is_allowed = self.permission_mode == "bypassPermissions" || self.allowed_tools.iter().any(is_of_it);
+        is_allowed && !self.denied_tools.iter().any(is_of_it)
+    }
+
     fn answer_tool(&self) -> Option<&'static str> {
         Some("StructuredOutput")
     }
@@ -350,6 +356,12 @@ fn tools_option<'t>(option: &'t str, tools: &'t [String]) -> impl Iterator<Item 
     option.into_iter().chain(tools.iter().map(OsString::from))
 }
 
+/// The rule, such as `Bash` or `Bash(git:*)`, is one for whatever begins with `words`.
+fn is_of(rule: &str, words: &str) -> bool {
+    let pattern = rule.strip_prefix("Bash(").and_then(|rest| rest.strip_suffix("*)"));
+    rule == "Bash" || pattern.is_some_and(|begins| words.starts_with(begins.trim_end_matches([':', ' '])))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,6 +407,25 @@ mod tests {
         assert!(line(claude.args(&job)).contains(named), "{}", line(claude.args(&job)));
         claude.obeys_repository = false;
         assert!(line(claude.args(&job)).contains("Edit --setting-sources user --strict-mcp-config --model"));
+    }
+
+    #[test]
+    fn its_agent_may_run_what_the_rules_for_its_shell_say() {
+        for (allowed, denied, mode, expected) in [
+            (&["Bash"][..], &["Bash(rm:*)"][..], "acceptEdits", true),
+            (&["Read", "Bash(git:*)"], &[], "acceptEdits", true),
+            (&["Bash(git log *)"], &[], "acceptEdits", true),
+            (&["Bash(*)"], &[], "acceptEdits", true),
+            (&["Read", "Bash(rm *)", "Bash(git add:*)", "Bash(git log)"], &[], "acceptEdits", false),
+            (&[], &[], "acceptEdits", false),
+            (&[], &[], "bypassPermissions", true),
+            (&["Bash"], &["Bash(git:*)"], "bypassPermissions", false),
+        ] {
+            let [allowed_tools, denied_tools] =
+                [allowed, denied].map(|rules| rules.iter().map(|&rule| rule.to_owned()).collect());
+            let claude = Claude { allowed_tools, denied_tools, permission_mode: mode.to_owned(), ..claude("claude") };
+            assert_eq!(claude.may_run(&["git", "log", "-p"]), expected, "{allowed:?} {denied:?} {mode}");
+        }
     }
 
     #[test]

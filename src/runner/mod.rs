@@ -107,6 +107,11 @@ pub trait Runner: Send + Sync {
         false
     }
 
+    /// Returns whether its agent may run what begins with these words in its shell, and nobody is asked.
+    fn may_run(&self, _words: &[&str]) -> bool {
+        true
+    }
+
     /// The tool with which an agent answers in [`Job::form`]; `None`: it can't be held to one, and answers in words.
     fn answer_tool(&self) -> Option<&'static str> {
         None

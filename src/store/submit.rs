@@ -153,6 +153,10 @@ impl Board {
                 let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
                 Some(names.join(", "))
             }
+            Event::Tick { steps, .. } => {
+                let numbers: Vec<String> = steps.iter().map(usize::to_string).collect();
+                Some(numbers.join(", "))
+            }
             _ => event.reason().map(str::to_owned),
         };
         if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
@@ -169,7 +173,10 @@ impl Board {
         if document.has_lanes() && from != to && (is_after_chat || comes_back) {
             patch.way = way_back(self, queue, &document.names(item), &id, [from, to])?;
         }
-        let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
+        let mut edits = if is_same { Vec::new() } else { document.change(item, &patch) };
+        if let Event::Tick { steps, .. } = event {
+            edits.extend(document.ticked(item, steps));
+        }
         let written = document.written(Some(item), &edits, &id, to).ok_or(Error::Quarantined { task: id })?;
         if !edits.is_empty() {
             let way = document.way(Some(item), &edits, &written.block, patch.way.to);

@@ -68,6 +68,7 @@ const PARENT: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: A part 
 const ASKING: &str = "- [ ] T-1: Write one (status: waiting, question: which?)\n- [ ] T-2: Stay\n";
 const WAITING: &str = "- [ ] T-1: Write one (status: waiting, reason: why)\n- [ ] T-2: Stay\n";
 const DEAD: &str = "- [ ] T-1: Write one (status: dead, attempt: 3)\n- [ ] T-2: Stay\n";
+const STEPS: &str = "- [ ] T-1: Write one (worktree: false)\n  - [x] a\n  - [ ] b\n- [ ] T-2: Stay\n";
 const ENDED: &str = "- [x] T-1: Write one\n- [ ] T-2: Stay\n";
 const LONG_AGO: &str = "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n";
 const ARCHIVED: &str = "- [ ] T-2: Stay\n- [x] T-1: Write one (completed: 2020-01-01T00:00:00Z)\n";
@@ -94,6 +95,7 @@ const VERBS: &[Verb] = &[
     change("report --reject", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --reject no", Status::Pending).late(&[4]),
     change("report --done of a parent", PARENT, &[CLAIM], DONE, Status::Waiting).late(&[4]),
     change("tell an answer", ASKING, &[], "tavern-tell T-1 blue", Status::Pending),
+    change("report --step", STEPS, &[CLAIM], "tavern-report T-1 --token $TOKEN --step 2", Status::InProgress),
     change("release", PLAIN, &[CLAIM], RELEASE, Status::Pending).late(&[4]),
     change("release --force", PLAIN, &[CLAIM], "tavern-release T-1 --force", Status::Pending).late(&[4]),
     change("release of a waiting item", WAITING, &[], "tavern-release T-1", Status::Pending).late(&[4]),

@@ -63,6 +63,7 @@ mod sandbox;
 mod saves;
 mod standing;
 mod state;
+mod steps;
 mod support;
 mod switches;
 mod tell;

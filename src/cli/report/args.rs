@@ -37,6 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "MODE", group = "what", value_parser = mode_named)]
     pub mode: Option<Mode>,
 
+    /// Tick the N-th step of the item, counted from 1; may be given several times
+    #[arg(long = "step", value_name = "N", group = "what")]
+    pub steps: Vec<usize>,
+
     #[command(flatten)]
     pub plan: DryRun,
 }
