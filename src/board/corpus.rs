@@ -171,6 +171,7 @@ fn lanes_are_those_of_a_board_alone() {
         // Two rules are no front matter.
         ("---\n\n- [ ] a\n\n---\n\n- [ ] b\n", &["3 pending a", "7 pending b"]),
         ("---\n- [x] a: b\n---\n- [ ] b\n", &["2 completed a: b", "4 pending b"]),
+        ("---\n+ [ ] a: b\n---\n- [ ] b\n", &["2 pending a: b", "4 pending b"]),
     ];
     for (text, expected) in rows {
         assert_eq!(items(text), *expected, "{text:?}");
