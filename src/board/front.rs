@@ -204,7 +204,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
 
 fn has_box(line: &str) -> bool {
     let rest = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
-    rest.is_some_and(|rest| rest.starts_with("[ ]") || rest.starts_with("[x]") || rest.starts_with("[X]"))
+    rest.and_then(markup::behind_box).is_some()
 }
 
 /// A key of queues.

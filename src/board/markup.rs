@@ -162,10 +162,15 @@ pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
+/// What follows the box that the text begins with.
+pub fn behind_box(text: &str) -> Option<&str> {
+    ["[ ]", "[x]", "[X]"].iter().find_map(|it| text.strip_prefix(it))
+}
+
 /// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `[x] title`. With the bullet that may be before them.
 pub fn box_without_bullet(line: &str) -> Option<&str> {
     let bare = line.strip_prefix(['-', '*', '+']).unwrap_or(line);
-    let rest = ["[ ]", "[x]", "[X]"].iter().find_map(|it| bare.strip_prefix(it))?;
+    let rest = behind_box(bare)?;
     rest.starts_with([' ', '\t']).then(|| &line[..line.len() - rest.len()])
 }
 

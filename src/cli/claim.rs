@@ -264,7 +264,7 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
 }
 
 fn explain_one(found: &Found, id: Option<&TaskId>, lacking: Option<Lack>) -> CliError {
-    let name = id.map_or_else(|| format!("{}:{}", found.queue.id, found.line), ToString::to_string);
+    let name = id.map_or_else(|| found.place(), ToString::to_string);
     if let Some(lease) = &found.lease {
         let hint = format!(
             "it is given back if {} dies; to take it from its holder: tavern release --force {name}",

@@ -377,8 +377,7 @@ impl Args {
             last_output,
             runs: &runs,
         };
-        let place = || format!("{}:{}", found.queue.id, found.line);
-        let shown = name.id().map_or_else(place, TaskId::to_string);
+        let shown = name.id().map_or_else(|| found.place(), TaskId::to_string);
         let mut text = format!("{shown} {}\n", human::title(&task.title));
         let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
         row("status", task.status().to_string());

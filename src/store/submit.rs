@@ -39,6 +39,13 @@ pub struct Found {
     pub lease: Option<Lease>,
 }
 
+impl Found {
+    /// As a person may type it: `QUEUE:LINE`.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.queue.id, self.line)
+    }
+}
+
 /// A change that was made.
 #[derive(Clone, Debug)]
 pub struct Done {
