@@ -25,6 +25,11 @@ pub(super) enum Rewrite {
         path: PathBuf,
         content: String,
     },
+    /// A save as it was made. It is kept before anything is logged: whoever does that again may find another in the file.
+    Save {
+        path: PathBuf,
+        content: String,
+    },
 }
 
 /// A queue that other hands may save at any moment.
@@ -74,7 +79,7 @@ impl Change {
     pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.files.iter().filter_map(|file| match file {
             Rewrite::Queue(rewrite) => Some(&rewrite.queue),
-            Rewrite::File { .. } => None,
+            Rewrite::File { .. } | Rewrite::Save { .. } => None,
         })
     }
 

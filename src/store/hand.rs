@@ -22,7 +22,7 @@ use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
 use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
-use super::log::{MOST_LINES, walk_log};
+use super::log::{MOST_LINES, tail_log, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::{said, up_to_date};
@@ -192,7 +192,12 @@ fn taken_from(
             Some(below) => Ok(below.text().to_owned()),
             None => loaded_of_known(text, replaced_at),
         };
-        let own = goes_on_from(&stale, [&known, text], else_loaded)?;
+        // Whoever took it over was killed before the queue showed it.
+        let is_taken = |entry: &Entry| entry.queue.as_ref() == Some(&queue.id) && entry.is_by_hand();
+        let own = match stale.iter().find(|own| *own == text) {
+            Some(own) if tail_log(board, seen.seq)?.iter().any(is_taken) => Some(own.as_str()),
+            _ => goes_on_from(&stale, [&known, text], else_loaded)?,
+        };
         Ok::<_, Error>(own.map(RestsOn::Own))
     };
     let own_old = goes_on_in(&old, Some(seen.seq), below_old)?;

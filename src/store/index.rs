@@ -254,7 +254,8 @@ pub fn homes(board: &Board, mut places: BTreeMap<TaskId, Vec<String>>) -> Result
 /// A fresh ID.
 pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
     loop {
-        let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
+        // The first half has the UUID's version in it.
+        let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
         let id = TaskId::mint(random, |_| false);
         if !is_taken(&id) {
             return id;
@@ -270,7 +271,18 @@ pub(super) fn mint_from(block: &str, is_taken: &dyn Fn(&TaskId) -> bool) -> Task
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+
+    #[test]
+    fn new_ids_are_drawn_from_all_that_there_are() {
+        let drawn: Vec<String> = (0..1000).map(|_| mint(&mut |_| false).to_string()).collect();
+        for at in 2..5 {
+            let characters: HashSet<u8> = drawn.iter().map(|id| id.as_bytes()[at]).collect();
+            assert_eq!(characters.len(), 32, "{at}");
+        }
+    }
 
     #[test]
     fn what_may_have_children_is_seen_without_reading_all() {

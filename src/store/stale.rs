@@ -41,16 +41,16 @@ pub(super) fn keep_stale<'s>(
         let is_own = |path: &PathBuf| own.is_some_and(|own| files::read_text(path).is_ok_and(|text| text == own));
         kept.remove(kept.iter().position(is_own).unwrap_or_default())
     };
-    saves.map(|(saved, own)| Rewrite::File { path: place(own), content: saved.to_owned() }).collect()
+    saves.map(|(saved, own)| Rewrite::Save { path: place(own), content: saved.to_owned() }).collect()
 }
 
 fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
     (0..MOST).map(move |number| stale_path(board, queue, number))
 }
 
-/// The one of `stale` in which `saved` goes on: it has all its words, if only corrected, shows two things or more as they were
-/// there, and nothing as it is in `newest` only. It is nearer to it than to what was `loaded`. One who takes things out of the
-/// newest text twice means it: something must be there as it was.
+/// The one of `stale` in which `saved` goes on: it has all its words, if only corrected, and nothing as it is in `newest` only. It
+/// is nearer to it than to what was `loaded`. Whoever takes the same out of the newest text twice, and does nothing else, means it:
+/// it shows something that is otherwise in `newest`, and two are, or it only lacks what is new there, and somebody has typed in it.
 pub(super) fn goes_on_from<'s>(
     stale: &'s [String],
     [newest, saved]: [&str; 2],
@@ -60,7 +60,7 @@ pub(super) fn goes_on_from<'s>(
         return Ok(None);
     }
     let [newest, saved_things] = [newest, saved].map(things);
-    let is_older = |then: &Things| {
+    let is_older = |then: &Things, is_typed_on: bool| {
         let names = newest.keys().chain(then.keys());
         let (mut lacking, mut shown) = (HashSet::new(), HashSet::new());
         for name in names {
@@ -73,14 +73,20 @@ pub(super) fn goes_on_from<'s>(
                 _ => {}
             }
         }
-        !shown.is_empty() && shown.len() + lacking.len() > 1
+        if shown.is_empty() {
+            // What it has by another name there is not lacking.
+            is_typed_on && !lacking.is_empty() && then.keys().all(|name| newest.contains_key(name))
+        } else {
+            shown.len() + lacking.len() > 1
+        }
     };
     let words = counted(saved);
     let nearness = |then: &str, [lacking, new]: [usize; 2]| (distance(then, saved).0, lacking + new);
     let older = stale.iter().filter_map(|then| {
-        let apart = apart(&counted(then), &words);
+        let known = counted(then);
+        let apart = apart(&known, &words);
         // So nothing is ever taken out by it.
-        let goes_on = apart[0] == 0 && is_older(&things(then));
+        let goes_on = apart[0] == 0 && is_older(&things(then), known != words);
         goes_on.then(|| (nearness(then, apart), then.as_str()))
     });
     let Some((from, then)) = older.min() else { return Ok(None) };
@@ -149,7 +155,7 @@ mod tests {
         files::make_folder(stale_path(&board, &queue, 0).parent().expect("it is in a folder")).expect("it is ours");
         let keep = |saves: &[(&str, Option<&str>)]| {
             for file in keep_stale(&board, &queue, saves.iter().copied()) {
-                let Rewrite::File { path, content } = file else { panic!("{file:?}") };
+                let Rewrite::Save { path, content } = file else { panic!("{file:?}") };
                 replace_own(&path, content.as_bytes()).expect("the folder is ours");
             }
         };

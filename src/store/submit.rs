@@ -8,6 +8,7 @@ use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, homes, mint};
+use super::log::is_logged;
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use super::way::way_back;
@@ -271,11 +272,12 @@ impl View<'_> {
             return Err(Error::NoLane(queue.id.clone()));
         }
         let index = ItemIndex::of(self.board);
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
+        let is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
             Some(id) => id,
-            None => mint(&mut is_taken),
+            // By that of one that was taken out somebody may still have that in a buffer.
+            None => mint(&mut |id| is_taken(id) || is_logged(self.board, id).unwrap_or_default()),
         };
         let new = new.with_words(|text| redact(text).into_owned());
         let block = render(&NewItem { id: Some(id.clone()), ..new });

@@ -68,7 +68,7 @@ impl Board {
             change.number(last_seq);
             let content = |file| match file {
                 Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
-                Rewrite::File { path, content } => (path, content),
+                Rewrite::File { path, content } | Rewrite::Save { path, content } => (path, content),
             };
             rehearsal.keep(change.entries, change.files.into_iter().map(content));
             return Ok(told);
@@ -271,6 +271,7 @@ impl<'b> Locked<'b> {
         }
         for (file, staged) in files {
             match (file, staged) {
+                (Rewrite::Save { .. }, _) => {}
                 (Rewrite::File { .. }, staged) => {
                     staged.map_or(Ok(()), Staged::put)?;
                     failpoint::hit("archive.written").map_err(stopped())?;
@@ -334,6 +335,10 @@ fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
             return Err(Error::TooMany(queue.path.clone()));
         }
         Rewrite::Queue(QueueRewrite { queue, content, .. }) => (&queue.path, content),
+        Rewrite::Save { path, content } => {
+            Staged::durable(path, content.as_bytes())?.put()?;
+            return Ok((file, None));
+        }
         Rewrite::File { path, content } => (path, content),
     };
     let staged = Staged::durable(path, content.as_bytes())?;

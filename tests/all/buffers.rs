@@ -412,3 +412,31 @@ fn what_was_typed_in_a_held_item_stays_whoever_goes_on_in_a_text_from_before() {
         }
     }
 }
+
+/// An editor saves an old text, and goes on in it or loads it again before anybody has made the queue show what became of it.
+#[test]
+fn who_goes_on_in_a_text_from_before_others_added_takes_out_nothing_of_theirs() {
+    let item = |number: usize| format!("- [ ] T-{number}: one\n");
+    let added = ["T-11", "T-12", "T-13", "T-14"];
+    for fault in ["", "log.appended=kill"] {
+        let scratch = Scratch::pending(&(1..9).map(item).collect::<String>());
+        scratch.settle();
+        let mut buffer = scratch.queue();
+        for id in added {
+            scratch.failing(if id == "T-14" { fault } else { "" }, "tavern-add", &["added", "--id", id]);
+        }
+        for word in ["typed", "more", "still more"] {
+            buffer += &format!("- [ ] {word}\n");
+            scratch.write(QUEUE, &buffer);
+            scratch.failing(fault, "tavern-reap", &[]);
+        }
+        scratch.settle();
+        let queue = scratch.queue();
+        has(&queue, &added);
+        has(&queue, &["- [ ] typed\n", "- [ ] more\n", "- [ ] still more\n"]);
+        // After a reload they are taken out, and nothing else is done.
+        let others: Vec<&str> = queue.lines().filter(|line| !line.contains("added")).collect();
+        save(&scratch, &(others.join("\n") + "\n"));
+        assert!(!scratch.queue().contains("added"), "{fault}\n{}", scratch.queue());
+    }
+}
