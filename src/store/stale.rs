@@ -48,9 +48,9 @@ fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
     (0..MOST).map(move |number| stale_path(board, queue, number))
 }
 
-/// The one of `stale` in which `saved` goes on: it has all its words, if only corrected, and nothing as it is in `newest` only. It
-/// is nearer to it than to what was `loaded`. Whoever takes the same out of the newest text twice, and does nothing else, means it:
-/// it shows something that is otherwise in `newest`, and two are, or it only lacks what is new there, and somebody has typed in it.
+/// The one of `stale` in which `saved` goes on. It has all its words, if only corrected, and is nearer to it than to what was
+/// `loaded`. It shows nothing as it is in `newest` only. Of those things that are otherwise there, two at least, it shows one. Or it
+/// lacks only what is new there, and somebody has typed in it: whoever takes the same out twice, and does nothing else, means it.
 pub(super) fn goes_on_from<'s>(
     stale: &'s [String],
     [newest, saved]: [&str; 2],
