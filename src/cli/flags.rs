@@ -6,7 +6,7 @@ use crate::board::metadata;
 use crate::board::task::{BadId, TaskId, Timestamp};
 use crate::config::is_agent_name;
 use crate::run::Site;
-use crate::store::{Board, Claimed, Found, Unknown};
+use crate::store::{Board, Claimed, Found};
 
 use super::{CliError, Context, ItemName};
 
@@ -64,7 +64,7 @@ impl HeldItem {
         if let Some(terms) = &lease.terms {
             task.done_when.clone_from(&terms.done_when);
         }
-        Ok(Claimed { task, script, queue, lease, has_history: true, unknown: Unknown::default() })
+        Ok(Claimed::held(queue, task, lease, script))
     }
 }
 

@@ -214,16 +214,14 @@ impl Repository {
     /// The files of a new worktree, or of a scratch one.
     fn check_out(&self, entry: &Registration, goal: &Goal<'_>, mark: Option<&FileLock>) -> Result<(), GitError> {
         let checkout = Checkout { git_dir: entry.admin.clone(), root: entry.path.clone() };
-        let mut reset = self.call(&checkout).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
-        match (goal, mark) {
-            (Goal::Branch { .. }, None) => return Ok(()),
-            (Goal::Branch { .. }, Some(_)) => {}
-            (Goal::Commit(commit), _) => reset = reset.arg(commit.as_str()),
-        }
+        let call = self.call(&checkout).limit(THOROUGH);
         if let Some(mark) = mark {
-            return reset.limit(THOROUGH).holding(mark)?.read().map(drop);
+            // HEAD is there already, and nothing is to be remembered of before.
+            let read = call.args(["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"]);
+            return read.holding(mark)?.read().map(drop);
         }
-        reset.limit(THOROUGH).read()?;
+        let Goal::Commit(commit) = goal else { return Ok(()) };
+        call.args(["reset", "--hard", "--quiet", "--no-recurse-submodules", commit.as_str()]).read()?;
         self.call(&checkout).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
     }
 

@@ -62,9 +62,12 @@ impl Artifacts {
         self.dir.join(name)
     }
 
-    /// The whole file or none of it, and on disk when the system likes: a power cut ends the run with it.
+    /// The whole file or none of it, and on disk when the system likes: a power cut ends the run with it. What says this already
+    /// stays as it is.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
-        replace_volatile(&self.dir.join(name), redact(text).as_bytes())
+        let (path, text) = (self.dir.join(name), redact(text));
+        let is_written = files::read(&path).is_ok_and(|found| found == text.as_bytes());
+        if is_written { Ok(()) } else { replace_volatile(&path, text.as_bytes()) }
     }
 
     /// On disk when it returns: for what an event on the board rests on.
@@ -98,17 +101,27 @@ fn redact_file(path: &Path) -> io::Result<()> {
         log => log?,
     };
     cut_off(&mut log, &told_cut(path))?;
+    if !redact_into(&mut io::sink(), &mut log)? {
+        return Ok(());
+    }
+    log.rewind()?;
     let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(path.parent().unwrap_or(path))?;
+    redact_into(&mut temp, &mut log)?;
+    temp.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Returns whether there are secrets in `log`.
+fn redact_into(copy: &mut dyn Write, log: &mut File) -> io::Result<bool> {
     let (mut secrets, mut part) = (Redacting::new(), vec![0; 64 * 1024]);
     loop {
         let length = log.read(&mut part)?;
         if length == 0 {
             break;
         }
-        temp.write_all(&secrets.push(&part[..length]))?;
+        copy.write_all(&secrets.push(&part[..length]))?;
     }
-    temp.write_all(&secrets.finish())?;
-    if secrets.has_found() { temp.persist(path).map(drop).map_err(|error| error.error) } else { Ok(()) }
+    copy.write_all(&secrets.finish())?;
+    Ok(secrets.has_found())
 }
 
 /// Shortens a log that is too long, and says so in it. A program may have it look longer than what was ever written:
@@ -186,11 +199,26 @@ impl<'a> ToolCalls<'a> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     use serde_json::json;
 
     use super::*;
     use crate::runner::event::Nesting;
+
+    #[test]
+    fn what_is_written_already_stays_the_same_file() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let artifacts = Artifacts { dir: scratch.path().canonicalize().expect("it is there") };
+        let write = |text: &str| {
+            artifacts.write(VERIFY, text).expect("the folder is ours");
+            assert_eq!(artifacts.read(VERIFY), text);
+            fs::metadata(artifacts.path(VERIFY)).expect("it is there").ino()
+        };
+        let first = write("passed");
+        assert_eq!(write("passed"), first);
+        assert_ne!(write("failed"), first);
+    }
 
     #[test]
     fn calls_beyond_number_and_size_are_told() {

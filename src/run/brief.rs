@@ -114,7 +114,11 @@ impl<'a> Brief<'a> {
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
             max_attempts: most_attempts(site, task, &held.lease.role),
             planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
-            children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
+            children: if task.status() == Status::InProgress {
+                results(site, held.children(&site.board))
+            } else {
+                Vec::new()
+            },
             refutation: None,
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);

@@ -29,16 +29,16 @@ fn works(site: &Site, held: &Claimed) -> bool {
 
 /// Those of an item's `children` that it does not go on without: they have not ended, or a person is to look after their failure.
 /// One that was archived is not waited for; who parks an item has to know of the same ones as who wakes it.
-fn open(site: &Site, children: Vec<Task>) -> Vec<TaskId> {
+fn open(site: &Site, children: &[Task]) -> Vec<TaskId> {
     let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
     let is_waited_for = |child: &Task| child.on_failure.keeps_waiting(child.status()) && is_live(&child.id);
-    let open = children.into_iter().filter(|child| !child.status().is_ended() || is_waited_for(child));
-    open.map(|child| child.id).collect()
+    let open = children.iter().filter(|child| !child.status().is_ended() || is_waited_for(child));
+    open.map(|child| child.id.clone()).collect()
 }
 
 /// The children that the work of `held` has to wait for, if there are any.
 pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
-    if works(site, held) { open(site, site.board.children(&held.task.id)) } else { Vec::new() }
+    if works(site, held) { open(site, &site.board.children(&held.task.id)) } else { Vec::new() }
 }
 
 /// `held`, in mode unify from now on if none of its children is waited for. One that was parked is in it already; one whose
@@ -50,40 +50,37 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
     if !works(site, held) || held.task.mode() == Mode::Unify {
         return Ok(held.clone());
     }
-    let children = site.board.children(&held.task.id);
+    let children = held.children(&site.board);
     if children.is_empty() || !open(site, children).is_empty() {
         return Ok(held.clone());
     }
     let event = Event::Shift { token: held.lease.token, mode: Mode::Unify };
-    let task = site.board.submit(&held.task.id, &event, &Note::default())?.task;
-    Ok(Claimed { task, ..held.clone() })
+    let mut unifying = held.clone();
+    unifying.task = site.board.submit(&held.task.id, &event, &Note::default())?.task;
+    Ok(unifying)
 }
 
-/// Children of `task` that were completed.
-pub fn completed(site: &Site, task: &Task) -> Vec<Task> {
-    let mut children = site.board.children(&task.id);
-    children.retain(|child| child.status() == Status::Completed);
-    children
+/// Any of them was.
+pub fn has_completed(children: &[Task]) -> bool {
+    children.iter().any(|child| child.status() == Status::Completed)
 }
 
-/// Brings what children of `task` have merged to its own branch, checked out in `folder`. Returns whether any is completed.
+/// Brings what `children` of `task` have merged to its own branch, checked out in `folder`. Returns whether any is completed.
 /// What conflicts with the branch, or with files that are not committed, stays away: the agent has to see to it.
 ///
 /// # Errors
 /// The repository can't be read or written.
-pub fn gather(site: &Site, task: &Task, folder: &Path) -> Result<bool, Error> {
-    let children = completed(site, task);
-    if children.iter().any(|child| child.worktree) {
+pub fn gather(site: &Site, task: &Task, children: &[Task], folder: &Path) -> Result<bool, Error> {
+    if children.iter().any(|child| child.status() == Status::Completed && child.worktree) {
         let (tip, _) = site.follow_base()?;
         let message = format!("{}: take in what its children made", task.id);
         site.repository()?.take_in(folder, &tip, &message)?;
     }
-    Ok(!children.is_empty())
+    Ok(has_completed(children))
 }
 
-/// What became of the children of `task`, for its prompt.
-pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
-    let children = site.board.children(&task.id);
+/// What became of `children`, for the prompt of their parent.
+pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
     if children.is_empty() {
         return Vec::new();
     }
@@ -102,7 +99,7 @@ pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
         commit: child.commit().filter(|_| child.status() == Status::Completed).map(str::to_owned),
         title: child.title,
     };
-    children.into_iter().map(shown).map(result).collect()
+    children.iter().cloned().map(shown).map(result).collect()
 }
 
 /// The last words of whoever worked on it, or why it failed.

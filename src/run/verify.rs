@@ -110,7 +110,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         };
     }
     let tip = site.tip_of(&folder)?;
-    let may_be_empty = held.task.allow_empty || !children::completed(site, &held.task).is_empty();
+    let may_be_empty = held.task.allow_empty || children::has_completed(&site.board.children(&held.task.id));
     if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
         return over(left_nothing());
     }
@@ -159,7 +159,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
         None
     } else {
         commit_left(site, held, &state)?;
-        let may_be_empty = children::gather(site, task, &folder)? || task.allow_empty;
+        let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)? || task.allow_empty;
         let tip = site.tip_of(&folder)?;
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
         if changed_nothing && !may_be_done(task) {

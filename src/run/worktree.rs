@@ -84,7 +84,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     }
     let add = || {
         site.repository()?.add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
-            children::gather(site, task, path)?;
+            children::gather(site, task, held.children(&site.board), path)?;
             furnish(site, role, task, mark_of(site, &run_name(&task.id, lease.token)), path)
         })
     };
@@ -100,7 +100,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
         other => other?,
     };
     if !was_made {
-        children::gather(site, task, path)?;
+        children::gather(site, task, held.children(&site.board), path)?;
     }
     Ok(())
 }

@@ -35,6 +35,20 @@ pub struct Claimed {
     /// It was worked on or spoken of before: the log may have more of it.
     pub has_history: bool,
     pub unknown: Unknown,
+    children: OnceCell<Vec<Task>>,
+}
+
+impl Claimed {
+    /// What somebody holds already.
+    pub fn held(queue: Queue, task: Task, lease: Lease, script: Option<String>) -> Claimed {
+        let (unknown, children) = Default::default();
+        Claimed { queue, task, lease, script, has_history: true, unknown, children }
+    }
+
+    /// The items that it is the parent of, as they were when its holder first asked.
+    pub fn children(&self, board: &Board) -> &[Task] {
+        self.children.get_or_init(|| board.children(&self.task.id))
+    }
 }
 
 /// What a dry run can't know of a claim.
@@ -216,8 +230,7 @@ impl QueueSearch<'_> {
         let (step, task) = self.board.step(self.queue, document, item, id, &event, &note, self.now)?;
         let LeaseChange::Put(lease) = &step.lease else { unreachable!("a claim makes a lease") };
         let lease = (**lease).clone();
-        let (queue, unknown) = (self.queue.clone(), Unknown::default());
-        Ok((Claimed { queue, task, lease, script, has_history, unknown }, step))
+        Ok((Claimed { has_history, ..Claimed::held(self.queue.clone(), task, lease, script) }, step))
     }
 }
 
