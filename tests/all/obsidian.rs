@@ -1,6 +1,6 @@
 //! What Obsidian's Tasks plugin and its editor read of a task list: it is read as they mean it, and stays where they find it.
 
-use crate::support::Scratch;
+use crate::support::{Scratch, has};
 
 #[test]
 fn the_fields_of_obsidian_tasks_stay_at_the_end_of_the_line() {
@@ -56,4 +56,35 @@ fn what_is_commented_out_is_no_item() {
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("2 of 2 completed, 0 left");
     assert!(scratch.read("Tasks.md").contains(&hidden), "{}", scratch.read("Tasks.md"));
     assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt\ntwo.txt");
+}
+
+#[test]
+fn what_is_commented_out_in_a_line_or_in_an_item_says_nothing() {
+    let scratch = Scratch::initialized();
+    let script = |name: &str| format!("  ```sh\n  echo 1 > {name}.txt\n  ```\n");
+    let pay = "Pay %%(after: Later, budget: {usd: 1})%% the bill";
+    let hidden = format!(
+        "  %%\n  - [ ] T-7: hidden\n  - [ ] a step\n\n{}  ```yaml task\n  done_when: \"false\"\n  ```\n  %%\n",
+        script("hidden")
+    );
+    // Code opens none, and one that is not closed in its item is none.
+    let code = "- [ ] Show `%%`\n  ```%%``` is code (`%%`).\n\n";
+    let open = format!("- [ ] Half\n\n{}  %%\n", script("half"));
+    let list = format!(
+        "- [ ] {pay}\n{hidden}\n{}{code}{}{open}- [ ] Later\n\n{}  %%\n",
+        script("pay"),
+        script("show"),
+        script("later")
+    );
+    scratch.write("Tasks.md", &list);
+    scratch.run("tavern-check", &["Tasks.md"]).ends(0);
+    let items = scratch.run("tavern-status", &["--items", "Tasks.md"]).succeeds();
+    has(&items, &["4 pending", pay, "Show `%%`", "Half", "Later"]);
+    assert!(!items.contains("hidden") && !items.contains("steps"), "{items}");
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("4 of 4 completed, 0 left");
+    has(&scratch.read("Tasks.md"), &[&hidden, &format!(": {pay}\n")]);
+    assert_eq!(
+        scratch.git(&["ls-tree", "--name-only", "tavern/integration"]),
+        "README.md\nhalf.txt\nlater.txt\npay.txt\nshow.txt"
+    );
 }

@@ -69,7 +69,8 @@ impl Document<'_> {
             }
             _ => true,
         };
-        let guards = misplaced_guards(self.title(item));
+        let title = markup::without_comments(self.title(item).into());
+        let guards = misplaced_guards(&title);
         let (name, _) = guards.into_iter().find(|(_, field)| is_meant(field))?;
         Some(item.title.start + name.start..item.title.start + name.end)
     }

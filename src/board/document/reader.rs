@@ -108,7 +108,7 @@ fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>
 /// One walk over the Markdown events.
 struct Reader<'t, 's> {
     text: &'t str,
-    /// The text, its conflict markers blanked; byte for byte as long.
+    /// The text, its conflict markers and comments blanked; byte for byte as long.
     source: &'s str,
     /// Where the front matter ends.
     body: usize,
@@ -434,7 +434,7 @@ impl<'t, 's> Reader<'t, 's> {
         let next = markup::line_end(text, head.line_end, frame_end);
         let (metadata, quarantined) = match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
             Some(span) => (Some(next + span.start..next + span.end), false),
-            None => match metadata::find_parenthesis(&text[rest.clone()], by) {
+            None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {
                 Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
                 Err(name) => {
                     let name = rest.start + name.start..rest.start + name.end;
