@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::human;
 use crate::board::cap::{CapScope, Measure};
 use crate::board::decide::Refusal;
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, OWN_DEPENDENCY};
 use crate::board::event::Kind;
 use crate::board::lease::Life;
 use crate::board::problem::Problem;
@@ -213,6 +213,8 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
         Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
+        Lack::StruckOut => format!("to have it worked take the `~~` from its title{edit}"),
+        Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
         Lack::Role(role) | Lack::Reviewer(role) => match task {

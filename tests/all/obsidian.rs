@@ -36,13 +36,47 @@ fn what_is_struck_out_or_in_another_state_is_left_alone_and_told() {
     scratch.write("Tasks.md", format!("{own}- [ ] do it ~~soon~~ now\n{script}"));
     let told = "Tasks.md:1: `[-]` is cancelled: this line is left alone\n\
                 Tasks.md:2: `[/]` is in progress by hand: 2 lines like this are left alone\n\
-                Tasks.md:4: `[>]` is a state of its owner's own: this line is left alone\n\
+                Tasks.md:4: `[>]` is in a state of its owner's own: this line is left alone\n\
                 Tasks.md:5: `~~…~~` is struck out: this line is left alone\n";
     scratch.run("tavern-status", &["Tasks.md"]).ends(0).says(told);
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("1 of 1 completed, 0 left").says(told);
     assert!(scratch.read("Tasks.md").starts_with(own), "{}", scratch.read("Tasks.md"));
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("there is nothing to do").says(told);
     scratch.run("tavern-claim", &["--queue", "Tasks.md"]).ends(3);
+}
+
+#[test]
+fn what_waits_for_what_is_left_alone_says_so() {
+    let scratch = Scratch::initialized();
+    let lines =
+        "- [-] Build ❌ 2026-11-20\n- [/] T-8: Paint\n- [ ] ~~Sweep~~\n- [ ] T-5: ~~Five~~\n- [ ] ~~T-6: Six~~\n";
+    let script = "\n  ```sh\n  echo 1 > done.txt\n  ```\n";
+    let waits = |name: &str| format!("- [ ] After {name} (after: {name})\n{script}");
+    let rows = [
+        ("Build", "cancelled (`[-]`)"),
+        ("T-8", "in progress by hand (`[/]`)"),
+        ("Sweep", "struck out (`~~`)"),
+        ("T-5", "struck out (`~~`)"),
+        ("T-6", "struck out (`~~`)"),
+    ];
+    scratch.write("Tasks.md", format!("{lines}{}", rows.map(|(name, _)| waits(name)).concat()));
+    let mut check = scratch.run("tavern-check", &["Tasks.md"]).ends(0);
+    let status = scratch.run("tavern-status", &["--items", "Tasks.md"]).succeeds();
+    has(&status, &["5 pending, 3 struck_out\n", "~~Sweep~~ (it is struck out)\n"]);
+    let mut drained = scratch.run("tavern-drain", &["Tasks.md"]).ends(1).says("0 of 5 completed, 5 left");
+    for (name, state) in rows {
+        let told = format!("waits for `{name}`, which is {state}");
+        check = check.says(&format!("warning: this {told}"));
+        drained = drained.says(&told);
+        has(&status, &[&format!("it {told}; if it is done write `[x]` there, else take it out of `after`")]);
+    }
+    scratch
+        .run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-5"])
+        .ends(3)
+        .says("`T-5` can't be taken: it is struck out\nhint: to have it worked take the `~~` from its title: tavern edit T-5\n");
+    // Ticked it is done.
+    scratch.write("Tasks.md", scratch.read("Tasks.md").replace("[-]", "[x]"));
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(1).says("1 of 5 completed, 4 left");
 }
 
 #[test]
