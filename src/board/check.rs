@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::board::document::{Document, Item};
-use crate::board::eligible::no_such_item;
+use crate::board::eligible::{OWN_DEPENDENCY, no_such_item, waits_for_own};
 use crate::board::merge::marks;
 use crate::board::problem::Problem;
 use crate::board::task::{BadId, Status, TaskId};
@@ -231,7 +231,12 @@ impl<'d, 't> Checker<'d, 't> {
             if item.status.is_ended() || item.aside {
                 continue;
             }
-            if let Err(name) = self.documents[self.nodes[number].document].1.named_by(item) {
+            let document = self.documents[self.nodes[number].document].1;
+            let names = item.after_names.iter().map(|name| &**name).chain(item.after.iter().map(TaskId::as_str));
+            let own: Vec<&str> = names.filter(|name| self.is_own(number, name)).collect();
+            if let Err(name) = document.named_by(item)
+                && !own.contains(&name)
+            {
                 let hint = format!("{}; or write a title or a heading of this file", BadId::HINT);
                 let (span, message) = (self.span_of(number, name.trim()), no_such_item(name));
                 self.error(&[number], number, Problem::error("unknown-dependency", span, message, hint));
@@ -242,17 +247,18 @@ impl<'d, 't> Checker<'d, 't> {
                     None => (self.archived)(needed),
                 };
                 match status {
+                    _ if own.contains(&needed.as_str()) => {}
                     None => self.unknown(number, needed),
                     Some(Status::Cancelled) => self.warning(
                         number,
-                        needed,
+                        needed.as_str(),
                         "cancelled-dependency",
                         format!("this waits for `{needed}`, which was cancelled"),
                         format!("remove `{needed}` from `after`, or reopen `{needed}`"),
                     ),
                     Some(Status::Dead) => self.warning(
                         number,
-                        needed,
+                        needed.as_str(),
                         "dead-dependency",
                         format!("this waits for `{needed}`, which is in the dead letter lane"),
                         format!("bring `{needed}` back"),
@@ -266,13 +272,27 @@ impl<'d, 't> Checker<'d, 't> {
             {
                 self.warning(
                     number,
-                    parent,
+                    parent.as_str(),
                     "unknown-parent",
                     format!("there is no item `{parent}`"),
                     "correct the ID, or remove `parent`".to_owned(),
                 );
             }
         }
+    }
+
+    /// Tells of a line that `node` waits for by this name and that is its owner's own. Returns whether it is one.
+    fn is_own(&mut self, node: usize, name: &str) -> bool {
+        let Some(mark) = self.documents[self.nodes[node].document].1.own_mark(name) else { return false };
+        let name = name.trim();
+        self.warning(
+            node,
+            name,
+            "own-dependency",
+            format!("this {}", waits_for_own(name, mark)),
+            OWN_DEPENDENCY.to_owned(),
+        );
+        true
     }
 
     /// What was ever claimed has an ID. A line that was just appended is made pending by whatever program is next.
@@ -444,8 +464,8 @@ impl<'d, 't> Checker<'d, 't> {
         self.findings.problems.push((self.nodes[at].document, problem));
     }
 
-    fn warning(&mut self, node: usize, id: &TaskId, code: &'static str, message: String, hint: String) {
-        let span = self.span_of(node, id.as_str());
+    fn warning(&mut self, node: usize, name: &str, code: &'static str, message: String, hint: String) {
+        let span = self.span_of(node, name);
         self.findings.problems.push((self.nodes[node].document, Problem::warning(code, span, message, hint)));
     }
 

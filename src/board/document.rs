@@ -17,6 +17,7 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
 pub use keys::STAYS_TITLE;
+pub use own_state::meaning_of_mark;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse};
@@ -45,6 +46,8 @@ pub struct Document<'t> {
     pub(crate) tail: Option<Tail>,
     /// The last place up to which line ends were counted, and how many there were.
     counted: Cell<(usize, usize)>,
+    /// Boxes with a mark of their owner's own: no items.
+    own: Vec<Range<usize>>,
     /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
@@ -206,11 +209,14 @@ impl Item<'_> {
 }
 
 impl<'t> Document<'t> {
-    /// How many items have which status.
-    pub fn counts(&self) -> BTreeMap<Status, usize> {
-        let mut counts = BTreeMap::new();
-        (0..self.count()).for_each(|at| *counts.entry(self.status_at(at)).or_default() += 1);
-        counts
+    /// How many items have which status; those that are struck out count apart.
+    pub fn counts(&self) -> Vec<(&'static str, usize)> {
+        let mut counts: BTreeMap<Option<Status>, usize> = BTreeMap::new();
+        let counted = |at| if self.is_struck_at(at) { None } else { Some(self.status_at(at)) };
+        (0..self.count()).for_each(|at| *counts.entry(counted(at)).or_default() += 1);
+        let struck = counts.remove(&None).map(|count| ("struck_out", count));
+        let named = counts.into_iter().filter_map(|(status, count)| Some((status?.as_str(), count)));
+        named.chain(struck).collect()
     }
 
     pub fn text(&self) -> &'t str {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::cap::{CapScope, CapUse, Measure};
-use super::document::{Document, Item};
+use super::document::{Document, Item, meaning_of_mark};
 use super::problem::listed;
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
@@ -65,6 +65,8 @@ pub enum Lack {
     Held(String),
     /// It is a person's own.
     Aside,
+    /// Its title is struck out.
+    StruckOut,
     /// Its question waits for an answer.
     Answer(String),
     /// It came back too often, for this reason.
@@ -79,6 +81,11 @@ pub enum Lack {
     },
     /// Dependencies that are not completed, by ID or else title, each with its status (`None`: no such item).
     Dependencies(Vec<(String, Option<Status>)>),
+    /// It waits for a line that is its owner's own by this mark.
+    OwnDependency {
+        name: String,
+        mark: String,
+    },
     /// A person has to allow it first.
     Permission,
     /// A person has to approve the work.
@@ -182,6 +189,7 @@ impl Lack {
             // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
             Lack::Status(_)
             | Lack::Aside
+            | Lack::StruckOut
             | Lack::Held(_)
             | Lack::Answer(_)
             | Lack::Release(_)
@@ -192,6 +200,15 @@ impl Lack {
             | Lack::Children(_) => false,
             _ => true,
         }
+    }
+
+    /// The same of an item of `document`, told of more closely: of what it waits for, a line may be its owner's own.
+    pub fn told_in(self, document: &Document<'_>) -> Lack {
+        let own = match &self {
+            Lack::Dependencies(open) => open.iter().find_map(|(name, _)| own_dependency(document, name)),
+            _ => None,
+        };
+        own.unwrap_or(self)
     }
 
     /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
@@ -220,6 +237,8 @@ impl fmt::Display for Lack {
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Held(agent) => write!(f, "it is held by {agent}"),
             Lack::Aside => f.write_str("it is a person's own, by where it stands"),
+            Lack::StruckOut => f.write_str("it is struck out"),
+            Lack::OwnDependency { name, mark } => write!(f, "it {}", waits_for_own(name, mark)),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
             Lack::BackOff(_) => f.write_str("it may be taken later"),
@@ -296,8 +315,8 @@ pub fn may_take(
     now: Timestamp,
     others: &mut Others<'_>,
 ) -> Result<Purpose, Lack> {
-    if item.aside {
-        return Err(Lack::Aside);
+    if let Some(lack) = of_own(document, item) {
+        return Err(lack);
     }
     if item.quarantined {
         return Err(Lack::Problem { why: "its text has a problem".to_owned(), hint: None });
@@ -348,6 +367,11 @@ pub fn may_take(
     }
 }
 
+/// Why nobody works on an item that is a person's own.
+pub fn of_own(document: &Document<'_>, item: &Item<'_>) -> Option<Lack> {
+    item.aside.then(|| if document.is_struck(item) { Lack::StruckOut } else { Lack::Aside })
+}
+
 fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Lack> {
     let wanted = item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE);
     let is_in = |roles: &[String]| roles.iter().any(|role| role == wanted);
@@ -379,7 +403,9 @@ fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
 }
 
 fn depends_on(document: &Document<'_>, item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Lack> {
-    let named = document.named_by(item).map_err(|name| Lack::Problem { why: no_such_item(name), hint: None })?;
+    let problem = |name| Lack::Problem { why: no_such_item(name), hint: None };
+    let named =
+        document.named_by(item).map_err(|name| own_dependency(document, name).unwrap_or_else(|| problem(name)))?;
     let named: Vec<&Item<'_>> = named.into_iter().map(|at| document.item(at)).collect();
     let (named, nameless): (Vec<&Item<'_>>, Vec<_>) = named.into_iter().partition(|item| item.id.is_some());
     let ids = item.after.iter().chain(named.iter().filter_map(|item| item.id.as_ref()));
@@ -393,6 +419,19 @@ fn depends_on(document: &Document<'_>, item: &Item<'_>, others: &mut Others<'_>)
 pub(super) fn no_such_item(name: &str) -> String {
     format!("there is no item `{}` to wait for, or more than one", name.trim())
 }
+
+fn own_dependency(document: &Document<'_>, name: &str) -> Option<Lack> {
+    let mark = document.own_mark(name)?.to_owned();
+    Some(Lack::OwnDependency { name: name.trim_matches(['~', ' ']).to_owned(), mark })
+}
+
+/// That an item waits for a line that is left alone for this mark.
+pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
+    format!("waits for `{name}`, which is {} (`{mark}`)", meaning_of_mark(mark))
+}
+
+/// What to do about it.
+pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else take it out of `after`";
 
 /// Nobody works on what it touches; but for its parent, which has handed it out.
 fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result<(), Lack> {

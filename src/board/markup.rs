@@ -1,4 +1,4 @@
-//! Lines, blanks, columns, boxes and fences: what the Markdown parser's offsets don't tell.
+//! Lines, blanks, columns, boxes, fences and comments: what the Markdown parser's offsets don't tell.
 //!
 //! Knows the shapes of Markdown, not what they mean to a queue.
 
@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr2, memrchr2};
+use pulldown_cmark::{Event, Parser, Tag};
 
 use crate::board::id::{MAX_ID, TaskId};
 use crate::board::title_tail::before_tail;
@@ -415,35 +416,57 @@ pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
     text.split_inclusive('\n').map(line).collect::<String>().into()
 }
 
-/// The text with blanks for the comments of Obsidian that go over several lines: from a line that begins with `%%` to the next with
-/// another `%%`. What its Kanban puts there is none.
+/// Around a comment of Obsidian.
+const COMMENT: &str = "%%";
+
+/// The text with blanks for the comments of Obsidian: what stands on a line between two `%%`, and the lines from one that begins with
+/// `%%` to the next with another. One that begins in a list item ends in it, as HTML does. Code has none, and what
+/// its Kanban puts at the end of a board is none.
 pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.contains("%%") {
+    if !text.contains(COMMENT) {
         return text;
     }
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    let (mut fence, mut open): (Option<&str>, Option<usize>) = (None, None);
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let (start, bare) = (at, line.trim());
-        at += line.len();
-        if let Some(from) = open {
-            if line.contains("%%") {
-                ranges.push(from..at);
-                open = None;
-            }
-        } else if let Some(mark) = fence {
-            if bare.starts_with(mark) && bare.trim_start_matches(&mark[..1]).is_empty() {
-                fence = None;
-            }
-        } else if let Some(rest) = line.strip_prefix("%%") {
-            open = (!rest.contains("%%") && !rest.starts_with(" kanban:settings")).then_some(start);
-        } else if bare.starts_with("```") || bare.starts_with("~~~") {
-            let run = bare.len() - bare.trim_start_matches(&bare[..1]).len();
-            fence = Some(&bare[..run]);
+    let is_code = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
+    let code = Parser::new(&text).into_offset_iter().filter(|(event, _)| is_code(event));
+    let code: Vec<Range<usize>> = code.map(|(_, span)| span).collect();
+    let (mut hidden, mut at) = (Vec::new(), 0);
+    while let Some(mark) = text[at..].find(COMMENT).map(|found| at + found) {
+        at = mark + COMMENT.len();
+        let next = code.get(code.partition_point(|code| code.end <= mark));
+        let is_code = next.is_some_and(|code| code.start <= mark);
+        if let Some((comment, end)) = comment_at(&text, mark).filter(|_| !is_code) {
+            hidden.push(comment);
+            at = end;
         }
     }
-    blanked(text, ranges)
+    blanked(text, hidden)
+}
+
+/// What the comment hides that `mark` opens, and where it ends. On a line its marks stay, and in a list item the last one, which is
+/// the item's.
+fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
+    let (start, inner) = (line_start(text, 0, mark), mark + COMMENT.len());
+    let mut end = line_end(text, mark, text.len());
+    if let Some(length) = text[inner..end].find(COMMENT) {
+        return Some((inner..inner + length, inner + length + COMMENT.len()));
+    }
+    let margin = &text[start..mark];
+    if !margin.trim().is_empty() || text[inner..end].starts_with(" kanban:settings") {
+        return None;
+    }
+    while end < text.len() {
+        let line_start = end;
+        end = line_end(text, line_start, text.len());
+        let line = &text[line_start..end];
+        let words = line.trim_start();
+        if !words.is_empty() && columns(&line[..line.len() - words.len()]) < columns(margin) {
+            return None;
+        }
+        if let Some(last) = line.find(COMMENT) {
+            return Some((start..if margin.is_empty() { end } else { line_start + last }, end));
+        }
+    }
+    None
 }
 
 /// Around what is struck out.

@@ -52,7 +52,9 @@ struct Scan<'t> {
 impl Scan<'_> {
     /// `None`: not plain.
     fn run(&mut self, text: &str, found: &mut impl FnMut(PlainBlock<'_>)) -> Option<()> {
-        if has_controls(&self.text[self.at..]) {
+        let rest = &self.text[self.at..];
+        // Where comments may be, code counts.
+        if has_controls(rest) || memmem::find(rest, b"%%").is_some() {
             return None;
         }
         while self.at < self.text.len() {
@@ -233,8 +235,7 @@ fn begins_text(line: &[u8]) -> bool {
             let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
             !matches!(line.get(digits), None | Some(b'.' | b')'))
         }
-        [b'(' | b'"' | b'\'' | b'/' | b'$' | b'@' | b',' | b';' | b'?' | b'{' | b'|' | b'^', ..] => true,
-        [b'%', second, ..] => *second != b'%',
+        [b'(' | b'"' | b'\'' | b'/' | b'$' | b'@' | b',' | b';' | b'?' | b'{' | b'|' | b'^' | b'%', ..] => true,
         [b'`', second, third, ..] => *second != b'`' && *third != b'`',
         [b'*', b'*', third, ..] => third.is_ascii_alphanumeric(),
         _ => false,
@@ -276,6 +277,10 @@ mod tests {
         "**bold** prose",
         "`code` prose",
         "%settings",
+        "- [ ] a %%(after: T-1) - [ ] %% title",
+        "- [ ] a title %%(priority: 1)%%",
+        "  %%",
+        "  %% `%%` words",
         "+ [ ] T-4: broken key (priority: 11)",
         "- [ ] title with a [link](x) and a [ ] box",
         "- [ ] title [x] T-9: box",

@@ -43,7 +43,8 @@ pub fn boxes(description: &str) -> Vec<StepBox<'_>> {
     let (mut steps, mut quotes) = (Vec::new(), 0);
     // For each list item around, whether it is a part, or in one: an item of its own.
     let mut parts: Vec<bool> = Vec::new();
-    for (event, span) in Parser::new_ext(description, Options::ENABLE_TASKLISTS).into_offset_iter() {
+    let source = markup::without_comments(description.into());
+    for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
         match event {
             Event::Start(Tag::BlockQuote(_)) => quotes += 1,
             Event::End(TagEnd::BlockQuote(_)) => quotes -= 1,

@@ -17,9 +17,9 @@ use crate::config::{Children, Config, Period};
 use crate::run::made_here;
 use crate::store::{Birth, Board, Done, Error, NamedItem, Note, Queue};
 
-use super::flags::{DryRun, NewItemFlags, task_id};
+use super::flags::{DryRun, NewItemFlags};
 use super::shared::{held_here, read_stdin};
-use super::{CliError, Context, Exit, OwnRun, Verb, hints, need};
+use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, hints, need};
 
 /// The keys that an agent may give to what it hands out, beside a planner's.
 const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
@@ -95,8 +95,8 @@ pub struct Args {
     pub budget: Vec<(String, Value)>,
 
     /// Add it as a child of this item, which waits for it; without an ID, of the item in TAVERN_TASK
-    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, value_parser = task_id)]
-    pub parent: Option<Option<TaskId>>,
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true)]
+    pub parent: Option<Option<ItemName>>,
 
     /// What happens when this child has used up its attempts: retry (all of them once more, then escalate), escalate (the
     /// parent waits for a person) or go_on (the parent is told)
@@ -126,7 +126,7 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let (flag, words) = self.parent()?;
+        let (flag, words) = self.parent(context, &board)?;
         let typed = self.typed(&words)?;
         let parent = flag.clone().or_else(|| typed.parent.clone());
         let own = context.own_run();
@@ -150,7 +150,9 @@ impl Verb for Args {
             return Err(CliError::usage(message, "leave one of them out"));
         }
         let id = typed.id.or_else(|| self.item.id.clone());
-        let fields = self.fields(flag.as_ref());
+        let after: Vec<TaskId> =
+            self.item.after.iter().map(|name| context.id_of(&board, name)).collect::<Result<_, _>>()?;
+        let fields = self.fields(&after, flag.as_ref());
         let new =
             NewItem { id, title: typed.title, fields, yaml_fields: self.yaml_fields(), description: typed.description };
         let said_twice = (typed.has_keys && !new.fields.is_empty()) || (typed.has_block && !new.yaml_fields.is_empty());
@@ -208,11 +210,11 @@ impl Args {
 
     /// The parent that the flag names, and the words of the title. Of `--parent T-1 "Do it"` the first word is an ID by
     /// itself, and no title.
-    fn parent(&self) -> Result<(Option<TaskId>, Vec<&str>), CliError> {
+    fn parent(&self, context: &Context, board: &Board) -> Result<(Option<TaskId>, Vec<&str>), CliError> {
         let mut words: Vec<&str> = self.title.iter().map(String::as_str).collect();
         let parent = match &self.parent {
             None => None,
-            Some(Some(id)) => Some(id.clone()),
+            Some(Some(name)) => Some(context.id_of(board, name)?),
             Some(None) => {
                 let given = words.iter().position(|word| word.parse::<TaskId>().is_ok());
                 let own = || std::env::var("TAVERN_TASK").unwrap_or_default();
@@ -248,10 +250,10 @@ impl Args {
         })
     }
 
-    fn fields(&self, parent: Option<&TaskId>) -> Vec<(Key, Value)> {
+    fn fields(&self, after: &[TaskId], parent: Option<&TaskId>) -> Vec<(Key, Value)> {
         let mut fields: Vec<(Key, Value)> = Vec::new();
         fields.extend(self.item.priority.map(|priority| (Key::Priority, Value::from(priority))));
-        fields.extend(written_ids(&self.item.after).map(|after| (Key::After, after)));
+        fields.extend(written_ids(after).map(|after| (Key::After, after)));
         fields.extend(self.due.as_deref().map(|due| (Key::Due, Value::from(due))));
         fields.extend((!self.needs.is_empty()).then(|| (Key::Needs, self.needs.clone().into())));
         fields.extend(self.role.as_deref().map(|role| (Key::Role, Value::from(role))));

@@ -16,7 +16,7 @@ use crate::store::{self, Claimed, NamedItem, Note, Seek};
 use super::agent::args::Args;
 use super::agent::name::take_name;
 use super::human::Painted;
-use super::{CliError, Context, Exit, hints, need, signals};
+use super::{CliError, Context, Exit, ItemName, hints, need, signals};
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -28,16 +28,17 @@ struct Record<'a> {
     worktree: String,
 }
 
-pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit, CliError> {
+pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exit, CliError> {
     let has_terminal = io::stdin().is_terminal();
     if !has_terminal && !context.is_dry {
         let message = "--chat needs a terminal, and standard input is none";
         let hint =
-            format!("to send a message instead: tavern tell {task} \"…\"; to have it worked on: tavern agent --once");
+            format!("to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once");
         return Err(CliError::usage(message, hint));
     }
     let mut site = context.quick_site(context.board()?)?;
     args.program.choose(&mut site);
+    let task = &context.id_of(&site.board, name)?;
     let found = site.board.task(task)?;
     // Unless it was said, the item's own.
     let role_name = found.task.role.filter(|_| args.role == DEFAULT_ROLE).unwrap_or_else(|| args.role.clone());

@@ -83,6 +83,12 @@ impl Verb for Args {
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
         let item = self.task.as_ref().map(|name| context.item(&board, name)).transpose()?;
+        if let (Some(name), Some(NamedItem::At { queue, .. })) = (&self.task, &item)
+            && !self.queues.is_empty()
+            && !context.queues(&board, &self.queues)?.contains(queue)
+        {
+            return Err(CliError::usage(format!("`{name}` is in no queue that --queue names"), "leave --queue out"));
+        }
         // Who names the item means that one, wherever it is.
         let names = match (&item, &self.role) {
             (Some(NamedItem::At { queue, .. }), _) => vec![queue.path.to_string_lossy().into_owned()],

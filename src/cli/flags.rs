@@ -119,8 +119,8 @@ pub struct NewItemFlags {
     pub priority: Option<u8>,
 
     /// An item that must be completed first; may be given several times
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = task_id)]
-    pub after: Vec<TaskId>,
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub after: Vec<ItemName>,
 
     /// A tag; may be given several times
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]

@@ -7,10 +7,10 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::human;
+use super::{ItemName, human};
 use crate::board::cap::{CapScope, Measure};
 use crate::board::decide::Refusal;
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, OWN_DEPENDENCY};
 use crate::board::event::Kind;
 use crate::board::lease::Life;
 use crate::board::problem::Problem;
@@ -208,11 +208,17 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
         Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
+        Lack::Status(Status::Completed | Status::Cancelled) => match task {
+            Some(id) => format!("to have it done again: tavern release {id} --reopen"),
+            None => again(&edit),
+        },
         Lack::Held(_) | Lack::Status(Status::InProgress | Status::Reviewing) => {
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
         Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
+        Lack::StruckOut => format!("to have it worked take the `~~` from its title{edit}"),
+        Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
         Lack::Role(role) | Lack::Reviewer(role) => match task {
@@ -287,6 +293,11 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
     })
 }
 
+/// For an item without an ID that has ended; `edit` is how its queue is edited.
+pub(super) fn again(edit: &str) -> String {
+    format!("to have it done again write `[ ]` there{edit}")
+}
+
 /// Where what many runs may use together is used up.
 fn cap(scope: CapScope, measure: Measure) -> String {
     let flag = if measure == Measure::Usd { "--max-usd" } else { "--max-minutes" };
@@ -330,7 +341,7 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
         _ => ContextKind::InvalidArg,
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return };
-    if word.parse::<TaskId>().is_err() {
+    if word.parse::<ItemName>().is_err() {
         return;
     }
     let called = command.get_bin_name().unwrap_or_else(|| command.get_name());

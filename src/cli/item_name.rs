@@ -3,16 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{CliError, Context};
 use crate::board::task::{BadId, TaskId};
 use crate::process::quoted;
-use crate::store::{Board, NamedItem};
 
 /// An item as it was typed.
 #[derive(Clone, Debug)]
 pub enum ItemName {
     Id(TaskId),
-    /// `QUEUE:LINE`, where the queue is a name or a path.
+    /// `QUEUE:LINE`, where the queue is a name or a path. A column behind it, as editors print it, says nothing.
     Line {
         queue: String,
         line: usize,
@@ -34,9 +32,13 @@ impl FromStr for ItemName {
 
     fn from_str(text: &str) -> Result<ItemName, String> {
         let line = || {
-            let (queue, line) = text.rsplit_once(':')?;
-            let line = line.parse().ok().filter(|line| *line > 0 && !queue.is_empty())?;
-            Some(ItemName::Line { queue: queue.to_owned(), line })
+            let numbered = |text: &str| {
+                let (before, number) = text.rsplit_once(':')?;
+                Some((before.to_owned(), number.parse().ok().filter(|number| *number > 0)?))
+            };
+            let (queue, line) = numbered(text)?;
+            let (queue, line) = numbered(&queue).unwrap_or((queue, line));
+            (!queue.is_empty()).then_some(ItemName::Line { queue, line })
         };
         let id = text.parse().map(ItemName::Id).ok();
         id.or_else(line).ok_or_else(|| format!("{}; or name its line, such as TODO.md:12", BadId::HINT))
@@ -49,26 +51,5 @@ impl fmt::Display for ItemName {
             ItemName::Id(id) => id.fmt(f),
             ItemName::Line { queue, line } => write!(f, "{}:{line}", quoted(queue)),
         }
-    }
-}
-
-impl Context {
-    /// The item that goes by `name`; it may have no ID.
-    pub(super) fn item(&self, board: &Board, name: &ItemName) -> Result<NamedItem, CliError> {
-        match name {
-            ItemName::Id(id) => Ok(NamedItem::Id(id.clone())),
-            ItemName::Line { queue, line } => {
-                let queue = self.files(board, std::slice::from_ref(queue))?.swap_remove(0);
-                Ok(board.item_at(&queue, *line)?)
-            }
-        }
-    }
-
-    /// The ID of that item, where no other can be meant.
-    pub(super) fn id_of(&self, board: &Board, name: &ItemName) -> Result<TaskId, CliError> {
-        self.item(board, name)?.id().cloned().ok_or_else(|| {
-            let hint = format!("take it: tavern claim --task {name}; or write an ID before its title");
-            CliError::usage(format!("the item at `{name}` has no ID: no one has claimed it"), hint)
-        })
     }
 }

@@ -35,6 +35,7 @@ mod need;
 mod output;
 mod place;
 mod program;
+mod resolve;
 mod shared;
 mod sibling;
 mod unified;

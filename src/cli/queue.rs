@@ -104,7 +104,7 @@ fn list(context: &Context, board: &Board, names: &[String]) -> Result<Exit, CliE
         let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
         words.extend((archived > 0).then(|| format!("{archived} archived")));
         let words = if words.is_empty() { "no items".to_owned() } else { words.join(", ") };
-        let items = counts.iter().map(|(status, count)| (status.as_str(), *count)).collect();
+        let items = counts.into_iter().collect();
         let record = Record { queue: &queue.id, priority, items, archived };
         let width = widest.unwrap_or_default();
         context.out.line_of_list(&record, &format!("{:<width$} p{priority} {words}", queue.id))?;

@@ -220,7 +220,7 @@ impl Args {
             let lacks = &all_lacks[number];
             let unfit = lacks.iter().filter(|lacks| lacks.iter().any(Lack::is_of_settings)).count();
             let archived = archived.count(queue);
-            let items_by_status = counts.iter().map(|(status, count)| (status.as_str(), *count)).collect();
+            let items_by_status = counts.iter().copied().collect();
             let record = Record::Queue { queue: &queue.id, items: items_by_status, quarantined, unfit, archived };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             if words.is_empty() {

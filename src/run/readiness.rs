@@ -11,7 +11,7 @@ use super::preflight::Preflight;
 use super::site::Site;
 use crate::board::check::{Findings, check, first_of, is_sound};
 use crate::board::document::{Document, Item, open, parse};
-use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, for_roles, may_take};
+use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, for_roles, may_take, of_own};
 use crate::board::status::Purpose;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
@@ -129,8 +129,8 @@ impl<'a> Readiness<'a> {
         }
         let (queue, document) = self.documents[document];
         let item = document.item(item);
-        if item.aside {
-            return vec![Lack::Aside];
+        if let Some(lack) = of_own(document, item) {
+            return vec![lack];
         }
         if item.quarantined {
             return vec![Lack::Problem { why: "its text has a problem".to_owned(), hint: None }];
@@ -166,7 +166,8 @@ impl<'a> Readiness<'a> {
         };
         let missing = purpose.and_then(|purpose| look.ready(queue, document, item, purpose, None).err());
         // What the rules say of what a mistake makes of it is no news.
-        let taken = taken.err().filter(|lack| problem.is_none() || lack.is_of_settings());
+        let taken = taken.err().map(|lack| lack.told_in(document));
+        let taken = taken.filter(|lack| problem.is_none() || lack.is_of_settings());
         problem.into_iter().chain(taken).chain(missing).collect()
     }
 }

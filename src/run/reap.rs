@@ -265,7 +265,7 @@ impl Items {
                 }
             }
             let waits = |item: &&Item<'_>| document.task_of(item).state.not_before().is_some_and(|until| until > now);
-            let may_wait = (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore));
+            let may_wait = (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore.as_str()));
             waiting.extend(may_wait.map(|at| document.item(at)).filter(waits).filter_map(|item| item.id.clone()));
             items.expiries.extend(expiries_in(site, &document)?);
             let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;

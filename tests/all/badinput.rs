@@ -367,7 +367,8 @@ fn pause_and_stop_say_how_to_go_on() {
 fn what_has_ended_can_not_be_taken_or_revived() {
     let scratch = Scratch::initialized();
     scratch.write(QUEUE, "- [x] T-2: two\n");
-    let taken = "error: `T-2` can't be taken: it is completed\nhint: for details: tavern status T-2\n";
+    let taken =
+        "error: `T-2` can't be taken: it is completed\nhint: to have it done again: tavern release T-2 --reopen\n";
     says(&scratch, &scratch.run("tavern-claim", &["--task", "T-2"]), 3, taken);
     let revived = scratch.run("tavern-release", &["T-2", "--revive"]).ends(4);
     revived.says("error: `T-2` is completed, so it can't be revived").says("\nhint: ");

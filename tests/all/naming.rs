@@ -71,3 +71,36 @@ fn where_no_item_starts_the_nearest_is_named_and_who_needs_an_id_says_so() {
         scratch.line(&format!("tavern-{line} TODO.md:3")).run().ends(2).says(told);
     }
 }
+
+#[test]
+fn an_item_is_named_by_its_line_wherever_an_id_is_taken() {
+    let scratch = listed();
+    let five = scratch.run("tavern-add", &["-n", "--queue", "TODO.md", "--after", "TODO.md:7", "Five"]).succeeds();
+    assert_eq!(five, "- [ ] Five (after: T-4)\n");
+    // The board knows nothing of the file before.
+    assert_eq!(scratch.run("tavern-add", &["--parent=TODO.md:7:3", "Six"]).succeeds(), "T-4.1\n");
+    let none =
+        "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim --task TODO.md:3";
+    for line in
+        ["tavern-add --after TODO.md:3 Five", "tavern-add --parent=TODO.md:3 Five", "tavern-agent -n --chat TODO.md:3"]
+    {
+        scratch.line(line).run().ends(2).says(none);
+    }
+    // As editors and grep print it.
+    for (name, line) in [("TODO.md:6:7", "TODO.md:6 Two"), ("./TODO.md:3:1", "TODO.md:3 One")] {
+        assert!(scratch.run("tavern-claim", &["-n", "--task", name]).succeeds().starts_with(line), "{name}");
+    }
+    scratch.run("tavern-claim", &["TODO.md:3"]).ends(2).says("tip: to name an item: tavern-claim --task TODO.md:3\n");
+    let told = "error: `TODO.md:6` is in no queue that --queue names\nhint: leave --queue out\n";
+    scratch.run("tavern-claim", &["--queue", "main", "--task", "TODO.md:6"]).ends(2).says(told);
+    scratch.run("tavern-claim", &["-n", "--queue", "TODO.md", "--task", "TODO.md:6"]).ends(0);
+    // What has ended is not to be taken.
+    scratch.write("TODO.md", scratch.read("TODO.md").replace("[ ] One", "[x] One"));
+    let again = "to have it done again write `[ ]` there: tavern edit TODO.md";
+    let told = format!("error: `TODO.md:3` can't be taken: it is completed\nhint: {again}\n");
+    scratch.run("tavern-claim", &["--task", "TODO.md:3"]).ends(3).says(&told);
+    scratch
+        .run("tavern-release", &["TODO.md:3", "--reopen"])
+        .ends(2)
+        .says(&format!("hint: it is completed; {again}:3; or"));
+}

@@ -1,6 +1,6 @@
 //! What Obsidian's Tasks plugin and its editor read of a task list: it is read as they mean it, and stays where they find it.
 
-use crate::support::Scratch;
+use crate::support::{Scratch, has};
 
 #[test]
 fn the_fields_of_obsidian_tasks_stay_at_the_end_of_the_line() {
@@ -36,13 +36,47 @@ fn what_is_struck_out_or_in_another_state_is_left_alone_and_told() {
     scratch.write("Tasks.md", format!("{own}- [ ] do it ~~soon~~ now\n{script}"));
     let told = "Tasks.md:1: `[-]` is cancelled: this line is left alone\n\
                 Tasks.md:2: `[/]` is in progress by hand: 2 lines like this are left alone\n\
-                Tasks.md:4: `[>]` is a state of its owner's own: this line is left alone\n\
+                Tasks.md:4: `[>]` is in a state of its owner's own: this line is left alone\n\
                 Tasks.md:5: `~~…~~` is struck out: this line is left alone\n";
     scratch.run("tavern-status", &["Tasks.md"]).ends(0).says(told);
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("1 of 1 completed, 0 left").says(told);
     assert!(scratch.read("Tasks.md").starts_with(own), "{}", scratch.read("Tasks.md"));
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("there is nothing to do").says(told);
     scratch.run("tavern-claim", &["--queue", "Tasks.md"]).ends(3);
+}
+
+#[test]
+fn what_waits_for_what_is_left_alone_says_so() {
+    let scratch = Scratch::initialized();
+    let lines =
+        "- [-] Build ❌ 2026-11-20\n- [/] T-8: Paint\n- [ ] ~~Sweep~~\n- [ ] T-5: ~~Five~~\n- [ ] ~~T-6: Six~~\n";
+    let script = "\n  ```sh\n  echo 1 > done.txt\n  ```\n";
+    let waits = |name: &str| format!("- [ ] After {name} (after: {name})\n{script}");
+    let rows = [
+        ("Build", "cancelled (`[-]`)"),
+        ("T-8", "in progress by hand (`[/]`)"),
+        ("Sweep", "struck out (`~~`)"),
+        ("T-5", "struck out (`~~`)"),
+        ("T-6", "struck out (`~~`)"),
+    ];
+    scratch.write("Tasks.md", format!("{lines}{}", rows.map(|(name, _)| waits(name)).concat()));
+    let mut check = scratch.run("tavern-check", &["Tasks.md"]).ends(0);
+    let status = scratch.run("tavern-status", &["--items", "Tasks.md"]).succeeds();
+    has(&status, &["5 pending, 3 struck_out\n", "~~Sweep~~ (it is struck out)\n"]);
+    let mut drained = scratch.run("tavern-drain", &["Tasks.md"]).ends(1).says("0 of 5 completed, 5 left");
+    for (name, state) in rows {
+        let told = format!("waits for `{name}`, which is {state}");
+        check = check.says(&format!("warning: this {told}"));
+        drained = drained.says(&told);
+        has(&status, &[&format!("it {told}; if it is done write `[x]` there, else take it out of `after`")]);
+    }
+    scratch
+        .run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-5"])
+        .ends(3)
+        .says("`T-5` can't be taken: it is struck out\nhint: to have it worked take the `~~` from its title: tavern edit T-5\n");
+    // Ticked it is done.
+    scratch.write("Tasks.md", scratch.read("Tasks.md").replace("[-]", "[x]"));
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(1).says("1 of 5 completed, 4 left");
 }
 
 #[test]
@@ -56,4 +90,35 @@ fn what_is_commented_out_is_no_item() {
     scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("2 of 2 completed, 0 left");
     assert!(scratch.read("Tasks.md").contains(&hidden), "{}", scratch.read("Tasks.md"));
     assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt\ntwo.txt");
+}
+
+#[test]
+fn what_is_commented_out_in_a_line_or_in_an_item_says_nothing() {
+    let scratch = Scratch::initialized();
+    let script = |name: &str| format!("  ```sh\n  echo 1 > {name}.txt\n  ```\n");
+    let pay = "Pay %%(after: Later, budget: {usd: 1})%% the bill";
+    let hidden = format!(
+        "  %%\n  - [ ] T-7: hidden\n  - [ ] a step\n\n{}  ```yaml task\n  done_when: \"false\"\n  ```\n  %%\n",
+        script("hidden")
+    );
+    // Code opens none, and one that is not closed in its item is none.
+    let code = "- [ ] Show `%%`\n  ```%%``` is code (`%%`).\n\n";
+    let open = format!("- [ ] Half\n\n{}  %%\n", script("half"));
+    let list = format!(
+        "- [ ] {pay}\n{hidden}\n{}{code}{}{open}- [ ] Later\n\n{}  %%\n",
+        script("pay"),
+        script("show"),
+        script("later")
+    );
+    scratch.write("Tasks.md", &list);
+    scratch.run("tavern-check", &["Tasks.md"]).ends(0);
+    let items = scratch.run("tavern-status", &["--items", "Tasks.md"]).succeeds();
+    has(&items, &["4 pending", pay, "Show `%%`", "Half", "Later"]);
+    assert!(!items.contains("hidden") && !items.contains("steps"), "{items}");
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("4 of 4 completed, 0 left");
+    has(&scratch.read("Tasks.md"), &[&hidden, &format!(": {pay}\n")]);
+    assert_eq!(
+        scratch.git(&["ls-tree", "--name-only", "tavern/integration"]),
+        "README.md\nhalf.txt\nlater.txt\npay.txt\nshow.txt"
+    );
 }

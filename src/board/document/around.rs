@@ -22,7 +22,8 @@ impl Document<'_> {
             return short.around(short.item(rows - 1));
         }
         let outermost = std::iter::successors(Some(item), |item| Some(self.item(item.within?))).last().unwrap_or(item);
-        self.above(outermost.box_char).excerpt(self.text, outermost.span.start)
+        let source = markup::without_comments(self.text.into());
+        self.above(&source, outermost.box_char).excerpt(&source, outermost.span.start)
     }
 
     /// All words from which [`Document::around`] takes what it has, line by line.
@@ -38,10 +39,11 @@ impl Document<'_> {
             let before = items.partition_point(|item| item.span.start <= at).checked_sub(1);
             before.is_some_and(|before| at < items[before].span.end)
         };
-        let mut blocks = self.above(self.text.len()).passed;
+        let source = markup::without_comments(self.text.into());
+        let mut blocks = self.above(&source, source.len()).passed;
         blocks.retain(|span| !is_item(span.start));
         blocks.sort_by_key(|span| span.start);
-        let lines = blocks.into_iter().flat_map(|span| self.text[span].lines());
+        let lines = blocks.into_iter().flat_map(|span| source[span].lines());
         lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
@@ -62,10 +64,10 @@ impl Document<'_> {
         Some((short, rows))
     }
 
-    /// What the place `at` stands under.
-    fn above(&self, at: usize) -> Above {
+    /// What the place `at` of `source`, the text without comments, stands under.
+    fn above(&self, source: &str, at: usize) -> Above {
         let mut above = Above { sections: vec![Section::default()], ..Above::default() };
-        let events = Parser::new_ext(&self.text[self.body..], Options::ENABLE_TASKLISTS).into_offset_iter();
+        let events = Parser::new_ext(&source[self.body..], Options::ENABLE_TASKLISTS).into_offset_iter();
         for (event, span) in events {
             let span = span.start + self.body..span.end + self.body;
             if span.start > at {

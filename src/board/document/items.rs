@@ -124,13 +124,13 @@ impl<'t> Document<'t> {
 
     /// When the item at this index is to be done.
     pub fn due_at(&self, at: usize) -> Option<Timestamp> {
-        if self.may_say(at, Key::Due) { self.item(at).due } else { None }
+        if self.may_say(at, Key::Due.as_str()) { self.item(at).due } else { None }
     }
 
-    /// Whether the item at this index may have this key, told without reading it.
-    pub fn may_say(&self, at: usize, key: Key) -> bool {
+    /// Whether these words, a key say, may stand in the item at this index, told without reading it.
+    pub fn may_say(&self, at: usize, words: &str) -> bool {
         let ItemList::Outlined { places, .. } = &self.items else { return true };
-        memmem::find(&self.text.as_bytes()[places[at].span.clone()], key.as_str().as_bytes()).is_some()
+        memmem::find(&self.text.as_bytes()[places[at].span.clone()], words.as_bytes()).is_some()
     }
 
     /// The index of the first item that begins at `start` or behind it.

@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
-use crate::board::metadata::{Field, misplaced_guards};
+use crate::board::metadata::{self, Field, Owner, misplaced_guards};
 use crate::board::problem::Problem;
+use crate::board::task::TaskId;
+use crate::board::title_tail::before_tail;
 use crate::near;
 
 impl Document<'_> {
@@ -69,7 +71,8 @@ impl Document<'_> {
             }
             _ => true,
         };
-        let guards = misplaced_guards(self.title(item));
+        let title = markup::without_comments(self.title(item).into());
+        let guards = misplaced_guards(&title);
         let (name, _) = guards.into_iter().find(|(_, field)| is_meant(field))?;
         Some(item.title.start + name.start..item.title.start + name.end)
     }
@@ -93,6 +96,29 @@ impl Document<'_> {
         self.by_name().get(&slug(name)).map(Vec::as_slice).filter(|items| !items.is_empty())
     }
 
+    /// The mark by which a line that goes by this ID or title is its owner's own.
+    pub fn own_mark(&self, name: &str) -> Option<&str> {
+        let line = self.own.iter().find(|mark| self.goes_by(mark.end, name));
+        let struck = || {
+            let items = self.called_so(name).unwrap_or_default();
+            items.iter().any(|at| self.is_struck_at(*at)).then_some(markup::STRIKE)
+        };
+        line.map(|mark| &self.text[mark.clone()]).or_else(struck)
+    }
+
+    /// Whether what stands from `start` to the end of its line is called so, as items are.
+    fn goes_by(&self, start: usize, name: &str) -> bool {
+        let line = markup::without_line_end(&self.text[start..markup::line_end(self.text, start, self.text.len())]);
+        let line = &line[..before_tail(line)];
+        let (id, length) = markup::leading_id(line);
+        let rest = &line[length..];
+        let keys = metadata::find_parenthesis(rest, Owner::of_line(id.as_ref())).ok().flatten();
+        let title = keys.map_or(rest, |keys| &rest[..keys.start]);
+        let before = title.split_once(':').map(|(before, _)| before);
+        let name = slug(name);
+        [Some(title), before, id.as_ref().map(TaskId::as_str)].into_iter().flatten().any(|own| slug(own) == name)
+    }
+
     fn by_name(&self) -> &HashMap<String, Vec<usize>> {
         self.names.get_or_init(|| match &self.items {
             ItemList::Read(items) => self.names_of(items),
@@ -112,6 +138,11 @@ impl Document<'_> {
                 // Nobody knows which of two is meant.
                 names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![index]);
             }
+        }
+        // By their IDs, too, it is asked whether they are struck out.
+        let struck = items.iter().enumerate().filter(|(_, item)| self.is_struck(item));
+        for (index, id) in struck.filter_map(|(index, item)| Some((index, item.id.as_ref()?))) {
+            names.entry(slug(id.as_str())).or_insert_with(|| vec![index]);
         }
         for (heading, items) in &self.sections {
             names.entry(slug(markup::heading_text(self.text, heading.clone()))).or_insert_with(|| items.clone());

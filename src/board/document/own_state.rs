@@ -2,49 +2,57 @@
 
 use std::ops::Range;
 
-use super::Item;
-use crate::board::markup::is_struck;
+use super::{Document, Item};
+use crate::board::markup::{STRIKE, is_struck};
 use crate::board::problem::Problem;
-
-/// A mark, and where it stands first, and how often.
-pub(super) struct OwnState {
-    mark: String,
-    first: Range<usize>,
-    count: usize,
-}
 
 /// One character in a box that a person, or Obsidian's Tasks, gives a meaning to.
 pub(super) fn is_mark(inner: &str) -> bool {
     matches!(inner, "-" | "/" | ">" | "<" | "!" | "?" | "*")
 }
 
-pub(super) fn count(states: &mut Vec<OwnState>, mark: &str, at: Range<usize>) {
-    match states.iter_mut().find(|state| state.mark == mark) {
-        Some(state) => state.count += 1,
-        None => states.push(OwnState { mark: mark.to_owned(), first: at, count: 1 }),
+/// What the mark of a box, or around a title, says.
+pub fn meaning_of_mark(mark: &str) -> &'static str {
+    match mark {
+        "[-]" => "cancelled",
+        "[/]" => "in progress by hand",
+        STRIKE => "struck out",
+        _ => "in a state of its owner's own",
     }
 }
 
-/// One warning a mark.
-pub(super) fn told(mut states: Vec<OwnState>, text: &str, items: &[Item<'_>]) -> Vec<Problem> {
-    for item in items.iter().filter(|item| !item.status.is_ended() && is_struck(&text[item.title.clone()])) {
-        count(&mut states, "~~…~~", item.title.clone());
+impl Document<'_> {
+    /// Its title is struck out, and it has not ended: its owner does without it.
+    pub fn is_struck(&self, item: &Item<'_>) -> bool {
+        !item.status.is_ended() && is_struck(self.title(item))
     }
-    let problem = |OwnState { mark, first, count }: OwnState| {
-        let means = match &*mark {
-            "[-]" => "cancelled",
-            "[/]" => "in progress by hand",
-            "~~…~~" => "struck out",
-            _ => "a state of its owner's own",
-        };
+
+    /// The item at this index is.
+    pub(super) fn is_struck_at(&self, at: usize) -> bool {
+        self.may_say(at, STRIKE) && self.is_struck(self.item(at))
+    }
+}
+
+/// One warning for each mark, at the first of its lines.
+pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> {
+    let mut marks: Vec<(&str, Range<usize>, usize)> = Vec::new();
+    let boxes = document.own.iter().map(|mark| (&document.text[mark.clone()], mark.clone()));
+    let struck = items.iter().filter(|item| document.is_struck(item)).map(|item| (STRIKE, item.title.clone()));
+    for (mark, span) in boxes.chain(struck) {
+        match marks.iter_mut().find(|(known, ..)| *known == mark) {
+            Some((.., count)) => *count += 1,
+            None => marks.push((mark, span, 1)),
+        }
+    }
+    let problem = |(mark, first, count): (&str, Range<usize>, usize)| {
         let lines = if count == 1 { "this line is".to_owned() } else { format!("{count} lines like this are") };
-        let message = format!("`{mark}` is {means}: {lines} left alone");
+        let (shown, means) = (if mark == STRIKE { "~~…~~" } else { mark }, meaning_of_mark(mark));
         Problem::warning(
             "own-state",
             first,
-            message,
+            format!("`{shown}` is {means}: {lines} left alone"),
             "to have it worked write a box `[ ]` and a title that is not struck out",
         )
     };
-    states.into_iter().map(problem).collect()
+    marks.into_iter().map(problem).collect()
 }

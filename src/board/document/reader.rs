@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::kanban::{dropped, moved};
 use super::keys::{leave_to_keys, near_key, note, read_task_block};
-use super::own_state::{OwnState, count, is_mark, told};
+use super::own_state::{is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
@@ -108,7 +108,7 @@ fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>
 /// One walk over the Markdown events.
 struct Reader<'t, 's> {
     text: &'t str,
-    /// The text, its conflict markers blanked; byte for byte as long.
+    /// The text, its conflict markers and comments blanked; byte for byte as long.
     source: &'s str,
     /// Where the front matter ends.
     body: usize,
@@ -119,7 +119,8 @@ struct Reader<'t, 's> {
     items: Vec<Item<'t>>,
     tail: Option<Tail>,
     problems: Vec<Problem>,
-    own_states: Vec<OwnState>,
+    /// Boxes with a mark of their owner's own.
+    own: Vec<Range<usize>>,
     /// The list items around the current place.
     frames: Vec<Frame>,
     quotes: usize,
@@ -164,7 +165,7 @@ impl<'t, 's> Reader<'t, 's> {
             items: Vec::new(),
             tail: None,
             problems: Vec::new(),
-            own_states: Vec::new(),
+            own: Vec::new(),
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
@@ -234,9 +235,9 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let Reader { text, body, lanes, tail, .. } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, sections, names) = Default::default();
+        let (unsettled, counted, own, sections, names) = Default::default();
         let mut document =
-            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
+            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, own, sections, names };
         places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
         leave_to_keys(text, &mut places);
         document.items = ItemList::Outlined { places, all: OnceCell::new() };
@@ -342,7 +343,7 @@ impl<'t, 's> Reader<'t, 's> {
         let Some(span) = markup::odd_box(self.source, start).filter(|_| !is_part) else { return };
         let found = &self.text[span.clone()];
         if is_mark(&found[1..found.len() - 1]) {
-            return count(&mut self.own_states, found, span);
+            return self.own.push(span);
         }
         self.problems.push(Problem::warning(
             "odd-box",
@@ -373,7 +374,7 @@ impl<'t, 's> Reader<'t, 's> {
         let (first, count) = self.listed;
         if count == 0
             || !self.items.is_empty()
-            || !self.own_states.is_empty()
+            || !self.own.is_empty()
             || self.problems.iter().any(|problem| problem.code == "odd-box")
         {
             return;
@@ -434,7 +435,7 @@ impl<'t, 's> Reader<'t, 's> {
         let next = markup::line_end(text, head.line_end, frame_end);
         let (metadata, quarantined) = match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
             Some(span) => (Some(next + span.start..next + span.end), false),
-            None => match metadata::find_parenthesis(&text[rest.clone()], by) {
+            None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {
                 Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
                 Err(name) => {
                     let name = rest.start + name.start..rest.start + name.end;
@@ -580,12 +581,12 @@ impl<'t, 's> Reader<'t, 's> {
             self.problems.extend(moved(self.text, &self.items));
         }
         let unmerged = self.quarantine_conflicts(conflicts);
-        let Reader { text, body, lanes, mut items, tail, under, mut problems, own_states, others, .. } = self;
+        let Reader { text, body, lanes, mut items, tail, under, mut problems, own, others, .. } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
         let (unsettled, counted, names) = Default::default();
         let sections = sections(others.into_iter().map(|other| other.heading), &items, &under);
         let mut document =
-            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, sections, names };
+            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, own, sections, names };
         items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
         // What is wrong with an item that has ended, or that nobody works, holds nothing up.
         let is_idle = |problem: &Problem| {
@@ -593,7 +594,7 @@ impl<'t, 's> Reader<'t, 's> {
         };
         problems.iter_mut().filter(|it| is_idle(it)).for_each(|problem| problem.severity = Severity::Warning);
         problems.extend(unmerged);
-        problems.extend(told(own_states, text, &items));
+        problems.extend(told(&document, &items));
         problems.sort_by_key(|problem| problem.span.start);
         document.items = ItemList::Read(items);
         (document, problems)

@@ -1,8 +1,9 @@
 //! The flags of `tavern agent`.
 
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::{TaskId, Timestamp};
-use crate::cli::flags::{AgentProgram, DryRun, OwnCaps, agent_name, task_id};
+use crate::board::task::Timestamp;
+use crate::cli::ItemName;
+use crate::cli::flags::{AgentProgram, DryRun, OwnCaps, agent_name};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
@@ -34,8 +35,8 @@ pub struct Args {
     pub once: bool,
 
     /// Talk with the agent of this item in this terminal; the item keeps its status
-    #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
-    pub chat: Option<TaskId>,
+    #[arg(long, value_name = "ID", conflicts_with_all = ["until_empty", "once"])]
+    pub chat: Option<ItemName>,
 
     #[command(flatten)]
     pub caps: OwnCaps,
