@@ -93,12 +93,12 @@ fn items_are_found_wherever_markdown_has_them() {
                 "6 pending t-1: e",
             ],
         ),
-        // Empty ones are told, not worked.
+        // An empty one is a field to fill in, unless it says something; then it is told, not worked.
         (
-            "- [ ]\n- [ ] \n- [ ] T-1:\n- [ ] (role: coder)\n",
-            &["!1 pending ", "!2 pending ", "!3 pending T-1: ", "!4 pending "],
+            "- [ ]\n- [x] \n\n- [ ] T-1:\n- [ ] (role: coder)\n- [ ]\n  a\n- [ ] a\n  - [ ]\n",
+            &["!4 pending T-1: ", "!5 pending ", "!6 pending ", "8 pending a"],
         ),
-        ("- [ ]", &["!1 pending "]),
+        ("- [ ]", &[]),
     ];
     for (text, expected) in rows {
         assert_eq!(items(text), *expected, "{text:?}");
@@ -222,7 +222,7 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
         ("- [ ] a (reason: \"half)\n- [ ] T-1: a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
         ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),
-        ("- [ ]\n", &["empty-title \"[ ]\""]),
+        ("- [ ]\n- [ ] T-1:\n", &["?empty-box \"[ ]\"", "empty-title \"[ ] T-1:\""]),
         (
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
             &["?odd-box \"[]\"", "?own-state \"[-]\"", "?odd-box \"[x]\""],

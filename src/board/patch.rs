@@ -193,7 +193,7 @@ mod tests {
             ("- [ ]  a (role: x)\n", id("T-9"), "- [ ]  T-9: a (role: x)\n"),
             ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
             ("- [ ] a (agent: bob)\n", id("T-9"), "- [ ] T-9: a (agent: bob) (status: null)\n"),
-            ("- [ ]\n", id("T-9"), "- [ ] T-9:\n"),
+            ("- [ ] T-1:\n", id("T-9"), "- [ ] T-9:\n"),
             ("- [ ] a\n  (priority: 1)\n", id("T-9"), "- [ ] T-9: a\n  (status: null)\n  (priority: 1)\n"),
             ("- [ ] a (role: x)\n(role: y)\n", id("T-9"), "- [ ] T-9: a\n  (role: x)\n(role: y)\n"),
             (block, set(Key::Touches, Some(vec!["c"].into())), &block.replace("[b]", "[c]")),

@@ -374,7 +374,7 @@ impl<'t, 's> Reader<'t, 's> {
         if count == 0
             || !self.items.is_empty()
             || !self.own_states.is_empty()
-            || self.problems.iter().any(|problem| problem.code == "odd-box")
+            || self.problems.iter().any(|problem| matches!(problem.code, "odd-box" | "empty-box"))
         {
             return;
         }
@@ -400,6 +400,11 @@ impl<'t, 's> Reader<'t, 's> {
         let (id, after_id) = markup::leading_id(line);
         frame.is_step = frame.item.is_some() && id.is_none();
         if frame.is_step {
+            return;
+        }
+        if text[head.after_box..frame.end].trim().is_empty() {
+            let (message, hint) = ("this box is empty, so it is no item", "write what is to be done behind it");
+            self.problems.push(Problem::warning("empty-box", head.box_char - 1..head.box_char + 2, message, hint));
             return;
         }
         let index = self.items.len();
