@@ -237,21 +237,19 @@ fn other_names_for_what_an_item_waits_for_are_mistyped_keys() {
 fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let scratch = Scratch::shell(&item("good"), "");
     scratch.change(CONFIG, "#review: []", "review: [reviewer]");
-    let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or review it \
-               yourself: tavern report";
-    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
-    ran.says(&format!("in_review — good\n  {why}")).says_not("no agent works as one").says(
+    let why = "it waits for a reviewer, whose runner `shell` can't judge work";
+    let todo = "name another under `roles:`, or review it yourself: tavern report";
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
+    ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}")).says_not("no agent works as one").says(
         "1 item waits for a reviewer, whose runner `shell` can't judge work; use another: tavern agent --role reviewer \
          --runner claude; or judge it yourself: tavern report ID --approve\n",
     );
-    scratch
-        .run("tavern-drain", &["--agents", "coder=1,reviewer=1"])
-        .ends(1)
-        .says(&format!("in_review — good\n  {why}"));
+    let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(8);
+    ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}"));
     let status = scratch.run("tavern-status", &[]).succeeds();
     let id = status.split_whitespace().find(|word| word.starts_with("T-")).expect("it is listed").to_owned();
-    assert!(status.contains(&format!("good ({why} {id} --approve")), "{status}");
-    scratch.run("tavern-status", &[&id]).ends(0).says(&format!("not ready   {why} {id} --approve"));
+    assert!(status.contains(&format!("{id}: {why} — {todo} {id} --approve")), "{status}");
+    scratch.run("tavern-status", &[&id]).ends(0).says(&format!("{todo} {id} --approve"));
     // A runner that could is no matter.
     scratch.write(CONFIG, scratch.read(CONFIG) + "roles: {reviewer: {runner: claude}}\n");
     scratch.run("tavern-status", &[]).ends(0).says_not("can't judge");
@@ -296,6 +294,14 @@ fn what_has_an_error_is_told_and_left_and_all_else_is_worked() {
         let refused = drain(&scratch, &["TODO.md"]).ends(5);
         refused.says(&format!("error: nothing was started: 1 error\n  {error}")).says(": tavern check TODO.md\n");
     }
+}
+
+#[test]
+fn work_that_nobody_but_a_person_can_review_waits_for_a_person() {
+    let scratch = with_file("- [ ] good (review: Alice)\n  ```sh\n  echo > good.txt\n  ```\n");
+    drain(&scratch, &["TODO.md"])
+        .ends(8)
+        .says("  nobody reviews as `Alice`\n  to do: review it yourself: tavern report T-");
 }
 
 #[test]
