@@ -194,6 +194,15 @@ fn a_person_is_told_of_what_they_take_and_given_nothing_that_they_did_not_name()
 }
 
 #[test]
+fn what_an_agent_makes_of_its_own_item_is_not_said_to_be_brought_by_git() {
+    let cheats = "sed -i 's/test -e real/test -e fake/' ../../queues/main.md; touch fake; tavern report T-1 --done";
+    let item = format!("- [ ] T-1: Cheat (max_attempts: 1, done_when: test -e real)\n  ```sh\n  {cheats}\n  ```\n");
+    let ran = Scratch::shell(&item, "").run("tavern-drain", &["--agents", "1"]).ends(1);
+    let told = "error: what was changed since it was taken is not trusted: T-1\n";
+    ran.says(told).says("given back: tavern release T-1 --force").says_not("git has brought").says_not("TAVERN_TRUST");
+}
+
+#[test]
 fn a_task_file_of_another_repository_is_asked_for_by_itself() {
     let scratch = Scratch::shell("", "base: main\n");
     scratch.write("../other/TODO.md", TASK_FILE);
