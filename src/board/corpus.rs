@@ -243,8 +243,14 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
         ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (tags: x, mood: good)\n- [ ] b (mood: good, tags: x)\n", &[]),
+        (
+            "- [ ] T-1: a (tags: x, mood: good)\n- [ ] b (tags: x, role: y, mood: good)\n",
+            &["?unknown-key \"mood\"", "?unknown-key \"mood\""],
+        ),
+        ("- [ ] a (tags: x, afer: T-1)\n", &["unknown-key \"afer\""]),
         ("- [ ] a (tags: x, \"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
-        ("- [ ] a (tags: x, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
+        ("- [ ] a (priority: 1, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
         ("- [ ] a\n  ```yaml task\n  tags: [b]\n  \"rolle\": x\n  ```\n", &["?unknown-key \"rolle\""]),
         (
             "- [ ] a\n  ```yaml task\n  \"r\\u006fle\": x\n  \"tags\": b\n  ```\n",

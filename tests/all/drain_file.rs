@@ -297,6 +297,33 @@ fn what_has_an_error_is_told_and_left_and_all_else_is_worked() {
 }
 
 #[test]
+fn a_role_that_nobody_has_is_title_alone_and_told_beside_other_keys() {
+    let scratch = with_file(&format!("{}- [ ] Ask (role: admin, priority: 1)\n", item("good")));
+    let told = "role `admin` is not in config.yaml";
+    let hint = "add it under `roles:` in .tavern/config.yaml, or name another";
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says(&format!("no agent can take this: {told}\n")).says(hint);
+    let ran = drain(&scratch, &["TODO.md"]).ends(1).says("1 of 2 completed, 1 left");
+    ran.says(&format!(" pending — Ask\n  {told}; {hint}: tavern edit TODO.md\n"));
+    scratch.change("TODO.md", ", priority: 1", "");
+    let said = "no role is called `admin`, so this parenthesis is part of the title";
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said).says("to have agents of a role take it, name one: ");
+}
+
+#[test]
+fn a_link_in_the_place_of_what_hides_a_board_is_told() {
+    let scratch = with_file(&item("good"));
+    drain(&scratch, &["TODO.md"]).ends(0);
+    scratch.write("ignored", "*\n");
+    std::fs::remove_file(scratch.work().join(".tavern/.gitignore")).expect("a drain made it");
+    std::os::unix::fs::symlink("../ignored", scratch.work().join(".tavern/.gitignore")).expect("the folder is ours");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says(".tavern/.gitignore: warning: this can't be read")
+        .says("it is a link");
+}
+
+#[test]
 fn work_that_nobody_but_a_person_can_review_waits_for_a_person() {
     let scratch = with_file("- [ ] good (review: Alice)\n  ```sh\n  echo > good.txt\n  ```\n");
     drain(&scratch, &["TODO.md"])
@@ -690,6 +717,33 @@ fn an_agent_is_told_what_stands_above_its_item() {
     drain(&scratch, &["TODO.md", "--runner", "own"]).ends(0);
     let told = scratch.git(&["show", "tavern/integration:T-2.txt"]);
     assert!(told.contains("\n## Cart\n\n- Total\n</around-the-task>\n"), "{told}");
+}
+
+#[test]
+fn all_that_an_agent_is_told_of_an_item_in_a_list_of_others() {
+    let list = "# Shop\n\nAll prices are in cents.\n\n## Cart\n\nNot for phones.\n\n- Page\n  It is in `cart/`.\n  - [ ] Add tests (of all)\n    \
+                For the totals.\n\n    - [x] up\n    - [ ] down\n\n  Beside it.\n- [x] Done before\n\n## Later\n\nNever told.\n";
+    let scratch = with_file(list);
+    scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, -c, 'cat > told.txt; echo DONE']}}\n");
+    drain(&scratch, &["TODO.md", "--runner", "own", "--agents", "1"]).ends(0);
+    let told = scratch.git(&["show", "tavern/integration:told.txt"]);
+    let after = scratch.read("TODO.md");
+    let id = after.split_whitespace().find_map(|word| word.strip_suffix(':').filter(|id| id.starts_with("T-")));
+    let commit = scratch.git(&["rev-parse", "--short=7", "main"]);
+    let (id, folder) = (id.expect("it has an ID"), scratch.work().display().to_string());
+    let own = format!(
+        "You are Frodo, working as coder on the queue `TODO.md`. This task is yours:\n\n<assigned-task>\nTask: {id}: Add tests (of all)\n\
+         Worktree: {folder}/.tavern/worktrees/{id}\nBranch: tavern/{id} (from commit {commit})\nAttempt: 1 of 3\n\n\
+         For the totals.\n\n- [x] up\n- [ ] down\n\nFiles that are named above are the specification: read them first.\n\n\
+         Its open steps. Tick each as soon as it is done: `tavern report --step N`\n    2. down\n</assigned-task>\n\n\
+         <around-the-task>\nWhat stands above it in `TODO.md`. It is no task of yours, and tells what yours is about:\n\n\
+         # Shop\n\nAll prices are in cents.\n\n## Cart\n\nNot for phones.\n\n- Page\n  It is in `cart/`.\n</around-the-task>\n\n\
+         <done-when>\nNo command checks this task."
+    );
+    assert!(told.starts_with(&own), "{told}\n--- is not\n{own}");
+    // What follows is the same for all items.
+    crate::support::has(&told, &["<working-rules>", "<how-to-end>"]);
+    assert!(!["Done before", "Never told", "Beside it"].iter().any(|other| told.contains(other)), "{told}");
 }
 
 #[test]

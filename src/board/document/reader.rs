@@ -17,7 +17,7 @@ use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Owner, TaskBlock};
+use crate::board::metadata::{self, Key, Meaning, Owner, TaskBlock};
 use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::Status;
@@ -494,8 +494,12 @@ impl<'t, 's> Reader<'t, 's> {
             item.quarantined = true;
         }
         if let Some(span) = item.metadata.clone() {
-            let mut seen = 0;
+            let (mut seen, told) = (0, self.problems.len());
             metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
+            // Other programs have tags, too, with keys of their own beside them.
+            if item.id.is_none() && seen == Meaning::Absent(Key::Tags).bit() && !item.quarantined {
+                self.problems.truncate(told);
+            }
         }
         // Tavern strikes out what is cancelled.
         if checked && item.said.status == Some(Status::Cancelled) && markup::is_struck(&text[item.title.clone()]) {
