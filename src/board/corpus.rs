@@ -93,12 +93,12 @@ fn items_are_found_wherever_markdown_has_them() {
                 "6 pending t-1: e",
             ],
         ),
-        // Empty ones are told, not worked.
+        // An empty one is a field to fill in, unless it says something; then it is told, not worked.
         (
-            "- [ ]\n- [ ] \n- [ ] T-1:\n- [ ] (role: coder)\n",
-            &["!1 pending ", "!2 pending ", "!3 pending T-1: ", "!4 pending "],
+            "- [ ]\n- [x] \n\n- [ ] T-1:\n- [ ] (role: coder)\n- [ ]\n  a\n- [ ] a\n  - [ ]\n",
+            &["!4 pending T-1: ", "!5 pending ", "!6 pending ", "8 pending a"],
         ),
-        ("- [ ]", &["!1 pending "]),
+        ("- [ ]", &[]),
     ];
     for (text, expected) in rows {
         assert_eq!(items(text), *expected, "{text:?}");
@@ -222,7 +222,7 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
         ("- [ ] a (reason: \"half)\n- [ ] T-1: a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
         ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),
-        ("- [ ]\n", &["empty-title \"[ ]\""]),
+        ("- [ ]\n- [ ] T-1:\n", &["?empty-box \"[ ]\"", "empty-title \"[ ] T-1:\""]),
         (
             "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
             &["?odd-box \"[]\"", "?own-state \"[-]\"", "?odd-box \"[x]\""],
@@ -243,8 +243,14 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
         ("- [ ] a (\"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (tags: x, mood: good)\n- [ ] b (mood: good, tags: x)\n", &[]),
+        (
+            "- [ ] T-1: a (tags: x, mood: good)\n- [ ] b (tags: x, role: y, mood: good)\n",
+            &["?unknown-key \"mood\"", "?unknown-key \"mood\""],
+        ),
+        ("- [ ] a (tags: x, afer: T-1)\n", &["unknown-key \"afer\""]),
         ("- [ ] a (tags: x, \"priority\": 1)\n", &["unknown-key \"\\\"priority\\\"\""]),
-        ("- [ ] a (tags: x, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
+        ("- [ ] a (priority: 1, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
         ("- [ ] a\n  ```yaml task\n  tags: [b]\n  \"rolle\": x\n  ```\n", &["?unknown-key \"rolle\""]),
         (
             "- [ ] a\n  ```yaml task\n  \"r\\u006fle\": x\n  \"tags\": b\n  ```\n",

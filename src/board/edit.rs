@@ -17,10 +17,10 @@ impl<'t> Document<'t> {
     /// The edits that make the item what the patch says: its box, ID and keys in place. If the document has a lane for
     /// the new status that it isn't in yet, its block goes back to where it stood there, or else to the end of that lane.
     pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
-        let Some(status) = patch.status else { return in_place(self.text, item, patch, None) };
+        let Some(status) = patch.status else { return in_place(self, item, patch, None) };
         self.placed(item, status, &patch.way, |place| {
             let key = lane::needs_key(status, place, self.lane_set);
-            in_place(self.text, item, patch, Some((status, key)))
+            in_place(self, item, patch, Some((status, key)))
         })
     }
 
@@ -34,7 +34,7 @@ impl<'t> Document<'t> {
 
     /// Where the item goes to have that status, if it doesn't stay.
     fn goal(&self, item: &Item<'_>, status: Status, stood: Option<&Stood>) -> Option<Destination> {
-        let (here, kind) = (self.place(item), LaneKind::of(status));
+        let (here, kind) = (self.place(item), self.lane_kind_of(status));
         if matches!(here, LanePlace::Nested(_)) || here == LanePlace::Lane(kind) {
             return None;
         }
@@ -59,7 +59,7 @@ impl<'t> Document<'t> {
     /// Without such a lane it goes behind the last item, or to the end of the document.
     pub fn add(&self, status: Status, block: &str) -> Vec<Edit> {
         let lane = self
-            .lane_of(LaneKind::of(status))
+            .lane_of(self.lane_kind_of(status))
             .or_else(|| LaneKind::ALL[1..].iter().find_map(|kind| self.lane_of(*kind)))
             .or_else(|| self.lane_of(LaneKind::Draft));
         let place = lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(lane.kind));
@@ -111,12 +111,18 @@ impl<'t> Document<'t> {
         })
     }
 
+    /// The lane in which an item of this status belongs here: what died goes back where it would be pending, unless it has a lane.
+    pub fn lane_kind_of(&self, status: Status) -> LaneKind {
+        let kind = LaneKind::of(status);
+        if kind == LaneKind::Dead && !self.lane_set.has(kind) { LaneKind::Pending } else { kind }
+    }
+
     fn lane_of(&self, kind: LaneKind) -> Option<&Lane<'t>> {
         self.lanes().iter().find(|lane| lane.kind == kind)
     }
 
     pub(crate) fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane<'t>> {
-        let kind = LaneKind::of(status);
+        let kind = self.lane_kind_of(status);
         match self.place(item) {
             LanePlace::Nested(_) => None,
             LanePlace::Lane(here) if here == kind => None,
@@ -591,6 +597,13 @@ mod tests {
             ),
             // There is no lane for it.
             ("## Todo\n\n- [ ] a\n\n## Done\n", "a", Dead, "## Todo\n\n- [ ] a (status: dead)\n\n## Done\n"),
+            ("# Todo\n# Doing\n- [ ] a\n# Done\n", "a", Dead, "# Todo\n\n- [ ] a (status: dead)\n\n# Doing\n# Done\n"),
+            (
+                "# Todo\n# Doing\n- [ ] a\n# Done\n",
+                "a",
+                Waiting,
+                "# Todo\n# Doing\n- [ ] a (status: waiting)\n# Done\n",
+            ),
             // In place: no lanes.
             ("- [ ] a\n- [ ] b", "a", Completed, "- [x] a\n- [ ] b"),
             ("- [X] a  \r\n", "a", Pending, "- [ ] a  \r\n"),

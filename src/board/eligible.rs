@@ -144,13 +144,18 @@ pub enum Lack {
     NotTrusted(Untrusted),
 }
 
-/// What git has brought and nobody has trusted here: nothing of it is run, nor told to an agent.
+/// What nobody has trusted here: nothing of it is run, nor told to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("git has brought what nobody has trusted here: {}", listed(.what))]
+#[error("{}: {}", if *.is_changed { CHANGED } else { BROUGHT }, listed(.what))]
 pub struct Untrusted {
     /// Files of the board, and items.
     pub what: Vec<String>,
+    /// git has not brought it: it is part as it was taken, and part as somebody has made it since.
+    pub is_changed: bool,
 }
+
+const BROUGHT: &str = "git has brought what nobody has trusted here";
+const CHANGED: &str = "what was changed since it was taken is not trusted";
 
 /// Why a runner can't be used, or nothing can be started here at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_yaml::Value;
 
-use crate::board::document::{Item, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::lane::{self, LanePlace, LaneSet, Said};
 use crate::board::markup::{self, STRIKE};
 use crate::board::metadata::{self, Fields, Key, Owner};
@@ -32,8 +32,13 @@ impl From<&State> for Patch {
     }
 }
 /// The item's own edits: box, ID, keys. `status` comes with whether a key must say it.
-pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, bool)>) -> Vec<Edit> {
-    let mut edits = Vec::new();
+pub(super) fn in_place(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    patch: &Patch,
+    status: Option<(Status, bool)>,
+) -> Vec<Edit> {
+    let (text, mut edits) = (document.text(), Vec::new());
     let box_span = item.box_char..item.box_char + 1;
     match status {
         Some((status, _)) if lane::is_ticked(status) && !item.checked => edits.push(Edit::replace(box_span, "x")),
@@ -108,7 +113,7 @@ pub(super) fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Optio
         _ => false,
     };
     if goes_below || has_words_below {
-        if let Some(below) = set_below(text, item, &line, line_span.end, title) {
+        if let Some(below) = set_below(document, item, &line, line_span.end, title) {
             (line_span.end, line) = below;
         }
     } else if status.is_some_and(|(status, _)| lane::is_ticked(item.status) && !lane::is_ticked(status)) {
@@ -132,7 +137,14 @@ fn is_longer_than_title(line: &str, title: usize) -> bool {
 
 /// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own. With where what it replaces ends;
 /// nothing where it stands so already.
-fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) -> Option<(usize, String)> {
+fn set_below(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    line: &str,
+    end: usize,
+    title: usize,
+) -> Option<(usize, String)> {
+    let text = document.text();
     let span = metadata::parenthesis_behind(line, title)?;
     if line[title..].contains(['\n', '\r']) {
         return None;
@@ -140,8 +152,18 @@ fn set_below(text: &str, item: &Item<'_>, line: &str, end: usize, title: usize) 
     let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
     // What others read at the end of a line stays there: names of blocks, line breaks.
     let tail = text[end..item.span.end.max(end)].split(['\n', '\r']).next().unwrap_or("");
-    let (newline, indent) = (markup::newline(text), " ".repeat(item.content_column));
+    let (newline, indent) = (markup::newline(text), indent_below(document, item, end));
     Some((end + tail.len(), format!("{words}{tail}{newline}{indent}{parenthesis}")))
+}
+
+/// What a line under the first one of an item begins with: as the next one does, unless that is code.
+fn indent_below(document: &Document<'_>, item: &Item<'_>, end: usize) -> String {
+    let mut below = document.text()[end..item.span.end.max(end)].lines().skip(1).filter(|line| !line.trim().is_empty());
+    let indent = below.next().map(|line| &line[..line.len() - line.trim_start().len()]);
+    let columns = item.content_column..item.content_column + 4;
+    let usual = if document.front().is_kanban { "    " } else { "" };
+    let usual = format!("{usual:width$}", width = item.content_column);
+    indent.filter(|indent| columns.contains(&markup::columns(indent))).map_or(usual, str::to_owned)
 }
 
 /// Back behind its title.
@@ -158,7 +180,7 @@ pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet
     let (document, _) = parse(block);
     let needs_key = lane::needs_key(status, place, lanes);
     match document.items().first() {
-        Some(item) => apply(block, &in_place(block, item, &Patch::default(), Some((status, needs_key)))),
+        Some(item) => apply(block, &in_place(&document, item, &Patch::default(), Some((status, needs_key)))),
         None => block.to_owned(),
     }
 }
@@ -193,7 +215,7 @@ mod tests {
             ("- [ ]  a (role: x)\n", id("T-9"), "- [ ]  T-9: a (role: x)\n"),
             ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
             ("- [ ] a (agent: bob)\n", id("T-9"), "- [ ] T-9: a (agent: bob) (status: null)\n"),
-            ("- [ ]\n", id("T-9"), "- [ ] T-9:\n"),
+            ("- [ ] T-1:\n", id("T-9"), "- [ ] T-9:\n"),
             ("- [ ] a\n  (priority: 1)\n", id("T-9"), "- [ ] T-9: a\n  (status: null)\n  (priority: 1)\n"),
             ("- [ ] a (role: x)\n(role: y)\n", id("T-9"), "- [ ] T-9: a\n  (role: x)\n(role: y)\n"),
             (block, set(Key::Touches, Some(vec!["c"].into())), &block.replace("[b]", "[c]")),

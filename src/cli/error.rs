@@ -177,8 +177,9 @@ impl From<run::Error> for CliError {
             run::Error::Store(error) => error.into(),
             run::Error::Git(error) => error.into(),
             run::Error::Config(error) => error.into(),
-            run::Error::NotTrusted(_) => {
-                CliError::new(Exit::Refused, format!("{error} (in CI: TAVERN_TRUST=1)")).with_hint(hints::run(&error))
+            run::Error::NotTrusted(ref untrusted) => {
+                let in_ci = if untrusted.is_changed { "" } else { " (in CI: TAVERN_TRUST=1)" };
+                CliError::new(Exit::Refused, format!("{error}{in_ci}")).with_hint(hints::run(&error))
             }
             run::Error::NoRole { .. } | run::Error::NoRunner(_) => {
                 CliError::from_error(Exit::Usage, &error).with_hint(hints::run(&error))

@@ -184,6 +184,11 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
     match error {
         run::Error::Store(error) => store(error),
         run::Error::Undecided(aside) => Some(of_aside(aside)),
+        run::Error::NotTrusted(untrusted) if untrusted.is_changed => {
+            let again = untrusted.what.iter().map(|name| format!("tavern release {} --force", quoted(name)));
+            let again = again.collect::<Vec<_>>().join("; ");
+            Some(format!("it is worked as it reads now once it is given back: {again}"))
+        }
         run::Error::NotTrusted(_) => Some(trust(None)),
         error => error.hint(),
     }

@@ -29,7 +29,7 @@ pub(super) enum NeedKind {
     Release,
     /// It may be started only then.
     Permission,
-    /// Its work may be merged only then.
+    /// Its work may be merged only then, and no agent can see to it.
     Approval,
     /// A child failed that it does not go on without.
     Child,
@@ -42,7 +42,7 @@ impl NeedKind {
             Lack::Answer(_) => NeedKind::Answer,
             Lack::FailedChild(_) => NeedKind::Child,
             Lack::Permission => NeedKind::Permission,
-            Lack::Approval => NeedKind::Approval,
+            Lack::Approval | Lack::NoReviewer(_) | Lack::NoJudge { .. } => NeedKind::Approval,
             Lack::Release(_) => NeedKind::Release,
             _ => return None,
         })

@@ -65,9 +65,9 @@ impl Context {
         let path = files.first().map(|file| here.join(file)).filter(|path| path.is_file());
         let folder = path.as_deref().and_then(Path::parent).filter(|folder| Board::place(folder).is_ok());
         let folder = folder.unwrap_or(&here);
-        match self.board_around(folder) {
-            Err(_) if self.shared.dir.is_none() => Ok(self.dried(Board::place(folder)?)),
-            other => other,
+        match Board::find(folder) {
+            Err(Error::NoBoard(_)) if self.shared.dir.is_none() => Ok(self.dried(Board::place(folder)?)),
+            _ => self.board_around(folder),
         }
     }
 

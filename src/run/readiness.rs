@@ -47,9 +47,9 @@ impl Unready {
         self.task.as_ref().map_or_else(|| format!("{}:{}", self.queue, self.line), ToString::to_string)
     }
 
-    /// Its text has a problem.
+    /// What it says is an error: it can't be read, or names a runner that there is not.
     pub fn is_broken(&self) -> bool {
-        self.lacks.iter().any(|lack| matches!(lack, Lack::Problem { .. }))
+        self.lacks.iter().any(|lack| matches!(lack, Lack::Problem { .. } | Lack::NoRunner(_)))
     }
 
     /// What to tell of first: what time and others' work don't bring.

@@ -26,7 +26,8 @@ pub struct Trust<'s> {
     site: &'s Site,
     trusted: RefCell<Option<Trusted>>,
     settings: OnceCell<Result<(), Untrusted>>,
-    look: OnceCell<()>,
+    /// What was found to be brought.
+    look: OnceCell<HashSet<Digest>>,
 }
 
 /// What git has brought, and nobody has trusted.
@@ -98,7 +99,7 @@ impl<'s> Trust<'s> {
         let mut unknown = self.unknown();
         unknown.retain(|one| one.is_open && (one.line.is_none() || files.contains(&one.place)));
         let what: Vec<String> = unknown.into_iter().map(|one| one.part.name).collect();
-        if what.is_empty() { Ok(()) } else { Err(Untrusted { what }) }
+        if what.is_empty() { Ok(()) } else { Err(Untrusted { what, is_changed: false }) }
     }
 
     /// Trusts these from now on, and what people make of them.
@@ -125,12 +126,14 @@ impl<'s> Trust<'s> {
             return Ok(());
         }
         // What was made here is known from now on; what can't be read is not. What git has brought stays so.
-        let is_brought = |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
-        if !parts.iter().all(|part| is_known(part) || is_brought(part)) {
-            self.look.get_or_init(|| drop(self.look()));
-        }
+        let look = || self.look().into_iter().map(|one| one.part.digest).collect();
+        let is_brought = |part: &&Clause| {
+            self.with_trusted(|trusted| trusted.has(&brought(&part.digest)))
+                || self.look.get_or_init(look).contains(&part.digest)
+        };
+        let is_changed = parts.iter().filter(|part| !is_known(part)).filter(is_brought).count() == 0;
         let what: Vec<String> = parts.into_iter().filter(|part| !is_known(part)).map(|part| part.name).collect();
-        if what.is_empty() { Ok(()) } else { Err(Untrusted { what }) }
+        if what.is_empty() { Ok(()) } else { Err(Untrusted { what, is_changed }) }
     }
 
     /// Looks where all that is not known came from, and remembers what was made here.

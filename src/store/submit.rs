@@ -177,9 +177,10 @@ impl Board {
             patch.set.push((Key::Approve, Some(Consent::with_merge(&task.approve))));
         }
         let is_after_chat = lease.as_ref().is_some_and(|lease| lease.back_to == Some(to));
-        let comes_back = to == Status::Pending && !from.is_ended() && from != Status::Draft;
+        let lanes = [from, to].map(|status| document.lane_kind_of(status));
+        let comes_back = lanes[1] == LaneKind::Pending && !from.is_ended() && from != Status::Draft;
         if document.has_lanes() && from != to && (is_after_chat || comes_back) {
-            patch.way = way_back(self, queue, &document.names(item), &id, [from, to])?;
+            patch.way = way_back(self, queue, &document.names(item), &id, lanes)?;
         }
         let mut edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         if let Event::Tick { steps, .. } = event {

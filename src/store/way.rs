@@ -10,16 +10,15 @@ use crate::board::status::Status;
 use crate::board::stood::{Stood, Way};
 use crate::board::task::TaskId;
 
-/// How an item, which is called so by its neighbours, got from the status `to` to `from`, and where it goes back to. Those that were put
+/// How an item, which is called so by its neighbours, got from the lane `there` to `here`, and where it goes back to. Those that were put
 /// into that lane since tell where they stand beside it.
 pub(super) fn way_back(
     board: &Board,
     queue: &Queue,
     names: &[&str],
     task: &TaskId,
-    [from, to]: [Status; 2],
+    [here, there]: [LaneKind; 2],
 ) -> Result<Way, Error> {
-    let (here, there) = (LaneKind::of(from), LaneKind::of(to));
     let (mut way, mut met): (Way, Vec<(TaskId, Stood)>) = Default::default();
     walk_log(board, None, &mut |entry: Entry| {
         let is_in = |status: Option<Status>, kind| status.is_some_and(|status| LaneKind::of(status) == kind);

@@ -68,7 +68,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         item("good")
     );
     let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1);
+    let ran = drain(&scratch, &["TODO.md"]).ends(5);
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
@@ -104,21 +104,19 @@ fn last_run(scratch: &Scratch, id: &str) -> String {
 
 #[test]
 fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
-    let told = |ran: Ran| {
-        ran.says("no agent can take 2 items")
-            .says("it has no ```sh block, which the runner `shell` needs")
-            .says("tavern drain 'to do.md' --runner claude;")
-    };
-    // What is sound is worked all the same.
-    for flags in [&["--agents", "1", "--skip-broken"][..], &["--agents", "1"]] {
-        let scratch = Scratch::shell(&item("good"), "");
-        scratch.write("to do.md", "- [ ] Write the docs\n");
-        scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
-        told(scratch.run("tavern-drain", &["to do.md", "--agents", "1"]).ends(4)).says("error: nothing was started");
-        let ran = told(scratch.run("tavern-drain", flags).ends(1)).says("left as they are: no agent can take 2 items");
-        ran.says("draining 1 item with 1 agent, runner shell; 2 more are left as they are\n")
-            .says("1 of 3 completed, 2 left");
-    }
+    let why = "it has no ```sh block, which the runner `shell` needs";
+    let scratch = Scratch::shell(&item("good"), "");
+    scratch.write("to do.md", "- [ ] Write the docs\n");
+    scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
+    let refused = drain(&scratch, &["to do.md", "--agents", "1"]).ends(4);
+    refused
+        .says("error: nothing was started: no agent can take 2 items")
+        .says(why)
+        .says("tavern drain 'to do.md' --runner claude;");
+    // What is sound is worked all the same, and each of the others is named once.
+    let ran = drain(&scratch, &["--agents", "1"]).ends(1).says("1 of 3 completed, 2 left").says(why);
+    let ran = ran.says("draining 1 item with 1 agent, runner shell; 2 more are left as they are\n");
+    assert_eq!(ran.to_string().matches("Write the docs").count(), 1, "{ran}");
 }
 
 #[test]
@@ -202,7 +200,7 @@ fn what_is_told_to_be_worked_is_what_will_be_worked() {
     );
     let scratch = with_file(&text);
     let counts = "draining 2 items with 2 agents, runner shell; 4 more are left as they are\n";
-    let dry = drain(&scratch, &["TODO.md", "--skip-broken", "--dry-run"]).ends(0).says(counts);
+    let dry = drain(&scratch, &["TODO.md", "--dry-run"]).ends(5).says(counts);
     let lines: Vec<&str> = dry.stdout.lines().filter(|line| !line.starts_with("  ")).collect();
     assert_eq!(
         lines,
@@ -215,7 +213,7 @@ fn what_is_told_to_be_worked_is_what_will_be_worked() {
         ]
     );
     crate::support::has(&dry.stdout, &["  it is dead; bring it back: tavern release T-1 --revive\n"]);
-    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says(counts).says("2 of 6 completed, 4 left");
+    drain(&scratch, &["TODO.md"]).ends(5).says(counts).says("2 of 6 completed, 4 left");
 }
 
 #[test]
@@ -239,28 +237,26 @@ fn other_names_for_what_an_item_waits_for_are_mistyped_keys() {
 fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let scratch = Scratch::shell(&item("good"), "");
     scratch.change(CONFIG, "#review: []", "review: [reviewer]");
-    let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or review it \
-               yourself: tavern report";
-    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
-    ran.says(&format!("in_review — good\n  {why}")).says_not("no agent works as one").says(
+    let why = "it waits for a reviewer, whose runner `shell` can't judge work";
+    let todo = "name another under `roles:`, or review it yourself: tavern report";
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
+    ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}")).says_not("no agent works as one").says(
         "1 item waits for a reviewer, whose runner `shell` can't judge work; use another: tavern agent --role reviewer \
          --runner claude; or judge it yourself: tavern report ID --approve\n",
     );
-    scratch
-        .run("tavern-drain", &["--agents", "coder=1,reviewer=1"])
-        .ends(1)
-        .says(&format!("in_review — good\n  {why}"));
+    let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(8);
+    ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}"));
     let status = scratch.run("tavern-status", &[]).succeeds();
     let id = status.split_whitespace().find(|word| word.starts_with("T-")).expect("it is listed").to_owned();
-    assert!(status.contains(&format!("good ({why} {id} --approve")), "{status}");
-    scratch.run("tavern-status", &[&id]).ends(0).says(&format!("not ready   {why} {id} --approve"));
+    assert!(status.contains(&format!("{id}: {why} — {todo} {id} --approve")), "{status}");
+    scratch.run("tavern-status", &[&id]).ends(0).says(&format!("{todo} {id} --approve"));
     // A runner that could is no matter.
     scratch.write(CONFIG, scratch.read(CONFIG) + "roles: {reviewer: {runner: claude}}\n");
     scratch.run("tavern-status", &[]).ends(0).says_not("can't judge");
 }
 
 #[test]
-fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
+fn what_has_an_error_is_told_and_left_and_all_else_is_worked() {
     let script = "\n  ```sh\n  true\n  ```\n";
     let broken = [
         (
@@ -268,6 +264,9 @@ fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
             "TODO.md:1:22: there is no item `nope` to wait for, or more than one; an ID is capitals",
         ),
         ("T-1: a (after: T-77)", "TODO.md:1:22: there is no item `T-77` to wait for"),
+        ("Eat (after: lunch)", "TODO.md:1:19: there is no item `lunch` to wait for, or more than one;"),
+        ("Pay (budget: 50 EUR)", "TODO.md:1:20: invalid value for `budget`; write {usd: 2.00, minutes: 30"),
+        ("T-1: a (runner: elephant)", "TODO.md:1:7: no agent can take this: runner `elephant` is not in config.yaml;"),
         (
             "T-1: a (afer: T-2)",
             "TODO.md:1:15: unknown key `afer`, so this parenthesis is part of the title; did you mean `after`?",
@@ -275,24 +274,69 @@ fn a_list_with_errors_is_begun_only_to_leave_them_as_they_are() {
         ("T-1: a (role: coder, Done-When: make)", "TODO.md:1:28: unknown key `Done-When`; did you mean `done_when`?"),
     ];
     for (line, error) in broken {
-        // What has ended holds nothing up, and a key of one's own is no mistake.
-        let above = format!("- [ ] {line}{script}- [x] T-3: c (priority: soon)\n");
+        // What has ended holds nothing up, a key of one's own is no mistake, and an empty box is a field to be filled in.
+        let above = format!("- [ ] {line}{script}- [x] T-3: c (priority: soon)\n- [ ]\n");
         let text = format!("{above}- [ ] T-2: b (code: 5)\n  ```sh\n  echo > b.txt\n  ```\n");
         let scratch = with_file(&text);
-        scratch.run("tavern-check", &["TODO.md"]).ends(5).says("1 error, ");
-        for flag in ["--dry-run", "--quiet"] {
-            let refused = drain(&scratch, &["TODO.md", flag]).ends(5);
-            refused.says(&format!("error: nothing was started: 1 error\n  {error}")).says(": --skip-broken\n");
-        }
-        assert!(!scratch.work().join(".tavern").exists());
+        scratch
+            .run("tavern-check", &["TODO.md"])
+            .ends(5)
+            .says("1 error, ")
+            .says("TODO.md:6:3: warning: this box is empty");
         let told = format!("left as they are: 1 error\n  {error}");
-        let dry = drain(&scratch, &["TODO.md", "--skip-broken", "--dry-run"]).ends(0).says(&told);
-        assert!(dry.stdout.starts_with("TODO.md:6 pending b (code: 5)\n"), "{dry}");
-        let ran = drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says(&told);
-        ran.says("1 of 2 completed, 1 left in").says("TODO.md: T-1 pending — a");
+        let dry = drain(&scratch, &["TODO.md", "--dry-run"]).ends(5).says(&told);
+        assert!(dry.stdout.starts_with("TODO.md:7 pending b (code: 5)\n"), "{dry}");
+        let ran = drain(&scratch, &["TODO.md"]).ends(5).says(&told);
+        ran.says("1 of 2 completed, 1 left in").says("TODO.md: ");
         let after = scratch.read("TODO.md");
         assert!(after.starts_with(&format!("{above}- [x] T-2: b (code: 5)")), "{after}");
+        // Nothing is left that could be worked.
+        let refused = drain(&scratch, &["TODO.md"]).ends(5);
+        refused.says(&format!("error: nothing was started: 1 error\n  {error}")).says(": tavern check TODO.md\n");
     }
+}
+
+#[test]
+fn a_role_that_nobody_has_is_title_alone_and_told_beside_other_keys() {
+    let scratch = with_file(&format!("{}- [ ] Ask (role: admin, priority: 1)\n", item("good")));
+    let told = "role `admin` is not in config.yaml";
+    let hint = "add it under `roles:` in .tavern/config.yaml, or name another";
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says(&format!("no agent can take this: {told}\n")).says(hint);
+    let ran = drain(&scratch, &["TODO.md"]).ends(1).says("1 of 2 completed, 1 left");
+    ran.says(&format!(" pending — Ask\n  {told}; {hint}: tavern edit TODO.md\n"));
+    scratch.change("TODO.md", ", priority: 1", "");
+    let said = "no role is called `admin`, so this parenthesis is part of the title";
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said).says("to have agents of a role take it, name one: ");
+}
+
+#[test]
+fn a_link_in_the_place_of_what_hides_a_board_is_told() {
+    let scratch = with_file(&item("good"));
+    drain(&scratch, &["TODO.md"]).ends(0);
+    scratch.write("ignored", "*\n");
+    std::fs::remove_file(scratch.work().join(".tavern/.gitignore")).expect("a drain made it");
+    std::os::unix::fs::symlink("../ignored", scratch.work().join(".tavern/.gitignore")).expect("the folder is ours");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says(".tavern/.gitignore: warning: this can't be read")
+        .says("it is a link");
+}
+
+#[test]
+fn work_that_nobody_but_a_person_can_review_waits_for_a_person() {
+    let scratch = with_file("- [ ] good (review: Alice)\n  ```sh\n  echo > good.txt\n  ```\n");
+    drain(&scratch, &["TODO.md"])
+        .ends(8)
+        .says("  nobody reviews as `Alice`\n  to do: review it yourself: tavern report T-");
+}
+
+#[test]
+fn an_error_of_a_whole_file_stops_that_file() {
+    let scratch = Scratch::shell(&format!("---\nreveiw: [person]\n---\n{}", item("T-1: a")), "");
+    scratch.write("TODO.md", item("T-2: b"));
+    let ran = drain(&scratch, &["main", "TODO.md"]).ends(5).says("left as they are: 1 error\n");
+    ran.says("main.md:2:1: unknown key `reveiw`").says("1 of 2 completed, 1 left").says("main: T-1 pending");
 }
 
 #[test]
@@ -366,7 +410,6 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
         drain(&scratch, &[]).ends(5).says(error);
         scratch.run("tavern-claim", &[]).ends(3);
         let said = "the front matter of its queue has a problem; see where and why: tavern check";
-        drain(&scratch, &["--skip-broken"]).ends(1).says(said);
         scratch.run("tavern-status", &["T-1"]).ends(0).says(said);
     }
 }
@@ -595,7 +638,7 @@ fn what_a_person_is_doing_is_left_to_them() {
 fn conflict_markers_hold_up_their_items_alone() {
     let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
     let scratch = with_file(&text);
-    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1);
+    drain(&scratch, &["TODO.md"]).ends(5);
     let after = scratch.read("TODO.md");
     assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
     assert_eq!(after.matches("- [x] ").count(), 2, "{after}");
@@ -644,7 +687,6 @@ fn a_task_file_is_looked_at_without_a_board_and_its_ids_are_known_once_it_is_men
     // Nothing is begun, and all is as it was.
     drain(&scratch, &["TODO.md"]).ends(5).says("nothing was started: 2 errors");
     drain(&scratch, &["TODO.md", "--dry-run"]).ends(5);
-    drain(&scratch, &["TODO.md", "--dry-run", "--skip-broken"]).says("left as they are: 2 errors").says_not("pending");
     assert_eq!(scratch.read("TODO.md"), text);
     scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
     assert!(!scratch.work().join(".tavern").exists(), "nothing is made by a look");
@@ -675,6 +717,33 @@ fn an_agent_is_told_what_stands_above_its_item() {
     drain(&scratch, &["TODO.md", "--runner", "own"]).ends(0);
     let told = scratch.git(&["show", "tavern/integration:T-2.txt"]);
     assert!(told.contains("\n## Cart\n\n- Total\n</around-the-task>\n"), "{told}");
+}
+
+#[test]
+fn all_that_an_agent_is_told_of_an_item_in_a_list_of_others() {
+    let list = "# Shop\n\nAll prices are in cents.\n\n## Cart\n\nNot for phones.\n\n- Page\n  It is in `cart/`.\n  - [ ] Add tests (of all)\n    \
+                For the totals.\n\n    - [x] up\n    - [ ] down\n\n  Beside it.\n- [x] Done before\n\n## Later\n\nNever told.\n";
+    let scratch = with_file(list);
+    scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, -c, 'cat > told.txt; echo DONE']}}\n");
+    drain(&scratch, &["TODO.md", "--runner", "own", "--agents", "1"]).ends(0);
+    let told = scratch.git(&["show", "tavern/integration:told.txt"]);
+    let after = scratch.read("TODO.md");
+    let id = after.split_whitespace().find_map(|word| word.strip_suffix(':').filter(|id| id.starts_with("T-")));
+    let commit = scratch.git(&["rev-parse", "--short=7", "main"]);
+    let (id, folder) = (id.expect("it has an ID"), scratch.work().display().to_string());
+    let own = format!(
+        "You are Frodo, working as coder on the queue `TODO.md`. This task is yours:\n\n<assigned-task>\nTask: {id}: Add tests (of all)\n\
+         Worktree: {folder}/.tavern/worktrees/{id}\nBranch: tavern/{id} (from commit {commit})\nAttempt: 1 of 3\n\n\
+         For the totals.\n\n- [x] up\n- [ ] down\n\nFiles that are named above are the specification: read them first.\n\n\
+         Its open steps. Tick each as soon as it is done: `tavern report --step N`\n    2. down\n</assigned-task>\n\n\
+         <around-the-task>\nWhat stands above it in `TODO.md`. It is no task of yours, and tells what yours is about:\n\n\
+         # Shop\n\nAll prices are in cents.\n\n## Cart\n\nNot for phones.\n\n- Page\n  It is in `cart/`.\n</around-the-task>\n\n\
+         <done-when>\nNo command checks this task."
+    );
+    assert!(told.starts_with(&own), "{told}\n--- is not\n{own}");
+    // What follows is the same for all items.
+    crate::support::has(&told, &["<working-rules>", "<how-to-end>"]);
+    assert!(!["Done before", "Never told", "Beside it"].iter().any(|other| told.contains(other)), "{told}");
 }
 
 #[test]
@@ -713,7 +782,7 @@ fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_tit
     let text =
         "- [ ] Build\n  ```sh\n  exit 1\n  ```\n- [ ] Deploy (after: Build).\n  ```sh\n  touch deployed\n  ```\n";
     let scratch = with_file(text);
-    drain(&scratch, &["TODO.md", "--skip-broken"]).ends(1).says("line 5 pending");
+    drain(&scratch, &["TODO.md"]).ends(5).says("line 5 pending");
     scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` stands in the middle of the title");
     assert!(!scratch.read("TODO.md").contains("[x]"));
 }

@@ -92,7 +92,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
     drained.says("Board.md:19: 1 item is in progress by hand, and is left to you");
     let after = scratch.read("Board.md");
     let done = after.split("## Готово\n").nth(1).and_then(|rest| rest.split("## Сделано").next()).expect("it is there");
-    has(done, &["**Выполнено**\n- [ ] Вчера\n- [x] T-", ": Написать\n  (", script]);
+    has(done, &["**Выполнено**\n- [ ] Вчера\n- [x] T-", ": Написать\n\t(", script]);
     assert_eq!(scratch.git(&["show", "tavern/integration:hi.txt"]), "hi");
     assert!(after.ends_with(&text[text.find("\n\n***").expect("it is there")..]), "{after}");
 }
@@ -155,10 +155,30 @@ fn a_save_of_the_plugin_takes_nothing_of_tavern() {
         &after,
         &[
             "**Complete**\n- [x] ",
-            ": Say hi\n      (worktree: false, empty: allowed, priority: 1, ",
+            ": Say hi\n    (worktree: false, empty: allowed, priority: 1, ",
             "    ```yaml task\n    done_when:\n      - \"true\"\n    ```\n",
         ],
     );
+}
+
+#[test]
+fn a_card_that_died_goes_back_to_its_column_and_keys_below_a_card_are_indented_as_the_board_is() {
+    let scratch = Scratch::repository();
+    let card = |title: &str, indent: &str, script: &str| {
+        format!("- [ ] {title} (max_attempts: 1)\n{indent}```sh\n{indent}{script}\n{indent}```\n")
+    };
+    let (dies, tab) = (card("Dies", "    ", "exit 3"), card("Tab", "\t", "echo > tab.txt"));
+    let cards = format!("{dies}{}{tab}- [ ] Bare\n", card("Four", "    ", "echo > four.txt"));
+    scratch.write("B.md", format!("{HEAD}## Todo\n\n{cards}\n## Doing\n\n\n## Done\n{SETTINGS}"));
+    scratch.run("tavern-drain", &["B.md", "--agents", "1"]).ends(1).says("2 of 4 completed, 1 failed, 1 left");
+    let after = scratch.read("B.md");
+    let (todo, rest) = after.split_once("## Doing\n").expect("it stands");
+    has(
+        todo,
+        &[": Dies (max_attempts: 1, attempt: 1, reason: exited with code 3, status: dead)\n    ```sh\n    exit 3\n"],
+    );
+    assert!(rest.trim_start().starts_with("## Done\n"), "{after}");
+    has(rest, &[": Four\n    (", "\n    ```sh\n    echo > four.txt\n", ": Tab\n\t(", "\n\t```sh\n\techo > tab.txt\n"]);
 }
 
 #[test]

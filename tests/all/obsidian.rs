@@ -16,7 +16,7 @@ fn the_fields_of_obsidian_tasks_stay_at_the_end_of_the_line() {
     let token = |id: &str| scratch.claim(id, &["--queue", "Tasks.md"]);
     assert!(scratch.read("Tasks.md").ends_with(&added), "{}", scratch.read("Tasks.md"));
     let drained = scratch.run("tavern-drain", &["Tasks.md"]).ends(1).says("1 of 3 completed, 2 left");
-    drained.says("claimed: Pay #bank\n").says("Fix #123: it has no ```sh block");
+    drained.says("claimed: Pay #bank\n").says("Fix #123\n  it has no ```sh block");
     let text = scratch.read("Tasks.md");
     let [line, below] = [0, 1].map(|at| text.lines().nth(at).expect("it has lines"));
     assert!(line.starts_with("- [x] T-") && line.ends_with(&format!(": Pay #bank {tail}")), "{text}");

@@ -60,7 +60,6 @@ const ROWS: [Row; 13] = [
             ("tavern-check", 5),
             ("tavern-claim --task T-8", 3),
             ("tavern-drain", 5),
-            ("tavern-drain --skip-broken", 1),
         ],
     ),
     (

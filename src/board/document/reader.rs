@@ -17,7 +17,7 @@ use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Owner, TaskBlock};
+use crate::board::metadata::{self, Key, Meaning, Owner, TaskBlock};
 use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::Status;
@@ -375,7 +375,7 @@ impl<'t, 's> Reader<'t, 's> {
         if count == 0
             || !self.items.is_empty()
             || !self.own.is_empty()
-            || self.problems.iter().any(|problem| problem.code == "odd-box")
+            || self.problems.iter().any(|problem| matches!(problem.code, "odd-box" | "empty-box"))
         {
             return;
         }
@@ -401,6 +401,11 @@ impl<'t, 's> Reader<'t, 's> {
         let (id, after_id) = markup::leading_id(line);
         frame.is_step = frame.item.is_some() && id.is_none();
         if frame.is_step {
+            return;
+        }
+        if text[head.after_box..frame.end].trim().is_empty() {
+            let (message, hint) = ("this box is empty, so it is no item", "write what is to be done behind it");
+            self.problems.push(Problem::warning("empty-box", head.box_char - 1..head.box_char + 2, message, hint));
             return;
         }
         let index = self.items.len();
@@ -490,8 +495,12 @@ impl<'t, 's> Reader<'t, 's> {
             item.quarantined = true;
         }
         if let Some(span) = item.metadata.clone() {
-            let mut seen = 0;
+            let (mut seen, told) = (0, self.problems.len());
             metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
+            // Other programs have tags, too, with keys of their own beside them.
+            if item.id.is_none() && seen == Meaning::Absent(Key::Tags).bit() && !item.quarantined {
+                self.problems.truncate(told);
+            }
         }
         // Tavern strikes out what is cancelled.
         if checked && item.said.status == Some(Status::Cancelled) && markup::is_struck(&text[item.title.clone()]) {

@@ -11,12 +11,12 @@ use crate::store::{ATTRIBUTES, Board, IGNORE, Incomplete};
 
 /// The names of those that lack something, each with that, or why it can't be mended.
 pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incomplete>)> {
-    // What a drain of a plain file leaves hides all of itself.
-    let repository = Repository::discover(board.root()).ok().filter(|_| !board.is_volatile());
-    let Some(repository) = repository else { return Vec::new() };
+    let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
     // Who wants queues merged by git alone has no such setting.
     let is_wanted = |name: &&str| *name == IGNORE || repository.setting(DRIVER).is_ok_and(|driver| driver.is_some());
-    let names = [IGNORE, ATTRIBUTES].into_iter().filter(is_wanted);
+    // What a drain of a plain file leaves hides all of itself, but git reads no link.
+    let is_ours = |name: &&str| !board.is_volatile() || board.path(name).is_symlink();
+    let names = [IGNORE, ATTRIBUTES].into_iter().filter(is_ours).filter(is_wanted);
     names.filter_map(|name| Some((name, board.incomplete(name).transpose()?))).collect()
 }
 

@@ -95,10 +95,6 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_parser = junit::file)]
     pub junit: Option<PathBuf>,
 
-    /// Leave the items that have errors, and work the others; else nothing is begun where there are errors
-    #[arg(long)]
-    pub skip_broken: bool,
-
     /// Print what would be worked on
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -133,17 +129,11 @@ impl Verb for Args {
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
         }
-        if let Some(errors) = unfit::errors(context, &site, &queues)? {
-            if !self.skip_broken {
-                let hint = "mend them, or have all other items worked: --skip-broken".to_owned();
-                let message = format!("nothing was started: {errors}");
-                return Err(CliError::new(Exit::BoardHasErrors, message).with_hint(hint));
-            }
-            context.out.note(format!("left as they are: {errors}"));
-        }
+        let errors = unfit::errors(context, &site, &queues)?;
         let has_no_lane = left_alone::tell(context, &site.board, &queues);
         let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
-        unfit::tell(context, &site, &queues, &crew)?;
+        unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
+        errors.iter().for_each(|errors| context.out.note(format!("left as they are: {errors}")));
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
             self.write_junit(&Summary::default())?;
@@ -167,7 +157,11 @@ impl Verb for Args {
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
             let is_idle = is_misread && count_open(&site, &queues)? == 0;
-            return Ok(if is_idle { Exit::NothingToDo } else { Exit::Done });
+            return Ok(match errors {
+                Some(_) => Exit::BoardHasErrors,
+                None if is_idle => Exit::NothingToDo,
+                None => Exit::Done,
+            });
         }
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
@@ -199,7 +193,7 @@ impl Verb for Args {
             None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
-            None if is_well && summary.is_broken() && !self.skip_broken => Ok(Exit::BoardHasErrors),
+            None if is_well && summary.is_broken() => Ok(Exit::BoardHasErrors),
             None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }
@@ -248,11 +242,9 @@ impl Args {
         let config = PoolConfig { program, folder: context.here(), seats, least, most, until, is_work };
         let open = prospect.worked;
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
-        context.out.note(match prospect {
-            Prospect { worked: 0, left } => {
-                format!("nothing can be worked as it stands: {}", human::count(left, "item"))
-            }
-            prospect => format!("draining {what}, {}{}", runners(site, queues, crew)?, prospect.rest()),
+        context.out.note(match prospect.worked {
+            0 => format!("nothing can be worked as it stands: {}", human::count(prospect.left, "item")),
+            _ => format!("draining {what}, {}{}", runners(site, queues, crew)?, prospect.rest()),
         });
         let is_at_terminal = io::stderr().is_terminal();
         let bar = progress(context, open);
@@ -288,6 +280,8 @@ impl Args {
                 let is_told = match &told {
                     // All wait: else what the others do is seen.
                     Told::Waiting { until, .. } => until.is_some() && waits.are_all() && is_new(told.to_string()),
+                    // The list at the end tells of it.
+                    Told::Skipped { title, .. } if prospect.scriptless.contains(title) => false,
                     Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
                     _ => true,
                 };

@@ -1,6 +1,6 @@
 //! Items that the agents of a drain can do nothing with, told before anything is begun.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::crew::Post;
 use crate::board::document::parse;
@@ -8,7 +8,7 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
 use crate::cli::need::NeedKind;
-use crate::cli::{CliError, Context, human};
+use crate::cli::{CliError, Context, Exit, human};
 use crate::process::quoted;
 use crate::run::Site;
 use crate::run::readiness::{Unready, unready};
@@ -18,10 +18,12 @@ use crate::store::Queue;
 pub(super) const NAMED: usize = 10;
 
 /// How many open items a crew will work, and how many it leaves as they are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Prospect {
     pub worked: usize,
     pub left: usize,
+    /// The titles of those that it leaves for want of a script.
+    pub scriptless: HashSet<String>,
 }
 
 impl Prospect {
@@ -36,18 +38,18 @@ impl Prospect {
                     continue;
                 }
                 let lacking = lacking.get(&(queue.id.clone(), item.line));
-                let count = match hindrance(site, &document.task_of(&item), lacking, crew) {
-                    Some(_) => &mut prospect.left,
-                    None => &mut prospect.worked,
-                };
-                *count += 1;
+                let hindrance = hindrance(site, &document.task_of(&item), lacking, crew);
+                *if hindrance.is_some() { &mut prospect.left } else { &mut prospect.worked } += 1;
+                if let Some(Lack::NoScript { .. }) = hindrance {
+                    prospect.scriptless.insert(document.title(&item).to_owned());
+                }
             }
         }
         Ok(prospect)
     }
 
     /// Of what it leaves, behind what it works.
-    pub(super) fn rest(self) -> String {
+    pub(super) fn rest(&self) -> String {
         match self.left {
             0 => String::new(),
             1 => "; 1 more is left as it is".to_owned(),
@@ -98,31 +100,33 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     Ok((!errors.is_empty()).then(told))
 }
 
-/// Tells of the items without the script that their runner needs. Where no other is left, the command line is the mistake.
-pub(super) fn tell(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
+/// Refuses to begin where no item can be worked: by the `errors`, or since none has the script that its runner needs.
+pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post], errors: Option<&str>) -> Result<(), CliError> {
     let is_ours =
         |lack: &&Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
     let mut unfit = unready(site, queues, None);
     let waits = unfit.iter().flat_map(|one| &one.lacks).any(|lack| NeedKind::of(lack).is_some());
     unfit.retain(|one| !one.is_broken() && one.lacks.iter().any(|lack| is_ours(&lack)));
-    if unfit.is_empty() {
+    // What waits for a person is told with all that is left.
+    let is_mistake = errors.is_some() || !unfit.is_empty() && !waits;
+    if !is_mistake || Prospect::of(site, queues, crew)?.worked > 0 {
         return Ok(());
+    }
+    let mut files: Vec<String> = queues.iter().map(|queue| quoted(&queue.id)).collect();
+    if let Some(errors) = errors {
+        let hint = format!("mend them; to see each in its line: tavern check {}", files.join(" "));
+        return Err(CliError::new(Exit::BoardHasErrors, format!("nothing was started: {errors}")).with_hint(hint));
     }
     let lines = unfit.iter().map(|one| {
         let lacks = one.lacks.iter().filter(is_ours).map(Lack::to_string).collect::<String>();
         format!("{}:{}: {}: {lacks}", one.queue, one.line, human::title(&one.title))
     });
     let message = list(&format!("no agent can take {}", human::count(unfit.len(), "item")), lines);
-    let mut files: Vec<String> = unfit.iter().map(|one| quoted(&one.queue)).collect();
+    files = unfit.iter().map(|one| quoted(&one.queue)).collect();
     files.dedup();
     let files = files.join(" ");
     let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
-    // What waits for a person is told with all that is left.
-    if !waits && Prospect::of(site, queues, crew)?.worked == 0 {
-        return Err(CliError::refused(format!("nothing was started: {message}"), hint));
-    }
-    context.out.note(format!("left as they are: {message}\nhint: {hint}"));
-    Ok(())
+    Err(CliError::refused(format!("nothing was started: {message}"), hint))
 }
 
 /// The first of these lines, and how many more there are.

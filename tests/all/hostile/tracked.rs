@@ -106,6 +106,9 @@ fn a_log_that_came_with_a_clone_is_nobodys() {
     for line in ["init", "init --dry-run"] {
         clone.line(&format!("tavern {line}")).run().ends(4).says(told);
     }
+    for line in ["trust --yes", "drain", "status"] {
+        clone.line(&format!("tavern {line}")).run().ends(1).says("of an older version: its log is in there");
+    }
     assert!(!clone.work().join(".git/tavern/events").exists());
     let shared = tempfile::tempdir_in("/dev/shm").expect("there is memory for files");
     let device = |path: &Path| std::os::unix::fs::MetadataExt::dev(&fs::metadata(path).expect("it is there"));

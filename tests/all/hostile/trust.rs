@@ -193,6 +193,29 @@ fn a_person_is_told_of_what_they_take_and_given_nothing_that_they_did_not_name()
     clone.run("tavern-claim", &[]).ends(0).says_not("trust");
 }
 
+/// Whichever way it was read when git brought it.
+#[test]
+fn an_edit_of_a_trusted_item_with_a_role_in_its_title_is_made_here() {
+    let origin = Scratch::repository();
+    origin.write("TODO.md", "- [ ] Ask (role: admin)\n  ```sh\n  echo > a.txt\n  ```\n");
+    origin.write(CONFIG, "base: main\n");
+    origin.commit(&["--all"], "A list");
+    let clone = clone_of(&origin);
+    clone.run("tavern-trust", &["TODO.md"]).ends(4).says("Ask (role: admin)");
+    clone.run("tavern-trust", &["TODO.md", "--yes"]).ends(0);
+    clone.change("TODO.md", "a.txt", "a.txt; echo > b.txt");
+    clone.run("tavern-trust", &["TODO.md"]).ends(0).says("nothing here");
+}
+
+#[test]
+fn what_an_agent_makes_of_its_own_item_is_not_said_to_be_brought_by_git() {
+    let cheats = "sed -i 's/test -e real/test -e fake/' ../../queues/main.md; touch fake; tavern report T-1 --done";
+    let item = format!("- [ ] T-1: Cheat (max_attempts: 1, done_when: test -e real)\n  ```sh\n  {cheats}\n  ```\n");
+    let ran = Scratch::shell(&item, "").run("tavern-drain", &["--agents", "1"]).ends(1);
+    let told = "error: what was changed since it was taken is not trusted: T-1\n";
+    ran.says(told).says("given back: tavern release T-1 --force").says_not("git has brought").says_not("TAVERN_TRUST");
+}
+
 #[test]
 fn a_task_file_of_another_repository_is_asked_for_by_itself() {
     let scratch = Scratch::shell("", "base: main\n");
