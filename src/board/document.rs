@@ -23,6 +23,7 @@ pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse};
 
 mod alone;
+mod apart;
 mod around;
 mod items;
 mod kanban;

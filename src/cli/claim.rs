@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::board::document::{Document, Item};
+use crate::board::document::{Document, Item, open};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life};
@@ -15,7 +15,7 @@ use crate::config::Period;
 use crate::process::Bell;
 use crate::run::readiness::{Unready, stuck, unready};
 use crate::run::{Preflight, Site, Trust};
-use crate::store::{self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch};
+use crate::store::{self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch, Text};
 
 use super::flags::{DryRun, agent_name};
 use super::need::tell_removed;
@@ -208,7 +208,7 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     let place = unknown.id_at.map_or_else(|| task.id.to_string(), |line| format!("{}:{line}", queue.id));
     // Who spawns, renews and reports shows it.
     let token = if unknown.token { String::new() } else { format!(" (token {})", lease.token) };
-    let text = format!("{place} {}{token}", human::title(&task.title));
+    let text = format!("{place} {}{token}", human::title(&(above(board, held) + &task.title)));
     let mut variables = vec![
         ("TAVERN_TASK", task.id.to_string()),
         ("TAVERN_TOKEN", lease.token.to_string()),
@@ -236,6 +236,17 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     }
     context.out.record_with_variables(&json, text, &variables)?;
     Ok(Exit::Done)
+}
+
+/// What tells it apart from others of its title; nothing of a queue that can't be read now.
+fn above(board: &Board, Claimed { task, queue, unknown, .. }: &Claimed) -> String {
+    // A long list is not read for a title that is there once.
+    let is_shared = |text: &Text| text.content.matches(&task.title).nth(1).is_some();
+    let Some(text) = board.read(queue).ok().filter(is_shared) else { return String::new() };
+    let document = open(&text.content);
+    let at_line = || document.items().iter().position(|item| Some(item.line) == unknown.id_at);
+    let at = document.index_of(&task.id).or_else(at_line);
+    at.and_then(|at| document.apart().remove(&at)).unwrap_or_default()
 }
 
 /// Why there is nothing to take, of all or of the one that was asked for.

@@ -1,6 +1,7 @@
 //! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -236,7 +237,7 @@ impl Args {
                 words.push(format!("{unfit} that no configured agent can take: tavern check"));
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
-            let mut alike = Alike::default();
+            let (mut alike, apart) = (Alike::default(), LazyCell::new(|| document.apart()));
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
                 if let Some(need) = need::of(&lacks[index], task, &queue.id) {
@@ -324,7 +325,8 @@ impl Args {
                 let due = due.map(|due| when_due(due, now));
                 let marks: Vec<String> =
                     due.into_iter().chain(how_far).chain(Some(mark).filter(|mark| !mark.is_empty())).collect();
-                context.out.row(&record, &columns, title, &marks.join("; "))?;
+                let listed = apart.get(&index).map_or(title.into(), |above| format!("{above}{title}"));
+                context.out.row(&record, &columns, &listed, &marks.join("; "))?;
             }
             alike.left_out().try_for_each(|text| context.out.text(format_args!("  {text}")))?;
         }

@@ -720,6 +720,30 @@ fn an_agent_is_told_what_stands_above_its_item() {
 }
 
 #[test]
+fn items_of_one_title_are_told_apart_in_lists() {
+    let list = "## Install\n\n- [ ] Run tests\n- [ ] Tidy up\n  ```sh\n  echo > tidy\n  ```\n\n## Deploy\n\n- Web\n  - [ ] Run tests\n";
+    let scratch = with_file(list);
+    let listed = scratch.run("tavern-status", &["TODO.md", "--items"]).ends(0).says(" Install › Run tests (");
+    listed.says(" Tidy up").says_not("› Tidy up").says(" Web › Run tests (");
+    let titles: Vec<_> = scratch.records("tavern-status", &["TODO.md", "--items"]);
+    assert!(titles.iter().any(|record| record["title"] == "Run tests"), "{titles:?}");
+    scratch.write(CONFIG, "base: main\n");
+    let claim = ["--queue", "TODO.md", "--task", "TODO.md:12", "--dry-run"];
+    assert_eq!(scratch.run("tavern-claim", &claim).succeeds(), "TODO.md:12 Web › Run tests (token 1)\n");
+    assert_eq!(scratch.json("tavern-claim", &claim)["title"], "Run tests");
+    let shell = ["TODO.md", "--runner", "shell", "--dry-run"];
+    drain(&scratch, &shell)
+        .says("TODO.md:3 pending Install › Run tests\n")
+        .says("TODO.md:12 pending Web › Run tests\n");
+    drain(&scratch, &shell[..3])
+        .ends(1)
+        .says("TODO.md: line 3 pending — Install › Run tests\n")
+        .says("— Web › Run tests\n");
+    let taken = ["--queue", "TODO.md", "--task", "TODO.md:13"];
+    scratch.run("tavern-claim", &taken).ends(0).says(" Web › Run tests (token ");
+}
+
+#[test]
 fn all_that_an_agent_is_told_of_an_item_in_a_list_of_others() {
     let list = "# Shop\n\nAll prices are in cents.\n\n## Cart\n\nNot for phones.\n\n- Page\n  It is in `cart/`.\n  - [ ] Add tests (of all)\n    \
                 For the totals.\n\n    - [x] up\n    - [ ] down\n\n  Beside it.\n- [x] Done before\n\n## Later\n\nNever told.\n";

@@ -1,8 +1,9 @@
 //! What stands above an item, and its writer may have relied on: headings, plain list items, the text that introduces them.
 
+use std::iter::Peekable;
 use std::ops::Range;
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
@@ -66,20 +67,37 @@ impl Document<'_> {
 
     /// What the place `at` of `source`, the text without comments, stands under.
     fn above(&self, source: &str, at: usize) -> Above {
-        let mut above = Above { sections: vec![Section::default()], ..Above::default() };
-        let events = Parser::new_ext(&source[self.body..], Options::ENABLE_TASKLISTS).into_offset_iter();
-        for (event, span) in events {
-            let span = span.start + self.body..span.end + self.body;
-            if span.start > at {
-                break;
-            }
+        let mut walk = Walk::through(self, source);
+        walk.to(at);
+        walk.above
+    }
+}
+
+/// A way through a document from its top.
+pub(super) struct Walk<'s> {
+    events: Peekable<OffsetIter<'s>>,
+    /// Where they count from.
+    body: usize,
+    above: Above,
+}
+
+impl<'s> Walk<'s> {
+    /// `source` is the text of `document` without comments.
+    pub fn through(document: &Document<'_>, source: &'s str) -> Walk<'s> {
+        let events = Parser::new_ext(&source[document.body..], Options::ENABLE_TASKLISTS).into_offset_iter().peekable();
+        Walk { events, body: document.body, above: Above { sections: vec![Section::default()], ..Above::default() } }
+    }
+
+    /// Goes on to the place `at`, and gives what that stands under.
+    pub fn to(&mut self, at: usize) -> &Above {
+        while let Some((event, span)) = self.events.next_if(|(_, span)| span.start + self.body <= at) {
             match event {
-                Event::Start(tag) => above.open(&tag, span),
-                Event::End(tag) => above.close(tag),
+                Event::Start(tag) => self.above.open(&tag, span.start + self.body..span.end + self.body),
+                Event::End(tag) => self.above.close(tag),
                 _ => {}
             }
         }
-        above
+        &self.above
     }
 }
 
@@ -92,7 +110,7 @@ struct Section {
 
 /// What the current place stands under.
 #[derive(Default)]
-struct Above {
+pub(super) struct Above {
     /// How many blocks and spans are around.
     depth: usize,
     /// Outermost first.
@@ -102,7 +120,7 @@ struct Above {
     /// The text since that list.
     since: Vec<Range<usize>>,
     /// The list items around, each as far as it is words.
-    bullets: Vec<Range<usize>>,
+    pub bullets: Vec<Range<usize>>,
     /// All headings, paragraphs and list items so far.
     passed: Vec<Range<usize>>,
 }
@@ -146,6 +164,11 @@ impl Above {
             }
             _ => {}
         }
+    }
+
+    /// Outermost first.
+    pub fn headings(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.sections.iter().filter_map(|section| Some(&section.heading.as_ref()?.1))
     }
 
     /// All of it, but for list items from `item` on.

@@ -44,7 +44,7 @@ impl Drop for Github<'_> {
 fn annotation(left: &Left, workspace: &Path) -> String {
     let kind = if left.need.is_some() { "warning" } else { "error" };
     let file = left.path.strip_prefix(workspace).unwrap_or(&left.path).to_string_lossy();
-    let title = format!("{} {}: {}", left.name, left.status, human::title(&left.title));
+    let title = format!("{} {}: {}", left.name, left.status, human::title(&left.listed()));
     let lines: Vec<String> = [left.why().to_owned()].into_iter().chain(left.details()).collect();
     let [file, title] = [&*file, &title].map(|value| escaped(value, &['%', '\r', '\n', ':', ',']));
     let text = escaped(&lines.join("\n"), &['%', '\r', '\n']);
@@ -72,7 +72,7 @@ fn page(summary: &Summary) -> String {
         page.push_str("| item | status | why |\n|---|---|---|\n");
     }
     for left in &summary.left {
-        let item = format!("{}: {} {}", left.queue, left.name, left.title);
+        let item = format!("{}: {} {}", left.queue, left.name, left.listed());
         let why: Vec<String> = [left.why().to_owned()].into_iter().chain(left.details()).collect();
         let [item, why] = [item, why.join("; ")].map(|words| markdown(&words));
         page.push_str(&format!("| {item} | {} | {why} |\n", markdown(left.status.as_str())));

@@ -397,7 +397,7 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
     for left in worked.into_iter().chain(idle) {
         let commands = commands.remove(&(left.queue.clone(), left.line)).filter(|_| !left.stays).unwrap_or_default();
         let mark = if left.stays { "left: " } else { "" };
-        let head = format!("{mark}{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
+        let head = format!("{mark}{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.listed()));
         let why = left.reason.iter().filter(|_| left.stays).map(|why| format!("\n  {}", human::words(why)));
         let text = head + &why.collect::<String>() + &human::commands(&commands);
         context.out.record(&WorkPlan { left, commands }, text)?;

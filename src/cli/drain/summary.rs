@@ -34,6 +34,9 @@ pub(super) struct Left {
     pub line: usize,
     pub task: Option<TaskId>,
     pub title: String,
+    /// What tells it apart from others of that title.
+    #[serde(skip)]
+    pub above: String,
     pub status: Status,
     pub reason: Option<String>,
     /// What its runs may use together with others is used up.
@@ -69,6 +72,11 @@ impl Left {
     /// Why it is not completed.
     pub(super) fn why(&self) -> &str {
         self.reason.as_deref().unwrap_or(self.status.as_str())
+    }
+
+    /// Its title as a list has it.
+    pub(super) fn listed(&self) -> String {
+        format!("{}{}", self.above, self.title)
     }
 
     /// What to do about it, and where to look, a line each.
@@ -227,7 +235,7 @@ impl Summary {
                 continue;
             }
             let head = format!("{}: {} {} — ", left.queue, left.name, left.status);
-            lines.push(context.out.fitted(&head, &left.title, ""));
+            lines.push(context.out.fitted(&head, &left.listed(), ""));
             lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
         }
         lines.extend(alike.left_out());
@@ -269,8 +277,10 @@ pub(super) fn summarise(
     for (number, queue) in all.iter().enumerate() {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
-        for item in document.items().iter().map(|item| for_roles(&document, item, &roles)) {
-            let item = item.as_ref();
+        let mut apart = document.apart();
+        for (at, item) in document.items().iter().enumerate() {
+            let titled = for_roles(&document, item, &roles);
+            let item = titled.as_ref();
             if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
                 continue;
             }
@@ -294,6 +304,7 @@ pub(super) fn summarise(
                 line: item.line,
                 task: item.id.clone(),
                 title: document.title(item).to_owned(),
+                above: apart.remove(&at).unwrap_or_default(),
                 status,
                 stays: hindrance.is_some(),
                 broken: lacking.as_ref().is_some_and(Unready::is_broken),
