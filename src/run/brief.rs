@@ -165,6 +165,11 @@ impl<'a> Brief<'a> {
         self.seen
     }
 
+    /// What stands above the item, as long as in a prompt, and without what no variable can hold.
+    pub fn around(&self) -> String {
+        prompt::head(&self.values.task.around, PromptLimits::default().around).replace('\0', "")
+    }
+
     /// A message as its session is told while it runs.
     pub fn message(&self, message: &Message) -> Result<String, Error> {
         self.told(MESSAGE, &Assigned { notes: letters(std::slice::from_ref(message)), ..self.values.clone() })

@@ -149,6 +149,9 @@ impl<'a> Launch<'a> {
             form: form.filter(|_| tool.is_some()),
             script: held.script.clone(),
         };
+        if site.config.runs_scripts(&metadata.runner) {
+            job.env.push(("TAVERN_AROUND".to_owned(), redact(&brief.around()).into_owned()));
+        }
         let mut cell = None;
         if role.sandbox {
             let (own, state) = (Cell::of(site, &run), runner.state(&job.env, &worktree.path));

@@ -720,6 +720,27 @@ fn an_agent_is_told_what_stands_above_its_item() {
 }
 
 #[test]
+fn a_script_is_told_what_stands_above_its_item() {
+    let long = format!("- {}\n", "word ".repeat(300));
+    let nested: String = (0..12).map(|depth| "  ".repeat(depth) + &long).collect();
+    let script = |margin: &str| {
+        format!("{margin}  ```sh\n{margin}  printf %s \"$TAVERN_AROUND\" > $TAVERN_TASK.txt\n{margin}  ```\n")
+    };
+    let text = format!(
+        "# Shop\0$(id)\n\nAll prices are in cents.\n\n- Page\n  - [ ] T-1: Add tests\n{}{nested}{}- [ ] T-2: Add tests\n{}",
+        script("  "),
+        "  ".repeat(12),
+        script(&"  ".repeat(12))
+    );
+    let scratch = with_file(&text);
+    drain(&scratch, &["TODO.md"]).ends(0);
+    let told = |id: &str| scratch.git(&["show", &format!("tavern/integration:{id}.txt")]);
+    assert_eq!(told("T-1").trim_end(), "# Shop$(id)\n\nAll prices are in cents.\n\n- Page");
+    let told = told("T-2");
+    assert!(told.len() < 8300 && told.ends_with("bytes left out …]"), "{} bytes: {told}", told.len());
+}
+
+#[test]
 fn items_of_one_title_are_told_apart_in_lists() {
     let list = "## Install\n\n- [ ] Run tests\n- [ ] Tidy up\n  ```sh\n  echo > tidy\n  ```\n\n## Deploy\n\n- Web\n  - [ ] Run tests\n";
     let scratch = with_file(list);
