@@ -63,7 +63,8 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     let Some(before) = line[..open].strip_suffix(&line[end..]) else { return Ok(None) };
     let span = before.len()..line.len();
     let is_apart = before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']);
-    let is_code = || !has_ticks(&line[open..end], line.len() - end) && is_written(line, span.clone(), by);
+    // As code only Tavern writes it, behind an ID: what a person quotes is words.
+    let is_code = || by == Owner::State && !has_ticks(&line[open..end], line.len() - end);
     if !is_apart || end < line.len() && !is_code() {
         return Ok(None);
     }
