@@ -170,6 +170,8 @@ impl Verb for Args {
         let is_fresh = new.id.is_none() && birth.is_none();
         let status = if self.item.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: own.as_ref().and_then(|run| run.agent.clone()), run: own.map(|run| run.run) };
+        // A task file outside the board is one of its queues from now on.
+        board.remember(&queue)?;
         let done = match birth {
             None => board.add(&queue, new, status, &note)?,
             Some(birth) => board.add_child(&queue, new, &birth, status, &note)?,

@@ -229,8 +229,8 @@ impl<'b> Locked<'b> {
         if change.entries.is_empty() && change.files.is_empty() {
             return Ok(Ok(()));
         }
-        // Whatever is told of a task file outside the board, every program looks at it from then on.
-        if !change.entries.is_empty() {
+        // Where somebody holds an item of a task file outside the board, every program looks at that from then on.
+        if change.entries.iter().any(|entry| entry.lease.is_some()) {
             change.queues().try_for_each(|queue| self.board.remember(queue))?;
         }
         change.number(self.seq);
@@ -309,6 +309,8 @@ impl<'b> Locked<'b> {
         let file =
             if found.is_as(expected) { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
         match (file, expected.file) {
+            // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
+            (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(file), replaced) => {
                 // What git brings to where there is no file is still to come.
                 let looked = replaced.map_or_else(|| Sight::known(self.board, queue), |_| Some(found));
