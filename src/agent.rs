@@ -47,9 +47,6 @@ const LOOK_AGAIN: i64 = 30;
 /// Longer than any wait; a channel needs some number.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// Who works item after item looks at what others left, which is in all queues, no more often than this.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-
 /// What has ended is put away at the end of all work, but no more often than this: its cost grows with what there is.
 const BETWEEN_UPKEEPS: Duration = Duration::from_secs(3_600);
 
@@ -104,8 +101,8 @@ struct Memory {
     worked: Vec<TaskId>,
     /// Approved items that only a person can free for their merge.
     blocked: Vec<TaskId>,
-    /// Until then it has seen what others left; nothing while that is to be seen first.
-    seen_until: Option<Deadline>,
+    /// All that was approved has been looked at since the last run.
+    is_integrated: bool,
     runs: u32,
     /// What stands in the way is met again at every look, and told once; by what it is told of.
     met: HashMap<String, Told>,
@@ -137,8 +134,9 @@ impl Agent<'_> {
                         }
                         if self.handle(&held)? == Some(Status::Approved) {
                             memory.worked.push(held.task.id.clone());
-                            self.integrate(&mut memory)?;
                         }
+                        self.integrate_approved(&mut memory)?;
+                        memory.is_integrated = true;
                         memory.runs += 1;
                     }
                 }
@@ -161,18 +159,13 @@ impl Agent<'_> {
                 Switch::Paused(reason) => return Ok(Wait::until(None, format!("paused: {reason}"))),
                 Switch::On => {}
             }
-            let has_seen = memory.seen_until.is_some_and(|until| !until.has_passed());
-            if !has_seen {
-                self.clear(&mut memory.looks)?;
-                memory.blocked.clear();
-                if !self.approved(memory).is_empty() {
-                    self.integrate(memory)?;
-                }
-                memory.seen_until = Some(Deadline::after(BETWEEN_LOOKS));
-                // Both may take a while, in which a person may have changed their mind.
-                if interrupt.is_raised() || board.switch() != Switch::On {
-                    continue;
-                }
+            self.clear(&mut memory.looks)?;
+            if !std::mem::take(&mut memory.is_integrated) {
+                self.integrate_approved(memory)?;
+            }
+            // Both may take a while, in which a person may have changed their mind.
+            if interrupt.is_raised() || board.switch() != Switch::On {
+                continue;
             }
             if self.most_runs.is_some_and(|most| memory.runs >= most) {
                 return Ok(Doing::End(End::Enough));
@@ -195,9 +188,8 @@ impl Agent<'_> {
                 Ok(held) => return Ok(Doing::Work(Box::new(held), slot)),
                 Err(nothing) => nothing,
             };
-            memory.seen_until = None;
-            // What was given back or approved since we looked may be taken, or frees what is behind it.
-            if has_seen || self.approved(memory).iter().any(|task| !memory.blocked.contains(task)) {
+            // What was approved since we looked frees what is behind it.
+            if self.approved(memory).iter().any(|task| !memory.blocked.contains(task)) {
                 continue;
             }
             // What is missing may be installed without any change of the board.
@@ -367,18 +359,21 @@ impl Agent<'_> {
         let is_approved = |id: &TaskId| {
             self.site.board.task(id).is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
         };
+        memory.worked.retain(is_approved);
         let mut approved = self.queues().map_or_else(|_| Vec::new(), |queues| approved(self.site, &queues));
-        memory.worked.retain(|id| approved.contains(id) || is_approved(id));
         let strayed: Vec<TaskId> = memory.worked.iter().filter(|id| !approved.contains(id)).cloned().collect();
         approved.extend(strayed);
         approved
     }
 
     /// Integrates what is approved, one process at a time.
-    fn integrate(&self, memory: &mut Memory) -> Result<(), Error> {
+    fn integrate_approved(&self, memory: &mut Memory) -> Result<(), Error> {
         memory.blocked.clear();
+        if self.approved(memory).is_empty() {
+            return Ok(());
+        }
         let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else { return Ok(()) };
-        // Whoever had the slot may have looked before our item was approved, so we look only now.
+        // Whoever had the slot may have looked before our item was approved, so we look once more.
         for task in self.approved(memory) {
             if self.site.interrupt.is_raised() {
                 return Ok(());
@@ -400,7 +395,6 @@ impl Agent<'_> {
             }
             self.commit();
         }
-        memory.worked.retain(|task| memory.blocked.contains(task));
         Ok(())
     }
 

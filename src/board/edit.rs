@@ -610,6 +610,12 @@ mod tests {
             ("- [ ] a\n", "a", Cancelled, "- [x] ~~a~~\n  (status: cancelled)\n"),
             ("- [x] ~~a~~\n  (status: cancelled)\n", "a", Pending, "- [ ] a\n"),
             ("- [x] ~~a~~ (status: cancelled)\n", "a", Completed, "- [x] a\n"),
+            (
+                "- [x] T-1: ~~a (role: b)~~\n  (status: cancelled)\n",
+                "a (role: b)",
+                Pending,
+                "- [ ] T-1: a (role: b) (status: null)\n",
+            ),
             ("- [ ] a~b\n", "a~b", Cancelled, "- [x] a~b\n  (status: cancelled)\n"),
             ("- [ ] a (status: waiting, x: y)\n", "a", Pending, "- [ ] a (status: null, x: y)\n"),
             ("1. [ ] a\n\n   text", "a", InProgress, "1. [ ] a (status: in_progress)\n\n   text"),

@@ -98,6 +98,9 @@ pub(super) fn in_place(
             line.replace_range(title..title + STRIKE.len(), "");
             line.replace_range(start - STRIKE.len()..start, "");
             title -= STRIKE.len();
+            if has_id && metadata::parenthesis_behind(&line, title).is_none() {
+                line = metadata::closed(&line, title);
+            }
         }
         _ => {}
     }

@@ -144,9 +144,7 @@ impl Verb for Args {
                 };
                 match board.claim(&seek, &is_ready)? {
                     Ok(held) => {
-                        // Else nobody would find the item once it is given back.
-                        let told = board.remember(&held.queue).map_err(CliError::from);
-                        let told = told.and_then(|()| print(context, &board, &held, self.runner.as_deref()));
+                        let told = print(context, &board, &held, self.runner.as_deref());
                         let exit = told.inspect_err(|_| give_back(&site, &held))?;
                         if let Err(untrusted) = Trust::of(&site).item_of(&held.queue, &held.task) {
                             context.out.note(format!("{untrusted}; {}", hints::trust(Some(&held.queue.id))));

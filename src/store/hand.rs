@@ -21,6 +21,7 @@ use super::find::Board;
 use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
+use super::known::with_former_ids;
 use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, tail_log, walk_log};
 use super::moved::gone;
@@ -460,7 +461,8 @@ fn merged(
         } else {
             with_returned(board, queue, known, &own, saved, save.replaced_at)?.0
         };
-        let loaded = loaded(board, queue, &known, save, &returned)?;
+        let former = with_former_ids(saved, ours, &is_known);
+        let loaded = loaded(board, queue, &known, &Save { text: &former, ..*save }, &returned)?;
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
             entries.truncate(told);
             set_aside(board, queue, as_saved, now, entries, files);

@@ -1,7 +1,7 @@
 //! What whoever saved a queue knew of earlier saves: an editor that holds an old text goes on with what it saved itself. Knows
 //! nothing of what Tavern did.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
@@ -12,7 +12,8 @@ use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::markup;
 use crate::board::merge::{Named, bare, merge, prose};
 use crate::board::rewrite::set_item;
-use crate::board::text::apply;
+use crate::board::task::TaskId;
+use crate::board::text::{Edit, apply};
 use crate::near;
 
 /// Lines of more bytes are only seen to be corrected by what is typed between their words.
@@ -239,6 +240,31 @@ pub(super) fn done_again(text: &str, entry: &Entry, named: &mut Named) -> Option
         named.insert(bare(&block), id);
     }
     Some(apply(text, &set_item(&document, Some(item), Some((&block, status)))))
+}
+
+/// `saved`, in which the items of `ours` have their IDs that a person has given others, which nobody else `is_known` by: they read the
+/// same otherwise, and there is one of each.
+pub(super) fn with_former_ids(saved: &str, ours: &str, is_known: &dyn Fn(&TaskId) -> bool) -> String {
+    let (theirs, mine) = (parse(saved).0, parse(ours).0);
+    let is_new = |id: &TaskId| mine.find(id).is_none() && !is_known(id);
+    let is_former = |id: &TaskId| theirs.find(id).is_none();
+    let (new, former) = (by_words(&theirs, &is_new), by_words(&mine, &is_former));
+    let edits = new.into_iter().filter_map(|(words, new)| match (&*new, former.get(&words).map(Vec::as_slice)) {
+        ([new], Some([former])) => Some(Edit::replace(new.id_span()?, former.id.as_ref()?.as_str())),
+        _ => None,
+    });
+    apply(saved, &edits.collect::<Vec<_>>())
+}
+
+/// The items whose ID `is_it`, by what they read without that.
+fn by_words<'d, 't>(document: &'d Document<'t>, is_it: &dyn Fn(&TaskId) -> bool) -> HashMap<String, Vec<&'d Item<'t>>> {
+    let mut items: HashMap<String, Vec<&Item<'t>>> = HashMap::new();
+    for item in document.items().iter().filter(|item| !item.nested) {
+        if let Some(id) = item.id.as_ref().filter(|id| is_it(id)) {
+            items.entry(bare(document.block(item)).replacen(id.as_str(), "", 1)).or_default().push(item);
+        }
+    }
+    items
 }
 
 /// The item of this title, before it got its ID.

@@ -229,6 +229,10 @@ impl<'b> Locked<'b> {
         if change.entries.is_empty() && change.files.is_empty() {
             return Ok(Ok(()));
         }
+        // Where somebody holds an item of a task file outside the board, every program looks at that from then on.
+        if change.entries.iter().any(|entry| entry.lease.is_some()) {
+            change.queues().try_for_each(|queue| self.board.remember(queue))?;
+        }
         change.number(self.seq);
         let Change { mut entries, files } = change;
         if let Some(actor) = self.board.actor() {

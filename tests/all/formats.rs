@@ -286,6 +286,20 @@ fn globs_and_angle_brackets_in_keys_are_shown_as_they_are_spelt() {
 }
 
 #[test]
+fn keys_that_a_person_quotes_in_a_line_without_an_id_are_words() {
+    for words in ["`(status: completed)`", "`(status: draft)`", "`(role: nobody)`", "`(status: null)`"] {
+        let scratch = Scratch::pending(&format!("- [ ] Document {words}\n"));
+        let claimed = scratch.json("tavern-claim", &[]);
+        let id = claimed["lease"]["task"].as_str().expect("it has one");
+        assert_eq!(claimed["title"], format!("Document {words}"));
+        scratch.run("tavern-release", &[id, "--force"]).succeeds();
+        scratch.run("tavern-release", &[id, "--cancel"]).succeeds();
+        scratch.run("tavern-release", &[id, "--reopen"]).succeeds();
+        assert_eq!(scratch.item(id)["title"], format!("Document {words}"), "{}", scratch.queue());
+    }
+}
+
+#[test]
 fn what_is_words_below_an_item_stays_words_when_it_gets_its_id() {
     for words in ["(priority: 1)", "`(commit: 1a2b3c4, reason: expected <T>)`"] {
         for title in ["Fix it", "Fix it (priority: 3) (role: coder)"] {

@@ -1039,3 +1039,21 @@ fn a_copy_of_a_board_reads_as_the_board_does() {
         assert_eq!(told.lines().count(), log + usize::from(!typed.is_empty()), "{way}\n{told}");
     }
 }
+
+/// Nobody has loaded the queue since the item was added, as far as the log tells.
+#[test]
+fn an_item_that_a_person_gives_another_id_is_there_once() {
+    let scratch = Scratch::pending("- [ ] T-1: one\n");
+    scratch.settle();
+    let added = scratch.run("tavern-add", &["Zed"]).succeeds().trim().to_owned();
+    scratch.change(QUEUE, &added, "AUTH-12");
+    let saved = scratch.queue();
+    scratch.settle();
+    assert_eq!(scratch.queue(), saved);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert!(!log.contains("an older text"), "{log}");
+    // By its old ID it is nobody's from then on, and another of its words is another item.
+    scratch.run("tavern-status", &[&added]).ends(2);
+    scratch.run("tavern-add", &["Zed"]).succeeds();
+    assert_eq!(scratch.queue().matches("Zed").count(), 2);
+}

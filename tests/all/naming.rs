@@ -104,3 +104,20 @@ fn an_item_is_named_by_its_line_wherever_an_id_is_taken() {
         .ends(2)
         .says(&format!("hint: it is completed; {again}:3; or"));
 }
+
+/// Also where the claim was the first that Tavern saw of the list.
+#[test]
+fn an_old_text_that_is_saved_over_a_claim_gives_the_item_to_nobody_else() {
+    for first in [&["--task", "TODO.md:3"][..], &["--queue", "TODO.md"]] {
+        let scratch = listed();
+        let taken = scratch.json("tavern-claim", &[first, &["--agent", "Frodo"]].concat());
+        scratch.write("TODO.md", LIST);
+        let other = scratch.json("tavern-claim", &["--queue", "TODO.md", "--agent", "Sam"]);
+        assert_eq!((&taken["title"], &other["title"]), (&"One".into(), &"Two".into()));
+        let id = taken["id"].as_str().expect("it got an ID");
+        has(&scratch.read("TODO.md"), &[&format!("{id}: One (agent: Frodo")]);
+        has(&scratch.run("tavern-status", &[id]).succeeds(), &["in_progress"]);
+        let log = scratch.run("tavern-log", &[]).succeeds();
+        assert!(!log.contains("by hand"), "{log}");
+    }
+}

@@ -28,17 +28,15 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     if !line.starts_with(['(', '`']) || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
         return None;
     }
-    let start = under.len() - under.trim_start().len();
-    is_written(line, 0..line.len(), by).then_some(start..start + line.len())
-}
-
-/// Whether the parenthesis stands where Tavern has put it, and not a person who has not given an ID.
-fn is_written(line: &str, span: Range<usize>, by: Owner) -> bool {
     let is_state = |pair: Pair| {
         let is_own = Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
         is_own && counts(line, &pair, by)
     };
-    by == Owner::State || Pairs::of_parenthesis(line, span).any(is_state)
+    if by == Owner::Person && !Pairs::of_parenthesis(line, 0..line.len()).any(is_state) {
+        return None;
+    }
+    let start = under.len() - under.trim_start().len();
+    Some(start..start + line.len())
 }
 
 /// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
@@ -63,7 +61,8 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     let Some(before) = line[..open].strip_suffix(&line[end..]) else { return Ok(None) };
     let span = before.len()..line.len();
     let is_apart = before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']);
-    let is_code = || !has_ticks(&line[open..end], line.len() - end) && is_written(line, span.clone(), by);
+    // As code only Tavern writes it, behind an ID: what a person quotes is words.
+    let is_code = || by == Owner::State && !has_ticks(&line[open..end], line.len() - end);
     if !is_apart || end < line.len() && !is_code() {
         return Ok(None);
     }

@@ -112,8 +112,8 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post], errors: Optio
     if !is_mistake || Prospect::of(site, queues, crew)?.worked > 0 {
         return Ok(());
     }
-    let mut files: Vec<String> = queues.iter().map(|queue| quoted(&queue.id)).collect();
     if let Some(errors) = errors {
+        let files: Vec<String> = queues.iter().map(|queue| quoted(&queue.id)).collect();
         let hint = format!("mend them; to see each in its line: tavern check {}", files.join(" "));
         return Err(CliError::new(Exit::BoardHasErrors, format!("nothing was started: {errors}")).with_hint(hint));
     }
@@ -122,7 +122,7 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post], errors: Optio
         format!("{}:{}: {}: {lacks}", one.queue, one.line, human::title(&one.title))
     });
     let message = list(&format!("no agent can take {}", human::count(unfit.len(), "item")), lines);
-    files = unfit.iter().map(|one| quoted(&one.queue)).collect();
+    let mut files: Vec<String> = unfit.iter().map(|one| quoted(&one.queue)).collect();
     files.dedup();
     let files = files.join(" ");
     let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
