@@ -239,6 +239,21 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1\n", &["misplaced-key \"after\""]),
         ("- [ ] a （done_when: x） b\n", &["misplaced-key \"done_when\""]),
         ("- [ ] a (approve: merge) <!-- b -->\n", &["misplaced-key \"approve\""]),
+        // Nor where its parenthesis goes on below, or begins there.
+        ("- [ ] a\n- [ ] b (after: a,\n  c)\n- [ ] c\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (after:\n  a)\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (priority: 1,\n  after: a)\n", &["misplaced-key \"after\""]),
+        ("- [ ] b (done_when:\n  \"false\")\n", &["misplaced-key \"done_when\""]),
+        ("- [ ] a\n- [ ] b\n  (after: a)\n", &["misplaced-key \"after\""]),
+        ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1,\n  T-1)\n", &["misplaced-key \"after\""]),
+        ("- [ ] T-1: a\n- [ ] T-2: b\n  Words (after: T-1).\n- [ ] c\n\n  (after: a)\n", &[]),
+        // Wherever in its brackets, and mistyped, too.
+        ("- [ ] a\n- [ ] b (priority: 1, after: a).\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (@bob (or Sam), after: a)\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (depends_on: a).\n", &["misplaced-key \"depends_on\""]),
+        ("- [ ] a\n- [ ] b (After: a) x\n", &["misplaced-key \"After\""]),
+        ("- [ ] a\n- [ ] b (tags: x; after: a).\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (tags: x; after: a; due: 2026-12-01)\n", &[]),
         ("- [ ] a\n- [ ] b (after: lunch) c\n- [x] c (after: a).\n- [ ] d (see: a) (priority: 1).\n", &[]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.

@@ -144,6 +144,11 @@ impl Key {
         nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
     }
 
+    /// The known key that `name` says, be it mistyped.
+    pub fn meant(name: &str) -> Option<Key> {
+        Key::named(name).or_else(|| Key::nearest(name).filter(|_| Key::is_mistyped(name)))
+    }
+
     /// `name` is a known key, mistyped: what it says was meant to count.
     pub fn is_mistyped(name: &str) -> bool {
         let name = name.trim_matches(['"', '\'']);

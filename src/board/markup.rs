@@ -163,6 +163,22 @@ pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
+/// Where the lines end that go on with the one that ends at `from`: before a blank one, or what begins a block of its own.
+pub fn paragraph_end(text: &str, from: usize, limit: usize) -> usize {
+    let mut end = line_end(text, from, limit);
+    while end < limit {
+        let line = text[end..limit].trim_start_matches([' ', '\t']);
+        let marks = ["\n", "\r", "```", "~~~", "#", ">", "<"];
+        let is_list =
+            bullet_end(&text[..limit], end).is_some_and(|end| text[end..limit].starts_with([' ', '\t', '\n', '\r']));
+        if is_list || marks.iter().any(|mark| line.starts_with(mark)) {
+            break;
+        }
+        end = line_end(text, end, limit);
+    }
+    end
+}
+
 /// What follows the box that the text begins with.
 pub fn behind_box(text: &str) -> Option<&str> {
     ["[ ]", "[x]", "[X]"].iter().find_map(|it| text.strip_prefix(it))

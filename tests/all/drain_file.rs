@@ -831,3 +831,23 @@ fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_tit
     scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` stands in the middle of the title");
     assert!(!scratch.read("TODO.md").contains("[x]"));
 }
+
+#[test]
+fn what_is_to_wait_is_not_worked_wherever_its_key_stands() {
+    for deploy in [
+        "Deploy (after: Build,\n  Test)",
+        "Deploy (priority: 1,\n  after: Build)",
+        "Deploy\n  (after: Build)",
+        "Deploy (est: 2h, after: Build).",
+        "Deploy (@bob, after: Build)",
+        "Deploy (blocked_by: Build) now",
+        "Deploy (tags: a; after: Build)",
+        "Deploy (after: Build; due: 2026-12-01)",
+    ] {
+        let script = |line: &str| format!("  ```sh\n  {line}\n  ```\n");
+        let text = format!("- [ ] Build\n{}- [ ] {deploy}\n{}- [ ] Test\n", script("exit 1"), script("touch deployed"));
+        let scratch = with_file(&text);
+        drain(&scratch, &["TODO.md"]);
+        assert!(!scratch.read("TODO.md").contains("[x]"), "{deploy}");
+    }
+}

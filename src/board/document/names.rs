@@ -59,8 +59,8 @@ impl Document<'_> {
         problems.sort_by_key(|problem| problem.span.start);
     }
 
-    /// A key in the middle of the title of what is to be done, on which its writer relies: it is not read there. `after` is one only where it
-    /// names an item.
+    /// A key in the middle of the title of what is to be done, or where that runs on below, on which its writer relies: it is not read there.
+    /// `after` is one only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<Range<usize>> {
         if item.checked || item.quarantined {
             return None;
@@ -71,9 +71,15 @@ impl Document<'_> {
             }
             _ => true,
         };
-        let title = markup::without_comments(self.title(item).into());
-        let guards = misplaced_guards(&title);
-        let (name, _) = guards.into_iter().find(|(_, field)| is_meant(field))?;
+        let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
+        let mut words = self.text[item.title.start..end].to_owned();
+        if let Some(keys) = &item.metadata {
+            words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
+        }
+        // What a program has written below an ID may be any words.
+        let until = if item.id.is_some() { item.title.len() } else { words.len() };
+        let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
+        let (name, _) = misplaced_guards(&words, until).into_iter().find(|(_, field)| is_meant(field))?;
         Some(item.title.start + name.start..item.title.start + name.end)
     }
 
@@ -85,7 +91,8 @@ impl Document<'_> {
         for (at, name) in all {
             let message =
                 format!("`{}` stands in the middle of the title, where it is not read", &self.text[name.clone()]);
-            let hint = "put it into parentheses at the end of the line, with nothing behind them, or use other words";
+            let hint =
+                "put it into parentheses at the end of the first line, with nothing behind them, or use other words";
             problems.push(Problem::error("misplaced-key", name, message, hint));
             items[at].quarantined = true;
         }

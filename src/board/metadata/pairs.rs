@@ -1,4 +1,4 @@
-//! `key: value` pairs between commas, found by a scan of the bytes.
+//! `key: value` pairs between commas, found by a scan of the bytes. A semicolon that a known key follows is a comma, too.
 
 use std::ops::Range;
 
@@ -29,6 +29,11 @@ impl<'t> Pairs<'t> {
     pub(super) fn of_parenthesis(text: &'t str, span: Range<usize>) -> Pairs<'t> {
         Pairs::new(text, inside(text, span))
     }
+
+    /// Of the next one.
+    pub(super) fn name(&self) -> Option<Range<usize>> {
+        key_at(self.bytes, skip_blanks(self.bytes, self.at))
+    }
 }
 
 impl Iterator for Pairs<'_> {
@@ -39,7 +44,7 @@ impl Iterator for Pairs<'_> {
             return None;
         }
         let bytes = self.bytes;
-        let Some(name) = key_at(bytes, skip_blanks(bytes, self.at)) else {
+        let Some(name) = self.name() else {
             // Behind the first pair this is a trailing comma.
             self.is_broken = self.is_first;
             self.is_done = true;
@@ -57,7 +62,8 @@ impl Iterator for Pairs<'_> {
     }
 }
 
-/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, else at the end.
+/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, at a semicolon that a known key follows, else at
+/// the end.
 fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0usize;
@@ -70,9 +76,11 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
             }
             b'[' | b'{' | b'(' => depth += 1,
             b']' | b'}' | b')' => depth = depth.saturating_sub(1),
-            b',' if depth == 0 => {
+            b',' | b';' if depth == 0 => {
                 let next = skip_blanks(bytes, at + 1);
-                if next == bytes.len() || key_at(bytes, next).is_some() {
+                let is_comma = bytes[at] == b',';
+                let is_known = |name| std::str::from_utf8(&bytes[name]).is_ok_and(|name| Key::meant(name).is_some());
+                if is_comma && next == bytes.len() || key_at(bytes, next).is_some_and(|key| is_comma || is_known(key)) {
                     return at;
                 }
             }
