@@ -843,9 +843,13 @@ fn what_is_to_wait_is_not_worked_wherever_its_key_stands() {
         "Deploy (blocked_by: Build) now",
         "Deploy (tags: a; after: Build)",
         "Deploy (after: Build; due: 2026-12-01)",
+        "Deploy (after: Build and Test)",
+        "Deploy (after: AUTH-7: Fix)",
+        "Deploy (after: auth-7)",
     ] {
         let script = |line: &str| format!("  ```sh\n  {line}\n  ```\n");
-        let text = format!("- [ ] Build\n{}- [ ] {deploy}\n{}- [ ] Test\n", script("exit 1"), script("touch deployed"));
+        let (build, touch) = (script("exit 1"), script("touch deployed"));
+        let text = format!("- [ ] Build\n{build}- [ ] {deploy}\n{touch}- [ ] Test\n- [ ] AUTH-7: Fix\n{build}");
         let scratch = with_file(&text);
         drain(&scratch, &["TODO.md"]);
         assert!(!scratch.read("TODO.md").contains("[x]"), "{deploy}");

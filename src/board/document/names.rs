@@ -21,11 +21,8 @@ impl Document<'_> {
     /// `(after: the release)` in a line that no program has written names no item, nor nearly: its writer tells people when.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_phrase = |name: &str| {
-            let name = slug(name);
-            let known = self.by_name();
-            name.contains('-')
-                && !known.contains_key(&name)
-                && near::nearest(&name, known.keys().map(|it| &**it)).is_none()
+            let near = || near::nearest(&slug(name), self.by_name().keys().map(|it| &**it));
+            name.trim().contains(char::is_whitespace) && !self.says_a_name(name) && near().is_none()
         };
         !item.after_names.is_empty()
             && item.after.is_empty()
@@ -67,7 +64,7 @@ impl Document<'_> {
         }
         let is_meant = |field: &Field<'_>| match field {
             Field::Ids(ids, names) => {
-                ids.iter().any(|id| self.find(id).is_some()) || names.iter().any(|name| self.called_so(name).is_some())
+                ids.iter().any(|id| self.find(id).is_some()) || names.iter().any(|name| self.says_a_name(name))
             }
             _ => true,
         };
@@ -96,6 +93,12 @@ impl Document<'_> {
             problems.push(Problem::error("misplaced-key", name, message, hint));
             items[at].quarantined = true;
         }
+    }
+
+    /// An ID, a title or a heading of the document is among these words.
+    fn says_a_name(&self, words: &str) -> bool {
+        let words = format!("-{}-", slug(words));
+        self.by_name().keys().any(|name| words.contains(&format!("-{name}-")))
     }
 
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
@@ -146,10 +149,12 @@ impl Document<'_> {
                 names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![index]);
             }
         }
-        // By their IDs, too, it is asked whether they are struck out.
-        let struck = items.iter().enumerate().filter(|(_, item)| self.is_struck(item));
-        for (index, id) in struck.filter_map(|(index, item)| Some((index, item.id.as_ref()?))) {
-            names.entry(slug(id.as_str())).or_insert_with(|| vec![index]);
+        // Whoever spells an ID otherwise is not understood, but what is struck out is asked for by it.
+        for (index, item) in items.iter().enumerate() {
+            let Some(id) = &item.id else { continue };
+            names
+                .entry(slug(id.as_str()))
+                .or_insert_with(|| if self.is_struck(item) { vec![index] } else { Vec::new() });
         }
         for (heading, items) in &self.sections {
             names.entry(slug(markup::heading_text(self.text, heading.clone()))).or_insert_with(|| items.clone());
@@ -180,6 +185,12 @@ mod tests {
             ("- [ ] a (after: the release note)", "a"),
             ("- [ ] a (after: the release notes)", "a"),
             ("- [ ] a (after: T-8)", "a"),
+            // What names something that is there is not understood.
+            ("- [ ] a (after: T-9: nine)", "a"),
+            ("- [ ] a (after: T-9 nine)", "a"),
+            ("- [ ] a (after: t-9)", "a"),
+            ("- [ ] a (after: nine and ten)", "a"),
+            ("- [ ] a (after: T-9 and T-10)", "a"),
             ("- [ ] a (after: the launch, priority: 1)", "a"),
             ("- [ ] T-1: a (after: the launch)", "a"),
         ] {
