@@ -218,7 +218,7 @@ fn what_people_write_wrongly_is_told() {
             "- [x] T-1: a (started: yesterday, completed: soon)\n",
             &["?wrong-type \"yesterday\"", "?wrong-type \"soon\""],
         ),
-        ("- [ ] a (not_before: 2026-11-22 10:00, started: 2026-11-22)\n", &[]),
+        ("- [ ] T-1: a (not_before: 2026-11-22 10:00, started: 2026-11-22)\n", &[]),
         ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
         ("- [ ] a (reason: \"half)\n- [ ] T-1: a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
         ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),
@@ -239,6 +239,8 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1\n", &["misplaced-key \"after\""]),
         ("- [ ] a （done_when: x） b\n", &["misplaced-key \"done_when\""]),
         ("- [ ] a (approve: merge) <!-- b -->\n", &["misplaced-key \"approve\""]),
+        ("- [ ] a (priority: 1, agent: bob)\n", &["?misplaced-key \"agent\""]),
+        ("- [ ] a\n- [ ] b (reason: x, after: a)\n", &["?misplaced-key \"reason\"", "misplaced-key \"after\""]),
         // Nor where its parenthesis goes on below, or begins there.
         ("- [ ] a\n- [ ] b (after: a,\n  c)\n- [ ] c\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (after:\n  a)\n", &["misplaced-key \"after\""]),

@@ -191,16 +191,29 @@ mod tests {
             "Settings (mode: protected, SSO)",
             "Tell them (Reason: it failed)",
             "Ask (question: may (we))",
+            "Migrate (started: 2026-11-22T10:00:00Z)",
         ];
-        let keys =
-            ["a (status: draft)", "a (not_before: 2026-11-22)", "a (priority: 1, reason: see b)", "a (approve: x)"];
+        let keys = [
+            "a (status: draft)",
+            "a (not_before: 2026-11-22)",
+            "a (approve: x)",
+            // An ID was taken away.
+            "a (agent: Sam, started: 2026-11-22T10:00:00Z, mode: plan)",
+            "a (priority: 1, completed: 2026-11-22T10:00:00Z, commit: abc1234)",
+        ];
         for line in title {
             assert_eq!(find_parenthesis(line, Owner::Person), Ok(None), "{line}");
         }
         for line in keys {
             assert!(matches!(find_parenthesis(line, Owner::Person), Ok(Some(_))), "{line}");
         }
-        for told in ["a (Priority: 1)", "Answer (status: urgent)", "Weigh (priority: very high)"] {
+        for told in [
+            "a (Priority: 1)",
+            "Answer (status: urgent)",
+            "Weigh (priority: very high)",
+            "Fix (reason: unknown, priority: 1)",
+            "Fix (priority: 1, see: a, commit: abc)",
+        ] {
             assert!(find_parenthesis(told, Owner::Person).is_err(), "{told}");
         }
     }

@@ -855,3 +855,17 @@ fn what_is_to_wait_is_not_worked_wherever_its_key_stands() {
         assert!(!scratch.read("TODO.md").contains("[x]"), "{deploy}");
     }
 }
+
+#[test]
+fn words_of_a_person_are_kept_beside_keys_of_theirs() {
+    let titles = [
+        "Fix (reason: unknown, priority: 1)",
+        "Ask (priority: 1, agent: bob)",
+        "Migrate (started: 2026-01-05T10:00:00Z)",
+    ];
+    let scratch = with_file(&titles.map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n")).concat());
+    let said = "only Tavern writes `reason`, so this parenthesis is part of the title";
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
+    drain(&scratch, &["TODO.md"]);
+    titles.iter().for_each(|title| assert!(scratch.read("TODO.md").contains(title), "{title}"));
+}

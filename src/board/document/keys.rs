@@ -44,6 +44,12 @@ pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
 pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usize>, id: Option<&TaskId>) -> bool {
     let written = &text[name.clone()];
     let (what, hint) = match Key::named(written) {
+        Some(key) if id.is_none() && !key.may_be_typed() => {
+            let message = format!("only Tavern writes `{written}`, so this parenthesis is part of the title");
+            let hint = "put the other keys into parentheses of their own, at the end of the line";
+            problems.push(Problem::warning("misplaced-key", name, message, hint));
+            return false;
+        }
         // Of another key only the end of its parenthesis can be missing.
         Some(key) if id.is_none() && !key.is_guard() => {
             let hint = format!("{}{STAYS_TITLE}", key.shape().expects());

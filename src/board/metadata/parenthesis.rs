@@ -28,6 +28,7 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     if !line.starts_with(['(', '`']) || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
         return None;
     }
+    let by = writer(line, 0..line.len(), by);
     let is_state = |pair: Pair| {
         let is_own = Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
         is_own && counts(line, &pair, by)
@@ -39,6 +40,17 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     Some(start..start + line.len())
 }
 
+/// Whose keys the parenthesis may have. Whoever takes an ID away leaves what Tavern wrote behind it: who began it and when, or when it was done.
+fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
+    let pairs = || Pairs::of_parenthesis(line, span.clone());
+    let says = |key: Key| pairs().any(|pair| &line[pair.name] == key.as_str());
+    let is_timed = |key: Key| {
+        pairs().any(|pair| &line[pair.name.clone()] == key.as_str() && is_written_time(&line[pair.value.clone()]))
+    };
+    let is_left = by == Owner::Person && (is_timed(Key::Completed) || is_timed(Key::Started) && says(Key::Agent));
+    if is_left { Owner::State } else { by }
+}
+
 /// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
 /// work on an item without what its writer relies on.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
@@ -46,8 +58,6 @@ fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
     match Key::named(name) {
         None => false,
         Some(key) if by == Owner::State || key.is_guard() => true,
-        // Whoever takes an ID away leaves what Tavern wrote behind it: the time when it was begun, or done.
-        Some(Key::Started | Key::Completed) => is_written_time(&line[pair.value.clone()]),
         Some(key) => {
             let meaning = || meaning(name, || plain_of(&line[pair.value.clone()]));
             key.may_be_typed() && !matches!(meaning(), Meaning::Wrong(_))
@@ -66,15 +76,20 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     if !is_apart || end < line.len() && !is_code() {
         return Ok(None);
     }
+    let by = writer(line, span.clone(), by);
     let mut pairs = Pairs::new(line, open + 1..end - 1);
-    let (mut first, mut near, mut mistyped) = (None, None, None);
+    let (mut is_any, mut state, mut near, mut mistyped) = (false, None, None, None);
     for pair in pairs.by_ref() {
         let name = &line[pair.name.clone()];
-        if counts(line, &pair, by) {
-            first = Some(pair.name);
-            break;
-        }
         let may_stand = |key: Key| by == Owner::State || key.may_be_typed();
+        if counts(line, &pair, by) {
+            is_any = true;
+            continue;
+        }
+        if Key::named(name).is_some_and(|key| !may_stand(key)) {
+            state = state.or(Some(pair.name));
+            continue;
+        }
         if !Key::nearest(name).is_some_and(may_stand) {
             continue;
         }
@@ -87,10 +102,11 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     if pairs.is_broken {
         return Ok(None);
     }
-    match (first, mistyped.or(near)) {
-        (Some(_), _) => Ok(Some(span)),
-        (None, Some(name)) => Err(name),
-        (None, None) => Ok(None),
+    // A key of Tavern's own that nobody but a person can have written is words, and would be lost among keys.
+    match (is_any, state, mistyped.or(near)) {
+        (true, Some(name), _) | (false, _, Some(name)) => Err(name),
+        (true, None, _) => Ok(Some(span)),
+        (false, _, None) => Ok(None),
     }
 }
 
