@@ -869,3 +869,11 @@ fn words_of_a_person_are_kept_beside_keys_of_theirs() {
     drain(&scratch, &["TODO.md"]);
     titles.iter().for_each(|title| assert!(scratch.read("TODO.md").contains(title), "{title}"));
 }
+
+#[test]
+fn an_item_goes_by_its_title_once_its_role_has_become_part_of_it() {
+    let script = "  ```sh\n  true\n  ```\n";
+    let scratch = with_file(&format!("- [ ] Fix (role: admin)\n{script}- [ ] Party (after: Fix)\n{script}"));
+    drain(&scratch, &["TODO.md", "--empty", "allowed"]).ends(0);
+    assert!(!scratch.read("TODO.md").contains("[ ]"));
+}

@@ -144,7 +144,11 @@ impl Document<'_> {
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
             let (whole, before) = (slug(title), title.split_once(':').map(|(before, _)| slug(before)));
-            for name in before.filter(|before| *before != whole).into_iter().chain([whole]) {
+            // What is title at its end may have been read as keys, before nobody knew it or the item got its ID.
+            let keys = metadata::find_parenthesis(title, Owner::Person).ok().flatten();
+            let bare = keys.map(|keys| slug(&title[..keys.start]));
+            let others = [before, bare].into_iter().flatten().filter(|name| *name != whole);
+            for name in others.chain([whole.clone()]) {
                 // Nobody knows which of two is meant.
                 names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![index]);
             }
