@@ -184,9 +184,13 @@ pub fn behind_box(text: &str) -> Option<&str> {
     ["[ ]", "[x]", "[X]"].iter().find_map(|it| text.strip_prefix(it))
 }
 
-/// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `[x] title`. With the bullet that may be before them.
+/// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `• [ ] title`, `[x] title`. With what may be before them, a
+/// bullet or what looks like one.
 pub fn box_without_bullet(line: &str) -> Option<&str> {
-    let bare = line.strip_prefix(['-', '*', '+']).unwrap_or(line);
+    let bare = match line.strip_prefix(['•', '◦', '▪', '·', '–', '—']) {
+        Some(rest) => rest.trim_start_matches([' ', '\t']),
+        None => &line[bullet_end(line, 0).unwrap_or(0)..],
+    };
     let rest = behind_box(bare)?;
     rest.starts_with([' ', '\t']).then(|| &line[..line.len() - rest.len()])
 }

@@ -863,17 +863,29 @@ fn words_of_a_person_are_kept_beside_keys_of_theirs() {
         "Ask (priority: 1, agent: bob)",
         "Migrate (started: 2026-01-05T10:00:00Z)",
     ];
-    let scratch = with_file(&titles.map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n")).concat());
+    let items = titles.map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n")).concat();
+    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
     let said = "only Tavern writes `reason`, so this parenthesis is part of the title";
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
-    drain(&scratch, &["TODO.md"]);
+    drain(&scratch, &["TODO.md"]).ends(0);
     titles.iter().for_each(|title| assert!(scratch.read("TODO.md").contains(title), "{title}"));
 }
 
 #[test]
 fn an_item_goes_by_its_title_once_its_role_has_become_part_of_it() {
     let script = "  ```sh\n  true\n  ```\n";
-    let scratch = with_file(&format!("- [ ] Fix (role: admin)\n{script}- [ ] Party (after: Fix)\n{script}"));
-    drain(&scratch, &["TODO.md", "--empty", "allowed"]).ends(0);
+    let scratch = with_file(&format!(
+        "---\nempty: allowed\n---\n- [ ] Fix (role: admin)\n{script}- [ ] Party (after: Fix)\n{script}"
+    ));
+    drain(&scratch, &["TODO.md"]).ends(0);
     assert!(!scratch.read("TODO.md").contains("[ ]"));
+}
+
+#[test]
+fn what_looks_like_a_bullet_is_told_and_a_list_of_such_lines_is_no_success() {
+    for list in ["1.[ ] x\n", "• [ ] x\n", "– [ ] x\n"] {
+        drain(&with_file(list), &["TODO.md"]).ends(3).says("begins no list item");
+    }
+    let scratch = with_file("- [ ] Buy bread\n-[ ] Buy milk\n");
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says("TODO.md:2:1: warning: `-[ ]` begins no list item");
 }

@@ -353,13 +353,15 @@ impl<'t, 's> Reader<'t, 's> {
         ));
     }
 
-    /// Of lines in a paragraph that were likely meant as items.
-    fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>) {
+    /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
+    fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
         let mut at = paragraph.start;
         for line in self.source[paragraph].split_inclusive('\n') {
-            let start = at + line.len() - line.trim_start().len();
+            let words = line.trim_start();
+            let start = at + line.len() - words.len();
             at += line.len();
-            let Some(found) = markup::box_without_bullet(line.trim_start()) else { continue };
+            let is_part = markup::columns(&line[..line.len() - words.len()]) >= column;
+            let Some(found) = markup::box_without_bullet(words).filter(|_| !is_part) else { continue };
             self.problems.push(Problem::warning(
                 "odd-box",
                 start..start + found.len(),
@@ -438,6 +440,8 @@ impl<'t, 's> Reader<'t, 's> {
         let rest = head.after_box + after_id..head.line_end;
         let by = Owner::of_line(id.as_ref());
         let next = markup::line_end(text, head.line_end, frame_end);
+        let paragraph = next..markup::paragraph_end(self.source, head.line_end, frame_end).max(next);
+        self.warn_of_missing_bullets(paragraph, head.content_column);
         let (metadata, quarantined) = match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
             Some(span) => (Some(next + span.start..next + span.end), false),
             None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {

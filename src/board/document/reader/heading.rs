@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
         if self.text[span.clone()].starts_with("%%") {
             return self.end_lead();
         }
-        self.warn_of_missing_bullets(span.clone());
+        self.warn_of_missing_bullets(span.clone(), usize::MAX);
         if self.front.is_kanban && is_complete_mark(self.text[span.clone()].trim()) {
             self.complete(span.start);
         }
