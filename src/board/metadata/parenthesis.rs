@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::pairs::{Pair, Pairs, begins_value, closing_quote, key_at, skip_blanks};
 use super::value::{is_written_time, meaning, plain_of};
-use super::{Key, Meaning, Owner};
+use super::{Key, Meaning, Owner, Shape};
 
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
 /// that includes both parentheses, and the backticks around them. `Err` carries the first key of one that would be metadata if that key were
@@ -40,14 +40,18 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     Some(start..start + line.len())
 }
 
-/// Whose keys the parenthesis may have. Whoever takes an ID away leaves what Tavern wrote behind it: who began it and when, or when it was done.
+/// Whose keys the parenthesis may have. Whoever takes an ID away leaves what Tavern wrote behind it: when it was done, who began it and when,
+/// or beside keys of a person its status, what is asked, or how often it was tried.
 fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
     let pairs = || Pairs::of_parenthesis(line, span.clone());
     let says = |key: Key| pairs().any(|pair| &line[pair.name] == key.as_str());
     let is_timed = |key: Key| {
         pairs().any(|pair| &line[pair.name.clone()] == key.as_str() && is_written_time(&line[pair.value.clone()]))
     };
-    let is_left = by == Owner::Person && (is_timed(Key::Completed) || is_timed(Key::Started) && says(Key::Agent));
+    let is_begun = || is_timed(Key::Started) && says(Key::Agent);
+    let is_any = || pairs().any(|pair| counts(line, &pair, by));
+    let is_of_state = || [Key::Status, Key::Question, Key::Attempt, Key::Returns].into_iter().any(says);
+    let is_left = by == Owner::Person && (is_timed(Key::Completed) || is_begun() || is_of_state() && is_any());
     if is_left { Owner::State } else { by }
 }
 
@@ -86,8 +90,11 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
             is_any = true;
             continue;
         }
-        if Key::named(name).is_some_and(|key| !may_stand(key)) {
-            state = state.or(Some(pair.name));
+        if let Some(key) = Key::named(name).filter(|key| !may_stand(*key)) {
+            // A number or a flag has no words that could be lost.
+            if !matches!(key.shape(), Shape::Count | Shape::Flag) {
+                state = state.or(Some(pair.name));
+            }
             continue;
         }
         if !Key::nearest(name).is_some_and(may_stand) {
