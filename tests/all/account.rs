@@ -81,9 +81,19 @@ impl Account {
             0 => usize::from(marks.contains(word)),
             times => times,
         };
+        // Whoever contradicts somebody may have corrected the same as they: so it stands in each version of the contradiction.
+        let repeated = |word: &str| {
+            let texts = said.split("<!-- conflict: one side says -->").skip(1);
+            let texts = texts.map(|text| text.split("<!-- conflict: end -->").next().unwrap_or_default());
+            let versions = texts.map(|text| {
+                let versions = text.split("<!-- conflict: the other side says -->");
+                versions.filter(|version| version.contains(word)).count().saturating_sub(1)
+            });
+            versions.sum::<usize>()
+        };
         for (words, least) in [(&self.words, 1), (&self.loose, 0)] {
             let times = words.iter().map(|word| (word, times(word)));
-            let most = |word: &String| if self.corrected.contains(word) { 2 } else { 1 };
+            let most = |word: &String| if self.corrected.contains(word) { 2 + repeated(word) } else { 1 };
             let wrong = times.filter(|(word, times)| !(least..=most(word)).contains(times));
             faults.extend(wrong.map(|(word, times)| format!("{word} is there {times} times")));
         }
