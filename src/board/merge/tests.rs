@@ -424,6 +424,24 @@ fn a_conflict_stands_in_no_other() {
     }
 }
 
+/// Who goes on in an old text, which has a line that a version has too, says one version more each time at most.
+#[test]
+fn a_contradiction_is_taken_as_a_whole_whatever_an_old_text_has_in_common_with_it() {
+    let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
+    let conflict = |versions: &[&str]| {
+        let versions = versions.join("<!-- conflict: the other side says -->\n");
+        text(&format!("<!-- conflict: one side says -->\n{versions}<!-- conflict: end -->\n"))
+    };
+    let (whole, second, third) = ("One.\nTwo.\n\nThree.\n", "Two.\n\nFour.\n", "Two.\n\nFive.\n");
+    let ours = conflict(&[whole, second, third]);
+    assert_eq!(merged(&text("Two.\n"), &ours, &text(third)).text, ours);
+    let six = "Two.\n\nSix.\n";
+    assert_eq!(merged(&text(third), &ours, &text(six)).text, conflict(&[whole, second, third, six]));
+    // Both have gone on between the marks.
+    let (base, theirs) = (conflict(&[whole, second]), conflict(&[whole, "Two.\n\nFour and more.\n"]));
+    assert_eq!(merged(&base, &ours, &theirs).text, conflict(&[whole, "Two.\n\nFour and more.\n", third]));
+}
+
 #[test]
 fn a_line_that_an_open_fence_swallows_is_not_taken_out_with_its_item() {
     let base = "## Pending\n## Pending\n***\n## Pending\n## Waiting\n    - [ ] four in";

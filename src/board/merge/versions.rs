@@ -1,22 +1,60 @@
 //! The versions of a stretch that contradicts, and of a field: who saves an old text again and again goes on in what they said, and
 //! is not said to say something more each time.
 
+use std::collections::HashMap;
+
 use super::conflict::{Bound, MARK};
 use super::written::Atom;
 
-/// The versions of a stretch: those that stand in `mine`, and `other`, unless one of them, or the text between other marks, says that
-/// already.
+/// The atoms of each side, each with the number of the contradiction in which it stands, if it does: one that reads the same has the same.
+/// So what stands between marks is only what stands there in another text, too, and a contradiction is taken as a whole.
+pub(super) fn apart<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, Option<usize>)>; 3] {
+    let mut numbers: HashMap<&[Atom<'t>], usize> = HashMap::new();
+    sides.map(|side| {
+        let (mut apart, mut at) = (Vec::with_capacity(side.len()), 0);
+        while at < side.len() {
+            let len = contradiction_len(&side[at..]);
+            let next = numbers.len();
+            let number = (len > 0).then(|| *numbers.entry(&side[at..at + len]).or_insert(next));
+            let end = at + len.max(1);
+            apart.extend(side[at..end].iter().map(|atom| (*atom, number)));
+            at = end;
+        }
+        apart
+    })
+}
+
+/// Of the contradiction with which `atoms` begin; 0 if they begin with none, or it has no end.
+fn contradiction_len(atoms: &[Atom<'_>]) -> usize {
+    let mut depth = 0;
+    for (at, atom) in atoms.iter().enumerate() {
+        match atom.bound() {
+            Some(Bound::Ours) => depth += 1,
+            Some(Bound::End) if depth > 0 => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return if at > 0 { at + 1 } else { 0 };
+        }
+    }
+    0
+}
+
+/// The versions of a stretch: those that stand in `mine`, and those in `other`, unless one of them, or the text between other marks, says
+/// that already.
 pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>], marked: &[String]) -> Vec<Vec<Atom<'t>>> {
     let mut versions = standing(mine);
-    let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
-    let new = self::said(other);
     let is_marked = versions.len() > 1;
-    if (is_marked && said.iter().any(|version| says_all_of(version, &new))) || marked.contains(&new) {
-        return versions;
-    }
-    match gone_on(&said, &new).filter(|_| is_marked) {
-        Some(at) => versions[at] = other.to_vec(),
-        None => versions.push(other.to_vec()),
+    for other in standing(other) {
+        let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
+        let new = self::said(&other);
+        if (is_marked && said.iter().any(|version| says_all_of(version, &new))) || marked.contains(&new) {
+            continue;
+        }
+        match gone_on(&said, &new).filter(|_| is_marked) {
+            Some(at) => versions[at] = other,
+            None => versions.push(other),
+        }
     }
     versions
 }
