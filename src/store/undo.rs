@@ -4,6 +4,7 @@
 //! one out of them, and never touches what was done to the item since.
 
 use std::collections::HashMap;
+use std::slice;
 
 use super::baseline::Sight;
 use super::change::Change;
@@ -57,13 +58,18 @@ impl Board {
     pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
         let dry = self.clone().dry();
         let view = View { board: &dry, last_seq: self.last_seq()?, now: clock::now() };
-        let can_be = |event: &Entry| PreparedUndo::of(&view, event.clone(), &[], &Note::default()).is_ok();
         let mut found = Vec::new();
-        let mut taken = HashMap::new();
+        let (mut taken, mut latest) = (HashMap::new(), HashMap::new());
         walk_log(self, None, &mut |entry| {
             let is_of_task = task.is_none() || entry.task.as_ref() == task;
-            let is_wanted = is_in_effect(&entry, &mut taken) && is_change(&entry) && entry.kind != Kind::Archived;
-            found.extend((is_wanted && is_of_task && can_be(&entry)).then_some(entry));
+            let is_in_effect = taken_by(&entry, &mut taken).is_none();
+            if is_change(&entry) {
+                let latest = entry.task.as_ref().map(|task| &*latest.entry(task.clone()).or_insert(entry.clone()));
+                let since = latest.map_or(&[][..], slice::from_ref);
+                let can_be = || PreparedUndo::of(&view, entry.clone(), since, &Note::default()).is_ok();
+                let is_wanted = is_in_effect && is_of_task && entry.kind != Kind::Archived && can_be();
+                found.extend(is_wanted.then_some(entry));
+            }
             found.len() < most
         })?;
         Ok(found)
@@ -74,15 +80,16 @@ fn is_change(entry: &Entry) -> bool {
     entry.change.is_of_item() && entry.queue.is_some() && entry.kind != Kind::Moved
 }
 
-/// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.
-fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
-    let by = taken.get(&entry.seq).copied();
+/// The later event that is in effect itself and has taken this one back. To be asked of each event, the newest first.
+fn taken_by(entry: &Entry, taken: &mut HashMap<u64, u64>) -> Option<u64> {
+    let with_claim = || taken.get(&entry.token?);
+    let by = taken.get(&entry.seq).or_else(with_claim).copied();
     match (by, claim_given_back(entry)) {
         (Some(by), Some(claim)) => drop(taken.insert(claim, by)),
         (Some(_), None) => {}
         (None, _) => taken.extend(entry.undoes.map(|event| (event, entry.seq))),
     }
-    by.is_none()
+    by
 }
 
 /// The claim that this event ended.
@@ -90,26 +97,34 @@ fn claim_given_back(entry: &Entry) -> Option<u64> {
     entry.token.filter(|_| entry.lease == Some(LeaseEntry::Drop))
 }
 
-/// What took an item out of somebody's hands is one with its claim: between the two somebody held it, and to hold it is nothing to come back to.
+/// What took an item out of somebody's hands is one with its claim and with what they did to it between the two: somebody held it, and
+/// to hold it is nothing to come back to.
 fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
     let Some(claim) = claim_given_back(&event) else { return Ok(event) };
-    let mut found = None;
+    let mut own = Vec::new();
     walk_log(board, None, &mut |entry| {
         let is_later = entry.seq > claim;
-        found = found.take().or((entry.seq == claim).then_some(entry));
+        let is_own = entry.seq <= event.seq && entry.token == Some(claim) && entry.change.is_of_item();
+        own.extend(is_own.then_some(entry));
         is_later
     })?;
-    let (Some(Entry { change: claimed, left, .. }), change) = (found, &event.change) else { return Ok(event) };
-    let texts = (claimed.before(), claimed.after(), change.before(), change.after());
-    let (Some(was), Some(held), Some(before), Some(after)) = texts else { return Ok(event) };
-    // What was typed meanwhile stays.
-    let merged = merge(held, before, was, &|_| false);
-    if !merged.conflicts.is_empty() {
+    let Some(claimed) = own.pop().filter(|entry| entry.seq == claim) else { return Ok(event) };
+    let Some((mut was, mut held)) = claimed.change.before().map(str::to_owned).zip(claimed.change.after()) else {
         return Ok(event);
+    };
+    for entry in own.iter().rev() {
+        let Some((before, after)) = entry.change.before().zip(entry.change.after()) else { return Ok(event) };
+        // What was typed meanwhile stays.
+        let merged = merge(held, before, &was, &|_| false);
+        if !merged.conflicts.is_empty() {
+            return Ok(event);
+        }
+        (was, held) = (merged.text, after);
     }
-    let moved = claimed.from().zip(change.to()).filter(|(from, to)| from != to);
-    let change = TextChange::Edited { before: merged.text, after: after.to_owned(), moved };
-    Ok(Entry { change, left, ..event })
+    let moved = claimed.change.from().zip(event.change.to()).filter(|(from, to)| from != to);
+    let change = TextChange::Edited { before: was, after: held.to_owned(), moved };
+    let (left, put) = (claimed.left.or(event.left), event.put.or(claimed.put));
+    Ok(Entry { change, left, put, ..event })
 }
 
 /// An undo that was found possible: what is to be written.
@@ -231,7 +246,11 @@ fn taken_back(
     let id = parse(before).0.items().first().and_then(|item| item.id.clone());
     let now = match id.as_ref().or(event.task.as_ref()).and_then(|id| new.find(id)) {
         Some(now) => now,
-        None => new.items().iter().find(|item| bare(new.block(item)) == bare(before))?,
+        None => {
+            let is_it = |now: &&Item<'_>| bare(new.block(now)) == bare(before);
+            let in_place = || new.items().get(old.index_from(item?.span.start));
+            new.items().iter().find(is_it).or_else(in_place)?
+        }
     };
     let (after, to) = (new.block(now).to_owned(), now.status);
     let change = match was {
@@ -247,7 +266,8 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     let mut later: Vec<Entry> = Vec::new();
     let mut found = None;
     walk_log(board, None, &mut |entry| {
-        let is_in_effect = is_in_effect(&entry, &mut taken);
+        let by = taken_by(&entry, &mut taken);
+        let is_in_effect = by.is_none();
         let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
         let is_meant = match which {
             // What was put away is as it was.
@@ -259,18 +279,18 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
             Which::Event(seq) => entry.seq == *seq,
         };
         if is_meant {
-            found = Some(entry);
+            found = Some((entry, by));
         } else {
             later.push(entry);
         }
         found.is_none()
     })?;
-    let event = found.ok_or(match which {
+    let (event, by) = found.ok_or(match which {
         Which::Event(seq) => Obstacle::NoEvent(*seq),
         Which::Last(_) | Which::LastUndone(_) => Obstacle::Nothing,
     })?;
-    if let Some(by) = taken.get(&event.seq) {
-        return Err(Obstacle::Already { seq: event.seq, by: *by }.into());
+    if let Some(by) = by {
+        return Err(Obstacle::Already { seq: event.seq, by }.into());
     }
     if !is_change(&event) {
         return Err(Obstacle::NoChange { seq: event.seq, kind: event.kind }.into());
@@ -302,7 +322,9 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
     }
     let text = view.read(&board.queue_by_id(own)?)?;
     let (document, _) = parse(&text.content);
-    let wanted = event.change.after().or(event.change.before()).map(bare).unwrap_or_default();
+    // It may go by no ID any more: then it reads as it was last left under it.
+    let as_left = since.last().map_or(event.change.after().or(event.change.before()), |last| last.change.after());
+    let wanted = as_left.map(bare).unwrap_or_default();
     let alike = document.items().iter().enumerate();
     let alike: Vec<usize> = alike.filter(|(_, item)| bare(document.block(item)) == wanted).map(|(at, _)| at).collect();
     let back = || Obstacle::Back { name: name.to_owned(), queue: own.to_owned() };

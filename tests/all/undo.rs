@@ -128,6 +128,38 @@ fn what_somebody_holds_or_held_is_left_alone() {
 }
 
 #[test]
+fn a_claim_is_taken_back_with_what_its_holder_did_and_without_what_was_typed() {
+    let text = "## Todo\n\n- [ ] T-1: one\n- [ ] two\n  - [ ] a step\n\n## Doing\n\n## Done\n";
+    let scratch = Scratch::board(text);
+    for report in [&["--mode", "plan"][..], &["--step", "1"], &[]] {
+        scratch.begin(text);
+        scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+        let without_first = scratch.queue();
+        let lease = scratch.json("tavern-claim", &["--task", "main:3", "--agent", "Frodo"])["lease"].take();
+        let (name, token) = (lease["task"].as_str().expect("it has an ID now"), lease["token"].to_string());
+        if report.is_empty() {
+            scratch.change(QUEUE, "  - [ ] a step", "  Typed.\n  - [ ] a step");
+            scratch.settle();
+        } else {
+            scratch.run("tavern-report", &[&[name, "--token", &token], report].concat()).succeeds();
+        }
+        scratch.run("tavern-release", &[name, "--force"]).succeeds();
+        let told = undo(&scratch, &[]).succeeds();
+        if report.is_empty() {
+            assert_eq!(scratch.queue(), without_first.replace("  - [ ] a step", "  Typed.\n  - [ ] a step"));
+            let list = undo(&scratch, &["--list"]).succeeds();
+            assert!(list.contains("was edited by hand"), "it has no ID any more: {list}");
+            undo(&scratch, &[]).succeeds();
+            assert!(!scratch.queue().contains("Typed."), "{}", scratch.queue());
+        } else {
+            assert_eq!(scratch.queue(), without_first, "{told}");
+        }
+        undo(&scratch, &[]).ends(0).says("T-1 is pending again");
+        undo(&scratch, &[]).ends(3);
+    }
+}
+
+#[test]
 fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
     let scratch = Scratch::initialized();
     undo(&scratch, &[]).ends(3);
