@@ -160,6 +160,41 @@ fn a_claim_is_taken_back_with_what_its_holder_did_and_without_what_was_typed() {
 }
 
 #[test]
+fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() {
+    let scratch = Scratch::board("- [ ] T-9: other\n");
+    for text in [
+        "## Todo\n\n- X\n  - [ ] T-1: B\n  - [ ] c (after: T-9)\n\n## Doing\n\n## Done\n- [x] d\n",
+        "# Todo\n\n - [ ] T-1: B\n\n# Waiting\n\n# Done",
+        "# Todo\n- X\n  - [ ] T-1: B\n# Doing\n# Waiting\n# Done",
+        "# Todo\n- [ ] T-1: B (status: pending)\n# Waiting\n- [ ] c",
+        " - [ ] T-1: B (status: pending)",
+    ] {
+        let indent = text[..text.find("- [ ] T-1").expect("it has it")].rsplit('\n').next().expect("it has a line");
+        let script = format!("\n{indent}  ```sh\n{indent}  mktemp ./b-XXXXXX\n{indent}  ```");
+        let end = text.find("T-1: B").map(|at| text[at..].find('\n').map_or(text.len(), |end| at + end));
+        let (head, rest) = text.split_at(end.expect("it has it"));
+        let drained = format!("{head}{script}{rest}");
+        for way in ["asked", "cancelled", "drained"] {
+            let text = if way == "drained" { drained.as_str() } else { text };
+            scratch.begin(text);
+            match way {
+                "asked" => {
+                    let token = scratch.claim("T-1", &[]);
+                    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "what?"]).ends(8);
+                }
+                "cancelled" => drop(scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds()),
+                _ => drop(scratch.run("tavern-drain", &["--agents", "1", "--quiet"])),
+            }
+            assert_ne!(scratch.queue(), text);
+            while scratch.item("T-1")["status"] != "pending" {
+                undo(&scratch, &["T-1"]).succeeds();
+            }
+            assert_eq!(scratch.queue(), text, "{way}");
+        }
+    }
+}
+
+#[test]
 fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
     let scratch = Scratch::initialized();
     undo(&scratch, &[]).ends(3);
