@@ -18,7 +18,7 @@ use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
-use crate::board::merge::{changes, merge};
+use crate::board::merge::merge;
 use crate::board::rewrite::{set_item, set_item_by};
 use crate::board::stood::Way;
 use crate::board::task::TaskId;
@@ -167,6 +167,10 @@ impl PreparedUndo {
         let status = if is_moved { from } else { item.map(|item| item.status) };
         let before = text_before(board, &event)?;
         let was = before.as_deref().map(|before| (before, status));
+        let id = before.as_deref().and_then(|before| parse(before).0.items().first()?.id.clone());
+        if let Some(id) = id.filter(|id| !matches!(board.lease(id), Ok(None))) {
+            return Err(Obstacle::Held(id).into());
+        }
         let is_untouched =
             item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
@@ -186,7 +190,7 @@ impl PreparedUndo {
         let odd = || Obstacle::Odd { seq, name: name.clone() };
         let (task, change) = taken_back(&event, before.as_deref(), &document, item, &content).ok_or_else(odd)?;
         let is_as_it_was = change.after().is_none() || !is_moved || change.to() == from;
-        if !is_as_it_was || changes(&text.content, &content).len() > 1 {
+        if !is_as_it_was || !is_one_apart(&text.content, &content) {
             return Err(odd().into());
         }
         let sight = view.sight(&text);
@@ -206,6 +210,17 @@ impl PreparedUndo {
         };
         Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })
     }
+}
+
+/// All items but one read as before, whatever ID it goes by.
+fn is_one_apart(old: &str, new: &str) -> bool {
+    let [mut left, mut come] = [old, new].map(|text| {
+        let (document, _) = parse(text);
+        let items = document.items().iter().filter(|item| item.within.is_none());
+        items.map(|item| (bare(document.block(item)), item.status)).collect::<Vec<_>>()
+    });
+    come.retain(|item| left.iter().position(|other| other == item).map(|at| left.swap_remove(at)).is_none());
+    left.len() <= 1 && come.len() <= 1
 }
 
 /// The item's text before the event: what was brought back from the archive read as it was put there. `None`: it was not there.
@@ -244,14 +259,11 @@ fn taken_back(
     };
     let (new, _) = parse(content);
     let id = parse(before).0.items().first().and_then(|item| item.id.clone());
-    let now = match id.as_ref().or(event.task.as_ref()).and_then(|id| new.find(id)) {
-        Some(now) => now,
-        None => {
-            let is_it = |now: &&Item<'_>| bare(new.block(now)) == bare(before);
-            let in_place = || new.items().get(old.index_from(item?.span.start));
-            new.items().iter().find(is_it).or_else(in_place)?
-        }
-    };
+    let is_it = |now: &&Item<'_>| bare(new.block(now)) == bare(before);
+    let named = id.as_ref().or(event.task.as_ref()).map_or_else(Vec::new, |id| new.named(id));
+    let now = named.iter().copied().find(is_it).or(named.first().copied());
+    let in_place = || new.items().get(old.index_from(item?.span.start));
+    let now = now.or_else(|| new.items().iter().find(is_it)).or_else(in_place)?;
     let (after, to) = (new.block(now).to_owned(), now.status);
     let change = match was {
         Some((before, from)) => TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) },
@@ -311,7 +323,14 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
             }
             Ok(found) => {
                 let text = view.read(&found.queue)?;
-                let index = parse(&text.content).0.items().iter().position(|item| item.id.as_ref() == Some(task));
+                let index = {
+                    let (document, _) = parse(&text.content);
+                    let place = |is_it: &dyn Fn(&Item<'_>) -> bool| {
+                        document.items().iter().position(|item| item.id.as_ref() == Some(task) && is_it(item))
+                    };
+                    let after = event.change.after().map(bare);
+                    place(&|item| Some(bare(document.block(item))) == after).or_else(|| place(&|_| true))
+                };
                 if index.is_some() {
                     return Ok((text, index));
                 }

@@ -195,6 +195,28 @@ fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() 
 }
 
 #[test]
+fn what_check_has_mended_is_taken_back_and_made_again() {
+    let text =
+        "## Pending\n\n- [ ] T-1: one\n- [ ] T-1: two\n- [ ] three (after: T-1)\n- [ ] T-1: four\n\n## Completed\n";
+    let scratch = Scratch::board(text);
+    scratch.run("tavern-check", &["--fix"]);
+    let mended = scratch.queue();
+    assert_eq!(mended.matches("] T-1: ").count(), 1, "{mended}");
+    undo(&scratch, &[]).ends(0).says("T-1 is as before");
+    let first = scratch.queue();
+    undo(&scratch, &[]).succeeds();
+    assert_eq!(scratch.queue(), text);
+    undo(&scratch, &["--redo"]).succeeds();
+    assert_eq!(scratch.queue(), first);
+    undo(&scratch, &["--redo"]).succeeds();
+    assert_eq!(scratch.queue(), mended);
+    // An ID that somebody holds is not given to another item.
+    scratch.claim("T-1", &[]);
+    undo(&scratch, &[]).ends(4).says("`T-1` is held");
+    assert_eq!(scratch.queue().matches("] T-1: ").count(), 1);
+}
+
+#[test]
 fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
     let scratch = Scratch::initialized();
     undo(&scratch, &[]).ends(3);
