@@ -201,8 +201,9 @@ impl Document<'_> {
         self.lanes().iter().rposition(|lane| lane.heading.end <= at && at <= lane.body.end)
     }
 
-    /// Where in a lane of that kind, or of any if there is none, an item belongs that stood so: before the first of those that followed it,
-    /// else behind the last of those that preceded it; between neither where none is there. `None`: there is no such place any more.
+    /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
+    /// those that preceded it; between neither where none is there. If there is no lane of that kind, it may be any. `None`: there is no
+    /// such place any more.
     pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
         let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {
