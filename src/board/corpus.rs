@@ -11,7 +11,8 @@ pub(super) fn task_with(status: Status, keys: &str) -> Task {
     let keys = if keys.is_empty() { String::new() } else { format!(" ({keys})") };
     let text = format!("- [ ] T-k3f9: Do it{keys}\n");
     let (document, problems) = parse(&text);
-    assert_eq!(problems, [], "{text}");
+    // As a pending one it may say what it would not.
+    assert!(problems.iter().all(|problem| problem.code == "misplaced-key"), "{text} {problems:?}");
     document.task_as(&document.items()[0], "T-k3f9".parse().expect("it is an ID"), status)
 }
 
@@ -246,6 +247,14 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a (approve: merge) <!-- b -->\n", &["misplaced-key \"approve\""]),
         ("- [ ] a (priority: 1, agent: bob)\n", &["?misplaced-key \"agent\""]),
         ("- [ ] a\n- [ ] b (reason: x, after: a)\n", &["?misplaced-key \"reason\"", "misplaced-key \"after\""]),
+        // Words behind an ID that the next claim would take for its own keys. Tavern's own are never alone, but for a reason.
+        ("- [ ] T-1: a (agent: bob)\n", &["?misplaced-key \"agent\""]),
+        ("- [ ] T-1: a (priority: 1, commit: abc123)\n", &["?misplaced-key \"commit\""]),
+        ("- [ ] T-1: a (question: may we?) (status: null)\n- [ ] T-2: b (attempt: 1, commit: abc123)\n", &[]),
+        (
+            "- [x] T-1: a (commit: abc123)\n- [ ] T-2: b (reason: late)\n- [ ] T-3: c (agent: x, status: in_progress)\n",
+            &[],
+        ),
         // Nor where its parenthesis goes on below, or begins there.
         ("- [ ] a\n- [ ] b (after: a,\n  c)\n- [ ] c\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (after:\n  a)\n", &["misplaced-key \"after\""]),

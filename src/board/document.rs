@@ -16,7 +16,7 @@ use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
-pub use keys::STAYS_TITLE;
+pub use keys::{STAYS_TITLE, replaced};
 pub use own_state::meaning_of_mark;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;

@@ -42,7 +42,7 @@ impl<'t> Document<'t> {
         let Some((stood, berth)) = stood.and_then(|stood| Some((stood, self.berth(stood, kind)?))) else {
             return lane.map(|(place, spot)| Destination { place, spots: vec![spot], exact: None });
         };
-        let place = berth.lane.map_or(LanePlace::Loose, |_| LanePlace::Lane(kind));
+        let place = berth.lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(self.lanes()[lane].kind));
         if place == here {
             return None;
         }
@@ -159,7 +159,7 @@ impl<'t> Document<'t> {
                 .flat_map(move |shape| fills().map(move |(gap, around)| (shape.clone(), gap, around)));
             tried.chain(last).map(move |(shape, gap, around)| (gap, self.insertion(spot, &shape, around)))
         };
-        let exact = goal.exact.iter().filter_map(|(at, gap)| filled(gap, *at, &block, item.column));
+        let exact = goal.exact.iter().filter_map(|(at, gap)| filled(gap, *at, &block));
         let tried = exact.map(|filled| (Fill::Nothing, filled)).chain(goal.spots.iter().flat_map(at_spot));
         let mut tried = tried.map(|(gap, (insertion, inserted))| (vec![gone(gap), insertion], inserted));
         let plain = is_plain.then(|| tried.next()).flatten();
@@ -491,9 +491,9 @@ impl Fill {
 
 const SEPARATOR: &str = "<!-- -->";
 
-/// The edit that fills the gap, which begins at `at`, with the block of an item in that `column`; as [`Document::insertion`].
-fn filled(gap: &Gap, at: usize, block: &str, column: usize) -> Option<(Edit, Range<usize>)> {
-    let indent = if column == 0 { gap.indent.as_str() } else { "" };
+/// The edit that fills the gap, which begins at `at`, with the block, indented as the one before; as [`Document::insertion`].
+fn filled(gap: &Gap, at: usize, block: &str) -> Option<(Edit, Range<usize>)> {
+    let indent = if block.starts_with([' ', '\t']) { "" } else { gap.indent.as_str() };
     let indented = |line: &str| if line.trim().is_empty() { line.to_owned() } else { format!("{indent}{line}") };
     let block: String = block.split_inclusive('\n').map(indented).collect();
     let start = at + gap.before.len();

@@ -188,14 +188,15 @@ pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet
     }
 }
 
-/// A rendered block without a key that speaks of it is of the status by its place and its box.
+/// A rendered block is of the status by its place and its box, and no key says another.
 pub(super) fn is_said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> bool {
     let (document, _) = parse(block);
     document.items().first().is_some_and(|item| {
         let Fields(keys) = document.fields(item);
-        let speaks = |key: &Key| matches!(key, Key::Status | Key::Completed);
-        let said = Said { ticked: item.checked, status: None, completed: false };
-        !keys.iter().any(|(key, _)| speaks(key)) && lane::status(place, said, lanes) == status
+        let has = |wanted| keys.iter().any(|(key, _)| *key == wanted);
+        let key = has(Key::Status).then_some(item.status);
+        let said = Said { ticked: item.checked, status: key, completed: has(Key::Completed) };
+        key.is_none_or(|key| key == status) && lane::status(place, said, lanes) == status
     })
 }
 

@@ -202,11 +202,13 @@ impl Document<'_> {
     }
 
     /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
-    /// those that preceded it; between neither where none is there. `None`: there is no such place any more.
+    /// those that preceded it; between neither where none is there. If there is no lane of that kind, it may be any. `None`: there is no
+    /// such place any more.
     pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
+        let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {
-            Some(name) => Some(self.lanes().iter().position(|lane| lane.kind == kind && lane.name == name)?),
-            None if kind == LaneKind::Pending => None,
+            Some(name) => Some(self.lanes().iter().position(|lane| may_be(lane.kind) && lane.name == name)?),
+            None if may_be(LaneKind::Pending) => None,
             None => return None,
         };
         let bounds = self.bounds(lane, lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));

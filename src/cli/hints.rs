@@ -133,7 +133,10 @@ pub(super) fn store(error: &Error) -> Option<String> {
 
 /// After an event that can't be taken back.
 fn obstacle(obstacle: &Obstacle) -> String {
-    let log = |name: &str| format!("see what happened, and change the queue's file by hand: tavern log {name} --diff");
+    let log = |name: &str| {
+        let rest = "what else can be taken back: tavern undo --list";
+        format!("see what happened, and change the queue's file by hand: tavern log {name} --diff; {rest}")
+    };
     match obstacle {
         Obstacle::Nothing => "see what happened: tavern log".to_owned(),
         Obstacle::NoEvent(_) | Obstacle::NoChange { .. } => {

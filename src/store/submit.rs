@@ -179,8 +179,11 @@ impl Board {
         let is_after_chat = lease.as_ref().is_some_and(|lease| lease.back_to == Some(to));
         let lanes = [from, to].map(|status| document.lane_kind_of(status));
         let comes_back = lanes[1] == LaneKind::Pending && !from.is_ended() && from != Status::Draft;
-        if document.has_lanes() && from != to && (is_after_chat || comes_back) {
-            patch.way = way_back(self, queue, &document.names(item), &id, lanes)?;
+        let there = Some(lanes[1]).filter(|_| is_after_chat || comes_back);
+        // What is yet to be taken, or has ended, may stand where a person put it: the log would be read in vain.
+        let is_under_way = !matches!(lanes[0], LaneKind::Draft | LaneKind::Pending) && !from.is_ended();
+        if document.has_lanes() && from != to && (there.is_some() || is_under_way) {
+            patch.way = way_back(self, queue, &document.names(item), &id, lanes[0], there)?;
         }
         let mut edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         if let Event::Tick { steps, .. } = event {

@@ -4,6 +4,7 @@
 //! one out of them, and never touches what was done to the item since.
 
 use std::collections::HashMap;
+use std::slice;
 
 use super::baseline::Sight;
 use super::change::Change;
@@ -17,7 +18,7 @@ use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
-use crate::board::merge::{changes, merge};
+use crate::board::merge::merge;
 use crate::board::rewrite::{set_item, set_item_by};
 use crate::board::stood::Way;
 use crate::board::task::TaskId;
@@ -57,13 +58,18 @@ impl Board {
     pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
         let dry = self.clone().dry();
         let view = View { board: &dry, last_seq: self.last_seq()?, now: clock::now() };
-        let can_be = |event: &Entry| PreparedUndo::of(&view, event.clone(), &[], &Note::default()).is_ok();
         let mut found = Vec::new();
-        let mut taken = HashMap::new();
+        let (mut taken, mut latest) = (HashMap::new(), HashMap::new());
         walk_log(self, None, &mut |entry| {
             let is_of_task = task.is_none() || entry.task.as_ref() == task;
-            let is_wanted = is_in_effect(&entry, &mut taken) && is_change(&entry) && entry.kind != Kind::Archived;
-            found.extend((is_wanted && is_of_task && can_be(&entry)).then_some(entry));
+            let is_in_effect = taken_by(&entry, &mut taken).is_none();
+            if is_change(&entry) {
+                let latest = entry.task.as_ref().map(|task| &*latest.entry(task.clone()).or_insert(entry.clone()));
+                let since = latest.map_or(&[][..], slice::from_ref);
+                let can_be = || PreparedUndo::of(&view, entry.clone(), since, &Note::default()).is_ok();
+                let is_wanted = is_in_effect && is_of_task && entry.kind != Kind::Archived && can_be();
+                found.extend(is_wanted.then_some(entry));
+            }
             found.len() < most
         })?;
         Ok(found)
@@ -74,15 +80,16 @@ fn is_change(entry: &Entry) -> bool {
     entry.change.is_of_item() && entry.queue.is_some() && entry.kind != Kind::Moved
 }
 
-/// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.
-fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
-    let by = taken.get(&entry.seq).copied();
+/// The later event that is in effect itself and has taken this one back. To be asked of each event, the newest first.
+fn taken_by(entry: &Entry, taken: &mut HashMap<u64, u64>) -> Option<u64> {
+    let with_claim = || taken.get(&entry.token?);
+    let by = taken.get(&entry.seq).or_else(with_claim).copied();
     match (by, claim_given_back(entry)) {
         (Some(by), Some(claim)) => drop(taken.insert(claim, by)),
         (Some(_), None) => {}
         (None, _) => taken.extend(entry.undoes.map(|event| (event, entry.seq))),
     }
-    by.is_none()
+    by
 }
 
 /// The claim that this event ended.
@@ -90,26 +97,34 @@ fn claim_given_back(entry: &Entry) -> Option<u64> {
     entry.token.filter(|_| entry.lease == Some(LeaseEntry::Drop))
 }
 
-/// What took an item out of somebody's hands is one with its claim: between the two somebody held it, and to hold it is nothing to come back to.
+/// What took an item out of somebody's hands is one with its claim and with what they did to it between the two: somebody held it, and
+/// to hold it is nothing to come back to.
 fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
     let Some(claim) = claim_given_back(&event) else { return Ok(event) };
-    let mut found = None;
+    let mut own = Vec::new();
     walk_log(board, None, &mut |entry| {
         let is_later = entry.seq > claim;
-        found = found.take().or((entry.seq == claim).then_some(entry));
+        let is_own = entry.seq <= event.seq && entry.token == Some(claim) && entry.change.is_of_item();
+        own.extend(is_own.then_some(entry));
         is_later
     })?;
-    let (Some(Entry { change: claimed, left, .. }), change) = (found, &event.change) else { return Ok(event) };
-    let texts = (claimed.before(), claimed.after(), change.before(), change.after());
-    let (Some(was), Some(held), Some(before), Some(after)) = texts else { return Ok(event) };
-    // What was typed meanwhile stays.
-    let merged = merge(held, before, was, &|_| false);
-    if !merged.conflicts.is_empty() {
+    let Some(claimed) = own.pop().filter(|entry| entry.seq == claim) else { return Ok(event) };
+    let Some((mut was, mut held)) = claimed.change.before().map(str::to_owned).zip(claimed.change.after()) else {
         return Ok(event);
+    };
+    for entry in own.iter().rev() {
+        let Some((before, after)) = entry.change.before().zip(entry.change.after()) else { return Ok(event) };
+        // What was typed meanwhile stays.
+        let merged = merge(held, before, &was, &|_| false);
+        if !merged.conflicts.is_empty() {
+            return Ok(event);
+        }
+        (was, held) = (merged.text, after);
     }
-    let moved = claimed.from().zip(change.to()).filter(|(from, to)| from != to);
-    let change = TextChange::Edited { before: merged.text, after: after.to_owned(), moved };
-    Ok(Entry { change, left, ..event })
+    let moved = claimed.change.from().zip(event.change.to()).filter(|(from, to)| from != to);
+    let change = TextChange::Edited { before: was, after: held.to_owned(), moved };
+    let (left, put) = (claimed.left.or(event.left), event.put.or(claimed.put));
+    Ok(Entry { change, left, put, ..event })
 }
 
 /// An undo that was found possible: what is to be written.
@@ -152,6 +167,10 @@ impl PreparedUndo {
         let status = if is_moved { from } else { item.map(|item| item.status) };
         let before = text_before(board, &event)?;
         let was = before.as_deref().map(|before| (before, status));
+        let id = before.as_deref().and_then(|before| parse(before).0.items().first()?.id.clone());
+        if let Some(id) = id.filter(|id| !matches!(board.lease(id), Ok(None))) {
+            return Err(Obstacle::Held(id).into());
+        }
         let is_untouched =
             item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
@@ -171,7 +190,7 @@ impl PreparedUndo {
         let odd = || Obstacle::Odd { seq, name: name.clone() };
         let (task, change) = taken_back(&event, before.as_deref(), &document, item, &content).ok_or_else(odd)?;
         let is_as_it_was = change.after().is_none() || !is_moved || change.to() == from;
-        if !is_as_it_was || changes(&text.content, &content).len() > 1 {
+        if !is_as_it_was || !is_one_apart(&text.content, &content) {
             return Err(odd().into());
         }
         let sight = view.sight(&text);
@@ -191,6 +210,17 @@ impl PreparedUndo {
         };
         Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })
     }
+}
+
+/// All items but one read as before, whatever ID it goes by.
+fn is_one_apart(old: &str, new: &str) -> bool {
+    let [mut left, mut come] = [old, new].map(|text| {
+        let (document, _) = parse(text);
+        let items = document.items().iter().filter(|item| item.within.is_none());
+        items.map(|item| (bare(document.block(item)), item.status)).collect::<Vec<_>>()
+    });
+    come.retain(|item| left.iter().position(|other| other == item).map(|at| left.swap_remove(at)).is_none());
+    left.len() <= 1 && come.len() <= 1
 }
 
 /// The item's text before the event: what was brought back from the archive read as it was put there. `None`: it was not there.
@@ -229,10 +259,11 @@ fn taken_back(
     };
     let (new, _) = parse(content);
     let id = parse(before).0.items().first().and_then(|item| item.id.clone());
-    let now = match id.as_ref().or(event.task.as_ref()).and_then(|id| new.find(id)) {
-        Some(now) => now,
-        None => new.items().iter().find(|item| bare(new.block(item)) == bare(before))?,
-    };
+    let is_it = |now: &&Item<'_>| bare(new.block(now)) == bare(before);
+    let named = id.as_ref().or(event.task.as_ref()).map_or_else(Vec::new, |id| new.named(id));
+    let now = named.iter().copied().find(is_it).or(named.first().copied());
+    let in_place = || new.items().get(old.index_from(item?.span.start));
+    let now = now.or_else(|| new.items().iter().find(is_it)).or_else(in_place)?;
     let (after, to) = (new.block(now).to_owned(), now.status);
     let change = match was {
         Some((before, from)) => TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) },
@@ -247,7 +278,8 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     let mut later: Vec<Entry> = Vec::new();
     let mut found = None;
     walk_log(board, None, &mut |entry| {
-        let is_in_effect = is_in_effect(&entry, &mut taken);
+        let by = taken_by(&entry, &mut taken);
+        let is_in_effect = by.is_none();
         let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
         let is_meant = match which {
             // What was put away is as it was.
@@ -259,18 +291,18 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
             Which::Event(seq) => entry.seq == *seq,
         };
         if is_meant {
-            found = Some(entry);
+            found = Some((entry, by));
         } else {
             later.push(entry);
         }
         found.is_none()
     })?;
-    let event = found.ok_or(match which {
+    let (event, by) = found.ok_or(match which {
         Which::Event(seq) => Obstacle::NoEvent(*seq),
         Which::Last(_) | Which::LastUndone(_) => Obstacle::Nothing,
     })?;
-    if let Some(by) = taken.get(&event.seq) {
-        return Err(Obstacle::Already { seq: event.seq, by: *by }.into());
+    if let Some(by) = by {
+        return Err(Obstacle::Already { seq: event.seq, by }.into());
     }
     if !is_change(&event) {
         return Err(Obstacle::NoChange { seq: event.seq, kind: event.kind }.into());
@@ -291,7 +323,14 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
             }
             Ok(found) => {
                 let text = view.read(&found.queue)?;
-                let index = parse(&text.content).0.items().iter().position(|item| item.id.as_ref() == Some(task));
+                let index = {
+                    let (document, _) = parse(&text.content);
+                    let place = |is_it: &dyn Fn(&Item<'_>) -> bool| {
+                        document.items().iter().position(|item| item.id.as_ref() == Some(task) && is_it(item))
+                    };
+                    let after = event.change.after().map(bare);
+                    place(&|item| Some(bare(document.block(item))) == after).or_else(|| place(&|_| true))
+                };
                 if index.is_some() {
                     return Ok((text, index));
                 }
@@ -302,7 +341,9 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
     }
     let text = view.read(&board.queue_by_id(own)?)?;
     let (document, _) = parse(&text.content);
-    let wanted = event.change.after().or(event.change.before()).map(bare).unwrap_or_default();
+    // It may go by no ID any more: then it reads as it was last left under it.
+    let as_left = since.last().map_or(event.change.after().or(event.change.before()), |last| last.change.after());
+    let wanted = as_left.map(bare).unwrap_or_default();
     let alike = document.items().iter().enumerate();
     let alike: Vec<usize> = alike.filter(|(_, item)| bare(document.block(item)) == wanted).map(|(at, _)| at).collect();
     let back = || Obstacle::Back { name: name.to_owned(), queue: own.to_owned() };

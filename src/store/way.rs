@@ -10,32 +10,33 @@ use crate::board::status::Status;
 use crate::board::stood::{Stood, Way};
 use crate::board::task::TaskId;
 
-/// How an item, which is called so by its neighbours, got from the lane `there` to `here`, and where it goes back to. Those that were put
-/// into that lane since tell where they stand beside it.
+/// How an item, which is called so by its neighbours, got to the lane `here`, and, if it came from `there`, where it goes back to. Those that
+/// were put into that lane since tell where they stand beside it.
 pub(super) fn way_back(
     board: &Board,
     queue: &Queue,
     names: &[&str],
     task: &TaskId,
-    [here, there]: [LaneKind; 2],
+    here: LaneKind,
+    there: Option<LaneKind>,
 ) -> Result<Way, Error> {
     let (mut way, mut met): (Way, Vec<(TaskId, Stood)>) = Default::default();
     walk_log(board, None, &mut |entry: Entry| {
-        let is_in = |status: Option<Status>, kind| status.is_some_and(|status| LaneKind::of(status) == kind);
+        let is_in = |status: Option<Status>, kind| status.is_some_and(|status| Some(LaneKind::of(status)) == kind);
         let Some(id) = entry.task.clone().filter(|_| entry.queue.as_ref() == Some(&queue.id)) else { return true };
         let (was, is) = (entry.change.from(), entry.change.to());
         if id != *task {
             met.extend(entry.put.filter(|_| is_in(is, there)).map(|put| (id, put)));
             return true;
         }
-        if way.from.is_none() && is_in(is, here) {
+        if way.from.is_none() && is_in(is, Some(here)) {
             way.from = entry.put;
         }
         let is_last = is_in(was, there) && !is_in(is, there);
         if is_last {
             way.to = entry.left;
         }
-        !is_last
+        !is_last && (there.is_some() || way.from.is_none())
     })?;
     if let Some(stood) = &mut way.to {
         met.iter().for_each(|(id, other)| stood.meet(names, id.to_string(), other));

@@ -1,6 +1,6 @@
 //! Bad input gets a clear error with what to type next, and nothing is lost.
 
-use crate::support::{CONFIG, QUEUE, Ran, Scratch};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
 
 /// It ended with `code`, printed nothing, and said just this, where `~` stands for the work folder.
 #[track_caller]
@@ -472,4 +472,21 @@ fn a_text_may_begin_as_a_list_does() {
     let scratch = Scratch::board("");
     scratch.run("tavern-add", &["x", "--description", "- first\n- second"]).succeeds();
     assert!(scratch.queue().contains("x\n\n  - first\n  - second\n"), "{}", scratch.queue());
+}
+
+#[test]
+fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] AUTH-7: Login fails (reason: token expired)\n- [ ] T-2: two\n");
+    let told = "`reason` is a key of Tavern's, which the next claim replaces";
+    scratch.run("tavern-check", &[]).says(told).says("put `(status: null)` behind them");
+    scratch.change(QUEUE, "expired)", "expired) (status: null)");
+    scratch.run("tavern-check", &[]).says_not(told);
+    scratch.claim("AUTH-7", &[]);
+    scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
+    has(&scratch.queue(), &["- [ ] AUTH-7: Login fails (reason: token expired) (returns: 1, reason: given back"]);
+    // What Tavern wrote is no news.
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--reopen", "-m", "again"]).succeeds();
+    has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
+    scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
 }

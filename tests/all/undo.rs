@@ -128,6 +128,95 @@ fn what_somebody_holds_or_held_is_left_alone() {
 }
 
 #[test]
+fn a_claim_is_taken_back_with_what_its_holder_did_and_without_what_was_typed() {
+    let text = "## Todo\n\n- [ ] T-1: one\n- [ ] two\n  - [ ] a step\n\n## Doing\n\n## Done\n";
+    let scratch = Scratch::board(text);
+    for report in [&["--mode", "plan"][..], &["--step", "1"], &[]] {
+        scratch.begin(text);
+        scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+        let without_first = scratch.queue();
+        let lease = scratch.json("tavern-claim", &["--task", "main:3", "--agent", "Frodo"])["lease"].take();
+        let (name, token) = (lease["task"].as_str().expect("it has an ID now"), lease["token"].to_string());
+        if report.is_empty() {
+            scratch.change(QUEUE, "  - [ ] a step", "  Typed.\n  - [ ] a step");
+            scratch.settle();
+        } else {
+            scratch.run("tavern-report", &[&[name, "--token", &token], report].concat()).succeeds();
+        }
+        scratch.run("tavern-release", &[name, "--force"]).succeeds();
+        let told = undo(&scratch, &[]).succeeds();
+        if report.is_empty() {
+            assert_eq!(scratch.queue(), without_first.replace("  - [ ] a step", "  Typed.\n  - [ ] a step"));
+            let list = undo(&scratch, &["--list"]).succeeds();
+            assert!(list.contains("was edited by hand"), "it has no ID any more: {list}");
+            undo(&scratch, &[]).succeeds();
+            assert!(!scratch.queue().contains("Typed."), "{}", scratch.queue());
+        } else {
+            assert_eq!(scratch.queue(), without_first, "{told}");
+        }
+        undo(&scratch, &[]).ends(0).says("T-1 is pending again");
+        undo(&scratch, &[]).ends(3);
+    }
+}
+
+#[test]
+fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() {
+    let scratch = Scratch::board("- [ ] T-9: other\n");
+    for text in [
+        "## Todo\n\n- X\n  - [ ] T-1: B\n  - [ ] c (after: T-9)\n\n## Doing\n\n## Done\n- [x] d\n",
+        "# Todo\n\n - [ ] T-1: B\n\n# Waiting\n\n# Done",
+        "# Todo\n- X\n  - [ ] T-1: B\n# Doing\n# Waiting\n# Done",
+        "# Todo\n- [ ] T-1: B (status: pending)\n# Waiting\n- [ ] c",
+        " - [ ] T-1: B (status: pending)",
+    ] {
+        let indent = text[..text.find("- [ ] T-1").expect("it has it")].rsplit('\n').next().expect("it has a line");
+        let script = format!("\n{indent}  ```sh\n{indent}  mktemp ./b-XXXXXX\n{indent}  ```");
+        let end = text.find("T-1: B").map(|at| text[at..].find('\n').map_or(text.len(), |end| at + end));
+        let (head, rest) = text.split_at(end.expect("it has it"));
+        let drained = format!("{head}{script}{rest}");
+        for way in ["asked", "cancelled", "drained"] {
+            let text = if way == "drained" { drained.as_str() } else { text };
+            scratch.begin(text);
+            match way {
+                "asked" => {
+                    let token = scratch.claim("T-1", &[]);
+                    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "what?"]).ends(8);
+                }
+                "cancelled" => drop(scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds()),
+                _ => drop(scratch.run("tavern-drain", &["--agents", "1", "--quiet"])),
+            }
+            assert_ne!(scratch.queue(), text);
+            while scratch.item("T-1")["status"] != "pending" {
+                undo(&scratch, &["T-1"]).succeeds();
+            }
+            assert_eq!(scratch.queue(), text, "{way}");
+        }
+    }
+}
+
+#[test]
+fn what_check_has_mended_is_taken_back_and_made_again() {
+    let text =
+        "## Pending\n\n- [ ] T-1: one\n- [ ] T-1: two\n- [ ] three (after: T-1)\n- [ ] T-1: four\n\n## Completed\n";
+    let scratch = Scratch::board(text);
+    scratch.run("tavern-check", &["--fix"]);
+    let mended = scratch.queue();
+    assert_eq!(mended.matches("] T-1: ").count(), 1, "{mended}");
+    undo(&scratch, &[]).ends(0).says("T-1 is as before");
+    let first = scratch.queue();
+    undo(&scratch, &[]).succeeds();
+    assert_eq!(scratch.queue(), text);
+    undo(&scratch, &["--redo"]).succeeds();
+    assert_eq!(scratch.queue(), first);
+    undo(&scratch, &["--redo"]).succeeds();
+    assert_eq!(scratch.queue(), mended);
+    // An ID that somebody holds is not given to another item.
+    scratch.claim("T-1", &[]);
+    undo(&scratch, &[]).ends(4).says("`T-1` is held");
+    assert_eq!(scratch.queue().matches("] T-1: ").count(), 1);
+}
+
+#[test]
 fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
     let scratch = Scratch::initialized();
     undo(&scratch, &[]).ends(3);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{Item, ItemPlace};
+use super::{Document, Item, ItemPlace};
 use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
 use crate::board::status::Status;
@@ -35,6 +35,32 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     if any_unticked {
         leave(Key::Completed.as_str(), &|place| place.status = place.status.filter(|_| !is_unticked(place)));
     }
+}
+
+impl Document<'_> {
+    /// The first key of a pending item's title line that the next claim replaces, where none beside it tells that Tavern wrote it. A `reason` it
+    /// may have written alone.
+    pub fn replaced_key(&self, item: &Item<'_>) -> Option<(Key, Range<usize>)> {
+        use Key::{Agent, Attempt, Author, Commit, Completed, NotBefore, Question, Reason, Returns, Rounds, Started};
+        if item.id.is_none() || item.status != Status::Pending || item.metadata.is_none() {
+            return None;
+        }
+        let known = |entry: KeyEntry<'_>| match entry.meaning {
+            Meaning::Known(key, _) if entry.at < item.head.end => Some((key, entry.at..entry.at + entry.name.len())),
+            _ => None,
+        };
+        let keys: Vec<(Key, Range<usize>)> = self.entries(item).into_iter().filter_map(known).collect();
+        let is_written = keys.iter().any(|(key, _)| matches!(key, Attempt | Author | NotBefore | Returns | Rounds));
+        let is_replaced = |key: &Key| matches!(key, Agent | Commit | Completed | Question | Reason | Started);
+        keys.into_iter().find(|(key, _)| !is_written && is_replaced(key))
+    }
+}
+
+/// A key that a claim replaces, though a person may have meant words.
+pub fn replaced(key: Key, name: Range<usize>) -> Problem {
+    let message = format!("`{}` is a key of Tavern's, which the next claim replaces", key.as_str());
+    let hint = "to keep the words as title put `(status: null)` behind them, or use other words";
+    Problem::warning("misplaced-key", name, message, hint)
 }
 
 /// The end of a hint about a key that is not read as one.

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, parse, replaced};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
+use crate::board::metadata::Key;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{PERSON, Status, TaskId};
 use crate::cli::{CliError, hints};
@@ -168,6 +169,11 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)
             }));
         }
+        let is_typed = |id: &TaskId| board.is_none_or(|board| board.is_only_typed(id).unwrap_or_default());
+        problems.extend(document.items().iter().filter_map(|item| {
+            let (key, name) = document.replaced_key(item).filter(|(key, _)| *key == Key::Reason)?;
+            is_typed(item.id.as_ref()?).then(|| replaced(key, name))
+        }));
         if let Some(config) = config {
             let queue = board.and(Some(ids[number]));
             let hint = |lack: &Lack| hint(lack, config, queue);
