@@ -82,6 +82,19 @@ fn what_has_neighbours_of_one_title_comes_back_under_its_own_heading() {
 }
 
 #[test]
+fn the_lines_of_an_item_keep_their_line_ends_whatever_becomes_of_it() {
+    let mixed = "- [ ] T-1: one\n  Words.\r\n  More.\n\n- [ ] T-2: two\r\n";
+    for board in [format!("# Mixed\r\n\r\n{mixed}"), format!("## Todo\r\n\r\n{mixed}\n## Doing\r\n\r\n## Done\n")] {
+        let scratch = Scratch::board(&board);
+        claim(&scratch, "T-1");
+        release(&scratch, "T-1");
+        assert_eq!(bare(&scratch.queue()), board);
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), board);
+    }
+}
+
+#[test]
 fn what_comes_back_from_a_failure_or_a_question_stands_where_it_stood() {
     let board = "## Todo\n\n- [ ] first\n- [ ] T-2: two\n\n## Doing\n\n## Waiting\n\n## Done\n";
     let scratch = Scratch::board(board);
