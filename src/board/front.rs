@@ -132,7 +132,7 @@ fn is_fence(line: &str, fence: &str) -> bool {
     line.strip_prefix(fence).is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')))
 }
 
-/// `None` where it has boxes, and no key of Tavern's: what stands between two rules.
+/// `None` where it has boxes that are not in the values of a mapping, and no key of Tavern's: what stands between two rules.
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Option<Front> {
     let spans = LazyCell::new(|| key_spans(text, content.clone()));
     let read = yaml::read::<Value>(&text[content.clone()]);
@@ -143,7 +143,12 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     let is_ours = |name: &&str| KEYS[OF_OTHERS..].iter().any(|(key, _)| key == name);
     let is_own = names.iter().any(is_ours) || !names.is_empty() && names.iter().all(|name| is_key(name));
     let is_kanban = names.contains(&KANBAN);
-    if !is_own && !is_kanban && text[content.clone()].lines().any(has_box) {
+    // In a mapping a value may be a text with boxes.
+    let has_boxes = match &read {
+        Ok(Value::Mapping(_)) => names.iter().any(|name| has_box(name)),
+        _ => text[content.clone()].lines().any(has_box),
+    };
+    if !is_own && !is_kanban && has_boxes {
         return None;
     }
     let mut front = Front { is_board: is_own || is_kanban, is_kanban, ..Front::default() };

@@ -19,6 +19,13 @@ pub fn newline(text: &str) -> &'static str {
     }
 }
 
+/// The one line end of a text that has no other, if it has any.
+pub fn only_newline(text: &str) -> Option<&'static str> {
+    let newline = newline(text);
+    let (all, with_return) = (text.matches('\n').count(), text.matches("\r\n").count());
+    (all > 0 && with_return == if newline == "\n" { 0 } else { all }).then_some(newline)
+}
+
 /// The end of the line that `from` is on, line end included; a lone carriage return ends a line too, as in CommonMark.
 pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
     let bytes = &text.as_bytes()[..limit];

@@ -89,6 +89,14 @@ pub fn merge_named(
         }
         return merged;
     }
+    // Line ends don't count where lines are compared: who gave all lines others means them for what the other side has written, too.
+    if let [Some(was), Some(mine), Some(other)] = [base, ours, theirs].map(markup::only_newline)
+        && was == mine
+        && mine != other
+    {
+        let [base, ours] = [base, ours].map(|text| text.replace(mine, other));
+        return merge_named(&base, named, &ours, theirs, is_held);
+    }
     let documents = [base, ours, theirs].map(|text| parse(text).0);
     let documents = documents.each_ref();
     let mut merge = Merging { documents, named, is_held, conflicts: Vec::new(), expected: Vec::new() };

@@ -1,5 +1,7 @@
 //! Items made to read as they are to: put in, rewritten, moved to their lane, taken out. One change of them all, however many they are.
 
+use std::collections::HashMap;
+
 use crate::board::document::{Document, Item, parse};
 use crate::board::markup;
 use crate::board::stood::Way;
@@ -51,9 +53,8 @@ pub(crate) fn set_item_by(
             document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
         }
         (Some(item), Some((text, status))) => {
-            let newline = markup::newline(document.text());
-            let end = if document.block(item).ends_with(['\n', '\r']) { newline } else { "" };
-            document.rewritten(item, &(with_newlines(text, newline) + end), status, way)
+            let text = with_newlines_of(document.block(item), text, markup::newline(document.text()));
+            document.rewritten(item, &text, status, way)
         }
     }
 }
@@ -61,4 +62,15 @@ pub(crate) fn set_item_by(
 /// With the document's line ends, and none at the end.
 fn with_newlines(text: &str, newline: &str) -> String {
     text.replace("\r\n", "\n").trim_end_matches('\n').replace('\n', newline)
+}
+
+/// The lines of `text` with the line ends that they have in `block`, and others with that of its first line, else with `newline`. It ends
+/// as `block` does.
+fn with_newlines_of(block: &str, text: &str, newline: &str) -> String {
+    let newline = if block.contains('\n') { markup::newline(block) } else { newline };
+    let cut = |line| str::split_at(line, markup::without_line_end(line).len());
+    let ends: HashMap<&str, &str> = block.split_inclusive('\n').map(cut).filter(|(_, end)| !end.is_empty()).collect();
+    let text = with_newlines(text, "\n");
+    let ended: String = text.split('\n').flat_map(|line| [line, ends.get(line).unwrap_or(&newline)]).collect();
+    markup::without_line_end(&ended).to_owned() + cut(block).1
 }

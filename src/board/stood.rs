@@ -1,5 +1,6 @@
 //! Where an item stands among the others of its lane, told so that it can come back there whatever became of them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::slice;
 
@@ -18,6 +19,9 @@ const NEAR: usize = 8;
 /// So many characters of a title, which names an item that has no ID.
 const NAME: usize = 80;
 
+/// Between a title and what stands above it.
+const ABOVE: &str = " › ";
+
 /// What is longer is not remembered, in bytes.
 const GAP: usize = 2000;
 
@@ -27,7 +31,10 @@ pub struct Stood {
     /// The lane's heading; `None`: before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
-    /// The items before it in the lane, by ID or title.
+    /// What it goes by there without its ID, if it is not the only one of its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The items before it in the lane, by ID or title; what is not the only one of its title, by what stands above it, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +85,8 @@ pub(super) struct Berth {
 impl Stood {
     /// The neighbours that are known of `other`, which is called so and was put into the same lane since.
     pub fn meet(&mut self, own: &[&str], name: String, other: &Stood) {
-        let names = |list: &[String]| list.iter().any(|name| own.contains(&name.as_str()));
+        let is_own = |name: &String| own.contains(&name.as_str()) || self.name.as_ref() == Some(name);
+        let names = |list: &[String]| list.iter().any(is_own);
         let is_before = names(&other.after);
         if self.lane == other.lane && (is_before || names(&other.before)) {
             let side = if is_before { &mut self.before } else { &mut self.after };
@@ -97,6 +105,34 @@ impl Document<'_> {
         item.id.as_ref().map(TaskId::as_str).into_iter().chain(title).collect()
     }
 
+    /// The items that begin within `bounds` and go by that ID or title.
+    fn going_by<'a>(&'a self, name: &'a str, bounds: Range<usize>) -> impl Iterator<Item = usize> + 'a {
+        let (start, mut last) = (bounds.start, None);
+        let found = memmem::find_iter(&self.text.as_bytes()[bounds], name);
+        let items = found.filter_map(move |at| self.index_from(start + at + 1).checked_sub(1));
+        let is_named =
+            move |index: &usize| self.item(*index).span.start >= start && self.names(self.item(*index)).contains(&name);
+        items.filter(move |index| last.replace(*index) != Some(*index)).filter(is_named)
+    }
+
+    /// The titles of these items, with what stands above them.
+    fn full_names(&self, indices: Vec<usize>) -> HashMap<usize, String> {
+        let name = |(index, above): (usize, Vec<String>)| {
+            let title = self.names(self.item(index)).pop().unwrap_or_default().to_owned();
+            (index, above.into_iter().fold(title, |name, above| format!("{above}{ABOVE}{name}")))
+        };
+        self.names_above(indices).into_iter().map(name).collect()
+    }
+
+    /// As [`Document::full_names`], of those that are not the only ones of their title.
+    fn names_of_namesakes(&self, indices: impl Iterator<Item = usize>) -> HashMap<usize, String> {
+        let has_namesake = |index: &usize| {
+            let title = self.names(self.item(*index)).pop();
+            title.is_some_and(|title| self.going_by(title, self.body..self.text.len()).nth(1).is_some())
+        };
+        self.full_names(indices.filter(has_namesake).collect())
+    }
+
     /// Where `edits` take the item from, and where they put it as `block`, which is to stand as in `to` too; nothing of what they
     /// leave in its place.
     pub fn way(&self, item: Option<&Item<'_>>, edits: &[Edit], block: &str, to: Option<Stood>) -> Way {
@@ -106,9 +142,10 @@ impl Document<'_> {
             _ => return Way::default(),
         };
         let from = item.zip(removal).map(|(item, removal)| {
+            let own = self.index_from(item.span.start);
             let text = &self.text[item.span.clone()];
             let indent = &text[..text.len() - text.trim_start_matches([' ', '\t']).len()];
-            self.stood(
+            let stood = self.stood(
                 item.lane,
                 item.span.start..without_line_end(&self.text[..item.span.end]).len(),
                 |before, after| {
@@ -123,7 +160,8 @@ impl Document<'_> {
                         indent: indent.to_owned(),
                     })
                 },
-            )
+            );
+            Stood { name: self.names_of_namesakes([own].into_iter()).remove(&own), ..stood }
         });
         let Range { start, end } = insertion.span.clone();
         let put = self.stood(self.lane_at(start), start..end, |before, after| {
@@ -159,10 +197,14 @@ impl Document<'_> {
         let is_spaced = (!before.is_empty() && is_blank(&self.text[around.start.min(at.start)..at.start]))
             || (!after.is_empty() && is_blank(&self.text[at.end..around.end.max(at.end)]));
         let is_short = around.len() - at.len() <= GAP && around.start <= at.start && at.end <= around.end;
-        let name = |index: usize| self.names(self.item(index)).first().map(|name| (*name).to_owned());
-        let [before, after] = [before, after].map(|all| all.into_iter().filter_map(name).collect());
+        let has_no_id = |index: &usize| self.item(*index).id.is_none();
+        let mut full = self.names_of_namesakes(before.iter().chain(&after).copied().filter(has_no_id));
+        let mut name = |index: usize| {
+            full.remove(&index).or_else(|| self.names(self.item(index)).first().map(|name| (*name).to_owned()))
+        };
+        let [before, after] = [before, after].map(|all| all.into_iter().filter_map(&mut name).collect());
         let gap = if is_short { gap(around.start..at.start, at.end..around.end) } else { None };
-        Stood { lane: lane.map(|lane| self.lanes()[lane].name.to_owned()), before, after, is_spaced, gap }
+        Stood { lane: lane.map(|lane| self.lanes()[lane].name.to_owned()), name: None, before, after, is_spaced, gap }
     }
 
     /// The items of the lane before and behind what stands at `at`, the nearest first.
@@ -204,7 +246,7 @@ impl Document<'_> {
     /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
     /// those that preceded it; between neither where none is there. If there is no lane of that kind, it may be any. `None`: there is no
     /// such place any more.
-    pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
+    pub(super) fn berth<'s>(&'s self, stood: &'s Stood, kind: LaneKind) -> Option<Berth> {
         let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {
             Some(name) => Some(self.lanes().iter().position(|lane| may_be(lane.kind) && lane.name == name)?),
@@ -213,13 +255,11 @@ impl Document<'_> {
         };
         let bounds = self.bounds(lane, lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
         let is_here = |index: usize| self.item(index).lane == lane && self.item(index).within.is_none();
-        let index_of = |name: &String| {
-            let found = memmem::find_iter(&self.text.as_bytes()[bounds.clone()], name.as_str());
-            let items = found.filter_map(|at| self.index_from(bounds.start + at + 1).checked_sub(1));
-            let is_called = |index: &usize| self.names(self.item(*index)).contains(&name.as_str());
-            let mut items = items.filter(|index| bounds.contains(&self.item(*index).span.start) && is_here(*index));
-            items.find(is_called)
-        };
+        let named = |name| self.going_by(name, bounds.clone()).filter(|index| is_here(*index));
+        let titles = stood.before.iter().chain(&stood.after).filter_map(|name| Some(name.rsplit_once(ABOVE)?.1));
+        let full = self.full_names(titles.flat_map(named).collect());
+        let is_full = |name: &String| full.iter().filter(move |(_, full)| *full == name).map(|(index, _)| *index).min();
+        let index_of = |name: &'s String| named(name).next().or_else(|| is_full(name));
         let next = stood.after.iter().filter_map(index_of).min();
         let last = if next.is_none() { stood.before.iter().filter_map(index_of).max() } else { None };
         let within = |index: &usize| bounds.contains(&self.item(*index).span.start);

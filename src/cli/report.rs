@@ -118,11 +118,17 @@ impl Args {
     fn tick(&self, named: &HeldItem, context: &Context, board: &Board) -> Result<Exit, CliError> {
         let task = &named.task;
         let event = Event::Tick { token: named.token()?, steps: self.steps.clone() };
+        let before = board.task(task)?.task.description;
         let done = board.submit(task, &event, &Note::default())?.task;
-        let steps = boxes(&done.description);
+        let (steps, were) = (boxes(&done.description), boxes(&before));
         let ticked: Vec<&str> = self.steps.iter().map(|number| steps[number - 1].says).collect();
+        let is_new = |number: &&usize| were.get(**number - 1).is_some_and(|step| !step.is_done);
+        let (new, old): (Vec<&usize>, Vec<&usize>) = self.steps.iter().partition(is_new);
+        let new: Vec<&str> = new.into_iter().map(|number| steps[number - 1].says).collect();
+        let new = (!new.is_empty()).then(|| format!(", now with {}", human::words(&new.join("; "))));
+        let old = old.into_iter().map(|number| format!("; step {number} is ticked already"));
         let how_far = Steps::of(&done.description).unwrap_or_default();
-        let text = format!("{task} {how_far}, now with {}", human::words(&ticked.join("; ")));
+        let text = format!("{task} {how_far}{}{}", new.unwrap_or_default(), old.collect::<String>());
         context.out.record(&json!({ "task": task, "ticked": ticked, "steps": how_far }), text)?;
         Ok(Exit::Done)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::steps::Steps;
@@ -237,6 +237,10 @@ impl Args {
                 words.push(format!("{unfit} that no configured agent can take: tavern check"));
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
+            let name_of = |item: &Item<'_>| {
+                item.id.as_ref().map_or_else(|| format!("{}:{}", queue.id, item.line), ToString::to_string)
+            };
+            let width = items().map(|(_, item)| name_of(item).chars().count()).max().unwrap_or_default().max(8);
             let (mut alike, apart) = (Alike::default(), LazyCell::new(|| document.apart()));
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
@@ -305,7 +309,6 @@ impl Args {
                     context.out.json(&record)?;
                     continue;
                 }
-                let name = task.map_or_else(|| format!("{}:{line}", queue.id), ToString::to_string);
                 let why = not_ready.as_ref().or(waits_for.as_ref().filter(|_| is_asked_for));
                 let mark = match (why, mode) {
                     _ if is_faulty => "has a problem".to_owned(),
@@ -317,7 +320,7 @@ impl Args {
                     (None, Mode::Execute) => String::new(),
                     (None, mode) => mode.to_string(),
                 };
-                let mut columns = format!("  {name:<8} {:<11} ", item.status);
+                let mut columns = format!("  {:<width$} {:<11} ", name_of(item), item.status);
                 if standing.is_some() {
                     let age = since.map(|since| human::age((clock::now() - since).to_std().unwrap_or_default()));
                     columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));

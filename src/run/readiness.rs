@@ -3,7 +3,7 @@
 //! Three things together: what is wrong with the texts of a board ([`check`]), what the board's rules say
 //! ([`may_take`]), and what config.yaml and this machine are ([`Preflight`]).
 
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
@@ -37,6 +37,7 @@ pub struct Unready {
     /// Counted from 1.
     pub line: usize,
     pub task: Option<TaskId>,
+    /// With what tells it apart from others of its title.
     pub title: String,
     pub lacks: Vec<Lack>,
 }
@@ -235,10 +236,12 @@ pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Ve
     let readiness = Readiness::of(&named, &ids, Some(&site.board), Some(here(site)));
     let roles = site.config.known_roles();
     for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
+        let apart = LazyCell::new(|| documents[number].apart());
         for (index, item) in documents[number].items().iter().enumerate() {
             let lacks = readiness.lacks(number, index, seeker);
             if !lacks.is_empty() {
-                let title = documents[number].title(&for_roles(&documents[number], item, &roles)).to_owned();
+                let title = documents[number].title(&for_roles(&documents[number], item, &roles));
+                let title = apart.get(&index).cloned().unwrap_or_default() + title;
                 let (queue, task) = (text.queue.id.clone(), item.id.clone());
                 unready.push(Unready { queue, line: item.line, task, title, lacks });
             }

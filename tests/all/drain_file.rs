@@ -745,7 +745,12 @@ fn items_of_one_title_are_told_apart_in_lists() {
     let list = "## Install\n\n- [ ] Run tests\n- [ ] Tidy up\n  ```sh\n  echo > tidy\n  ```\n\n## Deploy\n\n- Web\n  - [ ] Run tests\n";
     let scratch = with_file(list);
     let listed = scratch.run("tavern-status", &["TODO.md", "--items"]).ends(0).says(" Install › Run tests (");
-    listed.says(" Tidy up").says_not("› Tidy up").says(" Web › Run tests (");
+    let listed = listed.says(" Tidy up").says_not("› Tidy up").says(" Web › Run tests (");
+    let rows = listed.stdout.lines().filter(|line| line.starts_with("  TODO.md:"));
+    let mut columns: Vec<_> = rows.map(|row| row.find("pending")).collect();
+    assert_eq!(columns.len(), 3);
+    columns.dedup();
+    assert_eq!(columns.len(), 1, "{listed}");
     let titles: Vec<_> = scratch.records("tavern-status", &["TODO.md", "--items"]);
     assert!(titles.iter().any(|record| record["title"] == "Run tests"), "{titles:?}");
     scratch.write(CONFIG, "base: main\n");
@@ -762,6 +767,9 @@ fn items_of_one_title_are_told_apart_in_lists() {
         .says("— Web › Run tests\n");
     let taken = ["--queue", "TODO.md", "--task", "TODO.md:13"];
     scratch.run("tavern-claim", &taken).ends(0).says(" Web › Run tests (token ");
+    let scratch = with_file("## Install\n\n- [ ] Run tests\n\n## Deploy\n\n- [ ] Run tests\n");
+    let refused = drain(&scratch, &["TODO.md", "--runner", "shell"]);
+    refused.ends(4).says("TODO.md:3: Install › Run tests: ").says("TODO.md:7: Deploy › Run tests: ");
 }
 
 #[test]

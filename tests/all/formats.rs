@@ -319,3 +319,16 @@ fn what_is_words_below_an_item_stays_words_when_it_gets_its_id() {
         }
     }
 }
+
+#[test]
+fn a_box_in_a_text_of_front_matter_is_no_item() {
+    let front = "---\nname: Bug\nabout: What is broken\nbody: |\n  - [ ] not an item\n\n  - [ ] nor this\n---\n";
+    let scratch = Scratch::pending("");
+    for front in
+        [front, &front.replace("name: Bug\nabout", "title"), &front.replace("name: Bug\nabout: What is broken\n", "")]
+    {
+        scratch.write("TODO.md", format!("{front}- [ ] T-1: real\n"));
+        scratch.run("tavern-check", &["TODO.md"]).succeeds();
+        scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 1 pending, 1 that no");
+    }
+}

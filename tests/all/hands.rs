@@ -171,6 +171,24 @@ fn what_tavern_added_since_a_commit_is_taken_out_by_who_does_so_again() {
 }
 
 #[test]
+fn the_line_ends_of_a_save_are_those_of_the_file_also_while_an_item_is_held() {
+    let board = "## Todo\n\n- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n\n## Doing\n\n## Done\n";
+    let scratch = Scratch::board(board);
+    scratch.claim("T-1", &[]);
+    for (from, to) in [("\n", "\r\n"), ("\r\n", "\n")] {
+        let saved = scratch.queue().replace(from, to).replace("two", "two and more");
+        scratch.write(QUEUE, &saved);
+        scratch.settle();
+        assert_eq!(scratch.queue(), saved);
+    }
+    scratch.change(QUEUE, "\n", "\r\n");
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    let after =
+        board.replace(": one", ": one (returns: 1, reason: given back)").replace("two", "two and more and more");
+    assert_eq!(scratch.queue(), after.replace('\n', "\r\n"));
+}
+
+#[test]
 fn a_held_item_cannot_be_edited_away() {
     let scratch = Scratch::board(OWNED);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();

@@ -50,6 +50,51 @@ fn what_is_claimed_and_given_back_stands_where_it_stood_whatever_else_was_claime
 }
 
 #[test]
+fn what_has_neighbours_of_one_title_comes_back_under_its_own_heading() {
+    let lanes = "\n## Doing\n\n## Done\n";
+    let lists = [
+        "### Login\n\n- [ ] Tests\n- [ ] Docs\n\n### Cart\n\n- [ ] Tests\n- [ ] Docs\n",
+        "- Login\n  - [ ] Tests\n  - [ ] Docs\n- Cart\n  - [ ] Tests\n  - [ ] Docs\n",
+        "### Shop\n\n#### Web\n\n- [ ] Tests\n- [ ] Docs\n\n### Cart\n\n#### Web\n\n- [ ] Tests\n\n> Words.\n\n- [ ] Docs\n",
+    ];
+    let scratch = Scratch::board("");
+    for board in lists.map(|list| format!("## Todo\n\n{list}{lanes}")) {
+        let lines: Vec<usize> =
+            (1..).zip(board.lines()).filter(|(_, line)| line.contains("[ ]")).map(|it| it.0).collect();
+        let claim = |line: usize| scratch.json("tavern-claim", &["--task", &format!("{QUEUE}:{line}")]);
+        let id = |line: usize| claim(line)["id"].as_str().expect("it got one").to_owned();
+        let bare =
+            |ids: &[String]| ids.iter().fold(bare(&scratch.queue()), |text, id| text.replace(&format!("{id}: "), ""));
+        for line in &lines {
+            scratch.begin(&board);
+            let ids = [id(*line)];
+            release(&scratch, &ids[0]);
+            assert_eq!(bare(&ids), board, "line {line}");
+        }
+        // One that stands above it, and goes and comes meanwhile.
+        for (first, second) in [(lines[2], lines[0]), (lines[3], lines[1]), (lines[3], lines[0])] {
+            scratch.begin(&board);
+            let ids = [id(first), id(second)];
+            ids.iter().for_each(|id| release(&scratch, id));
+            assert_eq!(bare(&ids), board, "lines {first} and {second}");
+        }
+    }
+}
+
+#[test]
+fn the_lines_of_an_item_keep_their_line_ends_whatever_becomes_of_it() {
+    let mixed = "- [ ] T-1: one\n  Words.\r\n  More.\n\n- [ ] T-2: two\r\n";
+    for board in [format!("# Mixed\r\n\r\n{mixed}"), format!("## Todo\r\n\r\n{mixed}\n## Doing\r\n\r\n## Done\n")] {
+        let scratch = Scratch::board(&board);
+        claim(&scratch, "T-1");
+        release(&scratch, "T-1");
+        assert_eq!(bare(&scratch.queue()), board);
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), board);
+    }
+}
+
+#[test]
 fn what_comes_back_from_a_failure_or_a_question_stands_where_it_stood() {
     let board = "## Todo\n\n- [ ] first\n- [ ] T-2: two\n\n## Doing\n\n## Waiting\n\n## Done\n";
     let scratch = Scratch::board(board);

@@ -33,6 +33,9 @@ fn the_holder_ticks_steps_by_their_numbers_and_no_other_byte_changes() {
     report(&["--step", "3", "--step", "2"]).ends(0).says("T-1 3 of 4 steps, now with the roof; the door\n");
     let after = before.replace("[ ] the door", "[x] the door").replace("[ ] the roof", "[x] the roof");
     assert_eq!(scratch.queue(), after);
+    report(&["--step", "2"]).ends(0).says("T-1 3 of 4 steps; step 2 is ticked already\n");
+    report(&["--step", "1", "--step", "4", "--dry-run"])
+        .says("T-1 4 of 4 steps, now with the bell; step 1 is ticked already\n");
     let told = report(&["--step", "4", "--step", "4", "--step", "1", "--format", "json"]).ends(0).json();
     assert_eq!(
         told,

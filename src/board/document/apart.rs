@@ -39,7 +39,7 @@ impl Document<'_> {
     }
 
     /// What the headings and list items above the items at these indices say, the innermost first. Lanes say nothing of an item.
-    fn names_above(&self, mut indices: Vec<usize>) -> HashMap<usize, Vec<String>> {
+    pub(in crate::board) fn names_above(&self, mut indices: Vec<usize>) -> HashMap<usize, Vec<String>> {
         if indices.is_empty() {
             return HashMap::new();
         }
@@ -47,7 +47,7 @@ impl Document<'_> {
         let source = markup::without_comments(self.text.into());
         let mut walk = Walk::through(self, &source);
         let names = |at: usize| {
-            let item = &self.items()[at];
+            let item = self.item(at);
             let above = walk.to(item.box_char);
             let bullets = above.bullets.iter().filter(|bullet| bullet.start < item.span.start);
             let bullets = bullets.map(|bullet| {
@@ -55,7 +55,9 @@ impl Document<'_> {
                 let item = self.items().binary_search_by_key(&line, |item| item.span.start);
                 item.map_or_else(|_| bullet_text(&source, bullet), |at| self.title(&self.items()[at]))
             });
-            let headings = above.headings().filter(|_| !self.has_lanes());
+            let is_lane =
+                |heading: &Range<usize>| self.lanes().iter().any(|lane| lane.heading.contains(&heading.start));
+            let headings = above.headings().filter(|heading| !is_lane(heading));
             let headings = headings.map(|heading| markup::heading_text(&source, heading.clone()));
             let names: Vec<&str> = headings.chain(bullets).filter(|name| !name.is_empty()).collect();
             (at, names.into_iter().rev().map(|name| name.chars().take(LONGEST).collect()).collect())
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn items_of_one_title_are_told_apart_by_the_nearest_above_in_which_they_differ() {
-        let rows: [(&str, &[&str]); 8] = [
+        let rows: [(&str, &[&str]); 9] = [
             ("# A\n- [ ] x\n# B\n- [ ] x\n- [ ] y\n", &["A › ", "B › ", ""]),
             // What is nearer, and the same for all, does not tell them apart.
             ("# A\n## Web\n- [ ] x\n# B\n## Web\n- [ ] x\n", &["A › ", "B › "]),
@@ -93,6 +95,7 @@ mod tests {
             ),
             // The lanes of a board say how far it is.
             ("## Pending\n- [ ] x\n## Completed\n- [x] x\n", &["", ""]),
+            ("## Pending\n### A\n- [ ] x\n### B\n- [ ] x\n## Completed\n", &["A › ", "B › "]),
             ("- - [ ] x\n- Web %%own%%\n  words\n  - [ ] x\n", &["", "Web %%   %% › "]),
         ];
         for (text, expected) in rows {
