@@ -40,7 +40,7 @@ fn an_item_without_an_id_is_shown_and_edited_by_its_line() {
     let shown = scratch.run("tavern-status", &["TODO.md:3"]).succeeds();
     assert!(shown.starts_with("TODO.md:3 One\n  status      pending\n  queue       TODO.md, line 3\n"), "{shown}");
     let list = scratch.run("tavern-status", &["--items", "TODO.md"]).succeeds();
-    has(&list, &["  TODO.md:3 pending ", "  T-4      pending "]);
+    has(&list, &["  TODO.md:3 pending ", "  T-4       pending "]);
     let record = scratch.json("tavern-status", &["TODO.md:3"]);
     assert_eq!((&record["id"], &record["line"]), (&serde_json::Value::Null, &3.into()));
     let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i 's/Two/Second/' \"$1\"\n");
