@@ -14,10 +14,14 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
     for item in own(&mine, ids) {
         let (title, theirs) = (mine.title(item), open(&saved));
         let Some(id) = item.id.clone().filter(|id| theirs.find(id).is_none()) else { continue };
-        let nameless = nameless(&theirs, title);
-        if nameless.len() > self::nameless(&mine, title).len() {
+        let (others, nameless) = (nameless(&mine, title), nameless(&theirs, title));
+        if nameless.len() > others.len() {
+            // It is what no other reads like, else the one in its place among them.
+            let is_other = |it: &&Item<'_>| others.iter().any(|other| mine.block(other) == theirs.block(it));
+            let before = others.iter().filter(|other| other.span.start < item.span.start).count();
+            let it = nameless.iter().copied().find(|it| !is_other(it)).unwrap_or(nameless[before]);
             let patch = Patch { id: Some(id), ..Patch::default() };
-            saved = apply(&saved, &theirs.change(nameless[0], &patch));
+            saved = apply(&saved, &theirs.change(it, &patch));
         }
     }
     saved

@@ -399,6 +399,19 @@ fn an_item_that_got_its_id_since_is_not_doubled_by_an_old_text_in_which_its_titl
     assert_eq!((text.matches("One.").count(), text.matches(": One. Two. (agent: Rosie").count()), (1, 1), "{text}");
 }
 
+#[test]
+fn a_held_item_among_others_of_its_title_stays_itself_when_a_text_from_before_is_saved() {
+    for loaded in ["# A\n- [ ] Run (priority: 3)\n# B\n- [ ] Run\n", "# A\n- [ ] Run\n# B\n- [ ] Run\n# C\n- [ ] Run\n"]
+    {
+        let scratch = Scratch::board(loaded);
+        scratch.run("tavern-claim", &["--task", "main:4"]).succeeds();
+        let held = scratch.queue();
+        scratch.write(QUEUE, loaded);
+        scratch.settle();
+        assert_eq!(scratch.queue(), held);
+    }
+}
+
 /// Where it is put for the merge, the list is numbered.
 #[test]
 fn an_item_that_was_removed_and_is_gone_on_with_in_an_old_text_stands_without_markers() {
