@@ -18,7 +18,7 @@ use lines::by_lines;
 use narrow::{Part, narrowed, take_items, without_beginnings};
 use one::{One, Region, Side, directly_in};
 use settled::{Expected, settled};
-use versions::{apart, marked, marked_versions, versions};
+use versions::{apart, common_head, marked, marked_versions, versions};
 use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
@@ -202,11 +202,12 @@ impl<'m, 't> Merging<'m, 't> {
                             Part::Agreed(agreed) => atoms.extend(agreed),
                             Part::Contradiction { mut ours, mut theirs } => {
                                 atoms.extend(take_items(&mut ours, &mut theirs));
-                                let versions = versions(&ours, &theirs, &said);
+                                let mut versions = versions(&ours, &theirs, &said);
                                 if let [only] = &versions[..] {
                                     atoms.extend(only);
                                     continue;
                                 }
+                                atoms.extend(common_head(&mut versions));
                                 self.conflicts.push(Conflict { item: None, what: "text".into() });
                                 let mut bound = Bound::Ours;
                                 for version in versions {

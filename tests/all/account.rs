@@ -81,7 +81,7 @@ impl Account {
             0 => usize::from(marks.contains(word)),
             times => times,
         };
-        // Whoever contradicts somebody may have corrected the same as they: so it stands in each version of the contradiction.
+        // What contradicts stands from each side as that has it, also where some of it is what another has.
         let repeated = |word: &str| {
             let texts = said.split("<!-- conflict: one side says -->").skip(1);
             let texts = texts.map(|text| text.split("<!-- conflict: end -->").next().unwrap_or_default());
@@ -93,7 +93,7 @@ impl Account {
         };
         for (words, least) in [(&self.words, 1), (&self.loose, 0)] {
             let times = words.iter().map(|word| (word, times(word)));
-            let most = |word: &String| if self.corrected.contains(word) { 2 + repeated(word) } else { 1 };
+            let most = |word: &String| if self.corrected.contains(word) { 2 } else { 1 } + repeated(word);
             let wrong = times.filter(|(word, times)| !(least..=most(word)).contains(times));
             faults.extend(wrong.map(|(word, times)| format!("{word} is there {times} times")));
         }

@@ -437,6 +437,10 @@ fn a_contradiction_is_taken_as_a_whole_whatever_an_old_text_has_in_common_with_i
     assert_eq!(merged(&text("Two.\n"), &ours, &text(third)).text, ours);
     let six = "Two.\n\nSix.\n";
     assert_eq!(merged(&text(third), &ours, &text(six)).text, conflict(&[whole, second, third, six]));
+    // What all begin with stands before the marks.
+    let (loaded, empty) = (text("Two.\n"), conflict(&["Two.\n\nFour.\n", ""]));
+    let expected = conflict(&["Four.\n", "Five.\n"]).replacen("<!--", "Two.\n\n<!--", 1);
+    assert_eq!(merged(&loaded, &empty, &text(third)).text, expected);
     // Both have gone on between the marks.
     let (base, theirs) = (conflict(&[whole, second]), conflict(&[whole, "Two.\n\nFour and more.\n"]));
     assert_eq!(merged(&base, &ours, &theirs).text, conflict(&[whole, "Two.\n\nFour and more.\n", third]));

@@ -59,6 +59,14 @@ pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>], marked: &[Stri
     versions
 }
 
+/// The lines with which all of several versions begin: they stand before the marks, and not in each version.
+pub(super) fn common_head<'t>(versions: &mut [Vec<Atom<'t>>]) -> Vec<Atom<'t>> {
+    let [first, others @ ..] = versions else { return Vec::new() };
+    let is_common = |(at, atom): &(usize, &Atom<'t>)| others.iter().all(|version| version.get(*at) == Some(atom));
+    let len = first.iter().enumerate().take_while(is_common).count();
+    versions.iter_mut().fold(Vec::new(), |_, version| version.drain(..len).collect())
+}
+
 /// Between the marks of an earlier merge, else all of it.
 fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
     let is_said = |atom: &Atom<'_>| !atom.is_blank();
