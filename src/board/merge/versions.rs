@@ -11,33 +11,31 @@ use super::written::Atom;
 pub(super) fn apart<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, Option<usize>)>; 3] {
     let mut numbers: HashMap<&[Atom<'t>], usize> = HashMap::new();
     sides.map(|side| {
+        let ends = ends(side);
         let (mut apart, mut at) = (Vec::with_capacity(side.len()), 0);
         while at < side.len() {
-            let len = contradiction_len(&side[at..]);
+            let end = ends.get(&at).copied();
             let next = numbers.len();
-            let number = (len > 0).then(|| *numbers.entry(&side[at..at + len]).or_insert(next));
-            let end = at + len.max(1);
-            apart.extend(side[at..end].iter().map(|atom| (*atom, number)));
-            at = end;
+            let number = end.map(|end| *numbers.entry(&side[at..end]).or_insert(next));
+            let until = end.unwrap_or(at + 1);
+            apart.extend(side[at..until].iter().map(|atom| (*atom, number)));
+            at = until;
         }
         apart
     })
 }
 
-/// Of the contradiction with which `atoms` begin; 0 if they begin with none, or it has no end.
-fn contradiction_len(atoms: &[Atom<'_>]) -> usize {
-    let mut depth = 0;
+/// Where each contradiction ends, by where it begins.
+fn ends(atoms: &[Atom<'_>]) -> HashMap<usize, usize> {
+    let (mut begun, mut ends) = (Vec::new(), HashMap::new());
     for (at, atom) in atoms.iter().enumerate() {
         match atom.bound() {
-            Some(Bound::Ours) => depth += 1,
-            Some(Bound::End) if depth > 0 => depth -= 1,
+            Some(Bound::Ours) => begun.push(at),
+            Some(Bound::End) => ends.extend(begun.pop().map(|begin| (begin, at + 1))),
             _ => {}
         }
-        if depth == 0 {
-            return if at > 0 { at + 1 } else { 0 };
-        }
     }
-    0
+    ends
 }
 
 /// The versions of a stretch: those that stand in `mine`, and those in `other`, unless one of them, or the text between other marks, says
