@@ -16,6 +16,7 @@ use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
+pub(super) use apart::ABOVE;
 pub use keys::{STAYS_TITLE, replaced};
 pub use own_state::meaning_of_mark;
 #[cfg(test)]

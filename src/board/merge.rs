@@ -18,7 +18,7 @@ use lines::by_lines;
 use narrow::{Part, narrowed, take_items, without_beginnings};
 use one::{One, Region, Side, directly_in};
 use settled::{Expected, settled};
-use versions::{apart, common_head, marked, marked_versions, versions};
+use versions::{by_contradiction, common_head, marked, marked_versions, versions};
 use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
@@ -190,7 +190,7 @@ impl<'m, 't> Merging<'m, 't> {
         // What the other side had loaded between marks it may have taken out there.
         let [loaded, mut said] = [&base, &ours].map(|atoms| marked_versions(atoms));
         said.retain(|version| !loaded.contains(version));
-        let [was, mine, other] = apart([&base, &ours, &theirs]);
+        let [was, mine, other] = by_contradiction([&base, &ours, &theirs]);
         for stretch in weave(&was, &mine, &other) {
             match stretch {
                 Stretch::Same(range) | Stretch::Ours(range) => atoms.extend(&ours[range]),

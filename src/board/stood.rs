@@ -7,7 +7,7 @@ use std::slice;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use super::document::{Document, Item};
+use super::document::{ABOVE, Document, Item};
 use super::id::TaskId;
 use super::lane::LaneKind;
 use super::markup::without_line_end;
@@ -18,9 +18,6 @@ const NEAR: usize = 8;
 
 /// So many characters of a title, which names an item that has no ID.
 const NAME: usize = 80;
-
-/// Between a title and what stands above it.
-const ABOVE: &str = " › ";
 
 /// What is longer is not remembered, in bytes.
 const GAP: usize = 2000;

@@ -10,6 +10,9 @@ use crate::board::markup;
 /// Of a heading or list item that tells items apart, in characters.
 const LONGEST: usize = 40;
 
+/// Between what stands above an item and what is below that.
+pub const ABOVE: &str = " › ";
+
 impl Document<'_> {
     /// What goes before the title of an item that is not the only one with it, by the item's index, such as `Cart › `: of the headings
     /// and list items above, the nearest in which such items differ. Nothing for those that stand under the same.
@@ -29,7 +32,7 @@ impl Document<'_> {
                 group.into_iter().for_each(|at| named.entry(names[&at].get(level)).or_default().push(at));
                 for (name, part) in named.iter().filter(|_| named.len() > 1) {
                     let told = name.iter().flat_map(|name| part.iter().map(move |at| (*at, name)));
-                    told.for_each(|(at, name)| apart.entry(at).or_default().insert_str(0, &format!("{name} › ")));
+                    told.for_each(|(at, name)| apart.entry(at).or_default().insert_str(0, &format!("{name}{ABOVE}")));
                 }
                 parts.extend(named.into_values().filter(|part| part.len() > 1));
             }

@@ -8,20 +8,20 @@ use super::written::Atom;
 
 /// The atoms of each side, each with the number of the contradiction in which it stands, if it does: one that reads the same has the same.
 /// So what stands between marks is only what stands there in another text, too, and a contradiction is taken as a whole.
-pub(super) fn apart<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, Option<usize>)>; 3] {
+pub(super) fn by_contradiction<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, Option<usize>)>; 3] {
     let mut numbers: HashMap<&[Atom<'t>], usize> = HashMap::new();
     sides.map(|side| {
         let ends = ends(side);
-        let (mut apart, mut at) = (Vec::with_capacity(side.len()), 0);
+        let (mut numbered, mut at) = (Vec::with_capacity(side.len()), 0);
         while at < side.len() {
             let end = ends.get(&at).copied();
             let next = numbers.len();
             let number = end.map(|end| *numbers.entry(&side[at..end]).or_insert(next));
             let until = end.unwrap_or(at + 1);
-            apart.extend(side[at..until].iter().map(|atom| (*atom, number)));
+            numbered.extend(side[at..until].iter().map(|atom| (*atom, number)));
             at = until;
         }
-        apart
+        numbered
     })
 }
 
