@@ -140,8 +140,11 @@ fn lanes_are_headings_of_any_level() {
         assert_eq!(items(text), *expected, "{text:?}");
     }
     let (document, _) = parse("intro\n# Todo\n\ntext\n## Part\n- [ ] a\n# Done ##\n");
-    let lanes: Vec<_> =
-        document.lanes().iter().map(|lane| (lane.kind, lane.name, &document.text()[lane.body.clone()])).collect();
+    let lanes: Vec<_> = document
+        .lanes()
+        .iter()
+        .map(|lane| (lane.kind, document.lane_name(lane), &document.text()[lane.body.clone()]))
+        .collect();
     assert_eq!(lanes, [(LaneKind::Pending, "Todo", "\ntext\n## Part\n- [ ] a\n"), (LaneKind::Completed, "Done", "")]);
     assert!(document.has_lanes());
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::board::front::Front;
 use crate::board::lane::{LaneKind, LanePlace, LaneSet, Said};
@@ -18,6 +19,8 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
 pub use keys::{STAYS_TITLE, replaced};
+use outline::ItemPlace;
+pub use outline::Outline;
 pub use own_state::meaning_of_mark;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
@@ -30,6 +33,7 @@ mod items;
 mod kanban;
 mod keys;
 mod names;
+mod outline;
 mod own_state;
 mod reader;
 mod under;
@@ -41,7 +45,7 @@ pub struct Document<'t> {
     /// Where the front matter ends.
     pub(crate) body: usize,
     front: Front,
-    lanes: Vec<Lane<'t>>,
+    lanes: Vec<Lane>,
     pub(crate) lane_set: LaneSet,
     items: ItemList<'t>,
     /// The last list item of the document's top level that is or holds an item.
@@ -62,7 +66,9 @@ enum ItemList<'t> {
     Read(Vec<Item<'t>>),
     /// Of a plain document, where no item is a part of another.
     Outlined {
-        places: Vec<ItemPlace<'t>>,
+        places: Arc<[ItemPlace]>,
+        /// Each once somebody has asked for it.
+        read: Vec<OnceCell<Box<Item<'t>>>>,
         /// All of them, if somebody has asked for all.
         all: OnceCell<Vec<Item<'t>>>,
     },
@@ -72,17 +78,6 @@ impl Default for ItemList<'_> {
     fn default() -> Self {
         ItemList::Read(Vec::new())
     }
-}
-
-/// Where an item of a plain document stands.
-#[derive(Clone, Debug)]
-struct ItemPlace<'t> {
-    span: Range<usize>,
-    under: Option<Under>,
-    /// Nothing where only the item itself tells, and likewise with its priority.
-    status: Option<Status>,
-    priority: Option<u8>,
-    item: OnceCell<Box<Item<'t>>>,
 }
 
 /// The heading that an item stands under: of a lane, or of none.
@@ -98,10 +93,8 @@ enum Under {
 
 /// A heading that names a lane, and what is under it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lane<'t> {
+pub struct Lane {
     pub kind: LaneKind,
-    /// The heading's text.
-    pub name: &'t str,
     /// The heading's lines.
     pub heading: Range<usize>,
     /// From the heading's end to the next heading of its level or above; lanes under deeper headings lie within it.
@@ -234,8 +227,13 @@ impl<'t> Document<'t> {
         &self.text[..self.body]
     }
 
-    pub fn lanes(&self) -> &[Lane<'t>] {
+    pub fn lanes(&self) -> &[Lane] {
         &self.lanes
+    }
+
+    /// The text of its heading.
+    pub fn lane_name(&self, lane: &Lane) -> &'t str {
+        markup::heading_text(self.text, lane.heading.clone())
     }
 
     pub fn has_lanes(&self) -> bool {

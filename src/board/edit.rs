@@ -117,11 +117,11 @@ impl<'t> Document<'t> {
         if kind == LaneKind::Dead && !self.lane_set.has(kind) { LaneKind::Pending } else { kind }
     }
 
-    fn lane_of(&self, kind: LaneKind) -> Option<&Lane<'t>> {
+    fn lane_of(&self, kind: LaneKind) -> Option<&Lane> {
         self.lanes().iter().find(|lane| lane.kind == kind)
     }
 
-    pub(crate) fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane<'t>> {
+    pub(crate) fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane> {
         let kind = self.lane_kind_of(status);
         match self.place(item) {
             LanePlace::Nested(_) => None,
@@ -215,7 +215,7 @@ impl<'t> Document<'t> {
     }
 
     /// Behind the last item of the lane, or where its first one goes.
-    fn spot_in(&self, lane: &Lane<'_>) -> Spot {
+    fn spot_in(&self, lane: &Lane) -> Spot {
         lane.tail.map_or_else(|| self.spot_under(lane.lead_end), |tail| self.spot_behind(tail))
     }
 

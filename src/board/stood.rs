@@ -201,7 +201,14 @@ impl Document<'_> {
         };
         let [before, after] = [before, after].map(|all| all.into_iter().filter_map(&mut name).collect());
         let gap = if is_short { gap(around.start..at.start, at.end..around.end) } else { None };
-        Stood { lane: lane.map(|lane| self.lanes()[lane].name.to_owned()), name: None, before, after, is_spaced, gap }
+        Stood {
+            lane: lane.map(|lane| self.lane_name(&self.lanes()[lane]).to_owned()),
+            name: None,
+            before,
+            after,
+            is_spaced,
+            gap,
+        }
     }
 
     /// The items of the lane before and behind what stands at `at`, the nearest first.
@@ -246,7 +253,7 @@ impl Document<'_> {
     pub(super) fn berth<'s>(&'s self, stood: &'s Stood, kind: LaneKind) -> Option<Berth> {
         let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {
-            Some(name) => Some(self.lanes().iter().position(|lane| may_be(lane.kind) && lane.name == name)?),
+            Some(name) => Some(self.lanes().iter().position(|lane| may_be(lane.kind) && self.lane_name(lane) == name)?),
             None if may_be(LaneKind::Pending) => None,
             None => return None,
         };

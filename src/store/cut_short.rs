@@ -38,7 +38,7 @@ pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSe
         None => !has.contains(first_line(whole.block(item))),
     };
     let lost: Vec<&&Item<'_>> = items.iter().filter(is_lost).collect();
-    let heading = |lane: &Lane<'_>| first_line(&loaded[lane.heading.clone()]).to_owned();
+    let heading = |lane: &Lane| first_line(&loaded[lane.heading.clone()]).to_owned();
     let headings: HashSet<String> =
         whole.lanes().iter().filter(|lane| lane.heading.start >= end).map(heading).collect();
     if headings.iter().all(|heading| has.contains(heading.as_str())) {

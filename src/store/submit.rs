@@ -271,7 +271,7 @@ impl View<'_> {
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
         let document = open(&text.content);
-        let is_lane = |lane: &Lane<'_>| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
+        let is_lane = |lane: &Lane| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
         if document.front().says_lanes().is_some() && !document.lanes().iter().any(is_lane) {
             return Err(Error::NoLane(queue.id.clone()));
         }

@@ -5,17 +5,11 @@ use std::ops::Range;
 use memchr::{memchr_iter, memmem};
 
 use super::reader::{parse, read_item};
-use super::{Document, Item, ItemList, ItemPlace, Under};
-use crate::board::lane::{self, LanePlace, Said};
+use super::{Document, Item, ItemList, Under};
+use crate::board::lane;
 use crate::board::markup;
 use crate::board::metadata::Key;
 use crate::board::task::{Status, TaskId, Timestamp};
-
-impl ItemPlace<'_> {
-    pub(super) fn is_ticked(&self, text: &str) -> bool {
-        matches!(text.as_bytes()[self.span.start + BOX], b'x' | b'X')
-    }
-}
 
 impl<'t> Document<'t> {
     /// All items in the order of the text; a nested item comes after the one that it is in.
@@ -41,7 +35,7 @@ impl<'t> Document<'t> {
     pub fn item(&self, at: usize) -> &Item<'t> {
         match &self.items {
             ItemList::Read(items) => &items[at],
-            ItemList::Outlined { places, .. } => self.item_of(&places[at]),
+            ItemList::Outlined { places, read, .. } => read[at].get_or_init(|| Box::new(read_item(self, &places[at]))),
         }
     }
 
@@ -89,7 +83,7 @@ impl<'t> Document<'t> {
         match &self.items {
             ItemList::Read(items) => items[at].id.clone(),
             ItemList::Outlined { places, .. } => {
-                let ItemPlace { span, .. } = &places[at];
+                let span = &places[at].span;
                 markup::leading_id(&self.text[span.start + BOX + 2..span.end]).0
             }
         }
@@ -98,26 +92,15 @@ impl<'t> Document<'t> {
     /// Of the item at this index.
     pub fn status_at(&self, at: usize) -> Status {
         match &self.items {
-            ItemList::Outlined { places, .. } => places[at].status.unwrap_or_else(|| self.item_of(&places[at]).status),
+            ItemList::Outlined { places, .. } => places[at].status.unwrap_or_else(|| self.item(at).status),
             ItemList::Read(items) => items[at].status,
         }
-    }
-
-    /// Of an item without keys.
-    pub(super) fn bare_status(&self, place: &ItemPlace<'_>) -> Status {
-        let lane = match place.under {
-            Some(Under::Lane(lane)) => LanePlace::Lane(self.lanes[lane].kind),
-            _ => LanePlace::Loose,
-        };
-        lane::status(lane, Said { ticked: place.is_ticked(self.text), status: None, completed: false }, self.lane_set)
     }
 
     /// Of the item at this index: its own, else 2.
     pub fn priority_at(&self, at: usize) -> u8 {
         match &self.items {
-            ItemList::Outlined { places, .. } => {
-                places[at].priority.unwrap_or_else(|| self.item_of(&places[at]).priority)
-            }
+            ItemList::Outlined { places, .. } => places[at].priority.unwrap_or_else(|| self.item(at).priority),
             ItemList::Read(items) => items[at].priority,
         }
     }
@@ -180,11 +163,7 @@ impl<'t> Document<'t> {
         self.counted.set((start, before));
         before + 1
     }
-
-    fn item_of<'d>(&'d self, place: &'d ItemPlace<'t>) -> &'d Item<'t> {
-        place.item.get_or_init(|| Box::new(read_item(self, place)))
-    }
 }
 
 /// In a plain document, the place of what stands between a box's brackets, from its bullet on.
-const BOX: usize = 3;
+pub(super) const BOX: usize = 3;

@@ -15,11 +15,11 @@ const MOST_AFTER: usize = 100;
 
 /// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
 /// spelt out.
-pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
+pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     // When it was completed says nothing of what is ticked, which in a long list is most.
-    let is_unticked = |place: &ItemPlace<'_>| place.status == Some(Status::Completed) && !place.is_ticked(text);
+    let is_unticked = |place: &ItemPlace| place.status == Some(Status::Completed) && !place.is_ticked(text);
     let any_unticked = places.iter().any(is_unticked);
-    let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace<'_>)| {
+    let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
         for place in places.iter_mut() {
             while found.next_if(|at| *at < place.span.start).is_some() {}

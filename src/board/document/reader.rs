@@ -3,7 +3,6 @@
 //! Never fails; what is wrong comes back beside the document. Knows nothing of edits.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::ops::Range;
 
 use memchr::memchr_iter;
@@ -11,9 +10,10 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::kanban::{dropped, moved};
 use super::keys::{leave_to_keys, near_key, note, read_task_block};
+use super::outline::{ItemPlace, Outline};
 use super::own_state::{is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
-use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
+use super::{Document, Item, ItemList, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, Said};
 use crate::board::markup;
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
 pub fn open(text: &str) -> Document<'_> {
     let (front, body) = front::read(text, &mut Vec::new());
     let plain = Reader::new(text, text, body, &front).outline();
-    plain.unwrap_or_else(|| read_markdown(text, &front, body).0)
+    plain.map_or_else(|| read_markdown(text, &front, body).0, |outline| outline.open(text))
 }
 
 /// As [`parse`], always by the Markdown parser.
@@ -64,7 +64,7 @@ pub(super) fn read_plain<'t>(text: &'t str, front: &Front) -> Option<Document<'t
 }
 
 /// Reads the item of a plain document that stands there.
-pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
+pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<'t> {
     let text = &document.text[..place.span.end];
     let mut reader = Reader::new(text, text, document.body, &document.front);
     reader.counted = (place.span.start, document.line_at(place.span.start));
@@ -115,7 +115,7 @@ struct Reader<'t, 's> {
     front: &'s Front,
     /// Headings name lanes: it may be a board. The archive is one anywhere.
     names_lanes: bool,
-    lanes: Vec<Lane<'t>>,
+    lanes: Vec<Lane>,
     items: Vec<Item<'t>>,
     tail: Option<Tail>,
     problems: Vec<Problem>,
@@ -205,8 +205,8 @@ impl<'t, 's> Reader<'t, 's> {
     }
 
     /// As [`Reader::read_plain`], but of the items only where they stand.
-    fn outline(mut self) -> Option<Document<'t>> {
-        let mut places: Vec<ItemPlace<'_>> = Vec::with_capacity(self.text.len() / 64);
+    fn outline(mut self) -> Option<Outline> {
+        let mut places: Vec<ItemPlace> = Vec::with_capacity(self.text.len() / 64);
         let is_plain = scan(self.text, self.body, &mut |block| match block {
             PlainBlock::Heading { level, span } => self.plain_heading(level, span),
             PlainBlock::Paragraph(span) => self.paragraph(span),
@@ -214,8 +214,8 @@ impl<'t, 's> Reader<'t, 's> {
                 self.end_lead();
                 if item.task.is_some() {
                     let under = self.stand();
-                    let (status, priority, read) = (None, Some(DEFAULT_PRIORITY), OnceCell::new());
-                    places.push(ItemPlace { span: item.span, under, status, priority, item: read });
+                    let (status, priority) = (None, Some(DEFAULT_PRIORITY));
+                    places.push(ItemPlace { span: item.span, under, status, priority });
                 }
             }
         });
@@ -235,13 +235,9 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let Reader { text, body, lanes, tail, .. } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, own, sections, names) = Default::default();
-        let mut document =
-            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, own, sections, names };
-        places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
+        places.iter_mut().for_each(|place| place.status = Some(place.bare_status(text, &lanes, lane_set)));
         leave_to_keys(text, &mut places);
-        document.items = ItemList::Outlined { places, all: OnceCell::new() };
-        Some(document)
+        Some(Outline { body, front, lanes, lane_set, tail, places: places.into() })
     }
 
     fn list_item(&mut self, item: ListItem<'_>) {

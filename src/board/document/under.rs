@@ -19,29 +19,30 @@ pub(super) struct Other {
 }
 
 /// Whether more headings name lanes than others have items right under them. A slip of a lane's name is neither.
-pub(super) fn is_board(lanes: &[Lane<'_>], others: &[Other]) -> bool {
+pub(super) fn is_board(lanes: &[Lane], others: &[Other]) -> bool {
     let own = others.iter().filter(|other| other.items > 0 && other.near.is_none());
     worked(lanes).count() > own.count()
 }
 
-pub(super) fn lane_set(lanes: &[Lane<'_>]) -> LaneSet {
+pub(super) fn lane_set(lanes: &[Lane]) -> LaneSet {
     let mut set = LaneSet::default();
     worked(lanes).for_each(|lane| set.insert(lane.kind));
     set
 }
 
 /// All but the archive.
-fn worked<'l, 't>(lanes: &'l [Lane<'t>]) -> impl Iterator<Item = &'l Lane<'t>> {
+fn worked(lanes: &[Lane]) -> impl Iterator<Item = &Lane> {
     lanes.iter().filter(|lane| lane.kind != LaneKind::Archive)
 }
 
 /// What is told of items under other headings than lanes', in a document that has lanes.
-pub(super) fn unknown_lanes(text: &str, front: &Front, lanes: &[Lane<'_>], others: &[Other]) -> Vec<Problem> {
+pub(super) fn unknown_lanes(text: &str, front: &Front, lanes: &[Lane], others: &[Other]) -> Vec<Problem> {
     let board = match (front.says_lanes(), worked(lanes).next()) {
         (Some(key), _) => format!("`{key}` in the front matter makes this a board"),
         (None, Some(first)) => {
             let line = Position::of(text, first.heading.start).line;
-            format!("`{}` in line {line} makes this a board", first.name)
+            let name = markup::heading_text(text, first.heading.clone());
+            format!("`{name}` in line {line} makes this a board")
         }
         (None, None) => return Vec::new(),
     };

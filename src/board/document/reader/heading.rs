@@ -92,7 +92,6 @@ impl Reader<'_, '_> {
     fn lane(&mut self, kind: LaneKind, heading: Range<usize>) -> Under {
         self.lanes.push(Lane {
             kind,
-            name: markup::heading_text(self.text, heading.clone()),
             body: heading.end..self.text.len(),
             lead_end: heading.end,
             has_led: false,
