@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::board::document::{Document, Item, open};
+use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life};
@@ -241,7 +241,7 @@ fn above(board: &Board, Claimed { task, queue, unknown, .. }: &Claimed) -> Strin
     // A long list is not read for a title that is there once.
     let is_shared = |text: &Text| text.content.matches(&task.title).nth(1).is_some();
     let Some(text) = board.read(queue).ok().filter(is_shared) else { return String::new() };
-    let document = open(&text.content);
+    let document = text.content.open();
     let at_line = || document.items().iter().position(|item| Some(item.line) == unknown.id_at);
     let at = document.index_of(&task.id).or_else(at_line);
     at.and_then(|at| document.apart().remove(&at)).unwrap_or_default()

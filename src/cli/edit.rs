@@ -141,7 +141,7 @@ impl Copy {
             }
             error => error.into(),
         })?;
-        let loaded = board.read(&queue)?.content;
+        let loaded = board.read(&queue)?.content.into_string();
         let (name, part) = match item {
             None => (queue.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), 0..loaded.len()),
             Some(item) => {

@@ -10,7 +10,6 @@ use super::site::Site;
 use super::trust::Trust;
 use super::verify::IF_RIGHT;
 use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
-use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::steps::boxes;
@@ -280,7 +279,7 @@ fn open_steps(description: &str) -> Vec<String> {
 /// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.
 fn around(site: &Site, held: &Claimed) -> String {
     let Ok(text) = site.board.read(&held.queue) else { return String::new() };
-    let document = open(&text.content);
+    let document = text.content.open();
     let item = document.find(&held.task.id).filter(|_| Trust::of(site).prose(&document).is_ok());
     item.map(|item| document.around(item)).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::error::Error;
 use super::site::Site;
-use crate::board::document::{Document, open};
+use crate::board::document::Document;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::store::walk_log;
 
@@ -20,7 +20,7 @@ pub struct Expiry {
 pub fn expiries(site: &Site) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
     for text in site.board.queues()?.iter().filter_map(|queue| site.board.read(queue).ok()) {
-        all.extend(expiries_in(site, &open(&text.content))?);
+        all.extend(expiries_in(site, &text.content.open())?);
     }
     Ok(all)
 }

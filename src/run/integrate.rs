@@ -16,7 +16,6 @@ use super::report::sent_back;
 use super::site::Site;
 use super::trust::Trust;
 use super::worktree::{clean, clear_ended, named};
-use crate::board::document::open;
 use crate::board::eligible::Lack;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
@@ -51,7 +50,7 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
         if !text.content.contains(Status::Approved.as_str()) {
             continue;
         }
-        let document = open(&text.content);
+        let document = text.content.open();
         let approved = (0..document.count()).filter(|at| document.status_at(*at) == Status::Approved);
         let sound = approved.map(|at| document.item(at)).filter(|item| !item.quarantined);
         found.extend(sound.filter_map(|item| item.id.clone()));

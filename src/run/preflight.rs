@@ -32,7 +32,7 @@ use crate::config::{Account, Config, Role};
 use crate::near::nearest;
 use crate::process::{CommandSpec, find_program, first_program, run_command};
 use crate::runner::{Access, CommandRunner, Ready};
-use crate::store::{ItemIndex, Quota};
+use crate::store::{Content, ItemIndex, Quota};
 
 /// One look: what was found once is not looked for again, so it is not kept for long.
 pub struct Preflight<'a> {
@@ -320,7 +320,7 @@ fn look_at_accounts(site: &Site) {
         return;
     }
     let queues = site.board.queues().unwrap_or_default().into_iter().chain(site.named.iter().cloned());
-    let texts: Vec<String> = queues.filter_map(|queue| Some(site.board.read(&queue).ok()?.content)).collect();
+    let texts: Vec<Content> = queues.filter_map(|queue| Some(site.board.read(&queue).ok()?.content)).collect();
     for name in due.into_iter().filter(|name| texts.iter().any(|text| text.contains(name.as_str()))) {
         let Account { check, hint } = &site.config.accounts[name];
         let spec = CommandSpec {

@@ -10,7 +10,7 @@ use std::error::Error;
 use super::preflight::Preflight;
 use super::site::Site;
 use crate::board::check::{Findings, check, first_of, is_sound};
-use crate::board::document::{Document, Item, open, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{Lack, Others, Roles, Seeker, at_work, for_roles, may_take, of_own};
 use crate::board::status::Purpose;
 use crate::board::task::{Status, Task, TaskId};
@@ -206,7 +206,7 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
 /// What one item of `queue` lacks, for those whose role it is.
 pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
-    let documents: Vec<Document<'_>> = texts.iter().map(|text| open(&text.content)).collect();
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.open()).collect();
     let named = named(&texts, &documents);
     let lacks = || {
         let number = texts.iter().position(|text| text.queue == *queue)?;

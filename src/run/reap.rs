@@ -24,7 +24,7 @@ use super::site::{ITEM_BRANCHES, Site};
 use super::take_over::{cells_aside, left_cells, take_over};
 use super::worktree;
 use crate::board::archive::Policy;
-use crate::board::document::{Item, open};
+use crate::board::document::Item;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life, Token};
 use crate::board::metadata::Key;
@@ -246,7 +246,7 @@ impl Items {
                 items.is_all = false;
                 continue;
             };
-            let document = open(&text.content);
+            let document = text.content.open();
             let named = |at| Some((document.id_at(at)?, document.status_at(at)));
             items.statuses.extend((0..document.count()).filter_map(named));
             for item in (0..document.count()).filter(|at| document.status_at(*at).is_held()).map(|at| document.item(at))

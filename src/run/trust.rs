@@ -245,7 +245,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
     queues.retain(|queue| !site.texts.contains_key(&queue.path));
     // What can't be read is told of by whoever needs it.
     let roles = site.config.known_roles();
-    let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
+    let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content.into_string()));
     let shown = site.texts.iter().map(|(path, text)| (path.clone(), text.clone()));
     let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {

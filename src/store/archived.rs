@@ -7,7 +7,7 @@ use std::fs;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text, is_queue};
-use crate::board::document::{Document, Item, open, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::task::{Status, TaskId};
 
 pub(super) const FOLDER: &str = "queues/archive";
@@ -44,13 +44,13 @@ impl<'b> Archived<'b> {
         if self.statuses.get().is_none() && self.searches.are_few() && !texts.iter().any(is_in) {
             return None;
         }
-        let all = || texts.iter().flat_map(|text| statuses(&open(&text.content))).collect();
+        let all = || texts.iter().flat_map(|text| statuses(&text.content.open())).collect();
         self.statuses.get_or_init(all).get(id).copied()
     }
 
     /// The texts of all archives.
     pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
-        self.texts.get_or_init(|| texts(self.board)).iter().map(|text| text.content.as_str())
+        self.texts.get_or_init(|| texts(self.board)).iter().map(|text| &*text.content)
     }
 
     /// How many items of the queue are archived.
@@ -88,7 +88,11 @@ pub(super) fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
 
 /// What the archive says; nothing if it isn't there yet.
 pub(super) fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
-    if fs::symlink_metadata(&archive.path).is_err() { Ok(String::new()) } else { Ok(board.read(archive)?.content) }
+    if fs::symlink_metadata(&archive.path).is_err() {
+        Ok(String::new())
+    } else {
+        Ok(board.read(archive)?.content.into_string())
+    }
 }
 
 /// Calls `then` with `task` where it stands in an archive.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::content::Version;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
@@ -79,8 +80,8 @@ impl Sight {
 
     /// As the baseline has them; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
-        let Header { file, old, moves_of_head, unshown, put_by_git, .. } = header(board, queue)?;
-        Some(Sight { file: Some(file), old, moves_of_head, unshown, put_by_git })
+        let Header { version, old, moves_of_head, unshown, put_by_git, .. } = header(board, queue)?;
+        Some(Sight { file: Some(version.file), old, moves_of_head, unshown, put_by_git })
     }
 
     /// The same files, and nobody has written to them.
@@ -130,7 +131,7 @@ impl Baseline {
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
             let is_whole = digest(&content) == header.digest;
-            let Header { seq, file, old, moves_of_head, unshown, .. } = header;
+            let Header { version: Version { file, seq }, old, moves_of_head, unshown, .. } = header;
             is_whole.then_some(Baseline { seq, content, file, old, moves_of_head, unshown })
         };
         // To whoever has no lock it may have become the spare and been written over while they read it.
@@ -175,7 +176,7 @@ impl Baseline {
     /// The last event that any of them shows.
     pub(super) fn newest_seq(board: &Board) -> Option<u64> {
         let queues = Baseline::queues(board).into_iter().map(|id| board.queue_of(&id));
-        queues.filter_map(|queue| Some(header(board, &queue)?.seq)).max()
+        queues.filter_map(|queue| Some(header(board, &queue)?.version.seq)).max()
     }
 
     /// The IDs of the queues that Tavern has seen.
@@ -226,8 +227,7 @@ pub(super) fn digest(text: &str) -> u64 {
 
 /// The first line.
 pub(super) struct Header {
-    seq: u64,
-    pub(super) file: Stamp,
+    pub(super) version: Version,
     pub(super) old: Option<Stamp>,
     digest: u64,
     /// As in [`Sight`]; nothing if an earlier version wrote the line.
@@ -261,7 +261,8 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
     let [moves_of_head, unshown, put_by_git] =
         [words.next(), words.next(), words.next()].map(|word| word.and_then(|word| word.parse().ok()));
-    Some(Header { seq, file, old, digest, moves_of_head, unshown, put_by_git, length })
+    let version = Version { file, seq };
+    Some(Header { version, old, digest, moves_of_head, unshown, put_by_git, length })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::baseline::{self, Header};
+use super::content::Version;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -44,7 +45,9 @@ impl Board {
         let (ask, root, path) = self.whom_to_ask(queue)?;
         let mut head = (ask.head_text)(&root, &path, known)?;
         head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
-        let may_be_put = |Header { file, .. }| (ask.may_have_written)(&root, &path, file.inode(), file.modified());
+        let may_be_put = |Header { version: Version { file, .. }, .. }| {
+            (ask.may_have_written)(&root, &path, file.inode(), file.modified())
+        };
         head.may_be_put =
             !matches!(head.from, Some(FromGit::Held | FromGit::Restored)) || header.is_none_or(may_be_put);
         Some(head).filter(|head| head.was_put || head.may_be_put)

@@ -57,7 +57,8 @@ pub(super) struct Step {
 impl Change {
     /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
     pub(super) fn of_queue(sight: Sight, text: Text, steps: Vec<Step>) -> Change {
-        let Text { queue, mut content, .. } = text;
+        let Text { queue, content, .. } = text;
+        let mut content = content.into_string();
         let is_rewritten = steps.iter().any(|step| !step.edits.is_empty());
         steps.iter().for_each(|step| apply_in_place(&mut content, &step.edits));
         let entries = steps.into_iter().map(Step::into_entry).collect();

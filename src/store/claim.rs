@@ -14,7 +14,7 @@ use super::seek::Seek;
 use super::submit::Note;
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
-use crate::board::document::{Document, Item, open};
+use crate::board::document::{Document, Item};
 use crate::board::eligible::{Lack, Others, at_work, for_roles, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
@@ -94,7 +94,7 @@ impl Board {
             // What can't be read is nobody's work.
             let Ok(text) = self.read(queue) else { continue };
             let search = QueueSearch { board: self, index: &index, queue, is_ready, now };
-            let document = open(&text.content);
+            let document = text.content.open();
             drop(search.each(&document, seek, &mut nothing, &mut |_, _| {
                 count += 1;
                 Ok(None::<()>)
@@ -119,7 +119,7 @@ impl View<'_> {
                 }
             };
             let search = QueueSearch { board, index: &index, queue, is_ready, now: self.now };
-            let document = open(&text.content);
+            let document = text.content.open();
             let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
                 let (mut held, step) = search.taken(&document, item, seek, purpose, self.last_seq + 1)?;
                 if board.is_dry() {

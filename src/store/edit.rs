@@ -13,7 +13,6 @@ use super::held::with_held;
 use super::index::ItemIndex;
 use super::queue::Queue;
 use super::settled::Settled;
-use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::merge::merge;
 use crate::files;
@@ -45,13 +44,13 @@ impl Board {
             merged.text = with_held(merged.text, &text.content, &held);
             let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
-            if merged.text == text.content {
+            if text.content == *merged.text {
                 let unchanged = Edited { is_changed: false, entries: Vec::new(), conflicts };
                 return Ok((Change::default(), unchanged));
             }
             let mut entries: Vec<Entry> =
                 conflicts.iter().map(|conflict| note(queue, conflict.to_string(), view.now)).collect();
-            let own = statuses(&open(&text.content));
+            let own = statuses(&text.content.open());
             let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
             entries.extend(done_by_hand(&copies, &text.content, &merged.text, view.now));
             let mut change = Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::content::LastRead;
 use super::error::Error;
 use super::from_git::AskGit;
 use super::rehearsal::Rehearsal;
@@ -29,6 +30,7 @@ pub struct Board {
     trusts_all: bool,
     /// Who does what this process does.
     actor: Option<String>,
+    pub(super) last_read: Arc<LastRead>,
 }
 
 /// The folders of the board that git ignores, made when they are first needed.
@@ -90,7 +92,8 @@ impl Board {
         let place = real.parent().filter(|_| real.ends_with(".tavern"));
         let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
         let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
-        Board { dir, root, private, rehearsal: None, git: None, trusts_all: false, actor: None }
+        let last_read = Arc::default();
+        Board { dir, root, private, rehearsal: None, git: None, trusts_all: false, actor: None, last_read }
     }
 
     /// Refused if it keeps its private part where earlier versions did.

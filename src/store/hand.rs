@@ -248,7 +248,7 @@ fn taken_from(
     taken.files.extend(keep_stale(board, queue, not_as_saved));
     sight.put_by_git = from_git.filter(|(head, _)| head.text != ours).map(|(head, _)| digest(&head.text));
     let is_shown = match &text {
-        Some(text) => text.content == ours,
+        Some(text) => text.content == *ours,
         None => !is_gone && ours == seen.content,
     };
     let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown, is_of_save: true };
@@ -261,7 +261,8 @@ fn taken_from(
 fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
     let Some((known, old)) = seen.old.zip(sight.old) else { return false };
     let is_another = |one: Stamp, other: Stamp| one != Stamp::NONE && !one.is_same_file(&other);
-    let is_queue_copied = || text.is_some_and(|text| is_another(seen.file, text.stamp) && text.content == seen.content);
+    let is_queue_copied =
+        || text.is_some_and(|text| is_another(seen.file, text.stamp) && text.content == *seen.content);
     // A program that was killed may have put the queue itself there.
     let is_queues_own = seen.file.is_same_file(&old);
     is_another(known, old) && !is_queues_own && known.is_as_long(&old) && (known.is_as_new(&old) || is_queue_copied())
@@ -270,7 +271,7 @@ fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
 /// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than what
 /// was committed was typed since: others may have loaded that.
 fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: Timestamp) -> Result<Change, Error> {
-    let (saved, own) = (text.content, HashMap::new());
+    let (saved, own) = (text.content.into_string(), HashMap::new());
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved, None)?;
     let copies = Copies::of(&ItemIndex::of(board), queue, &own, &saved);
     let mut entries = copies.notes(now);
@@ -545,7 +546,7 @@ impl Board {
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
         let mut queues = self.queues()?;
         for queue in gone(self)? {
-            let is_known = header(self, &queue).is_some_and(|header| header.file == Stamp::NONE);
+            let is_known = header(self, &queue).is_some_and(|header| header.version.file == Stamp::NONE);
             if !is_known || self.is_held_in(&queue)? {
                 queues.push(queue);
             }

@@ -43,10 +43,10 @@ impl Board {
                 .and_then(|file| file.modified())
                 .is_ok_and(|modified| clock::whole_seconds(modified) > at);
             if let Some(seen) = Baseline::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest) {
-                text.content = seen.content;
+                text.content = seen.content.into();
             }
             if let Some(since) = past.since.get(&queue.id) {
-                text.content = since.taken_back(&text.content);
+                text.content = since.taken_back(&text.content).into();
             }
             texts.push(text);
         }

@@ -7,6 +7,7 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::archived::{Archived, Searches, statuses};
+use super::content::Content;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -33,7 +34,7 @@ pub struct ItemIndex<'b> {
 
 struct IndexedQueue {
     queue: Queue,
-    content: OnceCell<String>,
+    content: OnceCell<Content>,
     statuses: OnceCell<HashMap<TaskId, Status>>,
     searches: Searches,
 }
@@ -90,7 +91,7 @@ impl<'b> ItemIndex<'b> {
         let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
-        named.flat_map(|content| children(&open(content), parent)).collect()
+        named.flat_map(|content| children(&content.open(), parent)).collect()
     }
 
     /// The items of other queues than `but` that are [`at_work`].
@@ -98,7 +99,7 @@ impl<'b> ItemIndex<'b> {
         let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let may_say = contents.filter(|content| content.contains(Key::Touches.as_str()));
-        may_say.flat_map(|content| at_work(&open(content))).collect()
+        may_say.flat_map(|content| at_work(&content.open())).collect()
     }
 
     /// The items in all queues and archives that `parent` is the parent of.
@@ -120,7 +121,7 @@ impl<'b> ItemIndex<'b> {
     }
 
     fn contents(&self) -> impl Iterator<Item = &str> {
-        let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
+        let live = self.queues().iter().map(|queue_index| &**queue_index.content(self.board));
         live.chain(self.archived.contents())
     }
 
@@ -170,7 +171,7 @@ impl<'b> ItemIndex<'b> {
 }
 
 impl IndexedQueue {
-    fn content(&self, board: &Board) -> &str {
+    fn content(&self, board: &Board) -> &Content {
         // A queue that can't be read keeps nobody from working on the others.
         self.content.get_or_init(|| board.read(&self.queue).map(|text| text.content).unwrap_or_default())
     }
@@ -185,7 +186,7 @@ impl IndexedQueue {
     }
 
     fn statuses(&self, board: &Board) -> &HashMap<TaskId, Status> {
-        self.statuses.get_or_init(|| statuses(&open(self.content(board))))
+        self.statuses.get_or_init(|| statuses(&self.content(board).open()))
     }
 }
 

@@ -29,7 +29,7 @@ impl Board {
             return Ok(Vec::new());
         }
         let texts = queues.iter().filter_map(|queue| self.read(queue).ok());
-        let standing: HashSet<TaskId> = texts.flat_map(|text| statuses(&open(&text.content)).into_keys()).collect();
+        let standing: HashSet<TaskId> = texts.flat_map(|text| statuses(&text.content.open()).into_keys()).collect();
         let archived = self.went_to_archive(standing)?;
         let lost = damaged.into_iter().filter_map(|(id, own, text)| {
             let went: Vec<&Gone> = archived.iter().filter(|(queue, _)| *queue == id).map(|(_, gone)| gone).collect();

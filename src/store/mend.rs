@@ -99,7 +99,7 @@ impl Board {
     pub fn mend(&self, queue: &Queue, before: &str, after: &str, done: &[String]) -> Result<bool, Error> {
         self.transact(|view| {
             let text = view.read(queue)?;
-            if text.content != before {
+            if text.content != *before {
                 return Ok((Change::default(), false));
             }
             let mut entries: Vec<Entry> =

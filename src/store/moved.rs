@@ -161,7 +161,7 @@ impl Moves<'_> {
             let sight = Sight::known(self.board, queue).unwrap_or(found);
             let ours = match self.accepted(queue)? {
                 Some(ours) => ours,
-                None => self.board.read(queue)?.content,
+                None => self.board.read(queue)?.content.into_string(),
             };
             let accepted = Accepted { queue: queue.clone(), ours, sight, is_saved, set: Since::default() };
             self.texts.insert(queue.id.clone(), accepted);

@@ -37,7 +37,7 @@ impl View<'_> {
         let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();
         let priority = Some(item.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
         let heritage = Heritage { priority, tags: task.tags.clone() };
-        let mut content = text.content.clone();
+        let mut content = text.content.to_string();
         let mut steps = Vec::new();
         for (at, planned) in plan.items.iter().enumerate() {
             let (queue, _) = parse(&content);

@@ -9,6 +9,7 @@ use chrono::DateTime;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
+use super::content::Content;
 use super::error::{Error, MOST_ITEMS};
 use super::find::Board;
 use super::replace::sync_folder;
@@ -38,7 +39,7 @@ impl Queue {
 #[derive(Clone, Debug)]
 pub struct Text {
     pub queue: Queue,
-    pub content: String,
+    pub content: Content,
     /// Of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
     pub(super) stamp: Stamp,
 }
@@ -236,7 +237,7 @@ impl Board {
     pub(super) fn read_file(&self, queue: &Queue) -> Result<Text, Error> {
         if let Some(content) = self.rehearsed(&queue.path) {
             let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
-            return Ok(Text { queue: queue.clone(), content, stamp });
+            return Ok(Text { queue: queue.clone(), content: content.into(), stamp });
         }
         let (stamp, bytes) = self
             .led(&queue.path)
@@ -254,7 +255,7 @@ impl Board {
         if queue.path.parent() == Some(&self.path("queues")) && has_too_many(&content) {
             return Err(Error::TooMany(queue.path.clone()));
         }
-        Ok(Text { queue: queue.clone(), content, stamp })
+        Ok(Text { queue: queue.clone(), content: content.into(), stamp })
     }
 }
 

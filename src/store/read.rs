@@ -22,7 +22,7 @@ impl Board {
     /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands. `last` is the
     /// last event's number.
     pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
-        let read = self.read_file(queue);
+        let read = self.read_known(queue);
         if self.is_seen(&read) || !self.looks_after(queue) {
             return read;
         }
@@ -39,7 +39,7 @@ impl Board {
         match Baseline::read(self, queue) {
             Some(seen) => {
                 let content = up_to_date(self, last, queue, &seen)?;
-                Ok(Text { queue: queue.clone(), content, stamp: seen.file })
+                Ok(Text { queue: queue.clone(), content: content.into(), stamp: seen.file })
             }
             None => self.read_file(queue),
         }
@@ -48,7 +48,7 @@ impl Board {
     /// The text in its file, if nobody was writing it meanwhile, and git is not about to say where it came from.
     pub(super) fn read_whole(&self, queue: &Queue) -> Option<Result<Text, Error>> {
         let before = Stamp::at(&queue.path);
-        let read = self.read_file(queue);
+        let read = self.read_known(queue);
         let is_whole = || {
             let is_under_way = is_being_written(&[&queue.path]) || self.is_git_at_work([queue]);
             !is_under_way && Stamp::at(&queue.path) == before
@@ -56,9 +56,24 @@ impl Board {
         (self.is_seen(&read) || is_whole()).then_some(read)
     }
 
+    /// The text in its file; that is not read again where this process has read or written it.
+    fn read_known(&self, queue: &Queue) -> Result<Text, Error> {
+        let is_rehearsed = self.rehearsed(&queue.path).is_some();
+        let known = header(self, queue).map(|header| header.version).filter(|_| !is_rehearsed);
+        let there = known.filter(|known| Stamp::at(&queue.path) == Some(known.file));
+        if let Some((version, content)) = there.and_then(|it| Some((it, self.last_read.get(&queue.path, it)?))) {
+            return Ok(Text { queue: queue.clone(), content, stamp: version.file });
+        }
+        let text = self.read_file(queue)?;
+        if let Some(version) = there.filter(|version| version.file == text.stamp) {
+            self.last_read.keep(&queue.path, version, text.content.clone());
+        }
+        Ok(text)
+    }
+
     /// It is what Tavern wrote, or has taken over, or what a dry run has decided.
     fn is_seen(&self, read: &Result<Text, Error>) -> bool {
-        let is_known = |text: &Text| header(self, &text.queue).is_some_and(|header| header.file == text.stamp);
+        let is_known = |text: &Text| header(self, &text.queue).is_some_and(|header| header.version.file == text.stamp);
         let is_it = |text: &Text| self.rehearsed(&text.queue.path).is_some() || is_known(text);
         read.as_ref().is_ok_and(is_it)
     }

@@ -45,8 +45,8 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
             Err(Error::NotText { .. } | Error::TooMany(_)) => return Ok(()),
             text => text?,
         };
-        let content = entries.iter().fold(text.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text));
-        if content == text.content {
+        let content = entries.iter().fold(text.content.to_string(), |text, entry| redone(&text, entry).unwrap_or(text));
+        if text.content == *content {
             return Ok(());
         }
         let staged = Staged::durable(&queue.path, content.as_bytes())?;
@@ -60,7 +60,7 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
 /// A program that was killed may have replaced the file that it knew, and not have told so.
 fn replaced(board: &Board, queue: &Queue) -> Replaced {
     let (path, seen) = (old_path(board, queue), header(board, queue));
-    let own = Stamp::at(&path).filter(|old| seen.as_ref().is_some_and(|seen| seen.file == *old));
+    let own = Stamp::at(&path).filter(|old| seen.as_ref().is_some_and(|seen| seen.version.file == *old));
     Replaced { path, known: own.or(seen.and_then(|seen| seen.old)) }
 }
 
@@ -190,7 +190,7 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
     let sight = Sight::of(board, &queue);
     let is_seen = sight.is_seen(board, &queue);
     let old = content(board, &own)?;
-    let (mut left, mut archived) = (text.content.clone(), old.clone());
+    let (mut left, mut archived) = (text.content.to_string(), old.clone());
     let gone: Vec<Gone> = entries
         .iter()
         .filter_map(|entry| match &entry.change {
@@ -214,7 +214,7 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
         make_folder(board)?;
         replace(&own.path, archived.as_bytes())?;
     }
-    if left != text.content && !left_to_merge.contains(&queue.id) {
+    if text.content != *left && !left_to_merge.contains(&queue.id) {
         let staged = Staged::durable(&queue.path, left.as_bytes())?;
         match staged.swap(Some(text.stamp), &replaced(board, &queue), &board.path("queues"))? {
             Some(file) if is_seen => {

@@ -20,7 +20,7 @@ impl Board {
     /// if somebody is writing it.
     pub fn remove_queue(&self, queue: &Queue, text: &str) -> Result<bool, Error> {
         self.transact(|view| {
-            if view.read(queue)?.content != text || !(self.is_dry() || self.take_away(queue, text)?) {
+            if view.read(queue)?.content != *text || !(self.is_dry() || self.take_away(queue, text)?) {
                 return Ok((Change::default(), false));
             }
             let (id, cause) = (Some(queue.id.clone()), Some(format!("queue `{}` was removed", queue.id)));

@@ -7,7 +7,6 @@ use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
-use crate::board::document::open;
 
 /// So the note of it begins.
 const STAYS: &str = "an older text was saved, and what it lacks stays: ";
@@ -51,7 +50,7 @@ impl Board {
 
     fn retain_open(&self, queue: &str, names: &mut Vec<String>) -> Result<(), Error> {
         let text = self.read_file(&self.queue_by_id(queue)?)?;
-        let document = open(&text.content);
+        let document = text.content.open();
         let is_open = |id| document.find(&id).is_some_and(|item| !item.status.is_ended());
         names.retain(|name| name.parse().map_or_else(|_| text.content.contains(name), is_open));
         Ok(())

@@ -13,7 +13,7 @@ use super::queue::{Queue, Text};
 use super::transaction::View;
 use super::way::way_back;
 use crate::board::decide::{LeaseChange, Refusal, decide};
-use crate::board::document::{Document, Item, Lane, Written, open, parse};
+use crate::board::document::{Document, Item, Lane, Written, parse};
 use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::Front;
 use crate::board::lane::LaneKind;
@@ -270,7 +270,7 @@ impl View<'_> {
         note: &Note,
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
-        let document = open(&text.content);
+        let document = text.content.open();
         let is_lane = |lane: &Lane| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
         if document.front().says_lanes().is_some() && !document.lanes().iter().any(is_lane) {
             return Err(Error::NoLane(queue.id.clone()));
@@ -346,7 +346,7 @@ pub(super) fn with_item<R>(
         }
     }
     if texts.len() > 1 {
-        texts.retain(|text| open(&text.content).find(task).is_some());
+        texts.retain(|text| text.content.open().find(task).is_some());
         let places = texts.iter().map(|text| text.queue.id.clone()).collect();
         let home = homes(board, BTreeMap::from([(task.clone(), places)]))?.remove(task);
         texts.retain(|text| home.as_ref().is_none_or(|home| *home == text.queue.id));
@@ -354,7 +354,7 @@ pub(super) fn with_item<R>(
     // It may be in the one that can't be read.
     let none = || unreadable.unwrap_or_else(|| Error::NoTask(task.clone()));
     let Some(text) = texts.first() else { return Err(none()) };
-    let document = open(&text.content);
+    let document = text.content.open();
     // Of an item that was pasted twice the one counts that somebody holds.
     let named = document.named(task);
     let item = named.iter().find(|item| item.status.is_held()).or(named.first());

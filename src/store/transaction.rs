@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::applied::{read_applied, write_applied, write_shown};
 use super::baseline::{Baseline, Sight, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
+use super::content::Version;
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
@@ -286,7 +287,7 @@ impl<'b> Locked<'b> {
                     }
                 }
                 (Rewrite::Queue(rewrite), staged) => {
-                    self.show_queue(&rewrite, staged, entries.first().map(|entry| entry.seq))?;
+                    self.show_queue(rewrite, staged, entries.first().map(|entry| entry.seq))?;
                 }
             }
         }
@@ -301,31 +302,35 @@ impl<'b> Locked<'b> {
     }
 
     /// `first` is the first event of the change.
-    fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>, first: Option<u64>) -> Result<(), Error> {
-        let QueueRewrite { queue, expected, content, .. } = rewrite;
-        let Some(staged) = staged else { return Baseline::write(self.board, queue, content, expected, self.seq) };
-        let old = Replaced { path: old_path(self.board, queue), known: expected.old };
-        let found = Sight::of(self.board, queue);
+    fn show_queue(&self, rewrite: QueueRewrite, staged: Option<Staged>, first: Option<u64>) -> Result<(), Error> {
+        let QueueRewrite { queue, expected, content, is_of_save, .. } = rewrite;
+        let keep = |sight: &Sight| Baseline::write(self.board, &queue, &content, sight, self.seq);
+        let Some(staged) = staged else { return keep(&expected) };
+        let old = Replaced { path: old_path(self.board, &queue), known: expected.old };
+        let found = Sight::of(self.board, &queue);
         let file =
-            if found.is_as(expected) { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
+            if found.is_as(&expected) { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
         match (file, expected.file) {
             // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
-            (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
-            (Some(file), replaced) => {
+            (file, _) if !self.board.looks_after(&queue) => file.map(drop).ok_or(Error::Busy(0)),
+            (Some(new), replaced) => {
                 // What git brings to where there is no file is still to come.
-                let looked = replaced.map_or_else(|| Sight::known(self.board, queue), |_| Some(found));
+                let looked = replaced.map_or_else(|| Sight::known(self.board, &queue), |_| Some(found));
                 let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
-                let (file, old) = (Some(file), replaced.or(expected.old));
+                let (file, old) = (Some(new), replaced.or(expected.old));
                 let sight = Sight { file, old, moves_of_head, unshown: None, put_by_git: expected.put_by_git };
-                Baseline::write(self.board, queue, content, &sight, self.seq)
+                keep(&sight)?;
+                let version = Version { file: new, seq: self.seq };
+                self.board.last_read.keep(&queue.path, version, content.into());
+                Ok(())
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.
             (None, _) => {
-                let first = first.filter(|_| !rewrite.is_of_save);
-                let unshown = Sight::known(self.board, queue).and_then(|known| known.unshown).or(first);
-                let unknown = Sight { file: Some(Stamp::NONE), unshown, ..expected.clone() };
-                Baseline::write(self.board, queue, content, &unknown, self.seq)
+                let first = first.filter(|_| !is_of_save);
+                let unshown = Sight::known(self.board, &queue).and_then(|known| known.unshown).or(first);
+                let unknown = Sight { file: Some(Stamp::NONE), unshown, ..expected };
+                keep(&unknown)
             }
         }
     }

@@ -182,7 +182,7 @@ impl PreparedUndo {
             let base = apply(&text.content, &set_item(&document, item, after));
             let theirs = apply(&text.content, &set_item(&document, item, Some(was)));
             let merged = merge(&base, &text.content, &theirs, &|id| board.lease(id).is_ok_and(|lease| lease.is_some()));
-            if !merged.conflicts.is_empty() || merged.text == text.content {
+            if !merged.conflicts.is_empty() || text.content == *merged.text {
                 return Err(changed_since().into());
             }
             merged.text

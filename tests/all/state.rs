@@ -38,7 +38,7 @@ impl State {
                 }
                 state.items.insert(name, (item.status, document.block(item).to_owned()));
             }
-            state.texts.insert(queue.id, text.content);
+            state.texts.insert(queue.id, text.content.into_string());
         }
         let leases = board.leases().expect("the leases can be listed");
         state.leases = leases.into_iter().map(|lease| (lease.task.to_string(), lease.token)).collect();

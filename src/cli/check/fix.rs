@@ -60,7 +60,8 @@ pub(super) fn fix(
     // Of a dry run the board knows what the files are to say.
     for page in pages.iter_mut().filter(|_| board.is_dry()) {
         let queue = board.queue(&page.path.to_string_lossy(), &here);
-        page.text = queue.and_then(|queue| board.read(&queue)).map_or(page.text.clone(), |text| text.content);
+        page.text =
+            queue.and_then(|queue| board.read(&queue)).map_or(page.text.clone(), |text| text.content.into_string());
     }
     let fixes = plan(board, files, &here, pages)?;
     if fixes.is_empty() {

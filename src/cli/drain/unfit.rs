@@ -94,7 +94,7 @@ pub(super) fn errors(context: &Context, site: &Site, queues: &[Queue]) -> Result
     // Where all items have one runner, it is none of theirs.
     let config = site.runner.is_none().then_some(&site.config);
     let texts = queues.iter().map(|queue| site.board.read(queue)).collect::<Result<Vec<_>, _>>()?;
-    let texts: Vec<(&Queue, &str)> = texts.iter().map(|text| (&text.queue, text.content.as_str())).collect();
+    let texts: Vec<(&Queue, &str)> = texts.iter().map(|text| (&text.queue, &*text.content)).collect();
     let errors = errors_if(&site.board, &texts, config, &context.here())?;
     let told = || list(&human::count(errors.len(), "error"), errors.iter().map(Fault::sentence));
     Ok((!errors.is_empty()).then(told))
