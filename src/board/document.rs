@@ -19,7 +19,6 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
 pub use keys::{STAYS_TITLE, replaced};
-use outline::ItemPlace;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
 #[cfg(test)]
@@ -78,6 +77,16 @@ impl Default for ItemList<'_> {
     fn default() -> Self {
         ItemList::Read(Vec::new())
     }
+}
+
+/// Where an item of a plain document stands.
+#[derive(Clone, Debug)]
+struct ItemPlace {
+    span: Range<usize>,
+    under: Option<Under>,
+    /// Nothing where only the item itself tells, and likewise with its priority.
+    status: Option<Status>,
+    priority: Option<u8>,
 }
 
 /// The heading that an item stands under: of a lane, or of none.

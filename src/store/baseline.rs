@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::content::Version;
+use super::content::QueueVersion;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
@@ -131,7 +131,7 @@ impl Baseline {
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
             let is_whole = digest(&content) == header.digest;
-            let Header { version: Version { file, seq }, old, moves_of_head, unshown, .. } = header;
+            let Header { version: QueueVersion { file, seq }, old, moves_of_head, unshown, .. } = header;
             is_whole.then_some(Baseline { seq, content, file, old, moves_of_head, unshown })
         };
         // To whoever has no lock it may have become the spare and been written over while they read it.
@@ -227,7 +227,7 @@ pub(super) fn digest(text: &str) -> u64 {
 
 /// The first line.
 pub(super) struct Header {
-    pub(super) version: Version,
+    pub(super) version: QueueVersion,
     pub(super) old: Option<Stamp>,
     digest: u64,
     /// As in [`Sight`]; nothing if an earlier version wrote the line.
@@ -261,7 +261,7 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
     let [moves_of_head, unshown, put_by_git] =
         [words.next(), words.next(), words.next()].map(|word| word.and_then(|word| word.parse().ok()));
-    let version = Version { file, seq };
+    let version = QueueVersion { file, seq };
     Some(Header { version, old, digest, moves_of_head, unshown, put_by_git, length })
 }
 

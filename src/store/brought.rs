@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::baseline::{self, Header};
-use super::content::Version;
+use super::content::QueueVersion;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -45,7 +45,7 @@ impl Board {
         let (ask, root, path) = self.whom_to_ask(queue)?;
         let mut head = (ask.head_text)(&root, &path, known)?;
         head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
-        let may_be_put = |Header { version: Version { file, .. }, .. }| {
+        let may_be_put = |Header { version: QueueVersion { file, .. }, .. }| {
             (ask.may_have_written)(&root, &path, file.inode(), file.modified())
         };
         head.may_be_put =

@@ -69,23 +69,23 @@ impl fmt::Debug for Content {
 /// What each queue said when this process read or wrote it last: an agent reads it a dozen times for one item, and mostly nobody
 /// has changed it between.
 #[derive(Debug, Default)]
-pub(super) struct LastRead(Mutex<HashMap<PathBuf, (Version, Content)>>);
+pub(super) struct LastRead(Mutex<HashMap<PathBuf, (QueueVersion, Content)>>);
 
 /// By what a text of Tavern's is known: its file's stamp, and the last event that it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct QueueVersion {
     pub(super) file: Stamp,
     pub(super) seq: u64,
 }
 
 impl LastRead {
     /// What the queue at `path` said, if that was this version.
-    pub(super) fn get(&self, path: &Path, version: Version) -> Option<Content> {
+    pub(super) fn get(&self, path: &Path, version: QueueVersion) -> Option<Content> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(path).filter(|(known, _)| *known == version).map(|(_, content)| content.clone())
     }
 
-    pub(super) fn keep(&self, path: &Path, version: Version, content: Content) {
+    pub(super) fn keep(&self, path: &Path, version: QueueVersion, content: Content) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), (version, content));
     }
 }

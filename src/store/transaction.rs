@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::applied::{read_applied, write_applied, write_shown};
 use super::baseline::{Baseline, Sight, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
-use super::content::Version;
+use super::content::QueueVersion;
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
@@ -320,7 +320,7 @@ impl<'b> Locked<'b> {
                 let (file, old) = (Some(new), replaced.or(expected.old));
                 let sight = Sight { file, old, moves_of_head, unshown: None, put_by_git: expected.put_by_git };
                 keep(&sight)?;
-                let version = Version { file: new, seq: self.seq };
+                let version = QueueVersion { file: new, seq: self.seq };
                 self.board.last_read.keep(&queue.path, version, content.into());
                 Ok(())
             }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
 
+use super::outline::BOX;
 use super::reader::{parse, read_item};
 use super::{Document, Item, ItemList, Under};
 use crate::board::lane;
@@ -164,6 +165,3 @@ impl<'t> Document<'t> {
         before + 1
     }
 }
-
-/// In a plain document, the place of what stands between a box's brackets, from its bullet on.
-pub(super) const BOX: usize = 3;

@@ -1,14 +1,15 @@
 //! Where the items of a plain document stand, apart from its text: kept by whoever opens the same text again.
 
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::items::BOX;
-use super::{Document, ItemList, Lane, Tail, Under};
+use super::{Document, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::Front;
 use crate::board::lane::{self, LanePlace, LaneSet, Said};
 use crate::board::task::Status;
+
+/// In a plain document, the place of what stands between a box's brackets, from its bullet on.
+pub(super) const BOX: usize = 3;
 
 /// All that is found out about a plain document before an item of it is read, as spans of its text. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,16 +20,6 @@ pub struct Outline {
     pub(super) lane_set: LaneSet,
     pub(super) tail: Option<Tail>,
     pub(super) places: Arc<[ItemPlace]>,
-}
-
-/// Where an item of a plain document stands.
-#[derive(Clone, Debug)]
-pub(super) struct ItemPlace {
-    pub(super) span: Range<usize>,
-    pub(super) under: Option<Under>,
-    /// Nothing where only the item itself tells, and likewise with its priority.
-    pub(super) status: Option<Status>,
-    pub(super) priority: Option<u8>,
 }
 
 impl Outline {

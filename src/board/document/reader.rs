@@ -10,10 +10,10 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::kanban::{dropped, moved};
 use super::keys::{leave_to_keys, near_key, note, read_task_block};
-use super::outline::{ItemPlace, Outline};
+use super::outline::Outline;
 use super::own_state::{is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
-use super::{Document, Item, ItemList, Lane, ShellFence, Tail, Under};
+use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, Said};
 use crate::board::markup;
