@@ -57,8 +57,8 @@ impl Document<'_> {
         problems.sort_by_key(|problem| problem.span.start);
     }
 
-    /// A key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt: where it is, and
-    /// which one it is. `after` is one only where it names an item.
+    /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
+    /// Of `after` that is told only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         if item.checked || item.quarantined {
             return None;
