@@ -13,11 +13,20 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// candidate with an ending (`approved`).
 pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let is_slip = |other: &str| {
-        let begins_alike = word.chars().next() == other.chars().next() && !word.starts_with(other);
-        other.len() > 4 && begins_alike && distance(&word, other) == Some(1)
-    };
-    candidates.into_iter().find(|other| word == **other || is_slip(other))
+    let is_meant = |other: &str| other.len() > 4 && !word.starts_with(other) && is_slip(&word, other);
+    candidates.into_iter().find(|other| word == **other || is_meant(other))
+}
+
+/// The candidate that `word` is but for its case or one slip, of a short word, too: enough to ask whether it was meant.
+pub fn slipped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let near = candidates.into_iter().filter(|other| word == **other || is_slip(&word, other));
+    near.min_by_key(|other| word != **other)
+}
+
+/// One letter of `word`, which begins as `other` does, is missing, added, wrong or swapped.
+fn is_slip(word: &str, other: &str) -> bool {
+    word.chars().next() == other.chars().next() && distance(word, other) == Some(1)
 }
 
 /// `word` is so close to `other` that it may be that, corrected. What has a number is another thing under another.
@@ -69,6 +78,21 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(mistyped(word, known), meant, "for `{word}`");
+        }
+    }
+
+    #[test]
+    fn only_what_is_a_known_word_but_for_one_slip_may_be_one() {
+        let known = ["tags", "role", "mode", "priority"];
+        for (word, meant) in [
+            ("tag", Some("tags")),
+            ("Rolle", Some("role")),
+            ("priorities", None),
+            ("pages", None),
+            ("note", None),
+            ("code", None),
+        ] {
+            assert_eq!(slipped(word, known), meant, "for `{word}`");
         }
     }
 

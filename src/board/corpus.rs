@@ -203,6 +203,8 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a (priorty: 1)\n", &["unknown-key \"priorty\""]),
         ("- [ ] a (priority: 1, rolle: coder)\n", &["?unknown-key \"rolle\""]),
         ("- [ ] a (see: this)\n", &[]),
+        // Words that are near to a key by more than a slip are none of it.
+        ("- [ ] a (pages: 3)\n- [ ] T-1: b (note: this)\n", &[]),
         ("- [ ] a (note: so, afer: b)\n", &["unknown-key \"afer\""]),
         (
             "- [ ] a (After: T-1)\n- [ ] b (role: x, Done-When: c)\n",
@@ -273,6 +275,36 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a\n- [ ] b (After: a) x\n", &["misplaced-key \"After\""]),
         ("- [ ] a\n- [ ] b (tags: x; after: a).\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (tags: x; after: a; due: 2026-12-01)\n", &[]),
+        // A parenthesis that begins below an ID and goes on is keys; what a program has written there is words.
+        ("- [ ] a\n- [ ] T-1: b\n  (priority: 1,\n  after: a)\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] T-1: b\n  (see: c,\n  d)\n  (after: a)\n", &[]),
+        // Nor with other brackets, in a link to a note, or with other words for it that name an item.
+        ("- [ ] a\n- [ ] b {after: a}\n- [ ] c（after：a）\n", &["misplaced-key \"after\"", "misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (after: [[a]]) c\n", &["misplaced-key \"after\""]),
+        (
+            "- [ ] a: b\n- [ ] c (depends on a)\n- [ ] d (2h, Blocked by: c and a)\n- [ ] e [after a]\n",
+            &["misplaced-key \"depends on\"", "misplaced-key \"Blocked by\"", "misplaced-key \"after\""],
+        ),
+        (
+            "- [ ] a\n- [ ] b (requires: a)\n- [ ] c (depends: a) d\n",
+            &["misplaced-key \"requires\"", "misplaced-key \"depends\""],
+        ),
+        (
+            "- [ ] a\n- [ ] b (dependsOn: d)\n- [ ] c (tags: x, depends on: a)\n",
+            &["unknown-key \"dependsOn\"", "unknown-key \"depends on\""],
+        ),
+        (
+            "# a\n- [ ] b (requires: pip install)\n- [ ] c (blocked by Bob)\n- [ ] d (requires a) e\n- [ ] T-1: f (depends on: you)\n- [ ] g depends on b\n",
+            &[],
+        ),
+        // A blank before the colon, a full-width colon and `|` are read.
+        ("- [ ] a\n- [ ] b (after : a)\n- [ ] c (after：a)\n- [ ] d (tags: x | after: a)\n", &[]),
+        // Code and links are words.
+        (
+            "- [ ] a\n- [ ] b `f(needs: x)` `(after: a)`\n- [ ] c f(needs: x) {budget: {usd: 2}}\n- [ ] d [after: a](b) c\n",
+            &[],
+        ),
+        ("- [ ] a\n- [ ] b(after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (after: lunch) c\n- [x] c (after: a).\n- [ ] d (see: a) (priority: 1).\n", &[]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub struct Document<'t> {
     /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
-    names: OnceCell<HashMap<String, Vec<usize>>>,
+    names: OnceCell<BTreeMap<String, Vec<usize>>>,
 }
 
 /// The items of a document.

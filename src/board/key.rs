@@ -1,7 +1,7 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
 use crate::board::id::{BadId, TaskId};
-use crate::near::{mistyped, nearest};
+use crate::near::{mistyped, slipped};
 
 /// What a key's value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,12 +136,12 @@ impl Key {
         matches!(self, After | Needs | NotBefore | Budget | MaxAttempts | DoneWhen | Approve | Review)
     }
 
-    /// The known key that `name` was most likely meant to be.
+    /// The known key that `name` is but for one slip.
     pub fn nearest(name: &str) -> Option<Key> {
         if is_of_others(name) {
             return Some(Key::After);
         }
-        nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
+        slipped(name.trim_matches(QUOTES), Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
     }
 
     /// The known key that `name` says, be it mistyped.
@@ -151,14 +151,23 @@ impl Key {
 
     /// `name` is a known key, mistyped: what it says was meant to count.
     pub fn is_mistyped(name: &str) -> bool {
-        let name = name.trim_matches(['"', '\'']);
+        let name = name.trim_matches(QUOTES);
         mistyped(name, Key::ALL.iter().map(|key| key.as_str())).is_some() || is_of_others(name)
+    }
+
+    /// `name` is a word of others for `after` that stands in prose, too, such as `Blocked by` or `requires`.
+    pub fn is_prose(name: &str) -> bool {
+        let is_spelt_as_key = |(at, c): (usize, char)| matches!(c, '-' | '_') || at > 0 && c.is_ascii_uppercase();
+        is_of_others(name) && !name.char_indices().any(is_spelt_as_key)
     }
 }
 
-/// It is what other programs call `after`.
+const QUOTES: [char; 2] = ['"', '\''];
+
+/// It is what other programs and people call `after`.
 fn is_of_others(name: &str) -> bool {
-    ["blocked_by", "depends_on", "deps", "requires"].contains(&name.to_lowercase().replace('-', "_").as_str())
+    let letters = name.to_lowercase().replace(['-', '_', ' '], "");
+    ["blockedby", "dependson", "depends", "deps", "requires"].contains(&letters.as_str())
 }
 
 impl Shape {

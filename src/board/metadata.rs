@@ -17,7 +17,7 @@ pub use crate::board::key::{Key, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use code_span::{bare, legible};
 pub use line::read_parenthesis;
-pub use misplaced::misplaced_guards;
+pub use misplaced::{Misplaced, misplaced_guards};
 pub use parenthesis::{find_parenthesis, find_parenthesis_below};
 pub use spelling::{block_has, closed, flow, line_has, parenthesis_behind, set_in_block, set_in_line, title_line};
 pub use value::{is_word, priority, read_field};

@@ -218,7 +218,7 @@ fn what_is_told_to_be_worked_is_what_will_be_worked() {
 
 #[test]
 fn other_names_for_what_an_item_waits_for_are_mistyped_keys() {
-    for key in ["depends_on", "Depends-On", "blocked_by", "requires", "deps"] {
+    for key in ["depends_on", "Depends-On", "dependsOn", "blocked_by", "requires", "deps"] {
         for (line, told) in [
             (
                 format!("- [ ] T-1: a ({key}: T-2)\n"),
@@ -836,7 +836,7 @@ fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_tit
         "- [ ] Build\n  ```sh\n  exit 1\n  ```\n- [ ] Deploy (after: Build).\n  ```sh\n  touch deployed\n  ```\n";
     let scratch = with_file(text);
     drain(&scratch, &["TODO.md"]).ends(5).says("line 5 pending");
-    scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` stands in the middle of the title");
+    scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` is not read as it stands here\n");
     assert!(!scratch.read("TODO.md").contains("[x]"));
 }
 
@@ -862,6 +862,49 @@ fn what_is_to_wait_is_not_worked_wherever_its_key_stands() {
         drain(&scratch, &["TODO.md"]);
         assert!(!scratch.read("TODO.md").contains("[x]"), "{deploy}");
     }
+}
+
+#[test]
+fn what_waits_in_other_words_or_signs_is_not_worked() {
+    let deploys = [
+        "T-6: Deploy\n  (priority: 1,\n  after: Build)",
+        "Deploy (after : Build)",
+        "Deploy (after： Build)",
+        "Deploy {after: Build}",
+        "Deploy (after: [[Build]]) now",
+        "Deploy (tags: x | after: Build)",
+        "Deploy (dependsOn: Build)",
+        "Deploy (depends on Build)",
+        "Deploy (depends: Build)",
+        "Deploy (Blocked by: Build)",
+        "Deploy (requires: Build)",
+        "Deploy (tags: x, blocked by: Build)",
+        "Deploy (2h, after Build)",
+    ];
+    let items = deploys.map(|deploy| format!("- [ ] {deploy}\n  ```sh\n  touch deployed\n  ```\n")).concat();
+    let scratch = with_file(&format!("- [ ] Build\n  ```sh\n  exit 1\n  ```\n{items}"));
+    let said = "`depends on` is not read as it stands here\n";
+    let hint = "write `(after: …)` at the end of the first line, with nothing behind it, or use other words";
+    scratch.run("tavern-check", &["TODO.md"]).ends(5).says(said).says(hint);
+    drain(&scratch, &["TODO.md"]).ends(5);
+    assert!(!scratch.read("TODO.md").contains("[x]"), "{}", scratch.read("TODO.md"));
+}
+
+#[test]
+fn prose_that_names_no_item_and_code_are_title() {
+    let titles = [
+        "Train (requires: pip install torch)",
+        "Ask (blocked by Bob)",
+        "Sail (depends on the weather)",
+        "Call `foo(needs: x)`",
+        "Call retry(max_attempts: 3) twice",
+        "Read (pages: 3)",
+    ];
+    let items = titles.map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n")).concat();
+    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says_not("key");
+    drain(&scratch, &["TODO.md"]).ends(0);
+    titles.iter().for_each(|title| assert!(scratch.read("TODO.md").contains(title), "{title}"));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Items by the words that people call them by where others wait for them: titles and headings of the same document.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::keys::replaced;
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
-use crate::board::metadata::{self, Field, Key, Owner, misplaced_guards};
+use crate::board::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
 use crate::board::problem::Problem;
 use crate::board::task::TaskId;
 use crate::board::title_tail::before_tail;
@@ -57,42 +57,53 @@ impl Document<'_> {
         problems.sort_by_key(|problem| problem.span.start);
     }
 
-    /// A key in the middle of the title of what is to be done, or where that runs on below, on which its writer relies: it is not read there.
-    /// `after` is one only where it names an item.
-    pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<Range<usize>> {
+    /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
+    /// Of `after` that is told only where it names an item.
+    pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         if item.checked || item.quarantined {
             return None;
         }
-        let is_meant = |field: &Field<'_>| match field {
-            Field::Ids(ids, names) => {
-                ids.iter().any(|id| self.find(id).is_some()) || names.iter().any(|name| self.says_a_name(name))
-            }
-            _ => true,
+        let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            Some(words) if guard.is_prose => self.names_another(item, words),
+            Some(words) => self.says_a_name(words),
+            None => true,
         };
         let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
         let mut words = self.text[item.title.start..end].to_owned();
         if let Some(keys) = &item.metadata {
             words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
         }
-        // What a program has written below an ID may be any words.
-        let until = if item.id.is_some() { item.title.len() } else { words.len() };
         let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
-        let (name, _) = misplaced_guards(&words, until).into_iter().find(|(_, field)| is_meant(field))?;
-        Some(item.title.start + name.start..item.title.start + name.end)
+        let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
+        let Misplaced { name, key, .. } = found.into_iter().find(is_meant)?;
+        Some((item.title.start + name.start..item.title.start + name.end, key))
+    }
+
+    /// Where the words end that the item's writer may have meant as keys. What a program has written below an ID may be any, but for a
+    /// parenthesis that goes on in the line below its own.
+    fn own_words(&self, item: &Item<'_>, end: usize) -> usize {
+        if item.id.is_none() {
+            return end;
+        }
+        let below = markup::line_end(self.text, item.head.end, end);
+        let line = markup::trimmed(self.text, below..markup::line_end(self.text, below, end));
+        let goes_on = self.text[line.clone()].starts_with('(') && !self.text[line.clone()].contains(')');
+        if goes_on { line.start + 1 } else { item.title.end }
     }
 
     /// Tells of such keys, and has nobody work their items.
     fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
         let replaced_keys = self.items().iter().filter_map(|item| self.replaced_key(item));
         problems.extend(replaced_keys.filter(|(key, _)| *key != Key::Reason).map(|(key, name)| replaced(key, name)));
-        let found = |at: usize| self.misplaced_guard(self.item(at)).map(|name| (at, name));
+        let found = |at: usize| self.misplaced_guard(self.item(at)).map(|guard| (at, guard));
         let all: Vec<_> = (0..self.count()).filter_map(found).collect();
         let ItemList::Read(items) = &mut self.items else { return };
-        for (at, name) in all {
-            let message =
-                format!("`{}` stands in the middle of the title, where it is not read", &self.text[name.clone()]);
-            let hint =
-                "put it into parentheses at the end of the first line, with nothing behind them, or use other words";
+        for (at, (name, key)) in all {
+            let message = format!("`{}` is not read as it stands here", &self.text[name.clone()]);
+            let hint = format!(
+                "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
+                key.as_str()
+            );
             problems.push(Problem::error("misplaced-key", name, message, hint));
             items[at].quarantined = true;
         }
@@ -102,6 +113,14 @@ impl Document<'_> {
     fn says_a_name(&self, words: &str) -> bool {
         let words = format!("-{}-", slug(words));
         self.by_name().keys().any(|name| words.contains(&format!("-{name}-")))
+    }
+
+    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own.
+    fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
+        let own = self.index_from(item.span.start);
+        let parts = words.split([',', '&', '+']).flat_map(|part| part.split(" and "));
+        let mut names = std::iter::once(words).chain(parts).filter_map(|name| self.by_name().get(&slug(name)));
+        names.any(|items| !items.contains(&own))
     }
 
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
@@ -132,7 +151,7 @@ impl Document<'_> {
         [Some(title), before, id.as_ref().map(TaskId::as_str)].into_iter().flatten().any(|own| slug(own) == name)
     }
 
-    fn by_name(&self) -> &HashMap<String, Vec<usize>> {
+    fn by_name(&self) -> &BTreeMap<String, Vec<usize>> {
         self.names.get_or_init(|| match &self.items {
             ItemList::Read(items) => self.names_of(items),
             ItemList::Outlined { .. } => {
@@ -142,8 +161,8 @@ impl Document<'_> {
         })
     }
 
-    fn names_of(&self, items: &[Item<'_>]) -> HashMap<String, Vec<usize>> {
-        let mut names: HashMap<String, Vec<usize>> = HashMap::new();
+    fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
+        let mut names: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
             let (whole, before) = (slug(title), title.split_once(':').map(|(before, _)| slug(before)));

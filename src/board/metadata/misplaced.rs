@@ -1,36 +1,87 @@
-//! Keys in the middle of a title, where none are read.
+//! Keys where none are read, such as in the middle of a title, or spelt otherwise.
 
 use std::ops::Range;
 
-use super::pairs::Pairs;
+use pulldown_cmark::{Event, Parser, Tag};
+
+use super::pairs::{behind_colon, skip_blanks, value_end};
 use super::value::{meaning, plain_of};
-use super::{Field, Key, Meaning};
+use super::{Key, Meaning};
 
-const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('（', '）')];
+const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('{', '}'), ('（', '）')];
 
-/// The keys that guard the work and stand, with a value that they can have, in brackets of `words` that open before `until`: where they
-/// are, and what they say.
-pub fn misplaced_guards(words: &str, until: usize) -> Vec<(Range<usize>, Field<'_>)> {
+/// Most bytes of words that may be a key, and of what it may say.
+const LONGEST: usize = 32;
+const LONGEST_VALUE: usize = 1 << 10;
+
+/// A key that guards the work.
+pub struct Misplaced<'w> {
+    pub name: Range<usize>,
+    pub key: Key,
+    /// What `after` says.
+    pub needed: Option<&'w str>,
+    /// People write so in prose, too: `depends on Build`.
+    pub is_prose: bool,
+}
+
+/// The keys that guard the work and stand, with a value that they can have, in brackets of `words` that open before `until`. What is code or
+/// a link is none.
+pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     let mut open: Vec<(usize, char)> = Vec::new();
-    // Where a key may begin, and what closes the brackets around it.
+    // The brackets around it, and where a key may begin.
     let begin = |(at, c): (usize, char)| {
         match BRACKETS.iter().find(|(bracket, _)| *bracket == c) {
             Some((_, close)) => open.push((at, *close)),
             None if open.last().is_some_and(|(_, close)| *close == c) => drop(open.pop()),
-            None if matches!(c, ',' | ';') => {}
+            None if matches!(c, ',' | ';' | '|') => {}
             None => return None,
         }
-        open.last().filter(|(opened, _)| *opened < until).map(|(_, close)| (at + c.len_utf8(), *close))
+        open.last().filter(|(opened, _)| *opened < until).map(|bracket| (*bracket, at + c.len_utf8()))
     };
-    let guard = |(begin, close): (usize, char)| {
-        let name = Pairs::new(words, begin..words.len()).name()?;
-        let key = Key::meant(&words[name.clone()]).filter(|key| key.is_guard())?;
-        let end = words[name.end..].find(close).map_or(words.len(), |at| name.end + at);
-        let value = Pairs::new(words, begin..end).next()?.value;
-        match meaning(key.as_str(), || plain_of(&words[value])) {
-            Meaning::Known(_, field) => Some((name, field)),
-            _ => None,
-        }
+    let guard = |((opened, close), begin): ((usize, char), usize)| {
+        let (name, key, start) = stated(words, begin).filter(|(_, key, _)| key.is_guard())?;
+        let rest = &words[..words.floor_char_boundary(start + LONGEST_VALUE)];
+        let inner = &rest[..rest[start..].find(close).map_or(rest.len(), |at| start + at)];
+        let value = inner[start..value_end(inner.as_bytes(), start)].trim();
+        // `retry(max_attempts: 3)` and `{budget: 5}` are how code is written. What names an item is not.
+        let is_code = words[opened..].starts_with('{') || words[..opened].ends_with(char::is_alphanumeric);
+        let says = || matches!(meaning(key.as_str(), || plain_of(value)), Meaning::Known(..));
+        let is_prose = Key::is_prose(&words[name.clone()]) || behind_colon(words.as_bytes(), name.end).is_none();
+        let needed = (key == Key::After).then_some(value);
+        (needed.is_some() || !is_code && says()).then_some(Misplaced { name, key, needed, is_prose })
     };
-    words.char_indices().filter_map(begin).filter_map(guard).collect()
+    let mut found: Vec<Misplaced<'_>> = words.char_indices().filter_map(begin).filter_map(guard).collect();
+    if !found.is_empty() {
+        let quoted = quoted(words);
+        found.retain(|it| !quoted.iter().any(|span| span.contains(&it.name.start)));
+    }
+    found
+}
+
+/// The key that is stated at `begin`: where its name is, and where its value begins. `after` people also state without a colon.
+fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
+    let bytes = words.as_bytes();
+    let start = skip_blanks(bytes, begin);
+    let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_' | b'-' | b'"' | b'\'');
+    let length = bytes[start..].iter().take(LONGEST).take_while(is_name).count();
+    let named = words[start..start + length].trim_end();
+    let end = start + named.len();
+    // A key of two words is `after` alone: `done when: …` may be prose.
+    let key = |end: usize| Key::meant(&words[start..end]).filter(|key| *key == Key::After || !named.contains(' '));
+    if let Some(value) = behind_colon(bytes, end) {
+        return Some((start..end, key(end)?, skip_blanks(bytes, value)));
+    }
+    let ends: Vec<usize> = named.match_indices(' ').take(2).map(|(at, _)| start + at).collect();
+    let end = ends.into_iter().rfind(|end| key(*end).is_some())?;
+    Some((start..end, Key::After, end + 1))
+}
+
+/// The code spans and links of a title.
+fn quoted(words: &str) -> Vec<Range<usize>> {
+    // Behind other words it begins no block.
+    const BEFORE: &str = "x ";
+    let line = format!("{BEFORE}{words}");
+    let is_quoted = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::Link { .. }));
+    let spans = Parser::new(&line).into_offset_iter().filter(|(event, _)| is_quoted(event));
+    spans.map(|(_, span)| span.start - BEFORE.len()..span.end - BEFORE.len()).collect()
 }

@@ -1,4 +1,4 @@
-//! `key: value` pairs between commas, found by a scan of the bytes. A semicolon that a known key follows is a comma, too.
+//! `key: value` pairs between commas, found by a scan of the bytes. A `;` or `|` that a known key follows is a comma, too.
 
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ impl Iterator for Pairs<'_> {
             return None;
         };
         self.is_first = false;
-        let start = skip_blanks(bytes, name.end + 1);
+        let start = skip_blanks(bytes, behind_colon(bytes, name.end).unwrap_or(name.end));
         let mut end = value_end(bytes, start);
         self.is_done = end == bytes.len();
         self.at = end + 1;
@@ -62,9 +62,9 @@ impl Iterator for Pairs<'_> {
     }
 }
 
-/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, at a semicolon that a known key follows, else at
+/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, at a `;` or `|` that a known key follows, else at
 /// the end.
-fn value_end(bytes: &[u8], start: usize) -> usize {
+pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0usize;
     while at < bytes.len() {
@@ -76,7 +76,7 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
             }
             b'[' | b'{' | b'(' => depth += 1,
             b']' | b'}' | b')' => depth = depth.saturating_sub(1),
-            b',' | b';' if depth == 0 => {
+            b',' | b';' | b'|' if depth == 0 => {
                 let next = skip_blanks(bytes, at + 1);
                 let is_comma = bytes[at] == b',';
                 let is_known = |name| std::str::from_utf8(&bytes[name]).is_ok_and(|name| Key::meant(name).is_some());
@@ -103,24 +103,32 @@ pub(super) fn begins_value(before: &[u8]) -> bool {
     }
 }
 
-/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank. A known one that is mistyped with
-/// capitals or hyphens is a key, too. So is one in quotes, which nobody knows with its quotes.
+/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank, may have one before its colon, and a full-width
+/// colon. A known one that is mistyped with capitals or hyphens is a key, too. So is what is `after` in other words, and what is in quotes, which nobody knows with its quotes.
 pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
-    let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
+    let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b' ');
     let end = match bytes.get(start)? {
         b'"' | b'\'' => closing_quote(bytes, start)? + 1,
         _ => start + bytes[start..].iter().take_while(|byte| is_name(byte)).count(),
     };
-    if end == start || bytes.get(end) != Some(&b':') {
-        return None;
-    }
+    let end = start + bytes[start..end].trim_ascii_end().len();
+    let behind = behind_colon(bytes, end).filter(|_| end > start)?;
     let name = std::str::from_utf8(&bytes[start..end]).ok()?;
     let is_word = |name: &str| name.contains(|c: char| c == '-' || c.is_ascii_uppercase());
-    let is_key = match bytes.get(end + 1) {
-        None | Some(b' ' | b'\t' | b',') => name.starts_with(['"', '\'']) || !is_word(name) || Key::is_mistyped(name),
-        Some(_) => Key::named(name).is_some(),
+    let is_key = match bytes.get(behind) {
+        _ if name.contains(' ') => Key::is_prose(name),
+        None | Some(b' ' | b'\t' | b',') if behind == end + 1 => {
+            name.starts_with(['"', '\'']) || !is_word(name) || Key::is_mistyped(name)
+        }
+        _ => Key::named(name).is_some(),
     };
     is_key.then_some(start..end)
+}
+
+/// Where the colon ends that stands at `at`, or behind blanks there: `:`, or the full-width one.
+pub(super) fn behind_colon(bytes: &[u8], at: usize) -> Option<usize> {
+    let at = skip_blanks(bytes, at);
+    [":", "："].iter().find(|colon| bytes[at..].starts_with(colon.as_bytes())).map(|colon| at + colon.len())
 }
 
 pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {

@@ -97,7 +97,9 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
             }
             continue;
         }
-        if !Key::nearest(name).is_some_and(may_stand) {
+        // Whether it names an item is not known here.
+        let is_prose = Key::is_prose(name) && (by == Owner::Person || name.contains(' '));
+        if is_prose || !Key::nearest(name).is_some_and(may_stand) {
             continue;
         }
         if mistyped.is_none() && Key::is_mistyped(name) {
