@@ -489,4 +489,13 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
     scratch.run("tavern-release", &["T-2", "--reopen", "-m", "again"]).succeeds();
     has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
     scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
+    for key in ["answer", "author", "approvals"] {
+        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({key}: Anna)\n"));
+        scratch.run("tavern-check", &[]).says(&format!("`{key}` is a key")).says("put `(status: null)` behind them");
+    }
+    for id in ["", "AUTH-7: "] {
+        let block = "  ```yaml task\n  reason: token expired\n  ```";
+        scratch.begin(&format!("## Pending\n\n- [ ] {id}Login fails\n{block}\n- [ ] T-2: two\n"));
+        scratch.run("tavern-check", &[]).says(told).says("write them outside of the `yaml task` block");
+    }
 }
