@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::board::document::{Document, Item, Lane, Tail, parse};
+use crate::board::document::{Document, Item, Lane, Tail, parse, parse_alone};
 use crate::board::lane::{self, LaneKind, LanePlace};
 use crate::board::markup;
 use crate::board::patch::{Patch, in_place, is_said, said};
@@ -163,7 +163,12 @@ impl<'t> Document<'t> {
         let tried = exact.map(|filled| (Fill::Nothing, filled)).chain(goal.spots.iter().flat_map(at_spot));
         let mut tried = tried.map(|(gap, (insertion, inserted))| (vec![gone(gap), insertion], inserted));
         let plain = is_plain.then(|| tried.next()).flatten();
-        plain.map_or_else(|| self.first_that_reads(Some(item), tried, status), |(edits, _)| edits)
+        let meant = || {
+            let column = markup::columns(&block[..block.len() - block.trim_start_matches([' ', '\t']).len()]);
+            let alone = markup::dedented(&block, column);
+            self.first_that_reads(Some((item, &parse_alone(&alone, self.front()))), tried, status)
+        };
+        plain.map_or_else(meant, |(edits, _)| edits)
     }
 
     /// The block as it can stand at the spot, the least changed first.
@@ -185,10 +190,11 @@ impl<'t> Document<'t> {
         (self.text[around.clone()] == with).then(|| difference(&with, &gap.without, around.start)).flatten()
     }
 
-    /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last.
+    /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last. What moves is told
+    /// with how it is to read, alone.
     fn first_that_reads(
         &self,
-        moved: Option<&Item<'_>>,
+        moved: Option<(&Item<'_>, &Document<'_>)>,
         tried: impl Iterator<Item = (Vec<Edit>, Range<usize>)>,
         status: Status,
     ) -> Vec<Edit> {
@@ -388,7 +394,7 @@ impl<'t> Document<'t> {
     /// Whether after the edits every other item reads as before, and the one at `inserted` as it should.
     fn reads_as_before(
         &self,
-        moved: Option<&Item<'_>>,
+        moved: Option<(&Item<'_>, &Document<'_>)>,
         edits: &[Edit],
         inserted: Range<usize>,
         status: Status,
@@ -401,7 +407,7 @@ impl<'t> Document<'t> {
         let (gone, filled) =
             before.fold((0, 0), |(gone, filled), edit| (gone + edit.span.len(), filled + edit.text.len()));
         let inserted = inserted.start + filled - gone..inserted.end + filled - gone;
-        let is_moved = |item: &Item<'_>| moved.is_some_and(|moved| within(&moved.span, item));
+        let is_moved = |item: &Item<'_>| moved.is_some_and(|(moved, _)| within(&moved.span, item));
         let is_new = |item: &Item<'_>| within(&inserted, item);
         let holds = |new: &Document<'_>| {
             let mut own = new.items().iter().filter(|item| is_new(item));
@@ -411,11 +417,14 @@ impl<'t> Document<'t> {
                 && first.status == status
                 && !first.nested
                 && new.block(first).trim_end_matches(['\n', '\r']).len() == inserted.len()
-                && moved.is_none_or(|moved| {
-                    self.items().iter().filter(|item| is_moved(item)).count() == own.count() + 1
-                        && self.title(moved) == new.title(first)
-                        && self.description(moved) == new.description(first)
-                        && moved.block.is_some() == first.block.is_some()
+                && moved.is_none_or(|(_, meant)| {
+                    let is_as_meant = |it: &Item<'_>| {
+                        meant.items().len() == own.count() + 1
+                            && meant.title(it) == new.title(first)
+                            && meant.description(it) == new.description(first)
+                            && it.block.is_some() == first.block.is_some()
+                    };
+                    meant.items().first().is_some_and(is_as_meant)
                 })
                 && kinds(self) == kinds(new)
         };

@@ -116,6 +116,28 @@ fn what_comes_back_from_a_failure_or_a_question_stands_where_it_stood() {
 }
 
 #[test]
+fn what_had_a_step_ticked_comes_back_byte_for_byte_when_its_question_is_undone() {
+    let lanes = "\n## Doing\n\n- [ ] T-5: five\n\n## Done\n";
+    for list in [
+        "- [ ] T-1: one\n\t- [ ] step\n\t- [ ] more\n- [ ] T-2: two\n",
+        "1. [ ] T-1: one\n\t- [ ] step\n2. [ ] T-2: two\n",
+        "- Web\n\t- [ ] T-1: one\n\t\t- [ ] step\n\t- [ ] T-2: two\n",
+        "- Web\n  - [ ] T-1: one\n    - [ ] step\n",
+    ] {
+        let board = format!("## Todo\n\n{list}{lanes}");
+        let scratch = Scratch::board(&board);
+        let token = scratch.claim("T-1", &[]);
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--step", "1"]).succeeds();
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "red?"]).ends(8);
+        let asked = scratch.queue();
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), board);
+        scratch.run("tavern-undo", &["--redo"]).succeeds();
+        assert_eq!(scratch.queue(), asked);
+    }
+}
+
+#[test]
 fn the_id_of_a_claim_goes_with_it_and_what_was_typed_meanwhile_stays() {
     let board = "## Todo\n\n- [ ] one\n  Words.\n- [ ] two\n\n## Doing\n\n## Done\n";
     let scratch = Scratch::board(board);
