@@ -48,7 +48,8 @@ impl<'t> Document<'t> {
         }
         let bounds = self.bounds(berth.lane, berth.lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
         let around = self.between(&bounds, berth.before, berth.after);
-        let exact = stood.gap.as_ref().filter(|gap| gap.without == self.text[around.clone()]);
+        let is_at_end = stood.after.is_empty() == berth.after.is_none();
+        let exact = stood.gap.as_ref().filter(|gap| is_at_end && gap.without == self.text[around.clone()]);
         let exact = exact.map(|gap| (around.start, gap.clone()));
         let near = self.spot_at(&berth, stood);
         let end = berth.lane.map_or_else(|| self.spot_under(self.body), |lane| self.spot_in(&self.lanes()[lane]));
@@ -208,13 +209,16 @@ impl<'t> Document<'t> {
         edits
     }
 
-    /// Between the items of the berth, with blank lines where there were some.
+    /// Between the items of the berth, with blank lines where there were some; else at the end of what stands under its headings.
     fn spot_at(&self, berth: &Berth, stood: &Stood) -> Option<Spot> {
         let is_spaced = stood.is_spaced;
-        let tail = berth.before.map(|before| self.item(before)).filter(|before| before.column == 0);
+        let is_own = |item: &&Item<'_>| berth.section.as_ref().is_none_or(|own| own.contains(&item.span.start));
+        let [before, after] = [berth.before, berth.after].map(|index| index.map(|at| self.item(at)).filter(is_own));
+        let tail = before.filter(|before| before.column == 0);
         let tail = tail.map(|before| Tail { start: before.span.start, end: before.span.end, is_spaced });
-        let Some(next) = berth.after.map(|after| self.item(after).span.start) else {
-            return tail.map(|tail| self.spot_behind(tail));
+        let Some(next) = after.map(|after| after.span.start) else {
+            let under = || Some(self.spot_under(self.end_of(berth.section.clone()?)));
+            return tail.map(|tail| self.spot_behind(tail)).or_else(under);
         };
         let tail = tail.filter(|tail| self.text[tail.end..next].trim().is_empty());
         Some(Spot { at: next, blank_before: false, blank_after: is_spaced, tail })
@@ -232,12 +236,15 @@ impl<'t> Document<'t> {
                 // What is put away at the end stays there.
                 let archive = self.lane_of(LaneKind::Archive);
                 let end = archive.map_or(self.text.len(), |archive| archive.heading.start);
-                let at = markup::block_end(self.text, self.body, end).max(self.body);
-                let is_empty = self.text[self.body..end].trim().is_empty();
-                let at = if is_empty { self.body } else { at };
-                self.spot_under(at)
+                self.spot_under(self.end_of(self.body..end))
             }
         }
+    }
+
+    /// Below the last line that says something, or the start.
+    fn end_of(&self, span: Range<usize>) -> usize {
+        let is_empty = self.text[span.clone()].trim().is_empty();
+        if is_empty { span.start } else { markup::block_end(self.text, span.start, span.end) }
     }
 
     fn spot_behind(&self, tail: Tail) -> Spot {
