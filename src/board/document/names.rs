@@ -64,7 +64,7 @@ impl Document<'_> {
         }
         let is_meant = |field: &Field<'_>| match field {
             Field::Ids(ids, names) => {
-                ids.iter().any(|id| self.find(id).is_some()) || names.iter().any(|name| self.says_a_name(name))
+                ids.iter().any(|id| self.index_of(id).is_some()) || names.iter().any(|name| self.says_a_name(name))
             }
             _ => true,
         };
