@@ -192,6 +192,11 @@ fn the_id_of_a_claim_goes_with_it_and_what_was_typed_meanwhile_stays() {
         &scratch.queue(),
         &[&format!("- [ ] {id}: one (returns: 1, reason: given back)\n  Words, and more.\n- [ ] two")],
     );
+    // What was typed may be taken back, too.
+    for _ in 0..2 {
+        scratch.run("tavern-undo", &[]).succeeds();
+    }
+    assert_eq!(scratch.queue(), board);
 }
 
 #[test]
