@@ -255,6 +255,12 @@ fn what_people_write_wrongly_is_told() {
         // Words behind an ID that the next claim would take for its own keys. Tavern's own are never alone, but for a reason.
         ("- [ ] T-1: a (agent: bob)\n", &["?misplaced-key \"agent\""]),
         ("- [ ] T-1: a (priority: 1, commit: abc123)\n", &["?misplaced-key \"commit\""]),
+        (
+            "- [ ] T-1: a (author: Anna)\n- [ ] T-2: b (answer: 42)\n- [ ] T-3: c (approvals: Anna)\n",
+            &["?misplaced-key \"author\"", "?misplaced-key \"answer\"", "?misplaced-key \"approvals\""],
+        ),
+        ("- [ ] a\n  ```yaml task\n  question: which?\n  ```\n", &["?misplaced-key \"question\""]),
+        ("- [ ] a (answer: 42)\n- [ ] b (question: which, priority: 1)\n", &["?misplaced-key \"question\""]),
         ("- [ ] T-1: a (question: may we?) (status: null)\n- [ ] T-2: b (attempt: 1, commit: abc123)\n", &[]),
         (
             "- [x] T-1: a (commit: abc123)\n- [ ] T-2: b (reason: late)\n- [ ] T-3: c (agent: x, status: in_progress)\n",

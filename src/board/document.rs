@@ -18,7 +18,7 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
-pub use keys::{STAYS_TITLE, replaced};
+pub use keys::STAYS_TITLE;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
 #[cfg(test)]

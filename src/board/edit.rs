@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::board::document::{Document, Item, Lane, Tail, parse};
+use crate::board::document::{Document, Item, Lane, Tail, parse, parse_alone};
 use crate::board::lane::{self, LaneKind, LanePlace};
 use crate::board::markup;
 use crate::board::patch::{Patch, in_place, is_said, said};
@@ -48,7 +48,8 @@ impl<'t> Document<'t> {
         }
         let bounds = self.bounds(berth.lane, berth.lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
         let around = self.between(&bounds, berth.before, berth.after);
-        let exact = stood.gap.as_ref().filter(|gap| gap.without == self.text[around.clone()]);
+        let is_at_end = stood.after.is_empty() == berth.after.is_none();
+        let exact = stood.gap.as_ref().filter(|gap| is_at_end && gap.without == self.text[around.clone()]);
         let exact = exact.map(|gap| (around.start, gap.clone()));
         let near = self.spot_at(&berth, stood);
         let end = berth.lane.map_or_else(|| self.spot_under(self.body), |lane| self.spot_in(&self.lanes()[lane]));
@@ -163,7 +164,12 @@ impl<'t> Document<'t> {
         let tried = exact.map(|filled| (Fill::Nothing, filled)).chain(goal.spots.iter().flat_map(at_spot));
         let mut tried = tried.map(|(gap, (insertion, inserted))| (vec![gone(gap), insertion], inserted));
         let plain = is_plain.then(|| tried.next()).flatten();
-        plain.map_or_else(|| self.first_that_reads(Some(item), tried, status), |(edits, _)| edits)
+        let meant = || {
+            let column = markup::columns(&block[..block.len() - block.trim_start_matches([' ', '\t']).len()]);
+            let alone = markup::dedented(&block, column);
+            self.first_that_reads(Some((item, &parse_alone(&alone, self.front()))), tried, status)
+        };
+        plain.map_or_else(meant, |(edits, _)| edits)
     }
 
     /// The block as it can stand at the spot, the least changed first.
@@ -185,10 +191,11 @@ impl<'t> Document<'t> {
         (self.text[around.clone()] == with).then(|| difference(&with, &gap.without, around.start)).flatten()
     }
 
-    /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last.
+    /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last. What moves is told
+    /// with how it is to read, alone.
     fn first_that_reads(
         &self,
-        moved: Option<&Item<'_>>,
+        moved: Option<(&Item<'_>, &Document<'_>)>,
         tried: impl Iterator<Item = (Vec<Edit>, Range<usize>)>,
         status: Status,
     ) -> Vec<Edit> {
@@ -202,13 +209,16 @@ impl<'t> Document<'t> {
         edits
     }
 
-    /// Between the items of the berth, with blank lines where there were some.
+    /// Between the items of the berth, with blank lines where there were some; else at the end of what stands under its headings.
     fn spot_at(&self, berth: &Berth, stood: &Stood) -> Option<Spot> {
         let is_spaced = stood.is_spaced;
-        let tail = berth.before.map(|before| self.item(before)).filter(|before| before.column == 0);
+        let is_own = |item: &&Item<'_>| berth.section.as_ref().is_none_or(|own| own.contains(&item.span.start));
+        let [before, after] = [berth.before, berth.after].map(|index| index.map(|at| self.item(at)).filter(is_own));
+        let tail = before.filter(|before| before.column == 0);
         let tail = tail.map(|before| Tail { start: before.span.start, end: before.span.end, is_spaced });
-        let Some(next) = berth.after.map(|after| self.item(after).span.start) else {
-            return tail.map(|tail| self.spot_behind(tail));
+        let Some(next) = after.map(|after| after.span.start) else {
+            let under = || Some(self.spot_under(self.end_of(berth.section.clone()?)));
+            return tail.map(|tail| self.spot_behind(tail)).or_else(under);
         };
         let tail = tail.filter(|tail| self.text[tail.end..next].trim().is_empty());
         Some(Spot { at: next, blank_before: false, blank_after: is_spaced, tail })
@@ -226,12 +236,15 @@ impl<'t> Document<'t> {
                 // What is put away at the end stays there.
                 let archive = self.lane_of(LaneKind::Archive);
                 let end = archive.map_or(self.text.len(), |archive| archive.heading.start);
-                let at = markup::block_end(self.text, self.body, end).max(self.body);
-                let is_empty = self.text[self.body..end].trim().is_empty();
-                let at = if is_empty { self.body } else { at };
-                self.spot_under(at)
+                self.spot_under(self.end_of(self.body..end))
             }
         }
+    }
+
+    /// Below the last line that says something, or the start.
+    fn end_of(&self, span: Range<usize>) -> usize {
+        let is_empty = self.text[span.clone()].trim().is_empty();
+        if is_empty { span.start } else { markup::block_end(self.text, span.start, span.end) }
     }
 
     fn spot_behind(&self, tail: Tail) -> Spot {
@@ -388,7 +401,7 @@ impl<'t> Document<'t> {
     /// Whether after the edits every other item reads as before, and the one at `inserted` as it should.
     fn reads_as_before(
         &self,
-        moved: Option<&Item<'_>>,
+        moved: Option<(&Item<'_>, &Document<'_>)>,
         edits: &[Edit],
         inserted: Range<usize>,
         status: Status,
@@ -401,7 +414,7 @@ impl<'t> Document<'t> {
         let (gone, filled) =
             before.fold((0, 0), |(gone, filled), edit| (gone + edit.span.len(), filled + edit.text.len()));
         let inserted = inserted.start + filled - gone..inserted.end + filled - gone;
-        let is_moved = |item: &Item<'_>| moved.is_some_and(|moved| within(&moved.span, item));
+        let is_moved = |item: &Item<'_>| moved.is_some_and(|(moved, _)| within(&moved.span, item));
         let is_new = |item: &Item<'_>| within(&inserted, item);
         let holds = |new: &Document<'_>| {
             let mut own = new.items().iter().filter(|item| is_new(item));
@@ -411,11 +424,14 @@ impl<'t> Document<'t> {
                 && first.status == status
                 && !first.nested
                 && new.block(first).trim_end_matches(['\n', '\r']).len() == inserted.len()
-                && moved.is_none_or(|moved| {
-                    self.items().iter().filter(|item| is_moved(item)).count() == own.count() + 1
-                        && self.title(moved) == new.title(first)
-                        && self.description(moved) == new.description(first)
-                        && moved.block.is_some() == first.block.is_some()
+                && moved.is_none_or(|(_, meant)| {
+                    let is_as_meant = |it: &Item<'_>| {
+                        meant.items().len() == own.count() + 1
+                            && meant.title(it) == new.title(first)
+                            && meant.description(it) == new.description(first)
+                            && it.block.is_some() == first.block.is_some()
+                    };
+                    meant.items().first().is_some_and(is_as_meant)
                 })
                 && kinds(self) == kinds(new)
         };

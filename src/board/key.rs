@@ -125,9 +125,15 @@ keys! {
 }
 
 impl Key {
-    /// A person may mean it who types an item: a key of their own, or how it begins.
+    /// A person may mean it who types an item: a key of their own, or how it begins. Nobody has asked what they could answer.
     pub fn may_be_typed(self) -> bool {
-        self.owner() == Owner::Person || matches!(self, Key::Status | Key::NotBefore)
+        (self.owner() == Owner::Person && self != Key::Answer) || matches!(self, Key::Status | Key::NotBefore)
+    }
+
+    /// A claim writes it anew, or takes it away: what it said is lost.
+    pub fn is_replaced(self) -> bool {
+        use Key::{Agent, Answer, Answers, Approvals, Author, Commit, Completed, Question, Reason, Started};
+        matches!(self, Agent | Answer | Answers | Approvals | Author | Commit | Completed | Question | Reason | Started)
     }
 
     /// Without it an item would be worked on too early, or too often, or its work be merged unseen.

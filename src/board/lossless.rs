@@ -591,7 +591,8 @@ proptest! {
         let mut text = format!("- [ ] T-1: a\n{block}");
         for state in [&old, &new] {
             let (document, problems) = parse(&text);
-            prop_assert_eq!(problems, vec![], "{}", text);
+            // As pending it has keys that the next claim would replace.
+            prop_assert!(problems.iter().all(|problem| problem.code == "misplaced-key"), "{}", text);
             let result = apply(&text, &document.change(&document.items()[0], &Patch::from(state)));
             let (document, problems) = parse(&result);
             prop_assert_eq!(problems, vec![], "{}", result);

@@ -191,6 +191,8 @@ mod tests {
             "Settings (mode: protected, SSO)",
             "Tell them (Reason: it failed)",
             "Ask (question: may (we))",
+            "Fix (answer: 42)",
+            "Fix (answer: 42, question: which?)",
             "Migrate (started: 2026-11-22T10:00:00Z)",
         ];
         let keys = [
@@ -213,6 +215,8 @@ mod tests {
             "Weigh (priority: very high)",
             "Fix (reason: unknown, priority: 1)",
             "Fix (priority: 1, see: a, commit: abc)",
+            "Fix (question: which colour, priority: 1)",
+            "Fix (priority: 1, answer: 42)",
         ] {
             assert!(find_parenthesis(told, Owner::Person).is_err(), "{told}");
         }

@@ -28,6 +28,9 @@ pub struct Stood {
     /// The lane's heading; `None`: before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
+    /// The headings within the lane that it stands under; `None`: there are none, nor before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    under: Option<String>,
     /// What it goes by there without its ID, if it is not the only one of its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -35,7 +38,7 @@ pub struct Stood {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    after: Vec<String>,
+    pub(super) after: Vec<String>,
     /// Blank lines set it apart from one of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_spaced: bool,
@@ -74,6 +77,8 @@ pub struct Way {
 pub(super) struct Berth {
     /// `None`: before the first heading.
     pub lane: Option<usize>,
+    /// What stands under the headings that it belongs under.
+    pub section: Option<Range<usize>>,
     /// The items that it is between, if only one of them is known.
     pub before: Option<usize>,
     pub after: Option<usize>,
@@ -90,6 +95,18 @@ impl Stood {
             side.insert(0, name);
             self.is_spaced |= other.is_spaced;
         }
+    }
+}
+
+impl Stood {
+    /// The same, of which the headings are called `name`.
+    fn renamed(&self, name: &str) -> Stood {
+        let mut same = self.clone();
+        let under = same.under.replace(name.to_owned()).unwrap_or_default();
+        for known in same.before.iter_mut().chain(&mut same.after).filter(|known| is_under(known, &under)) {
+            known.replace_range(..under.len(), name);
+        }
+        same
     }
 }
 
@@ -201,14 +218,11 @@ impl Document<'_> {
         };
         let [before, after] = [before, after].map(|all| all.into_iter().filter_map(&mut name).collect());
         let gap = if is_short { gap(around.start..at.start, at.end..around.end) } else { None };
-        Stood {
-            lane: lane.map(|lane| self.lane_name(&self.lanes()[lane]).to_owned()),
-            name: None,
-            before,
-            after,
-            is_spaced,
-            gap,
-        }
+        let sections = self.sections(&bounds);
+        let under = sections.iter().rfind(|(_, section)| section.start <= at.start).filter(|_| sections.len() > 1);
+        let under = under.map(|(names, _)| names.join(ABOVE));
+        let lane = lane.map(|lane| self.lane_name(&self.lanes()[lane]).to_owned());
+        Stood { lane, under, name: None, before, after, is_spaced, gap }
     }
 
     /// The items of the lane before and behind what stands at `at`, the nearest first.
@@ -247,10 +261,10 @@ impl Document<'_> {
         self.lanes().iter().rposition(|lane| lane.heading.end <= at && at <= lane.body.end)
     }
 
-    /// Where in a lane of that kind an item belongs that stood so: before the first of those that followed it, else behind the last of
-    /// those that preceded it; between neither where none is there. If there is no lane of that kind, it may be any. `None`: there is no
-    /// such place any more.
-    pub(super) fn berth<'s>(&'s self, stood: &'s Stood, kind: LaneKind) -> Option<Berth> {
+    /// Where in a lane of that kind an item belongs that stood so: under its headings, before the first of those that followed it, else behind
+    /// the last of those that preceded it; between neither where none is there. If there is no lane of that kind, it may be any. `None`:
+    /// there is no such place any more.
+    pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
         let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {
             Some(name) => Some(self.lanes().iter().position(|lane| may_be(lane.kind) && self.lane_name(lane) == name)?),
@@ -258,22 +272,58 @@ impl Document<'_> {
             None => return None,
         };
         let bounds = self.bounds(lane, lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
+        let section = self.section(stood, &bounds);
+        let (known, own) = match section.clone() {
+            Some((name, section)) => (stood.renamed(&name), section),
+            None => (stood.clone(), bounds.clone()),
+        };
         let is_here = |index: usize| self.item(index).lane == lane && self.item(index).within.is_none();
-        let named = |name| self.going_by(name, bounds.clone()).filter(|index| is_here(*index));
-        let titles = stood.before.iter().chain(&stood.after).filter_map(|name| Some(name.rsplit_once(ABOVE)?.1));
+        let named = |name| self.going_by(name, own.clone()).filter(|index| is_here(*index));
+        let titles = known.before.iter().chain(&known.after).filter_map(|name| Some(name.rsplit_once(ABOVE)?.1));
         let full = self.full_names(titles.flat_map(named).collect());
-        let is_full = |name: &String| full.iter().filter(move |(_, full)| *full == name).map(|(index, _)| *index).min();
-        let index_of = |name: &'s String| named(name).next().or_else(|| is_full(name));
-        let next = stood.after.iter().filter_map(index_of).min();
-        let last = if next.is_none() { stood.before.iter().filter_map(index_of).max() } else { None };
+        let is_full = |name: &str| full.iter().filter(|(_, full)| *full == name).map(|(index, _)| *index).min();
+        let index_of = |name| named(name).next().or_else(|| is_full(name));
+        let next = known.after.iter().map(String::as_str).filter_map(index_of).min();
+        let last = || known.before.iter().map(String::as_str).filter_map(index_of).max();
+        let last = if next.is_none() { last() } else { None };
         let within = |index: &usize| bounds.contains(&self.item(*index).span.start);
+        let previous = |index: usize| (0..index).rev().take_while(within).find(|at| is_here(*at));
+        let following = |index: usize| (index..self.count()).take_while(within).find(|at| is_here(*at));
         let (before, after) = match (next, last) {
-            (Some(next), _) => ((0..next).rev().take_while(within).find(|at| is_here(*at)), Some(next)),
-            (None, Some(last)) => (Some(last), (last + 1..self.count()).take_while(within).find(|at| is_here(*at))),
+            (Some(next), _) => (previous(next), Some(next)),
+            (None, Some(last)) => (Some(last), following(last + 1)),
+            (None, None) if section.is_some() => {
+                let end = self.index_from(own.end);
+                (previous(end), following(end))
+            }
             (None, None) => (None, None),
         };
-        Some(Berth { lane, before, after })
+        Some(Berth { lane, section: section.map(|_| own), before, after })
     }
+
+    /// What is within `bounds` under the headings that an item stood under. Where they have other names now it is what alone has names that
+    /// are new, and one of its neighbours.
+    fn section(&self, stood: &Stood, bounds: &Range<usize>) -> Option<(String, Range<usize>)> {
+        let under = stood.under.as_ref()?;
+        let mut all: Vec<_> =
+            self.sections(bounds).into_iter().map(|(names, section)| (names.join(ABOVE), section)).collect();
+        if let Some(at) = all.iter().position(|(name, _)| name == under) {
+            return Some(all.swap_remove(at));
+        }
+        let known = || stood.before.iter().chain(&stood.after);
+        let is_new = |name: &str| !name.is_empty() && !known().any(|known| is_under(known, name));
+        let has_neighbour = |section: &Range<usize>| {
+            let titles = known().filter(|known| is_under(known, under)).filter_map(|known| known.rsplit_once(ABOVE));
+            titles.into_iter().any(|(_, title)| self.going_by(title, section.clone()).next().is_some())
+        };
+        all.retain(|(name, section)| is_new(name) && has_neighbour(section));
+        if all.len() == 1 { all.pop() } else { None }
+    }
+}
+
+/// Who goes by this name stands under headings of that one.
+fn is_under(name: &str, headings: &str) -> bool {
+    name.strip_prefix(headings).is_some_and(|rest| rest.starts_with(ABOVE))
 }
 
 fn is_within(span: &Range<usize>, edit: &Edit) -> bool {

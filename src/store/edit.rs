@@ -9,7 +9,7 @@ use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::hand::{Copies, done_by_hand, note};
-use super::held::with_held;
+use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
 use super::queue::Queue;
 use super::settled::Settled;
@@ -40,7 +40,9 @@ impl Board {
         self.transact(|view| {
             let text = view.read(queue)?;
             let held = self.held_in(queue)?;
-            let mut merged = merge(copy, &text.content, edited, &|id| held.contains(id));
+            // An editor may save what it has had open since before an item of the copy got its ID.
+            let edited = with_ids(edited, copy, &held);
+            let mut merged = merge(copy, &text.content, &edited, &|id| held.contains(id));
             merged.text = with_held(merged.text, &text.content, &held);
             let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();

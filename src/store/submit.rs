@@ -183,7 +183,7 @@ impl Board {
         // What is yet to be taken, or has ended, may stand where a person put it: the log would be read in vain.
         let is_under_way = !matches!(lanes[0], LaneKind::Draft | LaneKind::Pending) && !from.is_ended();
         if document.has_lanes() && from != to && (there.is_some() || is_under_way) {
-            patch.way = way_back(self, queue, &document.names(item), &id, lanes[0], there)?;
+            patch.way = way_back(self, queue, &document.names(item), &id, there)?;
         }
         let mut edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         if let Event::Tick { steps, .. } = event {

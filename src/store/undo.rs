@@ -17,12 +17,13 @@ use super::submit::Note;
 use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
+use crate::board::markup::leading_id;
 use crate::board::merge::bare;
 use crate::board::merge::merge;
 use crate::board::rewrite::{set_item, set_item_by};
 use crate::board::stood::Way;
 use crate::board::task::TaskId;
-use crate::board::text::apply;
+use crate::board::text::{Edit, apply};
 use crate::clock;
 
 /// Which event is to be taken back.
@@ -145,12 +146,15 @@ impl PreparedUndo {
 
     fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note) -> Result<PreparedUndo, Error> {
         let board = view.board;
-        let event = with_claim(board, event)?;
+        let mut event = with_claim(board, event)?;
         let name = name_of(&event);
         let seq = event.seq;
         let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
         let item = found.map(|index| &document.items()[index]);
+        if item.is_some_and(|item| item.id.is_none()) {
+            event.change = without_id(event.change);
+        }
         if let Some(item) = item {
             free(board, &document, item)?;
         }
@@ -209,6 +213,24 @@ impl PreparedUndo {
             ..Entry::new(kind, view.now)
         };
         Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })
+    }
+}
+
+/// The change of an item that had the same ID before it and after, without that: it has gone with its claim.
+fn without_id(change: TextChange) -> TextChange {
+    let without = |text: &str| {
+        let (alone, _) = parse(text);
+        let item = alone.items().first()?;
+        let start = item.id_span()?.start;
+        let end = start + leading_id(&text[start..]).1;
+        Some((item.id.clone(), apply(text, &[Edit::delete(start..end)])))
+    };
+    match change {
+        TextChange::Edited { before, after, moved } => match (without(&before), without(&after)) {
+            (Some((was, before)), Some((is, after))) if was == is => TextChange::Edited { before, after, moved },
+            _ => TextChange::Edited { before, after, moved },
+        },
+        change => change,
     }
 }
 

@@ -10,14 +10,13 @@ use crate::board::status::Status;
 use crate::board::stood::{Stood, Way};
 use crate::board::task::TaskId;
 
-/// How an item, which is called so by its neighbours, got to the lane `here`, and, if it came from `there`, where it goes back to. Those that
+/// How an item, which is called so by its neighbours, got to where it stands, and, if it came from the lane `there`, where it goes back to. Those that
 /// were put into that lane since tell where they stand beside it.
 pub(super) fn way_back(
     board: &Board,
     queue: &Queue,
     names: &[&str],
     task: &TaskId,
-    here: LaneKind,
     there: Option<LaneKind>,
 ) -> Result<Way, Error> {
     let (mut way, mut met): (Way, Vec<(TaskId, Stood)>) = Default::default();
@@ -29,9 +28,7 @@ pub(super) fn way_back(
             met.extend(entry.put.filter(|_| is_in(is, there)).map(|put| (id, put)));
             return true;
         }
-        if way.from.is_none() && is_in(is, Some(here)) {
-            way.from = entry.put;
-        }
+        way.from = way.from.take().or(entry.put);
         let is_last = is_in(was, there) && !is_in(is, there);
         if is_last {
             way.to = entry.left;

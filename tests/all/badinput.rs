@@ -475,6 +475,15 @@ fn a_text_may_begin_as_a_list_does() {
 }
 
 #[test]
+fn an_item_that_names_itself_in_the_middle_of_its_title_is_told_as_a_mistake() {
+    let list = "- [ ] T-1: a (after: T-1) b\n- [ ] T-2: b (after: T-3) c\n- [ ] T-3: c (after: T-2) d\n- [ ] T-4: d\n";
+    let scratch = Scratch::board(list);
+    scratch.run("tavern-status", &["T-1"]).succeeds();
+    scratch.run("tavern-claim", &["--task", "T-2"]).ends(3);
+    scratch.run("tavern-claim", &[]).ends(0).says("T-4");
+}
+
+#[test]
 fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
     let scratch = Scratch::board("## Pending\n\n- [ ] AUTH-7: Login fails (reason: token expired)\n- [ ] T-2: two\n");
     let told = "`reason` is a key of Tavern's, which the next claim replaces";
@@ -489,4 +498,13 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
     scratch.run("tavern-release", &["T-2", "--reopen", "-m", "again"]).succeeds();
     has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
     scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
+    for key in ["answer", "author", "approvals"] {
+        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({key}: Anna)\n"));
+        scratch.run("tavern-check", &[]).says(&format!("`{key}` is a key")).says("put `(status: null)` behind them");
+    }
+    for id in ["", "AUTH-7: "] {
+        let block = "  ```yaml task\n  reason: token expired\n  ```";
+        scratch.begin(&format!("## Pending\n\n- [ ] {id}Login fails\n{block}\n- [ ] T-2: two\n"));
+        scratch.run("tavern-check", &[]).says(told).says("write them outside of the `yaml task` block");
+    }
 }

@@ -913,10 +913,12 @@ fn words_of_a_person_are_kept_beside_keys_of_theirs() {
         "Fix (reason: unknown, priority: 1)",
         "Ask (priority: 1, agent: bob)",
         "Migrate (started: 2026-01-05T10:00:00Z)",
+        "Paint it (question: which colour, priority: 1)",
+        "Count (answer: 42)",
     ];
     let items = titles.map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n")).concat();
     let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
-    let said = "only Tavern writes `reason`, so this parenthesis is part of the title";
+    let said = "`reason` is no key of an item without an ID, so this parenthesis is part of the title";
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
     drain(&scratch, &["TODO.md"]).ends(0);
     titles.iter().for_each(|title| assert!(scratch.read("TODO.md").contains(title), "{title}"));

@@ -48,6 +48,20 @@ fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
 }
 
 #[test]
+fn an_editor_that_saves_a_text_from_before_a_claim_makes_no_second_item_of_it() {
+    for board in
+        ["## Todo\n\n- [ ] one\n  Words.\n- [ ] two\n\n## Doing\n\n## Done\n", "- [ ] one\n  Words.\n- [ ] two\n"]
+    {
+        let scratch = Scratch::board(board);
+        scratch.write("../home/old.md", board.replace("Words.", "More words."));
+        scratch.run("tavern-claim", &[]).ends(0);
+        let claimed = scratch.queue();
+        edit(&scratch, &["main"], "cat $HOME/old.md > $1").ends(0);
+        assert_eq!(scratch.queue(), claimed.replace("Words.", "More words."));
+    }
+}
+
+#[test]
 fn one_item_is_edited_in_its_place() {
     let items = OWNED.replace("T-1: one", "T-1: one\n  Words under it.");
     let scratch = Scratch::board(&items);

@@ -116,6 +116,68 @@ fn what_comes_back_from_a_failure_or_a_question_stands_where_it_stood() {
 }
 
 #[test]
+fn what_comes_back_stands_under_its_heading_though_that_has_no_item_or_another_name() {
+    let board = "## Todo\n\n- [ ] T-0: Plan\n\n### Login\n\n- [ ] T-1: Tests\n- [ ] T-2: Docs\n\n### Cart\n\nWords.\n\n\
+                 - [ ] T-3: Tests\n- [ ] T-4: Docs\n\n## Doing\n\n## Done\n";
+    let ids = ["T-0", "T-1", "T-2", "T-3", "T-4"];
+    let scratch = Scratch::board(board);
+    for (taken, given) in [
+        (&ids[1..3], [0, 1].as_slice()),
+        (&ids[1..3], &[1, 0]),
+        (&ids[3..], &[0, 1]),
+        (&ids[..], &[4, 3, 2, 1, 0]),
+        (&ids[..], &[2, 0, 3, 1, 4]),
+    ] {
+        taken.iter().for_each(|id| claim(&scratch, id));
+        given.iter().for_each(|at| release(&scratch, taken[*at]));
+        assert_eq!(bare(&scratch.queue()), board, "{taken:?}, {given:?}");
+        scratch.begin(board);
+    }
+    let nameless = ids.iter().fold(board.to_owned(), |text, id| text.replace(&format!("{id}: "), ""));
+    scratch.begin(&nameless);
+    let id = scratch.json("tavern-claim", &["--task", &format!("{QUEUE}:7")])["id"].as_str().map(str::to_owned);
+    let id = id.expect("it got one");
+    scratch.change(QUEUE, "### Login", "### Sign-in");
+    release(&scratch, &id);
+    let back = bare(&scratch.queue()).replace(&format!("{id}: "), "");
+    assert_eq!(back, nameless.replace("### Login", "### Sign-in"));
+}
+
+#[test]
+fn a_question_and_its_answer_leave_blank_lines_as_they_are() {
+    for lanes in ["## Doing\n\n\n## Done\n", "## Doing\n## Done\n"] {
+        let board = format!("## Todo\n\n- [ ] T-1: one\n\n{lanes}");
+        let scratch = Scratch::board(&board);
+        let token = scratch.claim("T-1", &[]);
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "red?"]).ends(8);
+        scratch.run("tavern-release", &["T-1", "-m", "blue"]).succeeds();
+        assert_eq!(scratch.queue().replace(" (reason: blue)", ""), board);
+    }
+}
+
+#[test]
+fn what_had_a_step_ticked_comes_back_byte_for_byte_when_its_question_is_undone() {
+    let lanes = "\n## Doing\n\n- [ ] T-5: five\n\n## Done\n";
+    for list in [
+        "- [ ] T-1: one\n\t- [ ] step\n\t- [ ] more\n- [ ] T-2: two\n",
+        "1. [ ] T-1: one\n\t- [ ] step\n2. [ ] T-2: two\n",
+        "- Web\n\t- [ ] T-1: one\n\t\t- [ ] step\n\t- [ ] T-2: two\n",
+        "- Web\n  - [ ] T-1: one\n    - [ ] step\n",
+    ] {
+        let board = format!("## Todo\n\n{list}{lanes}");
+        let scratch = Scratch::board(&board);
+        let token = scratch.claim("T-1", &[]);
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--step", "1"]).succeeds();
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "red?"]).ends(8);
+        let asked = scratch.queue();
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), board);
+        scratch.run("tavern-undo", &["--redo"]).succeeds();
+        assert_eq!(scratch.queue(), asked);
+    }
+}
+
+#[test]
 fn the_id_of_a_claim_goes_with_it_and_what_was_typed_meanwhile_stays() {
     let board = "## Todo\n\n- [ ] one\n  Words.\n- [ ] two\n\n## Doing\n\n## Done\n";
     let scratch = Scratch::board(board);
@@ -130,6 +192,11 @@ fn the_id_of_a_claim_goes_with_it_and_what_was_typed_meanwhile_stays() {
         &scratch.queue(),
         &[&format!("- [ ] {id}: one (returns: 1, reason: given back)\n  Words, and more.\n- [ ] two")],
     );
+    // What was typed may be taken back, too.
+    for _ in 0..2 {
+        scratch.run("tavern-undo", &[]).succeeds();
+    }
+    assert_eq!(scratch.queue(), board);
 }
 
 #[test]

@@ -48,6 +48,35 @@ impl Document<'_> {
         lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
+    /// What stands within `bounds` under each heading there, up to the next one, by that heading and those above it; first of all, by none,
+    /// what is before them.
+    pub(in crate::board) fn sections(&self, bounds: &Range<usize>) -> Vec<(Vec<String>, Range<usize>)> {
+        let mut sections = vec![(Vec::new(), bounds.clone())];
+        let is_underline = |line: &str| ["=", "-"].iter().any(|mark| line.trim_end().replace(mark, "").is_empty());
+        if !self.text[bounds.clone()].lines().any(|line| line.starts_with('#') || is_underline(line)) {
+            return sections;
+        }
+        let source = markup::without_comments(self.text.into());
+        let mut above = Above { sections: vec![Section::default()], ..Above::default() };
+        for (event, span) in Parser::new_ext(&source[bounds.clone()], Options::ENABLE_TASKLISTS).into_offset_iter() {
+            let span = span.start + bounds.start..span.end + bounds.start;
+            match event {
+                Event::Start(tag) => {
+                    let is_heading = above.depth == 0 && matches!(tag, Tag::Heading { .. });
+                    above.open(&tag, span.clone());
+                    if let Some((_, last)) = sections.last_mut().filter(|_| is_heading) {
+                        last.end = span.start;
+                        let names = above.headings().map(|span| markup::heading_text(&source, span.clone()).to_owned());
+                        sections.push((names.collect(), span.end..bounds.end));
+                    }
+                }
+                Event::End(tag) => above.close(tag),
+                _ => {}
+            }
+        }
+        sections
+    }
+
     /// The document with one item for each row of them, and how many rows begin up to `last`: nothing stands between the items of a
     /// row, and ten thousand need not be read for what is above them. `None` where the items are read.
     fn shortened(&self, last: usize) -> Option<(String, usize)> {

@@ -56,7 +56,11 @@ impl<'t> Document<'t> {
     }
 
     fn indices_of(&self, id: &TaskId) -> impl Iterator<Item = usize> {
-        self.indices_naming(id).filter(move |at| self.item(*at).id.as_ref() == Some(id))
+        // While an item is read it may be asked for itself.
+        self.indices_naming(id).filter(move |at| match &self.items {
+            ItemList::Read(items) => items[*at].id.as_ref() == Some(id),
+            ItemList::Outlined { .. } => self.id_at(*at).as_ref() == Some(id),
+        })
     }
 
     /// The items among which those are that name this one, or stand in it.

@@ -38,29 +38,30 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
 }
 
 impl Document<'_> {
-    /// The first key of a pending item's title line that the next claim replaces, where none beside it tells that Tavern wrote it. A `reason` it
-    /// may have written alone.
-    pub fn replaced_key(&self, item: &Item<'_>) -> Option<(Key, Range<usize>)> {
-        use Key::{Agent, Attempt, Author, Commit, Completed, NotBefore, Question, Reason, Returns, Rounds, Started};
-        if item.id.is_none() || item.status != Status::Pending || item.metadata.is_none() {
+    /// The first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it, and what is told of it.
+    /// A `reason` it may have written alone.
+    pub fn replaced_key(&self, item: &Item<'_>) -> Option<(Key, Problem)> {
+        let has_keys = item.block.is_some() || (item.id.is_some() && item.metadata.is_some());
+        if item.status != Status::Pending || !has_keys {
             return None;
         }
         let known = |entry: KeyEntry<'_>| match entry.meaning {
-            Meaning::Known(key, _) if entry.at < item.head.end => Some((key, entry.at..entry.at + entry.name.len())),
+            Meaning::Known(key, _) => Some((key, entry.at..entry.at + entry.name.len())),
             _ => None,
         };
         let keys: Vec<(Key, Range<usize>)> = self.entries(item).into_iter().filter_map(known).collect();
-        let is_written = keys.iter().any(|(key, _)| matches!(key, Attempt | Author | NotBefore | Returns | Rounds));
-        let is_replaced = |key: &Key| matches!(key, Agent | Commit | Completed | Question | Reason | Started);
-        keys.into_iter().find(|(key, _)| !is_written && is_replaced(key))
+        if keys.iter().any(|(key, _)| matches!(key, Key::Attempt | Key::NotBefore | Key::Returns | Key::Rounds)) {
+            return None;
+        }
+        let (key, name) = keys.into_iter().find(|(key, _)| key.is_replaced())?;
+        let message = format!("`{}` is a key of Tavern's, which the next claim replaces", key.as_str());
+        let hint = if name.start < item.head.end {
+            "to keep the words as title put `(status: null)` behind them, or use other words"
+        } else {
+            "to keep the words write them outside of the `yaml task` block"
+        };
+        Some((key, Problem::warning("misplaced-key", name, message, hint)))
     }
-}
-
-/// A key that a claim replaces, though a person may have meant words.
-pub fn replaced(key: Key, name: Range<usize>) -> Problem {
-    let message = format!("`{}` is a key of Tavern's, which the next claim replaces", key.as_str());
-    let hint = "to keep the words as title put `(status: null)` behind them, or use other words";
-    Problem::warning("misplaced-key", name, message, hint)
 }
 
 /// The end of a hint about a key that is not read as one.
@@ -71,7 +72,8 @@ pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usiz
     let written = &text[name.clone()];
     let (what, hint) = match Key::named(written) {
         Some(key) if id.is_none() && !key.may_be_typed() => {
-            let message = format!("only Tavern writes `{written}`, so this parenthesis is part of the title");
+            let message =
+                format!("`{written}` is no key of an item without an ID, so this parenthesis is part of the title");
             let hint = "put the other keys into parentheses of their own, at the end of the line";
             problems.push(Problem::warning("misplaced-key", name, message, hint));
             return false;

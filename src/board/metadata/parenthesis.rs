@@ -41,7 +41,7 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
 }
 
 /// Whose keys the parenthesis may have. Whoever takes an ID away leaves what Tavern wrote behind it: when it was done, who began it and when,
-/// or beside keys of a person its status, what is asked, or how often it was tried.
+/// or beside keys of a person its status, or how often it was tried.
 fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
     let pairs = || Pairs::of_parenthesis(line, span.clone());
     let says = |key: Key| pairs().any(|pair| &line[pair.name] == key.as_str());
@@ -50,7 +50,7 @@ fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
     };
     let is_begun = || is_timed(Key::Started) && says(Key::Agent);
     let is_any = || pairs().any(|pair| counts(line, &pair, by));
-    let is_of_state = || [Key::Status, Key::Question, Key::Attempt, Key::Returns].into_iter().any(says);
+    let is_of_state = || [Key::Status, Key::Attempt, Key::Returns].into_iter().any(says);
     let is_left = by == Owner::Person && (is_timed(Key::Completed) || is_begun() || is_of_state() && is_any());
     if is_left { Owner::State } else { by }
 }

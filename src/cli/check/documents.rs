@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::board::document::{Document, parse, replaced};
+use crate::board::document::{Document, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use crate::board::metadata::Key;
 use crate::board::problem::{Problem, Severity};
@@ -171,8 +171,8 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         }
         let is_typed = |id: &TaskId| board.is_none_or(|board| board.is_only_typed(id).unwrap_or_default());
         problems.extend(document.items().iter().filter_map(|item| {
-            let (key, name) = document.replaced_key(item).filter(|(key, _)| *key == Key::Reason)?;
-            is_typed(item.id.as_ref()?).then(|| replaced(key, name))
+            let (_, problem) = document.replaced_key(item).filter(|(key, _)| *key == Key::Reason)?;
+            item.id.as_ref().is_none_or(is_typed).then_some(problem)
         }));
         if let Some(config) = config {
             let queue = board.and(Some(ids[number]));
