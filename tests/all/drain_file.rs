@@ -900,3 +900,15 @@ fn what_a_person_typed_as_a_reason_is_not_why_an_item_was_left() {
     let scratch = with_file(&format!("{}- [ ] T-2: Ask (reason: I like it, priority: 1)\n", item("good")));
     drain(&scratch, &["TODO.md"]).ends(1).says("T-2 pending — Ask\n  it has no ```sh block").says_not("I like it");
 }
+
+#[test]
+fn a_script_is_told_what_stands_above_also_where_an_old_copy_was_saved_over_its_claim() {
+    let text = "# Shop\n\n- [ ] Add\n  ```sh\n  printf %s \"$TAVERN_AROUND\" > around.txt\n  ```\n";
+    let scratch = with_file(text);
+    scratch.write(CONFIG, "base: main\n");
+    let claimed = scratch.json("tavern-claim", &["--queue", "TODO.md"]);
+    let (id, token) = (claimed["id"].as_str().expect("it has one"), claimed["lease"]["token"].to_string());
+    scratch.write("TODO.md", text);
+    scratch.run("tavern-spawn", &[id, "--token", &token, "--runner", "shell"]).ends(0);
+    assert_eq!(scratch.read(format!(".tavern/worktrees/{id}/around.txt")).trim_end(), "# Shop");
+}
