@@ -351,3 +351,17 @@ fn what_stands_between_two_rules_at_the_head_is_worked() {
         scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
     }
 }
+
+#[test]
+fn keys_do_not_come_between_a_title_and_what_is_drawn_under_it() {
+    for drawn in ["===", "---", "--- | :---", "|---|---|\n  | 1 | 2 |"] {
+        let item = format!("- [ ] T-1: a | b (worktree: false, empty: allowed)\n  {drawn}\n");
+        let scratch = Scratch::board(&format!("## Pending\n\n{item}\n## Completed\n"));
+        let token = scratch.json("tavern-claim", &[])["lease"]["token"].to_string();
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+        let done = scratch.queue();
+        let title = done.lines().position(|line| line.starts_with("- [x] T-1: a | b (")).expect("its keys are there");
+        assert_eq!(done.lines().nth(title + 1), format!("  {drawn}").lines().next(), "{done}");
+        scratch.run("tavern-check", &[]).ends(0);
+    }
+}
