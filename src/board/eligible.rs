@@ -146,16 +146,32 @@ pub enum Lack {
 
 /// What nobody has trusted here: nothing of it is run, nor told to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}", if *.is_changed { CHANGED } else { BROUGHT }, listed(.what))]
+#[error("{}: {}", .doubt.told(), listed(.what))]
 pub struct Untrusted {
     /// Files of the board, and items.
     pub what: Vec<String>,
-    /// git has not brought it: it is part as it was taken, and part as somebody has made it since.
-    pub is_changed: bool,
+    pub doubt: Doubt,
 }
 
-const BROUGHT: &str = "git has brought what nobody has trusted here";
-const CHANGED: &str = "what was changed since it was taken is not trusted";
+/// From where what is not trusted came; of several things the first of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    ByGit,
+    /// It stands in a file that is none of the repository's: nothing tells who has made it.
+    FromOutside,
+    /// It is part as it was taken, and part as somebody has made it since.
+    Since,
+}
+
+impl Doubt {
+    fn told(self) -> &'static str {
+        match self {
+            Doubt::ByGit => "git has brought what nobody has trusted here",
+            Doubt::FromOutside => "outside of this repository stands what nobody has trusted here",
+            Doubt::Since => "what was changed since it was taken is not trusted",
+        }
+    }
+}
 
 /// Why a runner can't be used, or nothing can be started here at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -96,6 +96,8 @@ const OF_OTHERS: usize = 4;
 
 const LANES: &str = "lanes";
 
+const TOML: &str = "+++";
+
 const KANBAN: &str = "kanban-plugin";
 
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
@@ -103,7 +105,7 @@ const KANBAN: &str = "kanban-plugin";
 pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let Some(first) = text[start..].split_inclusive('\n').next().filter(|line| is_fence(line, "---")) else {
-        return (Front::default(), start);
+        return (Front::default(), start + toml(&text[start..]));
     };
     let content = start + first.len();
     let mut at = content;
@@ -128,11 +130,29 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     (Front::default(), start)
 }
 
+/// Where front matter in TOML ends, as Hugo has it between `+++` and `+++`: another program's. 0 where there is none.
+fn toml(text: &str) -> usize {
+    let begins = |line: &str| {
+        let is_key = |(key, _): (&str, &str)| is_word(key.trim_end());
+        line.split_once('=').is_some_and(is_key) || line.starts_with('[') && line.trim_end().ends_with(']')
+    };
+    let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
+        *at += line.len();
+        Some((*at, line))
+    });
+    let is_open = lines.next().is_some_and(|(_, line)| is_fence(line, TOML));
+    let is_words = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    let mut rest = lines.skip_while(|(_, line)| !is_words(line)).peekable();
+    let is_toml = is_open && rest.peek().is_some_and(|(_, line)| begins(line));
+    rest.find(|(_, line)| is_fence(line, TOML)).filter(|_| is_toml).map_or(0, |(end, _)| end)
+}
+
 fn is_fence(line: &str, fence: &str) -> bool {
     line.strip_prefix(fence).is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')))
 }
 
-/// `None` where it has boxes that are not in the values of a mapping, and no key of Tavern's: what stands between two rules.
+/// `None` where it has boxes that are not in the values of a mapping, and no key of Tavern's: what stands between two rules. A mapping that
+/// can't be read is known by its first line, and by boxes that are all further in.
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Option<Front> {
     let spans = LazyCell::new(|| key_spans(text, content.clone()));
     let read = yaml::read::<Value>(&text[content.clone()]);
@@ -146,7 +166,12 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     // In a mapping a value may be a text with boxes.
     let has_boxes = match &read {
         Ok(Value::Mapping(_)) => names.iter().any(|name| has_box(name)),
-        _ => text[content.clone()].lines().any(has_box),
+        _ => {
+            let mut lines = text[content.clone()].lines().filter(|line| !line.trim().is_empty());
+            let is_pair = |(key, value): (&str, &str)| is_word(key) && !value.trim().is_empty();
+            let is_mapping = lines.clone().next().and_then(|line| line.split_once(": ")).is_some_and(is_pair);
+            lines.any(|line| has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
+        }
     };
     if !is_own && !is_kanban && has_boxes {
         return None;

@@ -472,11 +472,13 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
 /// What the comment hides that `mark` opens, and where it ends. On a line its marks stay, and in a list item the last one, which is
 /// the item's.
 fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
-    let (start, inner) = (line_start(text, 0, mark), mark + COMMENT.len());
-    let mut end = line_end(text, mark, text.len());
-    if let Some(length) = text[inner..end].find(COMMENT) {
-        return Some((inner..inner + length, inner + length + COMMENT.len()));
+    let inner = mark + COMMENT.len();
+    // A line may have very many: none of them looks at all of it.
+    let next = text[inner..].find(COMMENT).map(|length| inner..inner + length);
+    if let Some(hidden) = next.filter(|hidden| !text[hidden.clone()].contains(['\n', '\r'])) {
+        return Some((hidden.clone(), hidden.end + COMMENT.len()));
     }
+    let (start, mut end) = (line_start(text, 0, mark), line_end(text, mark, text.len()));
     let margin = &text[start..mark];
     if !margin.trim().is_empty() || text[inner..end].starts_with(" kanban:settings") {
         return None;

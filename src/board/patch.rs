@@ -149,7 +149,10 @@ fn set_below(
 ) -> Option<(usize, String)> {
     let text = document.text();
     let span = metadata::parenthesis_behind(line, title)?;
-    if line[title..].contains(['\n', '\r']) {
+    let next = text[end..item.span.end.max(end)].lines().nth(1).unwrap_or("").trim();
+    // A title may be a heading or the head of a table, by what is drawn under it.
+    let is_underlined = !next.is_empty() && next.chars().all(|c| "=-|: \t".contains(c));
+    if line[title..].contains(['\n', '\r']) || is_underlined {
         return None;
     }
     let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);

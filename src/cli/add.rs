@@ -163,6 +163,10 @@ impl Verb for Args {
         let block = render(&new);
         let (document, problems) = parse(&block);
         readable(&block, problems)?;
+        if let Some(item) = document.items().iter().find(|item| document.is_struck(item)) {
+            let message = format!("an item that is struck out is worked by nobody: `{}`", document.title(item));
+            return Err(CliError::usage(message, "leave out the `~~` around its title"));
+        }
         self.may_be_said(&document, own.as_ref())?;
         own.as_ref().map_or(Ok(()), |run| stays_in_sandbox(&board, &queue, &document, run))?;
         let birth = parent.map(|parent| birth(&board, parent, own.as_ref())).transpose()?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use crate::board::eligible::NotReady;
+use crate::board::eligible::{Doubt, NotReady};
 use crate::config::ConfigError;
 use crate::git::{GitError, GitErrorKind};
 use crate::store::{Obstacle, Switch};
@@ -178,7 +178,7 @@ impl From<run::Error> for CliError {
             run::Error::Git(error) => error.into(),
             run::Error::Config(error) => error.into(),
             run::Error::NotTrusted(ref untrusted) => {
-                let in_ci = if untrusted.is_changed { "" } else { " (in CI: TAVERN_TRUST=1)" };
+                let in_ci = if untrusted.doubt == Doubt::Since { "" } else { " (in CI: TAVERN_TRUST=1)" };
                 CliError::new(Exit::Refused, format!("{error}{in_ci}")).with_hint(hints::run(&error))
             }
             run::Error::NoRole { .. } | run::Error::NoRunner(_) => {

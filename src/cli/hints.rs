@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::{ItemName, human};
 use crate::board::cap::{CapScope, Measure};
 use crate::board::decide::Refusal;
-use crate::board::eligible::{DEFAULT_ROLE, Lack, OWN_DEPENDENCY};
+use crate::board::eligible::{DEFAULT_ROLE, Doubt, Lack, OWN_DEPENDENCY};
 use crate::board::event::Kind;
 use crate::board::lease::Life;
 use crate::board::problem::Problem;
@@ -187,7 +187,7 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
     match error {
         run::Error::Store(error) => store(error),
         run::Error::Undecided(aside) => Some(of_aside(aside)),
-        run::Error::NotTrusted(untrusted) if untrusted.is_changed => {
+        run::Error::NotTrusted(untrusted) if untrusted.doubt == Doubt::Since => {
             let again = untrusted.what.iter().map(|name| format!("tavern release {} --force", quoted(name)));
             let again = again.collect::<Vec<_>>().join("; ");
             Some(format!("it is worked as it reads now once it is given back: {again}"))

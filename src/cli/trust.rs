@@ -73,7 +73,7 @@ impl Verb for Args {
         let count = human::count(unknown.len(), "thing");
         if !self.yes && (self.plan.dry_run || !is_wanted(&count)?) {
             return Err(CliError::refused(
-                format!("not trusted: {count} that git has brought"),
+                format!("not trusted: {count}"),
                 "if all of it may be run: tavern trust --yes",
             ));
         }
@@ -82,7 +82,7 @@ impl Verb for Args {
             site.board.settle()?;
             trust.allow(unknown)?;
         }
-        context.out.note(format!("trusted from now on: {count} that git has brought"));
+        context.out.note(format!("trusted from now on: {count}"));
         Ok(Exit::Done)
     }
 }

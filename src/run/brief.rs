@@ -276,9 +276,11 @@ fn open_steps(description: &str) -> Vec<String> {
     steps.map(|(number, step)| format!("{number}. {}", step.says)).collect()
 }
 
-/// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.
+/// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now. What was saved meanwhile
+/// may be from before the claim.
 fn around(site: &Site, held: &Claimed) -> String {
-    let Ok(text) = site.board.read(&held.queue) else { return String::new() };
+    let read = site.board.clone().settled().and_then(|board| board.read(&held.queue));
+    let Ok(text) = read else { return String::new() };
     let document = text.content.open();
     let item = document.find(&held.task.id).filter(|_| Trust::of(site).prose(&document).is_ok());
     item.map(|item| document.around(item)).unwrap_or_default()

@@ -4,7 +4,7 @@
 //! alone, so that nothing can come in between.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::error::Error;
 use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
 use super::site::Site;
 use crate::board::document::{Document, open, parse};
-use crate::board::eligible::{Untrusted, for_roles};
+use crate::board::eligible::{Doubt, Untrusted, for_roles};
 use crate::board::front;
 use crate::board::task::{Status, Task};
 use crate::config::FILE;
@@ -26,8 +26,8 @@ pub struct Trust<'s> {
     site: &'s Site,
     trusted: RefCell<Option<Trusted>>,
     settings: OnceCell<Result<(), Untrusted>>,
-    /// What was found to be brought.
-    look: OnceCell<HashSet<Digest>>,
+    /// What was found not to be made here.
+    look: OnceCell<HashMap<Digest, Doubt>>,
 }
 
 /// What git has brought, and nobody has trusted.
@@ -98,8 +98,8 @@ impl<'s> Trust<'s> {
         let files: Vec<PathBuf> = queues.iter().map(place).collect();
         let mut unknown = self.unknown();
         unknown.retain(|one| one.is_open && (one.line.is_none() || files.contains(&one.place)));
-        let what: Vec<String> = unknown.into_iter().map(|one| one.part.name).collect();
-        if what.is_empty() { Ok(()) } else { Err(Untrusted { what, is_changed: false }) }
+        let Some(doubt) = unknown.iter().map(|one| self.came(one)).min() else { return Ok(()) };
+        Err(Untrusted { what: unknown.into_iter().map(|one| one.part.name).collect(), doubt })
     }
 
     /// Trusts these from now on, and what people make of them.
@@ -126,14 +126,23 @@ impl<'s> Trust<'s> {
             return Ok(());
         }
         // What was made here is known from now on; what can't be read is not. What git has brought stays so.
-        let look = || self.look().into_iter().map(|one| one.part.digest).collect();
-        let is_brought = |part: &&Clause| {
-            self.with_trusted(|trusted| trusted.has(&brought(&part.digest)))
-                || self.look.get_or_init(look).contains(&part.digest)
+        let look = || self.look().iter().map(|one| (one.part.digest.clone(), self.came(one))).collect();
+        let found = self.look.get_or_init(look);
+        let is_told = |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
+        let came = |part: &Clause| match found.get(&part.digest) {
+            Some(came) => *came,
+            None if is_told(part) => Doubt::ByGit,
+            None => Doubt::Since,
         };
-        let is_changed = parts.iter().filter(|part| !is_known(part)).filter(is_brought).count() == 0;
-        let what: Vec<String> = parts.into_iter().filter(|part| !is_known(part)).map(|part| part.name).collect();
-        if what.is_empty() { Ok(()) } else { Err(Untrusted { what, is_changed }) }
+        let unknown: Vec<Clause> = parts.into_iter().filter(|part| !is_known(part)).collect();
+        let Some(doubt) = unknown.iter().map(came).min() else { return Ok(()) };
+        Err(Untrusted { what: unknown.into_iter().map(|part| part.name).collect(), doubt })
+    }
+
+    /// Of what was not made here.
+    fn came(&self, one: &Stranger) -> Doubt {
+        let root = fs::canonicalize(self.site.board.root());
+        if root.is_ok_and(|root| !one.place.starts_with(root)) { Doubt::FromOutside } else { Doubt::ByGit }
     }
 
     /// Looks where all that is not known came from, and remembers what was made here.

@@ -15,7 +15,8 @@ use crate::board::task::{Status, TaskId};
 /// a key by which anybody has worked on them, and an ID that is `known`: who moves an item there means that it has ended. Of a queue
 /// that was never seen before only the dead ones without an ID are new for sure, since what died has one.
 pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn Fn(&TaskId) -> bool) -> String {
-    let new: Vec<String> = {
+    // By the lane that an item is in, too: another of the same words may have ended.
+    let new: Vec<(Status, String)> = {
         let (document, _) = parse(&text);
         let mut open = document.items().iter().filter(|item| is_open(&document, item)).peekable();
         if open.peek().is_none() {
@@ -24,7 +25,7 @@ pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn F
         match before {
             None => {
                 let untried = open.filter(|item| item.status == Status::Dead && item.id.is_none());
-                untried.map(|item| bare(document.block(item))).collect()
+                untried.map(|item| (item.status, bare(document.block(item)))).collect()
             }
             Some(before) => {
                 let is_new =
@@ -32,13 +33,16 @@ pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn F
                 changes(before, &text)
                     .into_iter()
                     .filter(is_new)
-                    .filter_map(|changed| Some(bare(&changed.after?.0)))
+                    .filter_map(|changed| changed.after.map(|(block, status)| (status, bare(&block))))
                     .collect()
             }
         }
     };
-    apply_each(text, new, &|document, block| {
-        let item = document.items().iter().find(|item| is_open(document, item) && bare(document.block(item)) == *block);
+    apply_each(text, new, &|document, (status, block)| {
+        let is_it = |item: &&Item<'_>| {
+            item.status == *status && is_open(document, item) && bare(document.block(item)) == *block
+        };
+        let item = document.items().iter().find(is_it);
         item.map_or_else(Vec::new, |item| {
             set_item(document, Some(item), Some((document.block(item), Some(Status::Pending))))
         })

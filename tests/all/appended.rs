@@ -249,3 +249,10 @@ fn a_line_that_is_appended_to_one_without_an_end_is_a_line_of_its_own() {
     scratch.change(QUEUE, "## Done\n", "- [ ] b\n- [ ] b\n\n## Done\n");
     scratch.run("tavern-check", &[]).says("this reads as the item in line 5 does, and both are worked");
 }
+
+#[test]
+fn what_ended_stays_so_beside_a_new_line_of_the_same_words_in_the_dead_letter_lane() {
+    let scratch = Scratch::board("## Pending\n\n## Done\n\n- [ ] a\n\n## Dead Letter\n\n- [ ] a\n");
+    scratch.settle();
+    assert_eq!(scratch.queue(), "## Pending\n\n- [ ] a\n\n## Done\n\n- [ ] a\n\n## Dead Letter\n");
+}

@@ -330,6 +330,18 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
 }
 
 #[test]
+fn a_drain_of_a_board_works_the_queues_beside_one_that_is_no_text() {
+    let scratch = Scratch::shell("- [ ] T-1: One\n  ```sh\n  echo > one\n  ```\n", "");
+    scratch.write(".tavern/queues/latin.md", b"- [ ] caf\xe9\n");
+    for (flags, words) in [(&["--dry-run"][..], "main:1 pending One"), (&[], "1 of 1 completed")] {
+        let told = scratch.run("tavern-drain", flags).ends(5).says(words);
+        told.says("left as it is: `").says("latin.md` is not UTF-8 (line 1); save the file as UTF-8");
+    }
+    // Who names it means it.
+    scratch.run("tavern-drain", &["latin"]).ends(5).says("error: `").says("is not UTF-8").says_not("completed");
+}
+
+#[test]
 fn a_broken_configuration_is_shown_with_its_place() {
     let scratch = Scratch::initialized();
     scratch.write(CONFIG, "lease: soon\n");

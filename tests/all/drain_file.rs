@@ -761,10 +761,7 @@ fn items_of_one_title_are_told_apart_in_lists() {
     drain(&scratch, &shell)
         .says("TODO.md:3 pending Install › Run tests\n")
         .says("TODO.md:12 pending Web › Run tests\n");
-    drain(&scratch, &shell[..3])
-        .ends(1)
-        .says("TODO.md: line 3 pending — Install › Run tests\n")
-        .says("— Web › Run tests\n");
+    drain(&scratch, &shell[..3]).ends(1).says("TODO.md:3 pending — Install › Run tests\n").says("— Web › Run tests\n");
     let taken = ["--queue", "TODO.md", "--task", "TODO.md:13"];
     scratch.run("tavern-claim", &taken).ends(0).says(" Web › Run tests (token ");
     let scratch = with_file("## Install\n\n- [ ] Run tests\n\n## Deploy\n\n- [ ] Run tests\n");
@@ -835,7 +832,7 @@ fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_tit
     let text =
         "- [ ] Build\n  ```sh\n  exit 1\n  ```\n- [ ] Deploy (after: Build).\n  ```sh\n  touch deployed\n  ```\n";
     let scratch = with_file(text);
-    drain(&scratch, &["TODO.md"]).ends(5).says("line 5 pending");
+    drain(&scratch, &["TODO.md"]).ends(5).says("TODO.md:5 pending");
     scratch.run("tavern-check", &["TODO.md"]).ends(5).says("`after` is not read as it stands here\n");
     assert!(!scratch.read("TODO.md").contains("[x]"));
 }
@@ -941,4 +938,22 @@ fn what_looks_like_a_bullet_is_told_and_a_list_of_such_lines_is_no_success() {
     }
     let scratch = with_file("- [ ] Buy bread\n-[ ] Buy milk\n");
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says("TODO.md:2:1: warning: `-[ ]` begins no list item");
+}
+
+#[test]
+fn what_a_person_typed_as_a_reason_is_not_why_an_item_was_left() {
+    let scratch = with_file(&format!("{}- [ ] T-2: Ask (reason: I like it, priority: 1)\n", item("good")));
+    drain(&scratch, &["TODO.md"]).ends(1).says("T-2 pending — Ask\n  it has no ```sh block").says_not("I like it");
+}
+
+#[test]
+fn a_script_is_told_what_stands_above_also_where_an_old_copy_was_saved_over_its_claim() {
+    let text = "# Shop\n\n- [ ] Add\n  ```sh\n  printf %s \"$TAVERN_AROUND\" > around.txt\n  ```\n";
+    let scratch = with_file(text);
+    scratch.write(CONFIG, "base: main\n");
+    let claimed = scratch.json("tavern-claim", &["--queue", "TODO.md"]);
+    let (id, token) = (claimed["id"].as_str().expect("it has one"), claimed["lease"]["token"].to_string());
+    scratch.write("TODO.md", text);
+    scratch.run("tavern-spawn", &[id, "--token", &token, "--runner", "shell"]).ends(0);
+    assert_eq!(scratch.read(format!(".tavern/worktrees/{id}/around.txt")).trim_end(), "# Shop");
 }

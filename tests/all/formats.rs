@@ -324,11 +324,44 @@ fn what_is_words_below_an_item_stays_words_when_it_gets_its_id() {
 fn a_box_in_a_text_of_front_matter_is_no_item() {
     let front = "---\nname: Bug\nabout: What is broken\nbody: |\n  - [ ] not an item\n\n  - [ ] nor this\n---\n";
     let scratch = Scratch::pending("");
-    for front in
-        [front, &front.replace("name: Bug\nabout", "title"), &front.replace("name: Bug\nabout: What is broken\n", "")]
-    {
+    for front in [
+        front,
+        &front.replace("name: Bug\nabout", "title"),
+        &front.replace("name: Bug\nabout: What is broken\n", ""),
+        // Another program's may be broken, or in TOML.
+        "---\ntitle: \"x\nlist:\n  - [ ] not an item\n---\n",
+        "+++\n# Hugo\n\ntitle = \"x\"\nbody = \"\"\"\n- [ ] not an item\n\"\"\"\n+++\n",
+        "+++\n[params]\nbody = \"\"\"\n- [ ] not an item\n\"\"\"\n+++\n",
+    ] {
         scratch.write("TODO.md", format!("{front}- [ ] T-1: real\n"));
         scratch.run("tavern-check", &["TODO.md"]).succeeds();
         scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 1 pending, 1 that no");
+    }
+}
+
+#[test]
+fn what_stands_between_two_rules_at_the_head_is_worked() {
+    for text in [
+        "---\nTo do:\n- [ ] a\n- [ ] b\n---\n",
+        "---\nNote: \"mine\n- [ ] a\n- [ ] b\n---\n",
+        "+++\n\n- [ ] a\n- [ ] b = c\n+++\n",
+    ] {
+        let scratch = Scratch::pending("");
+        scratch.write("TODO.md", text);
+        scratch.run("tavern-status", &["TODO.md"]).ends(0).says("TODO.md: 2 pending");
+    }
+}
+
+#[test]
+fn keys_do_not_come_between_a_title_and_what_is_drawn_under_it() {
+    for drawn in ["===", "---", "--- | :---", "|---|---|\n  | 1 | 2 |"] {
+        let item = format!("- [ ] T-1: a | b (worktree: false, empty: allowed)\n  {drawn}\n");
+        let scratch = Scratch::board(&format!("## Pending\n\n{item}\n## Completed\n"));
+        let token = scratch.json("tavern-claim", &[])["lease"]["token"].to_string();
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+        let done = scratch.queue();
+        let title = done.lines().position(|line| line.starts_with("- [x] T-1: a | b (")).expect("its keys are there");
+        assert_eq!(done.lines().nth(title + 1), format!("  {drawn}").lines().next(), "{done}");
+        scratch.run("tavern-check", &[]).ends(0);
     }
 }

@@ -122,3 +122,13 @@ fn what_is_commented_out_in_a_line_or_in_an_item_says_nothing() {
         "README.md\nhalf.txt\nlater.txt\npay.txt\nshow.txt"
     );
 }
+
+#[test]
+fn what_is_struck_out_is_not_added() {
+    let scratch = Scratch::initialized();
+    let before = scratch.queue();
+    let told =
+        "error: an item that is struck out is worked by nobody: `~~x~~`\nhint: leave out the `~~` around its title\n";
+    scratch.run("tavern-add", &["~~x~~"]).ends(2).says(told);
+    assert_eq!(scratch.queue(), before);
+}

@@ -22,7 +22,17 @@ impl Document<'_> {
             alike.entry(self.title(item)).or_default().push(at);
         }
         let mut groups: Vec<Vec<usize>> = alike.into_values().filter(|group| group.len() > 1).collect();
-        let names = self.names_above(groups.concat());
+        let mut names = self.names_above(groups.concat());
+        for group in &groups {
+            // What stands above all of them tells none apart.
+            let above = |at: &usize| names[at].iter().rev();
+            let shared = |at| above(&group[0]).zip(above(at)).take_while(|(one, other)| one == other).count();
+            let shared = group.iter().map(shared).min().unwrap_or_default();
+            for at in group {
+                let own = names.get_mut(at).expect("it was asked for");
+                own.truncate(own.len() - shared);
+            }
+        }
         let (most, mut apart) =
             (names.values().map(Vec::len).max().unwrap_or_default(), HashMap::<usize, String>::new());
         for level in 0..most {
@@ -81,7 +91,7 @@ mod tests {
 
     #[test]
     fn items_of_one_title_are_told_apart_by_the_nearest_above_in_which_they_differ() {
-        let rows: [(&str, &[&str]); 9] = [
+        let rows: [(&str, &[&str]); 10] = [
             ("# A\n- [ ] x\n# B\n- [ ] x\n- [ ] y\n", &["A › ", "B › ", ""]),
             // What is nearer, and the same for all, does not tell them apart.
             ("# A\n## Web\n- [ ] x\n# B\n## Web\n- [ ] x\n", &["A › ", "B › "]),
@@ -92,6 +102,7 @@ mod tests {
             ),
             ("- [ ] x\n\nOwn\n===\n1. [ ] x\n", &["", "Own › "]),
             ("# A\n- [ ] x\n- [ ] x\n", &["", ""]),
+            ("# Shop\n- [ ] x\n## Cart\n- [ ] x\n## Login\n- [ ] x\n", &["", "Cart › ", "Login › "]),
             (
                 "- [ ] T-1: Web (priority: 1)\n  - [ ] T-2: x\n- [ ] T-3: API\n  - [ ] T-4: x\n",
                 &["", "Web › ", "", "API › "],

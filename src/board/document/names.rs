@@ -111,7 +111,8 @@ impl Document<'_> {
     /// An ID, a title or a heading of the document is among these words.
     fn says_a_name(&self, words: &str) -> bool {
         let words = format!("-{}-", slug(words));
-        self.by_name().keys().any(|name| words.contains(&format!("-{name}-")))
+        // A long title is not copied for each few words.
+        self.by_name().keys().any(|name| name.len() < words.len() && words.contains(&format!("-{name}-")))
     }
 
     /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own.

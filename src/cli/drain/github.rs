@@ -72,7 +72,7 @@ fn page(summary: &Summary) -> String {
         page.push_str("| item | status | why |\n|---|---|---|\n");
     }
     for left in &summary.left {
-        let item = format!("{}: {} {}", left.queue, left.name, left.listed());
+        let item = format!("{} {}", left.place(), left.listed());
         let why: Vec<String> = [left.why().to_owned()].into_iter().chain(left.details()).collect();
         let [item, why] = [item, why.join("; ")].map(|words| markdown(&words));
         page.push_str(&format!("| {item} | {} | {why} |\n", markdown(left.status.as_str())));

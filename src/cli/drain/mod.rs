@@ -22,7 +22,7 @@ use crate::run::commit::{Occasion, commit_queues};
 use crate::run::preflight::{self, Tried};
 use crate::run::wake::wake;
 use crate::run::{Error, Site, Trust};
-use crate::store::{Note, Queue, Switch};
+use crate::store::{self, Board, Note, Queue, Switch};
 
 use super::agent::sentence;
 use super::need::tell_of_queues;
@@ -111,7 +111,8 @@ impl Verb for Args {
         context.board().map_or(Ok(()), |around| context.holds_nothing(&around))?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
-        let queues = context.files(&site.board, &self.files)?;
+        let mut queues = context.files(&site.board, &self.files)?;
+        let unread = self.unread(&site.board, &mut queues)?;
         tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
@@ -134,6 +135,10 @@ impl Verb for Args {
         let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
         unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
         errors.iter().for_each(|errors| context.out.note(format!("left as they are: {errors}")));
+        for error in &unread {
+            let hint = hints::store(error).map(|hint| format!("; {hint}")).unwrap_or_default();
+            context.out.note(format!("left as it is: {error}{hint}"));
+        }
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
             self.write_junit(&Summary::default())?;
@@ -153,12 +158,15 @@ impl Verb for Args {
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let github = Github::begin(context);
-        let (is_well, mut cut) = self.work(context, &site, &queues, &crew)?;
+        // Where nobody named any they take from all that the board has by then, if all can be read.
+        let named = if self.files.is_empty() && unread.is_empty() { &[][..] } else { &queues };
+        let (is_well, mut cut) = self.work(context, &site, &queues, named, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
             let is_idle = is_misread && count_open(&site, &queues)? == 0;
             return Ok(match errors {
                 Some(_) => Exit::BoardHasErrors,
+                None if !unread.is_empty() => Exit::BoardHasErrors,
                 None if is_idle => Exit::NothingToDo,
                 None => Exit::Done,
             });
@@ -170,7 +178,8 @@ impl Verb for Args {
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let queues = self.queues(context, &site, queues)?;
+        let mut queues = self.queues(context, &site, queues)?;
+        let unread = self.unread(&site.board, &mut queues)?;
         let mut summary = summarise(&site, &queues, &crew, before, cut.as_ref())?;
         summary.seconds = started.elapsed().as_secs();
         let written = self.write_junit(&summary);
@@ -191,9 +200,9 @@ impl Verb for Args {
         match exit {
             Some(exit) => Ok(exit),
             None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
-            None if is_well && summary.left.is_empty() => Ok(Exit::Done),
+            None if is_well && summary.left.is_empty() && unread.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
-            None if is_well && summary.is_broken() => Ok(Exit::BoardHasErrors),
+            None if is_well && (summary.is_broken() || !unread.is_empty()) => Ok(Exit::BoardHasErrors),
             None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }
@@ -203,6 +212,19 @@ impl Verb for Args {
 impl Args {
     fn write_junit(&self, summary: &Summary) -> Result<(), CliError> {
         self.junit.as_deref().map_or(Ok(()), |file| junit::write(file, summary))
+    }
+
+    /// Takes those that are no text out of `queues`, where these are all of the board's and others can be worked: why each is.
+    fn unread(&self, board: &Board, queues: &mut Vec<Queue>) -> Result<Vec<store::Error>, CliError> {
+        let mut unread = Vec::new();
+        queues.retain(|queue| match board.read(queue) {
+            Err(error @ store::Error::NotText { .. }) if self.files.is_empty() => {
+                unread.push(error);
+                false
+            }
+            _ => true,
+        });
+        if queues.is_empty() && !unread.is_empty() { Err(unread.swap_remove(0).into()) } else { Ok(unread) }
     }
 
     /// What `queues` are now: people may have made others, and removed some.
@@ -216,6 +238,7 @@ impl Args {
         context: &Context,
         site: &Site,
         queues: &[Queue],
+        named: &[Queue],
         crew: &[Post],
     ) -> Result<(bool, Option<Cut>), CliError> {
         // What has ended may need a planner.
@@ -228,8 +251,6 @@ impl Args {
         }
         let prospect = Prospect::of(site, queues, crew)?;
         let (program, verb) = sibling("agent")?;
-        // Where nobody named any they take from all that the board has by then.
-        let named = if self.files.is_empty() { &[] } else { queues };
         let seat = |post: &Post| Seat {
             args: verb.iter().cloned().chain(self.agent_args(context, site, named, &post.role)).collect(),
             most: usize::from(post.agents),

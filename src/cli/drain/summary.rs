@@ -12,6 +12,7 @@ use super::unfit::{NAMED, hindrance, lacking};
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{Lack, for_roles};
 use crate::board::event::Kind;
+use crate::board::key::Key;
 use crate::board::steps::Steps;
 use crate::board::task::{Status, Task, TaskId};
 use crate::cli::alike::Alike;
@@ -77,6 +78,11 @@ impl Left {
     /// Its title as a list has it.
     pub(super) fn listed(&self) -> String {
         format!("{}{}", self.above, self.title)
+    }
+
+    /// Its name, and the queue that it is in.
+    pub(super) fn place(&self) -> String {
+        if self.task.is_some() { format!("{}: {}", self.queue, self.name) } else { self.name.clone() }
     }
 
     /// What to do about it, and where to look, a line each.
@@ -150,8 +156,8 @@ impl Summary {
         let became = became(since);
         let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
         let mut live = HashSet::new();
-        for queue in site.board.queues()? {
-            let text = site.board.read(&queue)?;
+        // What can't be read has none that anybody knows of.
+        for text in site.board.queues()?.iter().filter_map(|queue| site.board.read(queue).ok()) {
             live.extend(parse(&text.content).0.items().iter().filter_map(|item| item.id.clone()));
         }
         // The newest first: what was brought back and has ended again is there once.
@@ -234,7 +240,7 @@ impl Summary {
             if !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
-            let head = format!("{}: {} {} — ", left.queue, left.name, left.status);
+            let head = format!("{} {} — ", left.place(), left.status);
             lines.push(context.out.fitted(&head, &left.listed(), ""));
             lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
         }
@@ -269,7 +275,8 @@ pub(super) fn summarise(
     }
     let own = all.len();
     if !strayed.is_empty() {
-        all.extend(site.board.queues()?.into_iter().filter(|queue| !queues.contains(queue)));
+        let is_other = |queue: &Queue| !queues.contains(queue) && site.board.read(queue).is_ok();
+        all.extend(site.board.queues()?.into_iter().filter(is_other));
     }
     let kept = Unmerged::of(site.repository()?, site.integration());
     let names = RunNames::list(&site.board)?;
@@ -297,6 +304,9 @@ pub(super) fn summarise(
             }
             let (task, status) = (document.task_of(item), item.status);
             let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
+            let is_typed = document.replaced_key(item).is_some_and(|(key, _)| key == Key::Reason)
+                && site.board.is_only_typed(&task.id)?;
+            let reason = task.reason().filter(|_| !is_typed);
             let failed = runs.last().filter(|run| has_failed(run, status));
             summary.left.push(Left {
                 kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
@@ -311,12 +321,12 @@ pub(super) fn summarise(
                 capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                 reason: cut
                     .and_then(|cut| why_cut(&task, cut))
-                    .or_else(|| why(item.id.as_ref(), &task, lacking.as_ref(), hindrance.as_ref(), queue)),
+                    .or_else(|| why(&task, reason, lacking.as_ref(), hindrance.as_ref(), queue)),
                 need,
                 output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
                 run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
                 path: queue.path.clone(),
-                name: name_of(item),
+                name: name_of(queue, item),
                 seconds: seconds_of(&ours),
             });
         }
@@ -328,8 +338,9 @@ pub(super) fn summarise(
     Ok(summary)
 }
 
-fn name_of(item: &Item<'_>) -> String {
-    item.id.as_ref().map_or_else(|| format!("line {}", item.line), ToString::to_string)
+/// As it can be typed.
+fn name_of(queue: &Queue, item: &Item<'_>) -> String {
+    item.id.as_ref().map_or_else(|| format!("{}:{}", queue.id, item.line), ToString::to_string)
 }
 
 fn ended(queue: String, document: &Document<'_>, item: &Item<'_>, id: &TaskId, runs: &[&Metadata]) -> EndedItem {
@@ -391,21 +402,22 @@ fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     }
 }
 
-/// Why an item is not completed: what its last run came to, else what it lacks.
+/// Why an item is not completed: the `reason` that its last run came to, else what it lacks.
 fn why(
-    id: Option<&TaskId>,
     task: &Task,
+    reason: Option<&str>,
     lacking: Option<&Unready>,
     hindrance: Option<&Lack>,
     queue: &Queue,
 ) -> Option<String> {
     let lack = lacking.map(Unready::foremost);
+    let id = Some(&task.id).filter(|id| **id != TaskId::nobody());
     match (task.status(), lack) {
         // What a person does about it stands by itself.
-        (_, Some(lack @ Lack::Approval)) if let Some(reason) = task.reason() => Some(format!("{lack}: {reason}")),
+        (_, Some(lack @ Lack::Approval)) if let Some(reason) = reason => Some(format!("{lack}: {reason}")),
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
         (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
-        _ if task.reason().is_some() => task.reason().map(str::to_owned),
+        _ if reason.is_some() => reason.map(str::to_owned),
         (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
         (_, Some(lack)) => Some(hints::sentence(lack, id, Some(&queue.id))),
         (_, None) => hindrance.map(|lack| hints::unattended(lack, id, &queue.id)),

@@ -221,7 +221,10 @@ fn a_task_file_of_another_repository_is_asked_for_by_itself() {
     let scratch = Scratch::shell("", "base: main\n");
     scratch.write("../other/TODO.md", TASK_FILE);
     let told = scratch.run("tavern-drain", &["../other/TODO.md"]).ends(4);
-    told.says("nobody has trusted here: Count (").says("tavern trust /");
+    told.says("error: outside of this repository stands what nobody has trusted here: Count (").says("tavern trust /");
+    // git has never seen it, and knows no more once it was asked.
+    let claim = ["--task", "../other/TODO.md:1", "--dry-run"];
+    scratch.run("tavern-claim", &claim).ends(0).says("outside of this repository").says_not("git has brought");
     scratch.run("tavern-drain", &["../other/TODO.md", "--trust"]).ends(0).says("1 of 1 completed");
     assert_eq!(ran(&scratch), ["task_file"]);
 }
