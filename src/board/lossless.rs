@@ -441,24 +441,32 @@ fn check_way_back(text: &str, pick: usize, [there, back]: [Status; 2]) -> Result
     let [left, was] = [left.as_str(), text].map(|text| if text.contains("#### Part") { "" } else { text });
     prop_assert_eq!(left.trim_end_matches(['\n', '\r']), was.trim_end_matches(['\n', '\r']));
 
-    // What is less indented than its bullet, or by tabs, is not known from what stands at the margin.
+    // What is less indented than its words, or by tabs, is not known from what stands at the margin.
     let is_even = |item: &Item<'_>| {
-        let (block, indent) = (document.block(item), " ".repeat(item.column));
+        let (block, indent) = (document.block(item), " ".repeat(item.content_column));
         let is_indented = |line: &str| line.is_empty() || line.starts_with(&indent);
-        item.column == 0 || (!block.contains('\t') && block.lines().all(is_indented))
+        item.column == 0 || (!block.contains('\t') && block.lines().skip(1).all(is_indented))
     };
+    // What it keeps apart is a heading, or front matter, once it has left.
+    let is_apart =
+        |item: &Item<'_>| ["---", "==="].iter().any(|line| text[item.span.end..].trim_start().starts_with(line));
     let fit = |item: &&Item<'_>| {
         // Keys that a person has put below the title come back behind it.
         let is_below = text[item.head.clone()].contains(['\n', '\r']);
         let is_bare = item.said.status.is_none() && !document.block(item).contains("agent:") && !is_below;
-        !item.quarantined && item.status == back && is_bare && is_even(item)
+        !item.quarantined && item.status == back && is_bare && is_even(item) && !is_apart(item)
     };
     let fit: Vec<&Item<'_>> = document.items().iter().filter(fit).collect();
-    // Beside what has no name, or the same name as another, nobody knows where they stood.
+    // Beside what has no name, or the same name as another, nobody knows where they stood; below deeper headings, which blank lines were theirs.
     let mut names: Vec<&str> = document.lanes().iter().map(|lane| document.lane_name(lane)).collect();
     names.extend(document.items().iter().map(|item| document.title(item)));
+    names.extend(document.items().iter().filter_map(|item| item.id.as_ref()).map(TaskId::as_str));
     names.sort_unstable();
-    if fit.is_empty() || names.contains(&"") || names.windows(2).any(|two| two[0] == two[1]) {
+    // Without an item between them two rules may be front matter.
+    if document.body == 0 && text.starts_with("---") {
+        return Ok(());
+    }
+    if fit.is_empty() || was.is_empty() || names.contains(&"") || names.windows(2).any(|two| two[0] == two[1]) {
         return Ok(());
     }
     let named = Patch { id: Some(marker()), ..Patch::default() };

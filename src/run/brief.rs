@@ -23,7 +23,7 @@ use crate::prompt::{
 };
 use crate::runner::permission::is_yes;
 use crate::runner::{Outcome, PROMPT, Prods, Runner};
-use crate::store::{Claimed, Entry, Message, walk_log};
+use crate::store::{Board, Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
@@ -276,14 +276,16 @@ fn open_steps(description: &str) -> Vec<String> {
     steps.map(|(number, step)| format!("{number}. {}", step.says)).collect()
 }
 
-/// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now. What was saved meanwhile
-/// may be from before the claim.
+/// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.
 fn around(site: &Site, held: &Claimed) -> String {
-    let read = site.board.clone().settled().and_then(|board| board.read(&held.queue));
-    let Ok(text) = read else { return String::new() };
-    let document = text.content.open();
-    let item = document.find(&held.task.id).filter(|_| Trust::of(site).prose(&document).is_ok());
-    item.map(|item| document.around(item)).unwrap_or_default()
+    let found = |board: &Board| {
+        let text = board.read(&held.queue).ok()?;
+        let document = text.content.open();
+        let item = document.find(&held.task.id)?;
+        Some(if Trust::of(site).prose(&document).is_ok() { document.around(item) } else { String::new() })
+    };
+    // What was saved meanwhile may be from before the claim.
+    found(&site.board).or_else(|| found(&site.board.clone().settled().ok()?)).unwrap_or_default()
 }
 
 /// The task's history. A log that can't be read leaves the runs' own records.
