@@ -144,7 +144,8 @@ fn toml(text: &str) -> usize {
     let is_words = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let mut rest = lines.skip_while(|(_, line)| !is_words(line)).peekable();
     let is_toml = is_open && rest.peek().is_some_and(|(_, line)| begins(line));
-    rest.find(|(_, line)| is_fence(line, TOML)).filter(|_| is_toml).map_or(0, |(end, _)| end)
+    let end = if is_toml { rest.find(|(_, line)| is_fence(line, TOML)) } else { None };
+    end.map_or(0, |(end, _)| end)
 }
 
 fn is_fence(line: &str, fence: &str) -> bool {
