@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagEnd};
 
-use super::{Document, Item, ItemList, parse};
+use super::{Document, Item, ItemList, ItemPlace, parse};
 use crate::board::markup;
 
 /// Of each text that introduces a heading or a list, in bytes.
@@ -52,8 +52,12 @@ impl Document<'_> {
     /// what is before them.
     pub(in crate::board) fn sections(&self, bounds: &Range<usize>) -> Vec<(Vec<String>, Range<usize>)> {
         let mut sections = vec![(Vec::new(), bounds.clone())];
-        let is_underline = |line: &str| ["=", "-"].iter().any(|mark| line.trim_end().replace(mark, "").is_empty());
-        if !self.text[bounds.clone()].lines().any(|line| line.starts_with('#') || is_underline(line)) {
+        let may_head = |line: &str| {
+            let line = line.trim();
+            let is_underline = ['=', '-'].iter().any(|mark| line.trim_start_matches(*mark).is_empty());
+            line.starts_with('#') || is_underline && !line.is_empty()
+        };
+        if !self.outside_items(bounds).into_iter().flat_map(str::lines).any(may_head) {
             return sections;
         }
         let source = markup::without_comments(self.text.into());
@@ -75,6 +79,21 @@ impl Document<'_> {
             }
         }
         sections
+    }
+
+    /// What stands within `bounds` in no item; where the items are read, all of it.
+    fn outside_items(&self, bounds: &Range<usize>) -> Vec<&str> {
+        let mut at = bounds.start;
+        let mut outside = Vec::new();
+        if let ItemList::Outlined { places, .. } = &self.items {
+            let from = places.partition_point(|place| place.span.start < bounds.start);
+            for ItemPlace { span, .. } in places[from..].iter().take_while(|place| place.span.end <= bounds.end) {
+                outside.push(&self.text[at..span.start]);
+                at = span.end;
+            }
+        }
+        outside.push(&self.text[at..bounds.end]);
+        outside
     }
 
     /// The document with one item for each row of them, and how many rows begin up to `last`: nothing stands between the items of a
