@@ -3,6 +3,7 @@
 use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
+use super::knowledge::known_of;
 use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
@@ -118,6 +119,7 @@ impl<'a> Brief<'a> {
             } else {
                 Vec::new()
             },
+            knowledge: known_of(site, task),
             refutation: None,
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
@@ -202,10 +204,17 @@ impl<'a> Brief<'a> {
             values.task.done_when.clear();
         }
         let since = self.earlier.last().map(|run| run.started);
+        values.knowledge.retain(|one| !self.earlier.iter().any(|run| run.knowledge.contains(&one.id)));
         values.findings = findings(&self.entries, since);
         values.answers = answers(&self.entries, since);
         values.notes = [notes(&self.entries, since, &self.earlier), letters(&self.unread)].concat();
         self.told(RESUME, &values)
+    }
+
+    /// The IDs of the learnings that stand in `prompt`.
+    pub fn carried(&self, prompt: &str) -> Vec<String> {
+        let ids = self.values.knowledge.iter().map(|one| &one.id);
+        ids.filter(|id| prompt.contains(&format!("\"{id}\""))).cloned().collect()
     }
 
     /// What an agent is told that ended its turn without a signal, and one that was silent for too long.
