@@ -164,6 +164,8 @@ pub struct Learned {
     /// learning, decision, fact, preference or error_resolution.
     pub kind: String,
     pub from: String,
+    /// The run that it comes from; `None`: a person says so.
+    pub run: Option<String>,
     /// The day on which it was said.
     pub date: String,
     pub text: String,
@@ -238,6 +240,7 @@ impl Assigned {
                 id: "L-k3f9".into(),
                 kind: "fact".into(),
                 from: "Sam, an agent".into(),
+                run: Some("T-b7q2@3".into()),
                 date: "2026-01-31".into(),
                 text: "The API needs a trailing slash.".into(),
             }],

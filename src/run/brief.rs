@@ -19,8 +19,8 @@ use crate::config::{Does, Role};
 use crate::files;
 use crate::git::CommitId;
 use crate::prompt::{
-    self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Refutation, Remark, ReviewTask, Template,
-    TemplateError, assigned,
+    self, Answered, Assigned, AssignedTask, EarlierAttempt, Learned, PromptLimits, Refutation, Remark, ReviewTask,
+    Template, TemplateError, assigned,
 };
 use crate::runner::permission::is_yes;
 use crate::runner::{Outcome, PROMPT, Prods, Runner};
@@ -204,7 +204,9 @@ impl<'a> Brief<'a> {
             values.task.done_when.clear();
         }
         let since = self.earlier.last().map(|run| run.started);
-        values.knowledge.retain(|one| !self.earlier.iter().any(|run| run.knowledge.contains(&one.id)));
+        let knows =
+            |run: &Metadata, one: &Learned| run.knowledge.contains(&one.id) || one.run.as_ref() == Some(&run.run);
+        values.knowledge.retain(|one| !self.earlier.iter().any(|run| knows(run, one)));
         values.findings = findings(&self.entries, since);
         values.answers = answers(&self.entries, since);
         values.notes = [notes(&self.entries, since, &self.earlier), letters(&self.unread)].concat();

@@ -18,6 +18,7 @@ pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
             kind: learning.kind.to_string(),
             // It stands in a mark.
             from: learning.source().replace(['"', '<', '>', '\n'], " "),
+            run: learning.run,
             date: clock::day_of(learning.created),
             text: learning.text,
         })
