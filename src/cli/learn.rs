@@ -127,6 +127,15 @@ impl Verb for Args {
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let NewLearning { text, tags, scope, .. } = &self.new;
+        if self.command.is_some() && [text, tags, scope].iter().any(|given| !given.is_empty()) {
+            let hint =
+                "what is for `list` and the like stands behind it; a text may come from standard input: tavern learn -";
+            return Err(CliError::usage(
+                "one thing at a time: a learning to be noted, or what to do with others",
+                hint,
+            ));
+        }
         let own = context.own_run();
         let site = context.light_site(context.board()?)?;
         let known = Lookup::of(&site, own.as_ref());

@@ -81,6 +81,9 @@ fn what_can_not_be_noted_says_what_to_type() {
     scratch.run("tavern-learn", &["x", "--tag", "a b"]).ends(2).says("one word without blanks");
     scratch.run("tavern-learn", &["x", "--expires", "soon"]).ends(2).says("is not a length of time");
     scratch.run("tavern-learn", &["expire", "L-9"]).ends(2).says("no learning `L-9`").says("tavern learn list --all");
+    for words in [&["x", "--tag", "api", "list"][..], &["--tag", "api", "list"]] {
+        scratch.run("tavern-learn", words).ends(2).says("one thing at a time").says("tavern learn -");
+    }
     scratch.run("tavern-learn", &["x"]).ends(0).says("no item is told it: name a `--tag` of items");
 }
 
