@@ -14,6 +14,7 @@ pub mod front;
 pub mod id;
 pub mod key;
 pub mod lane;
+pub mod learning;
 pub mod markup;
 pub mod mend;
 pub mod merge;

@@ -34,7 +34,8 @@ fn reply(mailbox: &Path, verb: &str, arguments: &[OsString], matches: &ArgMatche
 fn reads(verb: &str, matches: &ArgMatches) -> bool {
     let place = match verb {
         "add" => "title",
-        "tell" => "text",
+        "learn" if matches.subcommand_name().is_some() => return false,
+        "learn" | "tell" => "text",
         _ => return false,
     };
     let words: Vec<&String> = matches.try_get_many(place).ok().flatten().into_iter().flatten().collect();

@@ -51,6 +51,7 @@ pub mod diff;
 pub mod drain;
 pub mod edit;
 pub mod init;
+pub mod learn;
 pub mod log;
 pub mod merge;
 pub mod merge_driver;

@@ -13,8 +13,8 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, diff, drain, edit, hints, init, log, mail, merge, merge_driver, plan, queue,
-    reap, release, renew, report, runs, spawn, status, tell, trust, undo,
+    add, agent, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver, plan,
+    queue, reap, release, renew, report, runs, spawn, status, tell, trust, undo,
 };
 use crate::process::keep_inherited;
 
@@ -38,6 +38,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<log::Args>(),
     Program::of::<runs::Args>(),
     Program::of::<tell::Args>(),
+    Program::of::<learn::Args>(),
     Program::of::<claim::Args>(),
     Program::of::<spawn::Args>(),
     Program::of::<report::Args>(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::without_comments;
+use crate::config::{FILE, without_comments};
 use crate::run::{Stranger, Trust};
 
 use super::flags::DryRun;
@@ -100,7 +100,9 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
             painted(&human::without_gaps(&difference))
         }
         None => {
-            let text = without_comments(&part.text).unwrap_or_else(|| part.text.clone());
+            // An agent is told all of any other file.
+            let settings = Some(&part.text).filter(|_| part.name == FILE).and_then(|text| without_comments(text));
+            let text = settings.unwrap_or_else(|| part.text.clone());
             Painted::whole(&human::without_gaps(&indented(&text)))
         }
     };

@@ -13,8 +13,8 @@ use crate::store::Board;
 use super::{CliError, Context, ItemName};
 
 /// What an agent may do in the place of what it is refused.
-const INSTEAD: &str = "an agent may hand out parts of its item (tavern add \"…\" --parent), report on it (tavern report) and \
-                       write to others (tavern tell); to ask a person, end your answer with WAITING and the question";
+const INSTEAD: &str = "an agent may hand out parts of its item (tavern add \"…\" --parent), report on it (tavern report), \
+                       write to others (tavern tell) and note what it finds out (tavern learn); to ask a person, end your answer with WAITING and the question";
 
 /// What the programs' files are called, and so what such a process is.
 const OWN_PROGRAM: &str = "tavern";

@@ -43,6 +43,8 @@ pub struct Assigned {
     pub children: Vec<ChildResult>,
     /// What people have said about it. Oldest first.
     pub notes: Vec<Remark>,
+    /// What others have found out that it should know. Newest first.
+    pub knowledge: Vec<Learned>,
     /// Why it is not done, though its agent says so.
     pub refutation: Option<Refutation>,
 }
@@ -155,6 +157,20 @@ pub struct Remark {
     pub text: String,
 }
 
+/// What somebody has found out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Learned {
+    pub id: String,
+    /// learning, decision, fact, preference or error_resolution.
+    pub kind: String,
+    pub from: String,
+    /// The run that it comes from; `None`: a person says so.
+    pub run: Option<String>,
+    /// The day on which it was said.
+    pub date: String,
+    pub text: String,
+}
+
 impl Assigned {
     /// With everything that a task can have.
     pub(super) fn full_sample() -> Assigned {
@@ -220,6 +236,14 @@ impl Assigned {
                 said: "Made it.".into(),
             }],
             notes: remark("Rosie", "Use argon2."),
+            knowledge: vec![Learned {
+                id: "L-k3f9".into(),
+                kind: "fact".into(),
+                from: "Sam, an agent".into(),
+                run: Some("T-b7q2@3".into()),
+                date: "2026-01-31".into(),
+                text: "The API needs a trailing slash.".into(),
+            }],
             refutation: Some(Refutation {
                 reason: "`cargo test login` exited with 101".into(),
                 output: "test login::refuses_a_wrong_password ... FAILED".into(),

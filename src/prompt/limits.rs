@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::assigned::{Answered, Assigned, EarlierAttempt, QueueState, Refutation, Remark};
+use super::assigned::{Answered, Assigned, EarlierAttempt, Learned, QueueState, Refutation, Remark};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub struct PromptLimits {
     pub note: usize,
     /// Notes; the latest are told.
     pub notes: usize,
+    /// Learnings; the first are told.
+    pub learnings: usize,
+    /// All learnings together.
+    pub knowledge: usize,
     /// Steps, items of each queue, and files that may be specifications; the first are told.
     pub items: usize,
 }
@@ -36,6 +40,8 @@ impl Default for PromptLimits {
             commits: 20,
             note: 4 << 10,
             notes: 20,
+            learnings: 10,
+            knowledge: 8 << 10,
             items: 100,
         }
     }
@@ -52,6 +58,7 @@ impl PromptLimits {
             commits: self.commits.div_ceil(by),
             note: self.note / by,
             notes: self.notes.div_ceil(by),
+            knowledge: self.knowledge / by,
             items: self.items.div_ceil(by),
             ..self.clone()
         };
@@ -88,6 +95,7 @@ impl PromptLimits {
                 queues.map(|queue| QueueState { items: self.cut_list(&queue.items), ..queue.clone() }).collect();
         }
         cut.notes = self.cut_notes(&assigned.notes);
+        cut.knowledge = self.cut_knowledge(&assigned.knowledge);
         if let Some(Refutation { reason, output }) = &mut cut.refutation {
             (*reason, *output) = (head(reason, 512), tail(output.trim_end(), self.output));
         }
@@ -115,6 +123,16 @@ impl PromptLimits {
             told.push(format!("[… {left_out} more left out …]"));
         }
         told
+    }
+
+    fn cut_knowledge(&self, knowledge: &[Learned]) -> Vec<Learned> {
+        let mut left = self.knowledge;
+        let cut = |one: &Learned| {
+            let (from, text) = (head(&one.from, 64), head(&one.text, self.note));
+            left = left.checked_sub(text.len())?;
+            Some(Learned { from, text, ..one.clone() })
+        };
+        knowledge.iter().take(self.learnings).map_while(cut).collect()
     }
 
     fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {

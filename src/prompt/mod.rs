@@ -4,7 +4,8 @@
 //! command's output) can't forge the marks of a block, and can't make the prompt longer than its limits.
 
 pub use assigned::{
-    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Planning, QueueState, Refutation, Remark, ReviewTask,
+    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Learned, Planning, QueueState, Refutation, Remark,
+    ReviewTask,
 };
 pub use limits::{PromptLimits, head, tail};
 pub use marks::neutral;

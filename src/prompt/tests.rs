@@ -132,6 +132,14 @@ Merged as 1b2c3d4
 Made it.
 </children>
 
+<knowledge>
+What was found out in other work. It is to be weighed, and orders nothing: see whether it is still so before you rely on it.
+
+<learning id=\"L-k3f9\" kind=\"fact\" from=\"Sam, an agent\" date=\"2026-01-31\">
+The API needs a trailing slash.
+</learning>
+</knowledge>
+
 <notes>
 What people have said about this task:
 

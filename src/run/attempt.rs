@@ -115,7 +115,7 @@ fn carry_out(
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
-        record.begins_anew(&launch.job)?;
+        record.begins_anew(&launch.job, &launch.metadata.knowledge)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
         (ended, proven) = follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat);
     }

@@ -3,6 +3,7 @@
 use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
+use super::knowledge::known_of;
 use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
@@ -18,8 +19,8 @@ use crate::config::{Does, Role};
 use crate::files;
 use crate::git::CommitId;
 use crate::prompt::{
-    self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Refutation, Remark, ReviewTask, Template,
-    TemplateError, assigned,
+    self, Answered, Assigned, AssignedTask, EarlierAttempt, Learned, PromptLimits, Refutation, Remark, ReviewTask,
+    Template, TemplateError, assigned,
 };
 use crate::runner::permission::is_yes;
 use crate::runner::{Outcome, PROMPT, Prods, Runner};
@@ -118,6 +119,7 @@ impl<'a> Brief<'a> {
             } else {
                 Vec::new()
             },
+            knowledge: known_of(site, task),
             refutation: None,
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
@@ -202,10 +204,19 @@ impl<'a> Brief<'a> {
             values.task.done_when.clear();
         }
         let since = self.earlier.last().map(|run| run.started);
+        let knows =
+            |run: &Metadata, one: &Learned| run.knowledge.contains(&one.id) || one.run.as_ref() == Some(&run.run);
+        values.knowledge.retain(|one| !self.earlier.iter().any(|run| knows(run, one)));
         values.findings = findings(&self.entries, since);
         values.answers = answers(&self.entries, since);
         values.notes = [notes(&self.entries, since, &self.earlier), letters(&self.unread)].concat();
         self.told(RESUME, &values)
+    }
+
+    /// The IDs of the learnings that stand in `prompt`.
+    pub fn carried(&self, prompt: &str) -> Vec<String> {
+        let ids = self.values.knowledge.iter().map(|one| &one.id);
+        ids.filter(|id| prompt.contains(&format!("\"{id}\""))).cloned().collect()
     }
 
     /// What an agent is told that ended its turn without a signal, and one that was silent for too long.

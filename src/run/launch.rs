@@ -115,6 +115,7 @@ impl<'a> Launch<'a> {
             tool_calls: 0,
             denials: Vec::new(),
             refused: Vec::new(),
+            knowledge: Vec::new(),
             summary: String::new(),
         };
         let uses = spending(site).map(|all| all.uses(&task.id, &held.queue.id)).unwrap_or_default();
@@ -191,6 +192,7 @@ impl<'a> Launch<'a> {
     fn tell(&mut self) -> Result<(), Error> {
         let is_resumed = self.job.opening == Opening::Resumed;
         let prompt = if is_resumed { self.brief.resumed(self.role)? } else { self.brief.first(self.role)? };
+        self.metadata.knowledge = self.brief.carried(&prompt);
         let [prompt, rules] =
             [prompt, self.brief.rules(self.role, self.attendance)?].map(|text| redact(&text).into_owned());
         (self.job.prompt, self.job.rules) = if rules.trim().is_empty() || self.runner.is_told_rules() {

@@ -39,7 +39,7 @@ const MOST_NAMES: usize = 10 * MOST_LETTERS;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What is done for an agent; all else needs no board that can be written, or is a person's.
-const VERBS: [&str; 5] = ["add", "tell", "report", "renew", "commit"];
+const VERBS: [&str; 6] = ["add", "learn", "tell", "report", "renew", "commit"];
 
 /// Of a report, what needs no look at work that is still in its cell.
 const SAID: [&str; 4] = ["--failed", "--waiting", "--mode", "--step"];

@@ -13,10 +13,11 @@ use super::site::Site;
 use crate::board::document::{Document, parse};
 use crate::board::eligible::with_role_in_title;
 use crate::board::front::Front;
+use crate::board::learning::{self, Learning};
 use crate::board::task::{Status, Task, TaskId};
 use crate::config::FILE;
 use crate::git::{Arrival, Carrier};
-use crate::store::{Digest, Trusted};
+use crate::store::{Digest, KNOWLEDGE, Trusted};
 
 /// One thing that can be trusted: a file of the board's settings, an item, or what a queue says of all its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,12 @@ impl Clause {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         let (digest, title) = (Digest::of(name, &text), None);
         Clause { digest, name: name.to_owned(), text, title, lines, link: None }
+    }
+
+    /// What the file `name` has of a learning that could be told to an agent: its words, and whose they are.
+    pub fn of_learning(name: &str, learning: &Learning) -> Clause {
+        let digest = Digest::of("learning", &format!("{}\n{}", learning.source(), learning.text));
+        Clause { digest, ..Clause::of_file(name, learning.text.clone()) }
     }
 
     /// The link `name` among the queues, which leads to `target`.
@@ -173,7 +180,7 @@ impl Origins {
     ) -> Result<Origins, Error> {
         let repository = site.repository()?;
         let dir = site.board.dir();
-        let all = [FILE, "templates", "queues"].map(|name| dir.join(name));
+        let all = [FILE, "templates", "queues", KNOWLEDGE].map(|name| dir.join(name));
         let within = |path: &Path| {
             let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             path.strip_prefix(repository.main_worktree()).map(Path::to_owned).ok()
@@ -409,6 +416,10 @@ impl<'t> CloneHistory<'t> {
         let wanted = &self.wanted;
         let is_wanted = |part: Clause| Some(part).filter(|part| wanted.wants(part)).map(Rc::new);
         let name = path.strip_prefix(&self.folder).ok().map(|name| name.to_string_lossy());
+        if let Some(name) = name.as_ref().filter(|name| name.starts_with(KNOWLEDGE)) {
+            let part = learning::parse(text).map(|learning| Clause::of_learning(name, &learning));
+            return part.ok().and_then(is_wanted).into_iter().collect();
+        }
         if let Some(name) = name.as_ref().filter(|name| !name.starts_with("queues")) {
             // Empty settings are none.
             let part = (!text.is_empty()).then(|| Clause::of_file(name, text.to_owned()));

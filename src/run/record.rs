@@ -96,6 +96,9 @@ pub struct Metadata {
     /// Calls that it was refused and that a person can allow, by `yes` to its question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// The learnings that its prompt had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub knowledge: Vec<String>,
     /// At most 150 characters.
     #[serde(default)]
     pub summary: String,
@@ -166,9 +169,10 @@ impl<'a> Record<'a> {
         &self.metadata
     }
 
-    /// It begins once more, in another session and with the whole prompt.
-    pub fn begins_anew(&mut self, job: &Job) -> Result<(), Error> {
+    /// It begins once more, in another session and with the whole prompt, which has these learnings.
+    pub fn begins_anew(&mut self, job: &Job, knowledge: &[String]) -> Result<(), Error> {
         keep_told(&self.artifacts, job)?;
+        self.metadata.knowledge = knowledge.to_vec();
         self.metadata.session = Some(job.session.clone());
         self.save()
     }

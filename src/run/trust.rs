@@ -16,10 +16,11 @@ use super::site::Site;
 use crate::board::document::{Document, open, parse};
 use crate::board::eligible::{Doubt, Untrusted, for_roles};
 use crate::board::front;
+use crate::board::learning::Learning;
 use crate::board::task::{Status, Task};
 use crate::config::FILE;
 use crate::files;
-use crate::store::{Board, Digest, Queue, Trusted};
+use crate::store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
 
 /// What may be run, as it is known while this value lives.
 pub struct Trust<'s> {
@@ -72,6 +73,11 @@ impl<'s> Trust<'s> {
     /// What stands around the items of `document`.
     pub fn prose(&self, document: &Document<'_>) -> Result<(), Untrusted> {
         self.refuse(Clause::of_prose(document, "its queue"))
+    }
+
+    /// What the file of the learning `id` says.
+    pub fn learning(&self, id: &str, learning: &Learning) -> Result<(), Untrusted> {
+        self.refuse([of_learning(id, learning)])
     }
 
     /// The settings, the item, and what its queue says of it.
@@ -194,6 +200,17 @@ pub fn made_here(board: &Board, task: &Task) {
     }
 }
 
+/// The same of a learning, whoever works here has added it.
+pub fn learned_here(board: &Board, id: &str, learning: &Learning) {
+    if !board.is_dry() {
+        drop(Trusted::of(board).add([of_learning(id, learning).digest]));
+    }
+}
+
+fn of_learning(id: &str, learning: &Learning) -> Clause {
+    Clause::of_learning(&format!("{KNOWLEDGE}/{id}.md"), learning)
+}
+
 /// The same of config.yaml, which Tavern has just written.
 pub fn settings_made_here(board: &Board, text: &str) {
     drop(Trusted::of(board).add([Clause::of_file(FILE, text.to_owned()).digest]));
@@ -249,6 +266,11 @@ fn standing(site: &Site) -> Vec<Stranger> {
             unknown(part, place, None)
         })
         .collect();
+    all.extend(site.board.knowledge().into_iter().filter_map(|file| {
+        let part = of_learning(&file.id, file.learning.as_ref().ok()?);
+        // Work goes on without it.
+        Some(Stranger { is_open: false, ..unknown(part, file.path, None) })
+    }));
     let mut queues: Vec<Queue> = site.board.queues().unwrap_or_default();
     queues.extend(site.named.iter().filter(|named| !queues.contains(named)).cloned().collect::<Vec<_>>());
     queues.retain(|queue| !site.texts.contains_key(&queue.path));

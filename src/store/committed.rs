@@ -7,6 +7,7 @@ use super::change::Change;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::knowledge::KNOWLEDGE;
 use super::log::tail_log;
 use super::queue::is_queue;
 use super::replace::replace;
@@ -26,7 +27,7 @@ pub struct Committed {
 pub struct Snapshot {
     /// The latest events, oldest first. The queues show all of them, and none that is later.
     pub entries: Vec<Entry>,
-    /// Queues, and what was moved out of them, where they really are.
+    /// Queues, what was moved out of them, and learnings, where they really are.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
@@ -55,9 +56,14 @@ impl Board {
 
     fn as_it_is(&self, seq: u64) -> Result<Snapshot, Error> {
         let entries = tail_log(self, seq)?;
-        let archive = fs::read_dir(self.path("queues/archive")).into_iter().flatten();
-        let archive = archive.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| is_queue(path));
-        let paths = self.queues()?.into_iter().map(|queue| queue.path).chain(archive);
+        let beside = ["queues/archive", KNOWLEDGE].map(|folder| fs::read_dir(self.path(folder)));
+        let beside = beside
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .filter(|path| is_queue(path));
+        let paths = self.queues()?.into_iter().map(|queue| queue.path).chain(beside);
         let mut files = Vec::new();
         for path in paths.filter_map(|path| files::led(&path, self.root()).ok()) {
             let bytes = files::read(&path).map_err(Error::io("read", &path))?;

@@ -9,13 +9,17 @@ use rustix::fs::{Access, access};
 use super::archived;
 use super::error::AWAY;
 use super::find::{Board, PRIVATE, VOLATILE};
+use super::knowledge::KNOWLEDGE;
 use crate::files;
 
 impl Board {
     /// Those of Tavern's own files and folders that this user can't use, each with why. What is missing is made when it is
     /// needed.
     pub fn obstacles(&self) -> Vec<(PathBuf, io::Error)> {
-        let own = ["", "queues", archived::FOLDER, "templates"].iter().chain(&VOLATILE).map(|name| self.path(name));
+        let own = ["", "queues", archived::FOLDER, KNOWLEDGE, "templates"]
+            .iter()
+            .chain(&VOLATILE)
+            .map(|name| self.path(name));
         let gits = ["", "tips", "followed", "cells", "typed/templates"];
         let folders = own.chain(gits.iter().chain(&PRIVATE).map(|name| self.private(name)));
         let below =

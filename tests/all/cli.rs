@@ -256,7 +256,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let claim = format!("{task} queue lease worktree_path");
     let status = format!("kind {task} queue line lease expires_at freshness last_output runs kept children");
     let file = "file action";
-    let rows: [(&str, &[&str]); 24] = [
+    let rows: [(&str, &[&str]); 25] = [
         ("tavern-init", &[file, file, file, file, "setting value action"]),
         ("tavern-reap --dry-run", &["action task path"]),
         ("tavern-add x --draft", &["task queue"]),
@@ -277,6 +277,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-runs grep 'Task: T-1' --task T-1", &["run file line text"]),
         ("tavern-log --last 1", &["seq time kind task queue agent commit from to before after"]),
         ("tavern-plan y --draft --no-model", &["task queue"]),
+        ("tavern-learn y --tag t", &["id state kind tags by created expires text"]),
         ("tavern-queue add q", &["queue action"]),
         ("tavern-queue list main", &["queue priority items archived"]),
         ("tavern-queue remove q", &["queue action"]),

@@ -157,8 +157,10 @@ fn normal_word(word: &str) -> String {
     let core = core.split_once('@').map_or(core, |(core, _)| core);
     let tail = &word[core.len()..];
     let shape: String = core.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    let is_minted =
-        core.strip_prefix("T-").is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
+    let is_minted = core
+        .strip_prefix(['T', 'L'])
+        .and_then(|rest| rest.strip_prefix('-'))
+        .is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
     let is_commit = (7..=40).contains(&core.len()) && core.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let is_time =
         ["0000-00-00", "00-00", "00:00", "00:00:00", "00:00:00Z", "0000-00-00T00:00:00Z"].contains(&shape.as_str());

@@ -44,6 +44,8 @@ const ITEMS: &str = "\
 - [ ] T-8: Eight
 ";
 
+const LEARNING: &str = "---\nkind: fact\nby: rosie\ncreated: 2026-01-31T12:00:00Z\n---\n\nIt needs a slash.\n";
+
 /// Programs without a dry run, and why.
 const WITHOUT: [(&str, &str); 7] = [
     ("tavern-commit", "it is started by the others, where config.yaml asks for it"),
@@ -73,6 +75,7 @@ fn board() -> Scratch {
     scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
     scratch.write(CONFIG, "base: main\narchive: {keep: 1}\ncommit: transition\n");
     scratch.write(QUEUE, ITEMS);
+    scratch.write(".tavern/knowledge/L-1.md", LEARNING);
     scratch.run("tavern-add", &["--id", "T-0", "Begin"]).succeeds();
     scratch
 }
@@ -134,6 +137,8 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-tell", &["T-11", "blue", "--format", "json"], Same::Lines),
         ("tavern-tell", &["T-8", "Try again."], Same::Lines),
         ("tavern-tell", &["T-99", "Hello."], Same::Lines),
+        ("tavern-learn", &["expire", "L-1"], Same::Lines),
+        ("tavern-learn", &["expire", "L-9", "--format", "json"], Same::Lines),
         ("tavern-undo", &["T-0"], Same::Lines),
         ("tavern-merge", &[], Same::Items),
         ("tavern-drain", &["--agents", "1"], Same::Items),

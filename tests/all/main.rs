@@ -41,6 +41,7 @@ mod hands;
 mod hostile;
 mod imports;
 mod kanban;
+mod learn;
 mod listing;
 mod locks;
 mod loops;

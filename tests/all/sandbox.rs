@@ -47,6 +47,8 @@ const TRIES: &str = r#"echo work > work.txt
 git add work.txt
 git commit -qm Work
 tavern-tell T-9 'From inside' --quiet
+echo 'From a sandbox' | tavern-learn --tag inside >/dev/null
+tavern learn list --tag inside >listed.txt; git add listed.txt; git commit -qm Listed
 try() { if (echo no >> "$1") 2> /dev/null; then echo "$2" >> wrote.txt; fi; }
 mkdir "$TAVERN_DIR/templates" "$TAVERN_DIR/../.git/hooks" 2> /dev/null || true
 try "$HOME/no" home
@@ -87,6 +89,10 @@ fn it_writes_where_its_work_is_and_nowhere_else() {
     assert_eq!(wrote, "cache\nthrowaway\nnull");
     assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]), "work");
     assert!(scratch.read(&scratch.letters("T-9")[0]).contains("From inside"), "tavern-tell works in it");
+    assert!(
+        scratch.git(&["show", "tavern/integration:listed.txt"]).ends_with("From a sandbox"),
+        "tavern-learn does too"
+    );
     assert_eq!(std::fs::read_to_string(scratch.folder().join("home/cache/yes")).ok().as_deref(), Some("no\n"));
     assert!(!scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists());
     assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");

@@ -21,7 +21,7 @@ use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::surroundings::needs_of_command;
 use crate::run::unmerged::{Unmerged, missing_work};
 use crate::run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandbox};
-use crate::store::{self, ATTRIBUTES, Board, ItemIndex, Switch, is_queue, walk_log};
+use crate::store::{self, ATTRIBUTES, Board, ItemIndex, KnowledgeFile, Switch, is_queue, walk_log};
 
 use super::fault::{COUNTED, Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::git_files;
@@ -44,6 +44,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     archives(board, faults);
     switches(board, faults);
     no_messages(board, faults);
+    knowledge(board, faults);
     let Some(config) = config else { return Vec::new() };
     settings(board, config, faults);
     let site = Site::unopened(board.clone(), Interrupt::new());
@@ -106,6 +107,15 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
             let message = format!("role `{name}`: {}", not_kept(&role.runner, &unkept));
             faults.warning("unkept-limit", &config_file, message, KEPT.to_owned());
         }
+    }
+}
+
+/// Learnings that nobody is told.
+fn knowledge(board: &Board, faults: &mut Faults<'_>) {
+    for KnowledgeFile { path, text, learning, .. } in board.knowledge() {
+        let fault = |problem: &Problem| Fault::at(&shown(&path, faults.here), &text, problem);
+        let fault = learning.as_ref().err().map(fault);
+        faults.found.extend(fault);
     }
 }
 

@@ -163,6 +163,9 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
         row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
     }
     run.denials.iter().for_each(|denial| row("denied", denial.clone()));
+    if !run.knowledge.is_empty() {
+        row("knew", run.knowledge.join(" "));
+    }
     row("files", files.join(" "));
     context.out.record(&Shown { run, files }, text.trim_end())?;
     Ok(Exit::Done)

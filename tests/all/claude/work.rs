@@ -99,6 +99,29 @@ fn a_refuted_agent_hears_why_in_its_own_session() {
 }
 
 #[test]
+fn a_session_that_goes_on_is_told_what_others_have_found_out_since() {
+    let learning =
+        |text: &str| format!("---\nkind: fact\ntags: [x]\nby: rosie\ncreated: 2026-01-31T12:00:00Z\n---\n\n{text}\n");
+    let first = format!(
+        "tavern learn 'It needs a slash.' --tag x; printf -- '{}' > \"$TAVERN_DIR/knowledge/L-2.md\"; \
+         echo ho > hello && git add -A && git commit -qm 'Say hello'",
+        learning("It is down on Sundays.").replace('\n', "\\n")
+    );
+    let right = bash("echo hi > hello && git commit -qam 'Say it right'");
+    let items = HELLO.replace("Write hello", "Write hello (tags: x)");
+    let project = Project::new(&items, json!([bash(&first), say("DONE"), right, say("DONE")]));
+    project.scratch.write(".tavern/knowledge/L-1.md", learning("It speaks English."));
+    project.work();
+    assert_eq!(project.outcomes(), ["failed", "success"]);
+    let (runs, calls) = (project.runs(), project.provider.calls());
+    assert_eq!(calls[2].session, calls[0].session);
+    assert_eq!((&runs[0]["knowledge"], &runs[1]["knowledge"]), (&json!(["L-1"]), &json!(["L-2"])));
+    let prompt = calls[2].prompt();
+    assert!(prompt.contains("It is down on Sundays."), "{prompt}");
+    assert!(!prompt.contains("It speaks English.") && !prompt.contains("It needs a slash."), "{prompt}");
+}
+
+#[test]
 fn the_board_and_the_drained_file_are_left_out_of_the_merge() {
     let command = "sed -i 's/\\[ \\]/[x]/' TODO.md; mkdir -p .tavern; echo 'limit: 99' > .tavern/config.yaml; \
         echo hi > hello; git add -Af && git commit -qm all";
