@@ -154,6 +154,8 @@ fn used_board() -> Scratch {
     scratch.run("tavern-drain", &["TODO.md", "--runner", "shell"]).ends(0);
     scratch.write(".tavern/quota/other.yaml", "closed_until: 2020-01-01T00:00:00Z\nreason: spent\n");
     scratch.write(".tavern/templates/own.md", "Do it.\n");
+    let learning = "---\nkind: fact\nby: Sam\ncreated: 2026-01-31T12:00:00Z\n---\n\nIt is so.\n";
+    scratch.write(".tavern/knowledge/own.md", learning);
     for program in ["tavern-commit", "tavern-reap"] {
         scratch.run(program, &[]).succeeds();
     }
@@ -174,7 +176,7 @@ fn reviewed(number: u32) -> &'static str {
 }
 
 /// Of each kind of Tavern's files and folders one that is on the used board: the gate damages these.
-const KINDS: [&str; 42] = [
+const KINDS: [&str; 44] = [
     ".tavern",
     ".tavern/.gitattributes",
     ".tavern/.gitignore",
@@ -183,6 +185,8 @@ const KINDS: [&str; 42] = [
     ".tavern/config.yaml",
     ".tavern/inbox",
     ".tavern/inbox/T-2",
+    ".tavern/knowledge",
+    ".tavern/knowledge/own.md",
     ".tavern/queues",
     ".tavern/queues/archive",
     ".tavern/queues/archive/main.md",
@@ -265,7 +269,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 28] = [
+const LINES: [&str; 30] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-diff T-1",
@@ -274,6 +278,8 @@ const LINES: [&str; 28] = [
     "tavern-runs",
     "tavern-runs show T-1",
     "tavern-add new",
+    "tavern-learn new --tag x",
+    "tavern-learn list",
     "tavern-plan new",
     "tavern-queue",
     "tavern-queue add new",

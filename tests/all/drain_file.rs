@@ -287,7 +287,7 @@ fn what_has_an_error_is_told_and_left_and_all_else_is_worked() {
         let dry = drain(&scratch, &["TODO.md", "--dry-run"]).ends(5).says(&told);
         assert!(dry.stdout.starts_with("TODO.md:7 pending b (code: 5)\n"), "{dry}");
         let ran = drain(&scratch, &["TODO.md"]).ends(5).says(&told);
-        ran.says("1 of 2 completed, 1 left in").says("TODO.md: ");
+        ran.says("1 of 2 completed, 1 left in").says("\nTODO.md:");
         let after = scratch.read("TODO.md");
         assert!(after.starts_with(&format!("{above}- [x] T-2: b (code: 5)")), "{after}");
         // Nothing is left that could be worked.
