@@ -72,7 +72,13 @@ impl Verb for Args {
             on_empty,
             most_runs: (self.once || role.once).then_some(1),
             advise: hints::sentence,
-            tell: &|told| print(context, &name, told),
+            tell: &|told| {
+                print(context, &name, told);
+                // Its drain hears of it later, and it would have taken the next item by then.
+                if self.fail_fast && told.gives_up().is_some() {
+                    site.interrupt.raise(InterruptCause::Stopped);
+                }
+            },
             slot,
         };
         context.out.note(format!("{name} is a {} with runner {}; Ctrl-C ends it", self.role, begun.runner));

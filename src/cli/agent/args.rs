@@ -45,6 +45,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME", hide = true, requires = "drain")]
     pub since: Option<Timestamp>,
 
+    /// It ends with the first item that has used up its attempts, as its drain does
+    #[arg(long, hide = true, requires = "drain")]
+    pub fail_fast: bool,
+
     /// It is one of a drain with this pid, and ends with it
     #[arg(long, value_name = "PID", hide = true)]
     pub drain: Option<u32>,

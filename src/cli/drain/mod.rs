@@ -339,6 +339,7 @@ impl Args {
         let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
         args.extend(["--dir".into(), site.board.dir().into(), "--drain".into(), std::process::id().to_string().into()]);
         args.extend(context.shared.trust.then(|| "--trust".into()));
+        args.extend(self.fail_fast.then(|| "--fail-fast".into()));
         if let Some(own) = &site.config.caps.own {
             let amounts = [("--max-usd", own.cap.usd), ("--max-minutes", own.cap.minutes)];
             let amounts = amounts.into_iter().filter_map(|(flag, most)| Some([flag.to_owned(), most?.to_string()]));
