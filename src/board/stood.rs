@@ -96,9 +96,7 @@ impl Stood {
             self.is_spaced |= other.is_spaced;
         }
     }
-}
 
-impl Stood {
     /// The same, of which the headings are called `name`.
     fn renamed(&self, name: &str) -> Stood {
         let mut same = self.clone();
