@@ -1,7 +1,5 @@
 //! `tavern-learn`: note what was found out, and look it up.
 
-use std::io::{self, IsTerminal};
-
 use serde::Serialize;
 
 use crate::board::learning::{Learning, LearningKind, expiry};
@@ -9,13 +7,12 @@ use crate::board::lease::Work;
 use crate::board::period::{BadPeriod, Period};
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
-use crate::prompt::PromptLimits;
 use crate::run::{Site, Trust, learned_here};
 use crate::secrets::redact;
 use crate::store::{KnowledgeFile, MOST_OF_RUN};
 
 use super::human::Painted;
-use super::shared::{held_here, person, read_stdin};
+use super::shared::{held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, OwnRun, Verb};
 
 /// How long a learning is told, unless somebody says otherwise.
@@ -332,23 +329,8 @@ fn add(context: &Context, site: &Site, learning: &Learning) -> Result<String, Cl
 
 /// What was typed: the arguments, or standard input.
 fn said(words: &[String]) -> Result<String, CliError> {
-    let is_typed = !words.is_empty() && words != ["-"];
-    let text = if is_typed {
-        words.join(" ")
-    } else if words.is_empty() && io::stdin().is_terminal() {
-        String::new()
-    } else {
-        read_stdin("what was found out")?
-    };
-    let (text, most) = (text.trim(), PromptLimits::default().note);
-    if text.len() > most {
-        let message = format!("the learning has {} bytes, and an agent is told {most} at most", text.len());
-        return Err(CliError::usage(message, "put it into a file of the project, and name that"));
-    }
-    if text.is_empty() {
-        return Err(CliError::usage("the learning is empty", "pass it as an argument: tavern learn \"…\" --tag TAG"));
-    }
-    Ok(text.to_owned())
+    let shorter = "put it into a file of the project, and name that";
+    words_for_agent(words, ["learning", "what was found out"], shorter, "tavern learn \"…\" --tag TAG")
 }
 
 fn word(text: &str) -> Result<String, String> {

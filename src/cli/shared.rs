@@ -1,7 +1,7 @@
 //! The flags that every program has.
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::ColorChoice;
@@ -11,6 +11,7 @@ use rustix::process::getuid;
 use crate::board::lease::Token;
 use crate::board::task::TaskId;
 use crate::config::is_agent_name;
+use crate::prompt::PromptLimits;
 
 use super::CliError;
 
@@ -110,6 +111,35 @@ pub(super) fn read_stdin(what: &str) -> Result<String, CliError> {
         let message = format!("can't read {what} from standard input: {error}");
         CliError::usage(message, "give it as UTF-8 text, or as an argument")
     })
+}
+
+/// Words for an agent, called `thing`, as they were typed; `-`, or none away from a terminal, reads `what` from standard input.
+///
+/// # Errors
+/// They are none, or more than an agent is told at once: then `shorter` is the way out. `example` is what to type.
+pub(super) fn words_for_agent(
+    typed: &[String],
+    [thing, what]: [&str; 2],
+    shorter: &str,
+    example: &str,
+) -> Result<String, CliError> {
+    let text = if !typed.is_empty() && typed != ["-"] {
+        typed.join(" ")
+    } else if typed.is_empty() && io::stdin().is_terminal() {
+        String::new()
+    } else {
+        read_stdin(what)?
+    };
+    let (text, most) = (text.trim(), PromptLimits::default().note);
+    if text.len() > most {
+        let message = format!("the {thing} has {} bytes, and an agent is told {most} at most", text.len());
+        return Err(CliError::usage(message, shorter));
+    }
+    if text.is_empty() {
+        let hint = format!("pass it as an argument: {example}");
+        return Err(CliError::usage(format!("the {thing} is empty"), hint));
+    }
+    Ok(text.to_owned())
 }
 
 /// What an agent does that needs a person.

@@ -1,18 +1,15 @@
 //! `tavern-tell`: answer an item's question, or send a message to whoever works on it.
 
-use std::io::{self, IsTerminal};
-
 use serde::Serialize;
 
 use crate::board::event::Event;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
-use crate::prompt::PromptLimits;
 use crate::run::{Site, runner_named};
 use crate::store::{self, Found, Note, life};
 
 use super::flags::{DryRun, agent_name};
-use super::shared::{ASK, held_here, person, read_stdin};
+use super::shared::{ASK, held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, ItemName, OwnRun, Verb};
 
 /// Answer an item's question, or send a message to whoever works on it
@@ -78,7 +75,9 @@ impl Verb for Args {
         let found = site.board.task(task)?;
         may_be_told(&found.task)?;
         is_of_another(task)?;
-        let text = self.said(task)?;
+        let shorter = "put it into a file that the agent can read, and name that";
+        let example = format!("tavern tell {task} \"…\"");
+        let text = words_for_agent(&self.text, ["message", "what to say"], shorter, &example)?;
         let is_question = |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
             if let Some(run) = own {
@@ -102,27 +101,6 @@ impl Verb for Args {
         site.board.send(task, &from, own.map(|run| run.run), &text)?;
         let (when, how) = heard(&site, &found);
         tell(context, task, found.task.status(), &from, when, &how)
-    }
-}
-
-impl Args {
-    fn said(&self, task: &TaskId) -> Result<String, CliError> {
-        let is_typed = !self.text.is_empty() && self.text != ["-"];
-        let mut text = self.text.join(" ");
-        let has_input = !io::stdin().is_terminal() || !self.text.is_empty();
-        if !is_typed && has_input {
-            text = read_stdin("what to say")?;
-        }
-        let (text, most) = (text.trim(), PromptLimits::default().note);
-        if text.len() > most {
-            let message = format!("the message has {} bytes, and an agent is told {most} at most", text.len());
-            return Err(CliError::usage(message, "put it into a file that the agent can read, and name that"));
-        }
-        if text.is_empty() {
-            let hint = format!("pass it as an argument: tavern tell {task} \"…\"");
-            return Err(CliError::usage("the message is empty", hint));
-        }
-        Ok(text.to_owned())
     }
 }
 
