@@ -130,6 +130,11 @@ impl Key {
         (self.owner() == Owner::Person && self != Key::Answer) || matches!(self, Key::Status | Key::NotBefore)
     }
 
+    /// Nobody means it who types an item, and it can have words, or a number, that somebody means otherwise.
+    pub fn may_be_words(self) -> bool {
+        !self.may_be_typed() && !matches!(self.shape(), Shape::Flag | Shape::Mode)
+    }
+
     /// A claim writes it anew, or takes it away: what it said is lost.
     pub fn is_replaced(self) -> bool {
         use Key::{Agent, Answer, Answers, Approvals, Author, Commit, Completed, Question, Reason, Started};

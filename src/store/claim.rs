@@ -224,6 +224,7 @@ impl QueueSearch<'_> {
             holder: seek.holder.clone(),
             reviewers: seek.roles.approving.clone(),
         });
+        let item = &*self.board.as_typed(document, item)?;
         let script = document.shell(item);
         let has_history = has_history(&document.task(item, id.clone()));
         let note = Note { agent: Some(seek.agent.clone()), run: None };

@@ -151,16 +151,6 @@ impl Board {
         })?;
         Ok(made.is_some_and(|made| made.is_typed()))
     }
-
-    /// No event here but what was typed is of the item.
-    pub fn is_only_typed(&self, id: &TaskId) -> Result<bool, Error> {
-        let mut is_only_typed = true;
-        walk_log(self, Some(id), &mut |entry| {
-            is_only_typed = entry.is_typed();
-            is_only_typed
-        })?;
-        Ok(is_only_typed)
-    }
 }
 
 /// The event left the item so.

@@ -64,6 +64,7 @@ mod submit;
 mod switch;
 mod transaction;
 mod trusted;
+mod typed;
 mod uncommitted;
 mod undo;
 mod wait;

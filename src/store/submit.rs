@@ -317,7 +317,8 @@ impl View<'_> {
         event: &Event,
         note: &Note,
     ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
-        let (step, task) = self.board.step(&text.queue, document, item, id.clone(), event, note, self.now)?;
+        let item = self.board.as_typed(document, item)?;
+        let (step, task) = self.board.step(&text.queue, document, &item, id.clone(), event, note, self.now)?;
         let lease = match &step.lease {
             LeaseChange::Put(lease) => Some((**lease).clone()),
             LeaseChange::Keep => self.board.lease(id)?,

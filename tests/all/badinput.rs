@@ -496,23 +496,50 @@ fn an_item_that_names_itself_in_the_middle_of_its_title_is_told_as_a_mistake() {
 }
 
 #[test]
+fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
+    for words in [
+        "reason: token expired",
+        "returns: 404",
+        "attempt: 2",
+        "agent: bob, commit: abc1234",
+        "started: 2026-01-05T10:00:00Z",
+        "completed: 3 of 5",
+        "attempt: second try",
+        "mode: protected",
+    ] {
+        let title = format!("AUTH-7: Login fails ({words})");
+        let list = format!("## Pending\n\n- [ ] {title}\n- [ ] T-2: two\n");
+        let scratch = Scratch::board(&list);
+        scratch.run("tavern-check", &[]).ends(0);
+        let claimed = scratch.json("tavern-claim", &["--task", "AUTH-7"]);
+        assert_eq!(format!("AUTH-7: {}", claimed["title"].as_str().unwrap_or("")), title);
+        has(&scratch.queue(), &[&format!("- [ ] {title} (agent: "), "attempt: 1, "]);
+        // Taken, taken back and taken again it is what was typed.
+        scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), list);
+        scratch.claim("AUTH-7", &[]);
+        scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
+        has(&scratch.queue(), &[&format!("- [ ] {title} (returns: 1, reason: given back)")]);
+    }
+}
+
+#[test]
 fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
-    let scratch = Scratch::board("## Pending\n\n- [ ] AUTH-7: Login fails (reason: token expired)\n- [ ] T-2: two\n");
+    let list = "## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1, reason: token expired)\n- [ ] T-2: two\n";
+    let scratch = Scratch::board(list);
     let told = "`reason` is a key of Tavern's, which the next claim replaces";
-    scratch.run("tavern-check", &[]).says(told).says("put `(status: null)` behind them");
-    scratch.change(QUEUE, "expired)", "expired) (status: null)");
+    scratch.run("tavern-check", &[]).says(told).says("put them into a parenthesis of their own");
+    scratch.change(QUEUE, "(priority: 1, reason: token expired)", "(reason: token expired) (priority: 1)");
     scratch.run("tavern-check", &[]).says_not(told);
-    scratch.claim("AUTH-7", &[]);
-    scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
-    has(&scratch.queue(), &["- [ ] AUTH-7: Login fails (reason: token expired) (returns: 1, reason: given back"]);
     // What Tavern wrote is no news.
     scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
     scratch.run("tavern-release", &["T-2", "--reopen", "-m", "again"]).succeeds();
     has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
     scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
     for key in ["answer", "author", "approvals"] {
-        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({key}: Anna)\n"));
-        scratch.run("tavern-check", &[]).says(&format!("`{key}` is a key")).says("put `(status: null)` behind them");
+        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({key}: Anna, priority: 1)\n"));
+        scratch.run("tavern-check", &[]).says(&format!("`{key}` is a key"));
     }
     for id in ["", "AUTH-7: "] {
         let block = "  ```yaml task\n  reason: token expired\n  ```";

@@ -5,7 +5,8 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{Document, Item, ItemPlace};
-use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning};
+use crate::board::key::Shape;
+use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, Owner};
 use crate::board::problem::Problem;
 use crate::board::status::Status;
 use crate::board::task::TaskId;
@@ -38,25 +39,48 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
 }
 
 impl Document<'_> {
-    /// The first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it, and what is told of it.
-    /// A `reason` it may have written alone.
-    pub fn replaced_key(&self, item: &Item<'_>) -> Option<(Key, Problem)> {
+    /// The keys of a pending item among which none tells that Tavern wrote them, with where their names are.
+    fn untold_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
         let has_keys = item.block.is_some() || (item.id.is_some() && item.metadata.is_some());
         if item.status != Status::Pending || !has_keys {
-            return None;
+            return Vec::new();
         }
         let known = |entry: KeyEntry<'_>| match entry.meaning {
             Meaning::Known(key, _) => Some((key, entry.at..entry.at + entry.name.len())),
             _ => None,
         };
         let keys: Vec<(Key, Range<usize>)> = self.entries(item).into_iter().filter_map(known).collect();
-        if keys.iter().any(|(key, _)| matches!(key, Key::Attempt | Key::NotBefore | Key::Returns | Key::Rounds)) {
+        let count = keys.len();
+        let tells = |key: Key| matches!(key, Key::Status | Key::NotBefore) || key.shape() == Shape::Count && count > 1;
+        if keys.iter().any(|(key, _)| key.owner() == Owner::State && tells(*key)) { Vec::new() } else { keys }
+    }
+
+    /// The item with all of its parenthesis as a part of its title: it has no keys but Tavern's own, and none tells that Tavern wrote them.
+    /// Whether it did, its log knows.
+    pub fn with_words<'t>(&self, item: &Item<'t>) -> Option<Item<'t>> {
+        let keys = self.untold_keys(item);
+        let are_words = item.id.is_some()
+            && item.block.is_none()
+            && !keys.is_empty()
+            && keys.len() == self.entries(item).len()
+            && keys.iter().all(|(key, _)| key.may_be_words());
+        are_words.then(|| {
+            let mut item = item.clone();
+            item.leave_keys();
+            item
+        })
+    }
+
+    /// The first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it, and what is told of it.
+    /// A `reason` it may have written alone.
+    pub fn replaced_key(&self, item: &Item<'_>) -> Option<(Key, Problem)> {
+        if self.with_words(item).is_some() {
             return None;
         }
-        let (key, name) = keys.into_iter().find(|(key, _)| key.is_replaced())?;
+        let (key, name) = self.untold_keys(item).into_iter().find(|(key, _)| key.is_replaced())?;
         let message = format!("`{}` is a key of Tavern's, which the next claim replaces", key.as_str());
         let hint = if name.start < item.head.end {
-            "to keep the words as title put `(status: null)` behind them, or use other words"
+            "to keep the words as title put them into a parenthesis of their own, before the other keys"
         } else {
             "to keep the words write them outside of the `yaml task` block"
         };
@@ -78,8 +102,8 @@ pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usiz
             problems.push(Problem::warning("misplaced-key", name, message, hint));
             return false;
         }
-        // Of another key only the end of its parenthesis can be missing.
-        Some(key) if id.is_none() && !key.is_guard() => {
+        // Of another key, or in a text, only the end of the parenthesis can be missing.
+        Some(key) if !key.is_guard() && (id.is_none() || !key.may_be_typed() && key.shape() != Shape::Text) => {
             let hint = format!("{}{STAYS_TITLE}", key.shape().expects());
             problems.push(Problem::warning("wrong-type", name, format!("invalid value for `{written}`"), hint));
             return false;

@@ -56,16 +56,16 @@ fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
 }
 
 /// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
-/// work on an item without what its writer relies on.
+/// work on an item without what its writer relies on. So do behind an ID a text, and what a person may type. Another value that a key
+/// of Tavern's own can't have Tavern did not write.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
     let name = &line[pair.name.clone()];
-    match Key::named(name) {
-        None => false,
-        Some(key) if by == Owner::State || key.is_guard() => true,
-        Some(key) => {
-            let meaning = || meaning(name, || plain_of(&line[pair.value.clone()]));
-            key.may_be_typed() && !matches!(meaning(), Meaning::Wrong(_))
-        }
+    let Some(key) = Key::named(name) else { return false };
+    let is_wrong = || matches!(meaning(name, || plain_of(&line[pair.value.clone()])), Meaning::Wrong(_));
+    match by {
+        _ if key.is_guard() => true,
+        Owner::State => key.may_be_typed() || key.shape() == Shape::Text || !is_wrong(),
+        Owner::Person => key.may_be_typed() && !is_wrong(),
     }
 }
 

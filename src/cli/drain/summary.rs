@@ -304,8 +304,9 @@ pub(super) fn summarise(
             }
             let (task, status) = (document.task_of(item), item.status);
             let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
-            let is_typed = document.replaced_key(item).is_some_and(|(key, _)| key == Key::Reason)
-                && site.board.is_only_typed(&task.id)?;
+            let is_reason = || document.replaced_key(item).is_some_and(|(key, _)| key == Key::Reason);
+            let is_typed =
+                (document.with_words(item).is_some() || is_reason()) && site.board.is_only_typed(&task.id)?;
             let reason = task.reason().filter(|_| !is_typed);
             let failed = runs.last().filter(|run| has_failed(run, status));
             summary.left.push(Left {
