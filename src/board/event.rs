@@ -249,6 +249,8 @@ words! {
         Told "told",
         /// While its agent ran something changed in the repository outside of its worktree.
         Strayed "strayed",
+        /// What it does was found to be a sign of trouble; the cause says of which, and what was done.
+        Diagnosed "diagnosed",
         /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
         Noted "noted",
     }

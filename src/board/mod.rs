@@ -3,6 +3,7 @@
 //! Pure: no files, clock, environment, processes or printing, and nothing here can fail on any input: what is wrong
 //! with a document comes back as [`problem::Problem`]s beside the document, what a rule forbids as a `Refusal`.
 
+pub mod activity;
 pub mod archive;
 pub mod budget;
 pub mod cap;
@@ -19,6 +20,7 @@ pub mod markup;
 pub mod mend;
 pub mod merge;
 pub mod metadata;
+pub mod monitor;
 pub mod new_item;
 pub mod number_or_text;
 pub mod patch;

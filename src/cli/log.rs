@@ -37,6 +37,10 @@ pub struct Args {
     #[arg(long, short = 'n', value_name = "N")]
     pub last: Option<usize>,
 
+    /// Only what was found of runs, and what was done about it
+    #[arg(long)]
+    pub diagnoses: bool,
+
     /// Show how each event changed the item's text
     #[arg(long)]
     pub diff: bool,
@@ -114,6 +118,7 @@ impl Args {
             board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
         }
         let text = match (task, &self.agent) {
+            _ if seen > 0 && self.diagnoses => "no run was in trouble; all that has happened: tavern log".to_owned(),
             _ if seen == 0 => "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned(),
             (Some(task), _) => format!("nothing has happened to {task} yet; all that has happened: tavern log"),
             (None, Some(agent)) => format!("{agent} has done nothing yet; all that has happened: tavern log"),
@@ -126,7 +131,7 @@ impl Args {
     fn wants(&self, task: Option<&TaskId>, entry: &Entry) -> bool {
         let is_task = task.is_none() || task == entry.task.as_ref();
         let is_agent = self.agent.is_none() || self.agent == entry.agent || self.agent == entry.by;
-        is_task && is_agent
+        is_task && is_agent && (!self.diagnoses || entry.kind == Kind::Diagnosed)
     }
 
     fn print(&self, context: &Context, entry: &Entry) -> Result<(), CliError> {
@@ -229,6 +234,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         Kind::Sent => format!("{agent} wrote to {task}"),
         Kind::Told => format!("{task} was told{by}"),
         Kind::Strayed => format!("while {agent} ran {task}"),
+        Kind::Diagnosed => format!("{agent} is in trouble with {task}"),
         Kind::Noted => task,
     };
     if let Some(commit) = &entry.commit {

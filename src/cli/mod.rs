@@ -68,3 +68,4 @@ mod strayed;
 pub mod tell;
 pub mod trust;
 pub mod undo;
+pub mod watch;

@@ -14,7 +14,7 @@ use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
     add, agent, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver, plan,
-    queue, reap, release, renew, report, runs, spawn, status, tell, trust, undo,
+    queue, reap, release, renew, report, runs, spawn, status, tell, trust, undo, watch,
 };
 use crate::process::keep_inherited;
 
@@ -39,6 +39,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<runs::Args>(),
     Program::of::<tell::Args>(),
     Program::of::<learn::Args>(),
+    Program::of::<watch::Args>(),
     Program::of::<claim::Args>(),
     Program::of::<spawn::Args>(),
     Program::of::<report::Args>(),

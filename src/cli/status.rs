@@ -29,6 +29,7 @@ use super::need::{self, NeedKind, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, ItemName, Verb, hints, human, left_alone, misread};
 
+mod health;
 mod next;
 mod record;
 mod since;
@@ -58,6 +59,10 @@ pub struct Args {
     #[arg(long)]
     pub stats: bool,
 
+    /// Show what each running agent does, how far it is, and whether it gets on
+    #[arg(long, conflicts_with = "stats")]
+    pub health: bool,
+
     /// Of an item, show also what its holder is known by: token, lease, mode
     #[arg(long)]
     pub verbose: bool,
@@ -67,7 +72,7 @@ pub struct Args {
     pub watch: bool,
 
     /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
-    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats"])]
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats", "health"])]
     pub at: Option<Timestamp>,
 }
 
@@ -120,10 +125,11 @@ impl Verb for Args {
                 misread::tell(context, &settled, &queues);
             }
             tasks.iter().try_for_each(|task| self.one(context, &settled, task, None))?;
-            match self.stats {
-                _ if !tasks.is_empty() => {}
-                true => stats::print(context, &settled, &queues, names)?,
-                false => self.all(context, &settled, &queues)?,
+            match tasks.is_empty() {
+                false => {}
+                true if self.health => health::print(context, &settled)?,
+                true if self.stats => stats::print(context, &settled, &queues, names)?,
+                true => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else { return Ok(Exit::Done) };
             context.out.text("")?;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::board::event::Event;
 use crate::board::lease::{Lease, Life};
+use crate::board::monitor::Urgency;
 use crate::board::task::{Status, Task, TaskId};
 use crate::run::{Site, runner_named};
 use crate::store::{self, Found, Note, life};
@@ -30,8 +31,16 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub from: Option<String>,
 
+    /// How urgent it is to an agent that runs: hint, warning or critical
+    #[arg(long, value_name = "SEVERITY", value_parser = urgency)]
+    pub severity: Option<Urgency>,
+
     #[command(flatten)]
     pub plan: DryRun,
+}
+
+fn urgency(text: &str) -> Result<Urgency, String> {
+    text.parse().map_err(|()| "say hint, warning or critical".to_owned())
 }
 
 #[derive(Serialize)]
@@ -98,7 +107,7 @@ impl Verb for Args {
             }
         }
         let found = site.board.task(task)?;
-        site.board.send(task, &from, own.map(|run| run.run), &text)?;
+        site.board.send(task, &from, own.map(|run| run.run), self.severity, &text)?;
         let (when, how) = heard(&site, &found);
         tell(context, task, found.task.status(), &from, when, &how)
     }

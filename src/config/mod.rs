@@ -12,6 +12,7 @@ use serde_yaml::{Mapping, Value};
 use crate::board::cap::{Caps, is_amount};
 use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
+use crate::board::monitor::WatchRules;
 use crate::board::task::PERSON;
 use crate::board::wake::WakeCause;
 use crate::files;
@@ -94,6 +95,8 @@ pub struct Config {
     pub caps: Caps,
     pub children: Children,
     pub plan: PlanConfig,
+    /// When `tavern-watch` finds a run to be in trouble.
+    pub watch: WatchRules,
     pub archive: Archive,
     pub runs: Runs,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
@@ -251,6 +254,7 @@ impl Default for Config {
             caps: Caps::default(),
             children: Children::default(),
             plan: PlanConfig::default(),
+            watch: WatchRules::default(),
             archive: Archive::default(),
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,

@@ -106,7 +106,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         (
             "roles: {coder: {colour: red}}\n",
             "config.yaml:1:17: unknown key `colour` in `roles.coder`\n1 | roles: {coder: {colour: red}}\n  |                 ^^^^^^",
-            "one of: does, runner, queues, template, model, effort, fallback_model, budget, idle, prods, max_attempts, once, permission_mode, allowed_tools, denied_tools, sandbox, writable, network",
+            "one of: does, runner, queues, template, model, effort, fallback_model, budget, idle, prods, watch, max_attempts, once, permission_mode, allowed_tools, denied_tools, sandbox, writable, network",
         ),
         (
             "roles:\n  coder:\n    network: none\n",

@@ -154,6 +154,8 @@ pub struct ChildResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Remark {
     pub from: String,
+    /// hint, warning or critical; `None`: nobody says how urgent it is.
+    pub severity: Option<String>,
     pub text: String,
 }
 
@@ -175,7 +177,7 @@ impl Assigned {
     /// With everything that a task can have.
     pub(super) fn full_sample() -> Assigned {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let remark = |from: &str, text: &str| vec![Remark { from: from.into(), text: text.into() }];
+        let remark = |from: &str, text: &str| vec![Remark { from: from.into(), text: text.into(), severity: None }];
         Assigned {
             task: AssignedTask {
                 id: "T-k3f9".into(),

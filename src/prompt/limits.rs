@@ -136,7 +136,8 @@ impl PromptLimits {
     }
 
     fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {
-        let cut = |note: &Remark| Remark { from: head(&note.from, 64), text: head(&note.text, self.note) };
+        let cut =
+            |note: &Remark| Remark { from: head(&note.from, 64), text: head(&note.text, self.note), ..note.clone() };
         latest(notes, self.notes).iter().map(cut).collect()
     }
 }

@@ -217,7 +217,7 @@ fn a_long_history_is_cut_and_marked() {
 fn a_prompt_keeps_within_its_limit_or_says_that_it_can_not() {
     let mut sample = Assigned::full_sample();
     sample.task.description = "Do this.\n".repeat(100_000);
-    sample.notes = vec![Remark { from: "Rosie".into(), text: "Mind the gap.\n".repeat(1_000) }; 50];
+    sample.notes = vec![Remark { from: "Rosie".into(), text: "Mind the gap.\n".repeat(1_000), severity: None }; 50];
     for total in [6 << 10, 16 << 10, 64 << 10, 128 << 10] {
         let limits = PromptLimits { total, ..PromptLimits::default() };
         let prompt = assigned(&coder(), &sample, &limits).expect("it can be cut");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::activity::Following;
 use super::artifacts::{Artifacts, ToolCalls};
 use super::brief::Attendance;
 use super::children;
@@ -23,9 +24,11 @@ use super::strayed;
 use super::take_over::take_over;
 use super::trust::Trust;
 use super::verify::verify;
+use super::watch::{self, Watch};
 use super::worktree::{self, Worktree};
 use crate::board::cap::CapUse;
 use crate::board::event::Kind;
+use crate::board::monitor::Deed;
 use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
@@ -239,6 +242,8 @@ fn follow(
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
+    let mut following = Following::begin(&artifacts, launch);
+    let mut watch = Watch::begin(site);
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
@@ -252,16 +257,27 @@ fn follow(
         if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
             session.end(EndReason::Cap);
         }
-        let patience = if has_answered { Duration::ZERO } else { Duration::from_secs(30).min(meter.patience()) };
+        following.write();
+        if watch.is_due()
+            && matches!(watch::look_at_own(site, &held.lease), Ok(Some(found)) if found.deed == Deed::Paused)
+        {
+            heartbeat.finds_lost();
+            continue;
+        }
+        let patience = [meter.patience(), following.patience(), watch.patience()];
+        let patience = patience.into_iter().fold(Duration::from_secs(30), Duration::min);
+        let patience = if has_answered { Duration::ZERO } else { patience };
         let event = match session.next(patience) {
             Next::Event(event) => event,
             Next::Quiet => continue,
             Next::Over => {
+                following.end();
                 mailbox.into_iter().for_each(Mailbox::close);
                 return (session.finish(), proven);
             }
         };
         calls.note(&event);
+        following.note(&event);
         match event {
             AgentEvent::Started { model: Some(model), .. } => record.works_with(model),
             AgentEvent::Delivered { text } => {

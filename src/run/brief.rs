@@ -334,7 +334,8 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec
 fn letters(unread: &[Message]) -> Vec<Remark> {
     let note = |message: &Message| {
         let from = if message.run.is_some() { format!("{}, an agent", message.from) } else { message.from.clone() };
-        Remark { from, text: message.text.trim().to_owned() }
+        let severity = message.urgency.map(|urgency| urgency.to_string());
+        Remark { from, severity, text: message.text.trim().to_owned() }
     };
     unread.iter().map(note).collect()
 }
@@ -372,7 +373,7 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
 
 fn note(entry: &Entry) -> Option<Remark> {
     let from = entry.actor().unwrap_or("a person").to_owned();
-    Some(Remark { from, text: entry.cause.clone()? })
+    Some(Remark { from, text: entry.cause.clone()?, severity: None })
 }
 
 /// What a reviewer is told of the work, of a task that is in review.

@@ -86,7 +86,7 @@ mod tests {
         std::fs::create_dir_all(folder.path().join(".tavern")).expect("it is ours");
         let board = Board::open(folder.path()).expect("it is there");
         let task: TaskId = "T-1".parse().expect("it is an id");
-        let send = |text| board.send(&task, "Sam", None, text).expect("it is ours");
+        let send = |text| board.send(&task, "Sam", None, None, text).expect("it is ours");
         send("first");
         let bell = Bell::new();
         let mut inbox = Inbox::open(&board, &task, 0, &bell);

@@ -224,6 +224,11 @@ impl<'a> Launch<'a> {
         Ok(record)
     }
 
+    /// Its program tells what it does, and hears messages while it runs.
+    pub fn hears(&self) -> bool {
+        self.runner.hears()
+    }
+
     /// What its agent is told.
     pub fn brief(&self) -> &Brief<'a> {
         &self.brief

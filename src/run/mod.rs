@@ -4,6 +4,7 @@
 //! Knows the board, git and the runners, and nothing of loops, pools or command lines.
 
 mod accounts;
+mod activity;
 mod approval;
 pub mod artifacts;
 mod ask_git;
@@ -30,6 +31,7 @@ pub mod sandbox;
 pub mod unmerged;
 pub mod verify;
 pub mod wake;
+pub mod watch;
 pub mod work;
 pub mod worktree;
 

@@ -39,10 +39,11 @@ mod samples;
 
 pub use claude::Claude;
 pub use command::CommandRunner;
-pub use event::{AgentEvent, Prodding, RateWindow};
+pub use event::{AgentEvent, Nesting, Prodding, RateWindow};
 pub use form::Form;
 pub use job::{Job, Limits, PROMPT, Prods, RULES, variable_of};
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
+pub use reading::may_change;
 pub use session::{Next, Session};
 pub use shell::Shell;
 pub use signal::Signal;

@@ -78,6 +78,11 @@ const ONLY_LOOK: [&str; 16] = [
     "WebSearch",
 ];
 
+/// A call of the tool may have changed something in the worktree.
+pub fn may_change(tool: &str) -> bool {
+    !ONLY_LOOK.contains(&tool)
+}
+
 impl Reading {
     /// Take `event` into account.
     pub fn note(&mut self, event: &AgentEvent) {
@@ -108,7 +113,7 @@ impl Reading {
                 if *ok && name.as_deref() == Some(WAKER) {
                     self.open_tasks.insert(WAKER.to_owned());
                 }
-                if *ok && name.is_some_and(|name| !ONLY_LOOK.contains(&name.as_str())) {
+                if *ok && name.as_deref().is_some_and(may_change) {
                     self.deeds += 1;
                     self.asked = None;
                 }

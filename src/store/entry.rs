@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
+use crate::board::monitor::Urgency;
 use crate::board::stood::{Stood, Way};
 use crate::board::task::{Status, TaskId, Timestamp};
 
@@ -50,6 +51,9 @@ pub struct Entry {
     /// The `seq` of the event that this one takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
+    /// Of a message, how urgent it is, where somebody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub urgency: Option<Urgency>,
     /// Of a message that was told, the `seq` of the event by which it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
@@ -119,6 +123,7 @@ impl Entry {
             run: None,
             cause: None,
             undoes: None,
+            urgency: None,
             sent: None,
             commit: None,
             change: TextChange::Nothing,

@@ -13,6 +13,7 @@ use super::find::Board;
 use super::log::walk_log;
 use super::replace::{TEMP_PREFIX, replace_volatile};
 use crate::board::event::Kind;
+use crate::board::monitor::Urgency;
 use crate::board::task::TaskId;
 use crate::clock;
 use crate::files;
@@ -28,6 +29,7 @@ pub struct Message {
     pub from: String,
     /// The run that the sender was in; `None`: a person.
     pub run: Option<String>,
+    pub urgency: Option<Urgency>,
     pub text: String,
 }
 
@@ -35,12 +37,14 @@ impl Message {
     /// Of the event by which it was sent.
     pub fn of(entry: &Entry) -> Option<Message> {
         let (task, from, text) = (entry.task.clone()?, entry.agent.clone()?, entry.cause.clone()?);
-        (entry.kind == Kind::Sent).then_some(Message { seq: entry.seq, task, from, run: entry.run.clone(), text })
+        let (seq, run, urgency) = (entry.seq, entry.run.clone(), entry.urgency);
+        (entry.kind == Kind::Sent).then_some(Message { seq, task, from, run, urgency, text })
     }
 
     /// As people read it.
     fn letter(&self) -> String {
-        format!("From {}:\n{}\n", self.from, self.text)
+        let urgency = self.urgency.map(|urgency| format!(" ({urgency})")).unwrap_or_default();
+        format!("From {}{urgency}:\n{}\n", self.from, self.text)
     }
 }
 
@@ -83,13 +87,21 @@ impl Board {
     }
 
     /// Sends a message to `task`: the log has it before there is a file. A dry run sends none.
-    pub fn send(&self, task: &TaskId, from: &str, run: Option<String>, text: &str) -> Result<(), Error> {
+    pub fn send(
+        &self,
+        task: &TaskId,
+        from: &str,
+        run: Option<String>,
+        urgency: Option<Urgency>,
+        text: &str,
+    ) -> Result<(), Error> {
         let message = self.transact(|view| {
             let sent = Entry {
                 seq: view.last_seq + 1,
                 task: Some(task.clone()),
                 agent: Some(redact(from).into_owned()),
                 run,
+                urgency,
                 cause: Some(redact(text).into_owned()),
                 ..Entry::new(Kind::Sent, view.now)
             };
@@ -115,6 +127,7 @@ impl Board {
             task: Some(message.task.clone()),
             agent: Some(message.from.clone()),
             run: Some(run.to_owned()),
+            urgency: message.urgency,
             sent: Some(message.seq),
             cause: Some(message.text.clone()),
             ..Entry::new(Kind::Told, clock::now())

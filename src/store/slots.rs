@@ -97,6 +97,11 @@ impl Board {
         self.wait_slot("cell")
     }
 
+    /// The one slot of watching the runs, or `None` while somebody else has it.
+    pub fn try_watch_slot(&self) -> Result<Option<Slot>, Error> {
+        self.try_slot("watch")
+    }
+
     pub fn try_reap_slot(&self) -> Result<Option<Slot>, Error> {
         self.try_slot("reap")
     }

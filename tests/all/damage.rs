@@ -269,7 +269,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 30] = [
+const LINES: [&str; 31] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-diff T-1",
@@ -280,6 +280,7 @@ const LINES: [&str; 30] = [
     "tavern-add new",
     "tavern-learn new --tag x",
     "tavern-learn list",
+    "tavern-watch --once",
     "tavern-plan new",
     "tavern-queue",
     "tavern-queue add new",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::board::activity::Activity;
 use crate::board::lease::{Freshness, Lease};
 use crate::board::steps::Steps;
 use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
@@ -73,6 +74,16 @@ pub(super) enum Record<'a> {
         last_output: Option<Timestamp>,
         /// What it does with its item.
         mode: Option<Mode>,
+    },
+    /// How a run goes, as its supervisor sees it.
+    Health {
+        task: &'a TaskId,
+        agent: &'a str,
+        run: String,
+        /// Since it last got on.
+        nudges: u32,
+        #[serde(flatten)]
+        activity: &'a Activity,
     },
     Strayed(&'a Strayed),
     Quota {

@@ -13,6 +13,7 @@ mod provider;
 mod runner;
 mod scenario;
 pub mod stand_in;
+mod watch;
 mod words;
 mod work;
 mod workshop;

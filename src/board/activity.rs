@@ -1,0 +1,116 @@
+//! What a running agent does, as its supervisor sees it happen. Draws no conclusions.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::status::Timestamp;
+
+/// Calls that are looked back at.
+pub const MOST_CALLS: usize = 20;
+
+/// What is known of a run's agent: `runs/<run>/activity.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Activity {
+    pub began: Timestamp,
+    /// When something was last seen of it.
+    pub seen: Timestamp,
+    /// Seconds that the run may last.
+    pub limit: Option<u64>,
+    /// Its role changes files: for others it is no sign of anything that none is changed.
+    pub makes_changes: bool,
+    /// Its program tells what it does, and hears messages while it runs.
+    pub hears: bool,
+    /// Calls of tools that have ended.
+    pub steps: u32,
+    /// The last of them, the oldest first.
+    pub calls: VecDeque<PastCall>,
+    /// The tool that runs now, if one does.
+    pub tool: Option<String>,
+    /// The beginning of its last words.
+    pub said: String,
+    /// Tokens that it has written.
+    pub output: u64,
+    pub usd: f64,
+    /// How often it got on: a call that may have changed something, and that it had not made just before, went well.
+    pub progress: u32,
+    /// When it last got on, and what it had written by then.
+    pub progress_at: Timestamp,
+    pub progress_output: u64,
+}
+
+/// A call of a tool that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastCall {
+    pub tool: String,
+    /// A digest of what it was given.
+    pub input: u64,
+    pub ok: bool,
+    pub seconds: u64,
+}
+
+/// What a call may have done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It only looked.
+    Look,
+    /// It may have changed something.
+    Change,
+}
+
+impl PastCall {
+    /// The same was asked of the same tool.
+    pub fn is_same(&self, other: &PastCall) -> bool {
+        self.tool == other.tool && self.input == other.input
+    }
+}
+
+impl Activity {
+    /// Of a run that begins.
+    pub fn begin(now: Timestamp) -> Activity {
+        Activity { began: now, seen: now, progress_at: now, ..Activity::default() }
+    }
+
+    /// A call has ended.
+    pub fn ended(&mut self, call: PastCall, effect: Effect, now: Timestamp) {
+        self.steps += 1;
+        if call.ok && effect == Effect::Change && !self.calls.iter().any(|earlier| earlier.is_same(&call)) {
+            self.progress += 1;
+            self.got_on(now, self.output);
+        }
+        self.calls.push_back(call);
+        if self.calls.len() > MOST_CALLS {
+            self.calls.pop_front();
+        }
+    }
+
+    /// It got on by `at`, when it had written so many tokens.
+    pub fn got_on(&mut self, at: Timestamp, output: u64) {
+        (self.progress_at, self.progress_output) = (at, output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_again_what_went_well_before_gets_no_further() {
+        let mut activity = Activity::begin(Timestamp::default());
+        let mut after = |input, ok, effect| {
+            activity.ended(PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1 }, effect, Timestamp::default());
+            activity.progress
+        };
+        assert_eq!(after(1, true, Effect::Change), 1);
+        assert_eq!(after(1, true, Effect::Change), 1);
+        assert_eq!(after(2, false, Effect::Change), 1);
+        assert_eq!(after(3, true, Effect::Look), 1);
+        assert_eq!(after(4, true, Effect::Change), 2);
+        for input in 5..40 {
+            after(input, true, Effect::Look);
+        }
+        assert_eq!(after(1, true, Effect::Change), 3);
+        assert_eq!((activity.calls.len(), activity.steps), (MOST_CALLS, 41));
+    }
+}

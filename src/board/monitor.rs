@@ -1,0 +1,257 @@
+//! What the activity of a run is a sign of, and what is to be done about it. Pure: the time is a value, and what was told before is
+//! kept by the caller.
+
+use serde::{Deserialize, Serialize};
+
+use super::activity::{Activity, PastCall};
+use super::period::Period;
+use super::status::{Timestamp, words};
+
+/// When a run is found to be in trouble. Zero turns a rule off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WatchRules {
+    /// How often is looked; 0: only by `tavern-watch`, every 30 s.
+    pub every: Period,
+    /// So many of the last calls failed: the same one, or of two more than these any.
+    pub failures: u32,
+    /// The same call so often among the last 20.
+    pub repeats: u32,
+    /// So many tokens were written since it got on.
+    pub tokens: u64,
+    /// It did not get on for so long, and no tool runs.
+    pub stuck: Period,
+    /// After so many nudges without getting on it is paused, with a question to a person.
+    pub nudges: u32,
+}
+
+impl Default for WatchRules {
+    fn default() -> WatchRules {
+        WatchRules {
+            every: Period::seconds(30),
+            failures: 3,
+            repeats: 5,
+            tokens: 50_000,
+            stuck: Period::minutes(5),
+            nudges: 5,
+        }
+    }
+}
+
+words! {
+    /// What is wrong with a run.
+    Symptom {
+        /// The same call fails again and again.
+        Looping "looping",
+        /// The same call is made again and again, and goes well: it may well wait for something.
+        Repeating "repeating",
+        /// Most of its calls fail.
+        Struggling "struggling",
+        /// It writes much, and changes nothing.
+        Runaway "runaway",
+        /// It does nothing.
+        Stuck "stuck",
+        /// Its time is nearly up.
+        Late "late",
+    }
+}
+
+words! {
+    /// How urgent a message is.
+    Urgency {
+        Hint "hint",
+        Warning "warning",
+        Critical "critical",
+    }
+}
+
+/// Something that is wrong with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub symptom: Symptom,
+    /// Which occurrence of it this is: one of the same number is the same one, looked at again.
+    pub occurrence: u64,
+    /// In words.
+    pub why: String,
+    advice: Advice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Advice {
+    /// Once, and never more than a hint.
+    Mention,
+    Nudge,
+    Pause,
+}
+
+/// What is done about a trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// Its agent can't be told, so people are.
+    Noted,
+    Nudged(Urgency),
+    /// It is ended, its work is kept, and a person is asked whether it is to go on.
+    Paused,
+}
+
+/// What was done about a run so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Watched {
+    /// The nudges since it got on.
+    pub nudges: u32,
+    /// What was told since.
+    told: Vec<(Symptom, u64)>,
+    progress: u32,
+    /// What stands in its worktree, as it was last looked at, and since when, and what it had written by then.
+    pub files: Option<u64>,
+    pub files_since: Timestamp,
+    pub output: u64,
+}
+
+/// Half of the time after which a run counts as stuck has gone by, or half of its tokens: its files are worth a look.
+pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> bool {
+    let idle = 2 * seconds_between(activity.progress_at, now);
+    let written = 2 * (activity.output - activity.progress_output.min(activity.output));
+    let is_long = !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
+    activity.makes_changes && (is_long || rules.tokens > 0 && written >= rules.tokens)
+}
+
+/// What is wrong with a run at `now`.
+pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Trouble> {
+    [looping(activity, rules), repeating(activity, rules), struggling(activity, rules), runaway(activity, rules)]
+        .into_iter()
+        .chain([stuck(activity, rules, now), late(activity, now)])
+        .flatten()
+        .collect()
+}
+
+/// What is to be done about what is wrong with a run, if it was not done before.
+pub fn treat(
+    activity: &Activity,
+    troubles: Vec<Trouble>,
+    rules: &WatchRules,
+    watched: &mut Watched,
+) -> Option<(Trouble, Deed)> {
+    if watched.progress != activity.progress {
+        watched.progress = activity.progress;
+        watched.forgive();
+    }
+    let mut news: Vec<Trouble> =
+        troubles.into_iter().filter(|it| !watched.told.contains(&(it.symptom, it.occurrence))).collect();
+    watched.told.extend(news.iter().map(|it| (it.symptom, it.occurrence)));
+    // One of a look: what is worst.
+    news.sort_by_key(|it| std::cmp::Reverse(it.advice));
+    let worst = news.into_iter().next();
+    worst.map(|trouble| {
+        let deed = watched.deed(activity, &trouble, rules);
+        (trouble, deed)
+    })
+}
+
+impl Watched {
+    /// It got on: what was told is forgotten.
+    pub fn forgive(&mut self) {
+        self.nudges = 0;
+        self.told.clear();
+    }
+
+    fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Deed {
+        let is_enough = rules.nudges > 0 && self.nudges >= rules.nudges;
+        match trouble.advice {
+            _ if !activity.hears => Deed::Noted,
+            Advice::Mention => Deed::Nudged(Urgency::Hint),
+            Advice::Nudge if !is_enough => {
+                self.nudges += 1;
+                Deed::Nudged(match self.nudges {
+                    1 => Urgency::Hint,
+                    2 | 3 => Urgency::Warning,
+                    _ => Urgency::Critical,
+                })
+            }
+            Advice::Nudge | Advice::Pause => Deed::Paused,
+        }
+    }
+}
+
+fn looping(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let count = rules.failures as usize;
+    let last = last_of(activity, count)?;
+    let (first, tool) = (last[0], &last[0].tool);
+    let is_so = last.iter().all(|call| !call.ok && call.is_same(first));
+    is_so.then(|| Trouble {
+        symptom: Symptom::Looping,
+        occurrence: u64::from(activity.steps) / count as u64,
+        why: format!("the same call of {tool} failed {count} times in a row"),
+        advice: Advice::Nudge,
+    })
+}
+
+fn struggling(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let count = rules.failures as usize;
+    let last = last_of(activity, count + 2)?;
+    let failed = last.iter().filter(|call| !call.ok).count();
+    let is_so = count > 0 && failed >= count && looping(activity, rules).is_none();
+    is_so.then(|| Trouble {
+        symptom: Symptom::Struggling,
+        occurrence: u64::from(activity.steps) / (count as u64 + 2),
+        why: format!("{failed} of its last {} calls failed", last.len()),
+        advice: Advice::Nudge,
+    })
+}
+
+fn repeating(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let last = activity.calls.back()?;
+    let count = activity.calls.iter().filter(|call| call.is_same(last) && call.ok).count();
+    let is_so = rules.repeats > 0 && last.ok && count >= rules.repeats as usize;
+    is_so.then(|| Trouble {
+        symptom: Symptom::Repeating,
+        occurrence: last.input,
+        why: format!("it made the same call of {} {count} times", last.tool),
+        advice: Advice::Mention,
+    })
+}
+
+fn runaway(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let written = activity.output - activity.progress_output.min(activity.output);
+    let is_so = activity.makes_changes && rules.tokens > 0 && written >= rules.tokens;
+    is_so.then(|| Trouble {
+        symptom: Symptom::Runaway,
+        occurrence: 0,
+        why: format!("it wrote {written} tokens and changed nothing"),
+        advice: Advice::Pause,
+    })
+}
+
+fn stuck(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trouble> {
+    let idle = seconds_between(activity.progress_at.max(activity.seen), now);
+    let most = rules.stuck.duration().as_secs();
+    let is_so = most > 0 && idle >= most && activity.tool.is_none();
+    is_so.then(|| Trouble {
+        symptom: Symptom::Stuck,
+        occurrence: idle / most,
+        why: format!("it did nothing for {}", Period::seconds(idle)),
+        advice: Advice::Nudge,
+    })
+}
+
+/// A fifth of its time is left.
+fn late(activity: &Activity, now: Timestamp) -> Option<Trouble> {
+    let (used, limit) = (seconds_between(activity.began, now), activity.limit.filter(|limit| *limit > 0)?);
+    (used * 5 >= limit * 4).then(|| Trouble {
+        symptom: Symptom::Late,
+        occurrence: 0,
+        why: format!("{} of its {} are used", Period::seconds(used.min(limit)), Period::seconds(limit)),
+        advice: Advice::Mention,
+    })
+}
+
+fn last_of(activity: &Activity, count: usize) -> Option<Vec<&PastCall>> {
+    let calls = &activity.calls;
+    (count > 0 && calls.len() >= count).then(|| calls.iter().skip(calls.len() - count).collect())
+}
+
+fn seconds_between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from((to - from).num_seconds()).unwrap_or(0)
+}

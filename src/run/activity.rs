@@ -1,0 +1,118 @@
+//! What the agent of a run does, written down while it runs, for whoever watches: `activity.json` in the run's folder.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use super::artifacts::Artifacts;
+use super::launch::Launch;
+use crate::board::activity::{Activity, Effect, PastCall};
+use crate::clock;
+use crate::config::Does;
+use crate::prompt::head;
+use crate::runner::{AgentEvent, Nesting, may_change};
+
+const FILE: &str = "activity.json";
+
+/// Bytes of an agent's last words that are shown.
+const MOST_SAID: usize = 150;
+
+/// It is written no more often than this.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Follows one agent.
+pub(super) struct Following<'a> {
+    artifacts: &'a Artifacts,
+    activity: Activity,
+    /// The calls that have not ended, by their IDs.
+    open: HashMap<String, OpenToolCall>,
+    written: Option<Instant>,
+    has_news: bool,
+}
+
+struct OpenToolCall {
+    tool: String,
+    input: u64,
+    began: Instant,
+}
+
+impl<'a> Following<'a> {
+    /// Of an agent that begins now. What tells nothing of what it does, a script say, is one long call.
+    pub(super) fn begin(artifacts: &'a Artifacts, launch: &Launch<'_>) -> Following<'a> {
+        let hears = launch.hears();
+        let activity = Activity {
+            limit: launch.job.limits.wall.map(|wall| wall.as_secs()),
+            makes_changes: launch.role.does == Does::Work,
+            hears,
+            tool: (!hears).then(|| launch.metadata.runner.clone()),
+            ..Activity::begin(clock::now())
+        };
+        let mut following = Following { artifacts, activity, open: HashMap::new(), written: None, has_news: true };
+        following.write();
+        following
+    }
+
+    /// How long there is nothing to write.
+    pub(super) fn patience(&self) -> Duration {
+        let since = self.written.map_or(INTERVAL, |written| written.elapsed());
+        if self.has_news { INTERVAL.saturating_sub(since) } else { Duration::MAX }
+    }
+
+    /// Takes `event` into account.
+    pub(super) fn note(&mut self, event: &AgentEvent) {
+        let (now, activity) = (clock::now(), &mut self.activity);
+        activity.seen = now;
+        self.has_news = true;
+        match event {
+            AgentEvent::Text { text, nesting: Nesting::Main } => activity.said = head(text.trim(), MOST_SAID),
+            AgentEvent::ToolCall { id, name, input, .. } => {
+                let mut digest = DefaultHasher::new();
+                input.to_string().hash(&mut digest);
+                activity.tool = Some(name.clone());
+                let call = OpenToolCall { tool: name.clone(), input: digest.finish(), began: clock::instant() };
+                self.open.insert(id.clone(), call);
+            }
+            AgentEvent::ToolResult { id, ok, .. } => {
+                let Some(OpenToolCall { tool, input, began }) = self.open.remove(id) else { return };
+                let effect = if may_change(&tool) { Effect::Change } else { Effect::Look };
+                activity.tool = self.open.values().next().map(|open| open.tool.clone());
+                activity.ended(PastCall { tool, input, ok: *ok, seconds: began.elapsed().as_secs() }, effect, now);
+            }
+            AgentEvent::TaskStarted { id } => {
+                let call = OpenToolCall { tool: "background".to_owned(), input: 0, began: clock::instant() };
+                activity.tool.get_or_insert_with(|| call.tool.clone());
+                self.open.insert(id.clone(), call);
+            }
+            AgentEvent::TaskEnded { id } => {
+                self.open.remove(id);
+                activity.tool = self.open.values().next().map(|open| open.tool.clone());
+            }
+            AgentEvent::Spent { usage } => (activity.output, activity.usd) = (usage.output, usage.usd),
+            AgentEvent::Turn(turn) => {
+                (activity.output, activity.usd) = (turn.usage.output, turn.usage.usd);
+                self.open.retain(|_, open| open.tool == "background");
+                activity.tool = self.open.values().next().map(|open| open.tool.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes down what is new, if its time has come. That it can't be written harms nobody but those who watch.
+    pub(super) fn write(&mut self) {
+        if self.patience().is_zero() {
+            self.end();
+        }
+    }
+
+    /// Writes it down as it is now.
+    pub(super) fn end(&mut self) {
+        let text = serde_json::to_string(&self.activity).expect("it is plain data");
+        drop(self.artifacts.write(FILE, &(text + "\n")));
+        (self.written, self.has_news) = (Some(clock::instant()), false);
+    }
+}
+
+/// What the agent of a run does, by its artifacts; `None` if that can't be read.
+pub fn activity_of(artifacts: &Artifacts) -> Option<Activity> {
+    serde_json::from_str(&artifacts.read(FILE)).ok()
+}
