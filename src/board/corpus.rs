@@ -303,6 +303,15 @@ fn what_people_write_wrongly_is_told() {
             "# a\n- [ ] b (requires: pip install)\n- [ ] c (blocked by Bob)\n- [ ] d (requires a) e\n- [ ] T-1: f (depends on: you)\n- [ ] g depends on b\n",
             &[],
         ),
+        (
+            "- [ ] a\n- [ ] b (blocked: a)\n- [ ] T-1: c (waits for: a)\n- [ ] d (needs a, after = a)\n",
+            &["misplaced-key \"blocked\"", "misplaced-key \"waits for\"", "misplaced-key \"needs\""],
+        ),
+        (
+            "- [ ] e\n- [ ] a <!-- after: e -->\n- [ ] b (done when: x)\n- [ ] c (not before: 2126-12-01)\n- [ ] d (not before: noon)\n",
+            &["misplaced-key \"after\"", "misplaced-key \"done when\"", "misplaced-key \"not before\""],
+        ),
+        ("- [ ] T-1: a (blocked: Bob is ill)\n- [ ] T-2: b (requires: x)\n", &["unknown-key \"requires\""]),
         // A blank before the colon, a full-width colon and `|` are read.
         ("- [ ] a\n- [ ] b (after : a)\n- [ ] c (after：a)\n- [ ] d (tags: x | after: a)\n", &[]),
         // Code and links are words.

@@ -877,6 +877,18 @@ fn what_waits_in_other_words_or_signs_is_not_worked() {
         "Deploy (requires: Build)",
         "Deploy (tags: x, blocked by: Build)",
         "Deploy (2h, after Build)",
+        "Deploy (blocked: Build)",
+        "Deploy (blocked on: Build)",
+        "T-7: Deploy (waits for: Build)",
+        "Deploy (waiting for Build)",
+        "Deploy (tags: x, waiting for: Build)",
+        "Deploy (needs: Build)",
+        "Deploy (needs Build)",
+        "Deploy (after=Build)",
+        "Deploy <!-- after: Build -->",
+        "Deploy (not before: 2126-12-01)",
+        "Deploy (not-before: 2126-12-01)",
+        "Deploy (done when: exit 1)",
     ];
     let items = deploys.map(|deploy| format!("- [ ] {deploy}\n  ```sh\n  touch deployed\n  ```\n")).concat();
     let scratch = with_file(&format!("- [ ] Build\n  ```sh\n  exit 1\n  ```\n{items}"));
@@ -893,6 +905,8 @@ fn prose_that_names_no_item_and_code_are_title() {
         "Train (requires: pip install torch)",
         "Ask (blocked by Bob)",
         "Sail (depends on the weather)",
+        "Wait (blocked: Bob is ill, needs=rest)",
+        "Walk (waiting for the rain) <!-- after lunch -->",
         "Call `foo(needs: x)`",
         "Call retry(max_attempts: 3) twice",
         "Read (pages: 3)",

@@ -72,7 +72,8 @@ impl Document<'_> {
         if let Some(keys) = &item.metadata {
             words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
         }
-        let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
+        let words = words.replace(['\n', '\r'], " ").replace("<!--", "   (").replace("-->", "  )");
+        let words = markup::without_comments(words.into());
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
         let Misplaced { name, key, .. } = found.into_iter().find(is_meant)?;
         Some((item.title.start + name.start..item.title.start + name.end, key))

@@ -58,7 +58,8 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     found
 }
 
-/// The key that is stated at `begin`: where its name is, and where its value begins. `after` people also state without a colon.
+/// The key that is stated at `begin`: where its name is, and where its value begins. What an item waits for people also state without a
+/// colon, or with `=`.
 fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let bytes = words.as_bytes();
     let start = skip_blanks(bytes, begin);
@@ -66,13 +67,12 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let length = bytes[start..].iter().take(LONGEST).take_while(is_name).count();
     let named = words[start..start + length].trim_end();
     let end = start + named.len();
-    // A key of two words is `after` alone: `done when: …` may be prose.
-    let key = |end: usize| Key::meant(&words[start..end]).filter(|key| *key == Key::After || !named.contains(' '));
     if let Some(value) = behind_colon(bytes, end) {
-        return Some((start..end, key(end)?, skip_blanks(bytes, value)));
+        return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
     }
-    let ends: Vec<usize> = named.match_indices(' ').take(2).map(|(at, _)| start + at).collect();
-    let end = ends.into_iter().rfind(|end| key(*end).is_some())?;
+    let is_equated = bytes.get(skip_blanks(bytes, end)) == Some(&b'=');
+    let ends = named.match_indices(' ').take(2).map(|(at, _)| start + at).chain(is_equated.then_some(end));
+    let end = ends.filter(|end| matches!(Key::meant(&words[start..*end]), Some(Key::After | Key::Needs))).last()?;
     Some((start..end, Key::After, end + 1))
 }
 
