@@ -163,18 +163,15 @@ impl Document<'_> {
     }
 
     fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
-        let mut names: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let [mut names, mut bare_names] = [BTreeMap::new(), BTreeMap::new()];
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
             let (whole, before) = (slug(title), title.split_once(':').map(|(before, _)| slug(before)));
-            // What is title at its end may have been read as keys, before nobody knew it or the item got its ID.
-            let keys = metadata::find_parenthesis(title, Owner::Person).ok().flatten();
-            let bare = keys.map(|keys| slug(&title[..keys.start]));
-            let others = [before, bare].into_iter().flatten().filter(|name| *name != whole);
-            for name in others.chain([whole.clone()]) {
-                // Nobody knows which of two is meant.
-                names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![index]);
-            }
+            let bare = title.strip_suffix(')').and_then(|title| title.rsplit_once('(')).map(|(bare, _)| slug(bare));
+            let is_other = |name: &String| *name != whole;
+            before.filter(is_other).into_iter().for_each(|name| go_by(&mut names, name, index));
+            bare.filter(is_other).into_iter().for_each(|name| go_by(&mut bare_names, name, index));
+            go_by(&mut names, whole, index);
         }
         // Whoever spells an ID otherwise is not understood, but what is struck out is asked for by it.
         for (index, item) in items.iter().enumerate() {
@@ -186,9 +183,17 @@ impl Document<'_> {
         for (heading, items) in &self.sections {
             names.entry(slug(markup::heading_text(self.text, heading.clone()))).or_insert_with(|| items.clone());
         }
+        for (name, items) in bare_names {
+            names.entry(name).or_insert(items);
+        }
         names.remove("");
         names
     }
+}
+
+/// Nobody knows which of two is meant.
+fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
+    names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![item]);
 }
 
 /// The letters and digits of a text, as links to headings have them.
