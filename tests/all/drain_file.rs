@@ -900,6 +900,31 @@ fn what_waits_in_other_words_or_signs_is_not_worked() {
 }
 
 #[test]
+fn what_guards_an_item_in_a_plain_yaml_block_is_told_and_an_example_is_not() {
+    let item = |title: &str, keys: &str| format!("- [ ] {title}\n  ```yaml\n{keys}  ```\n  ```sh\n  true\n  ```\n");
+    let guarded = [
+        item("Deploy", "  after: Build\n  priority: 1\n"),
+        item("Test", "  done_when:\n    - cargo test\n"),
+        item("T-7: Ship", "  max_attempts: 1\n").replace("yaml", "yml"),
+    ];
+    let scratch = with_file(&format!("- [ ] Build\n  ```sh\n  exit 1\n  ```\n{}", guarded.concat()));
+    let ran = scratch.run("tavern-check", &["TODO.md"]).ends(5);
+    ran.says("TODO.md:7:3: error: `after` is not read as it stands here\n").says("write ```yaml task above it");
+    drain(&scratch, &["TODO.md"]).ends(5);
+    assert!(!scratch.read("TODO.md").contains("[x]"), "{}", scratch.read("TODO.md"));
+
+    let examples = [
+        item("Add a service", "  image: x\n  after: Build\n"),
+        item("Add a job", "  build:\n    needs: test\n"),
+        item("Add labels", "  tags: [a]\n"),
+        item("List", "  - after: Build\n"),
+    ];
+    scratch.write("TODO.md", format!("---\nempty: allowed\n---\n{}", examples.concat()));
+    drain(&scratch, &["TODO.md"]).ends(0);
+    assert!(!scratch.read("TODO.md").contains("[ ]"));
+}
+
+#[test]
 fn prose_that_names_no_item_and_code_are_title() {
     let titles = [
         "Train (requires: pip install torch)",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
 use crate::board::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
@@ -99,12 +100,11 @@ impl Document<'_> {
         let all: Vec<_> = (0..self.count()).filter_map(found).collect();
         let ItemList::Read(items) = &mut self.items else { return };
         for (at, (name, key)) in all {
-            let message = format!("`{}` is not read as it stands here", &self.text[name.clone()]);
             let hint = format!(
                 "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
                 key.as_str()
             );
-            problems.push(Problem::error("misplaced-key", name, message, hint));
+            problems.push(misplaced(self.text, name, hint));
             items[at].quarantined = true;
         }
     }

@@ -9,7 +9,7 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::kanban::{dropped, moved};
-use super::keys::{leave_to_keys, near_key, note, read_task_block};
+use super::keys::{guard_in_example, leave_to_keys, near_key, note, read_task_block};
 use super::outline::Outline;
 use super::own_state::{is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
@@ -562,6 +562,12 @@ impl<'t, 's> Reader<'t, 's> {
                 "an item's second `yaml task` block is ignored",
                 "put all keys into the first one",
             )),
+            (Some("yaml" | "yml"), _) if is_own => {
+                let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
+                let Some(problem) = guard_in_example(self.text, &block).filter(|_| !item.checked) else { return };
+                item.quarantined = true;
+                self.problems.push(problem);
+            }
             _ => {}
         }
     }
