@@ -273,7 +273,16 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] b (done_when:\n  \"false\")\n", &["misplaced-key \"done_when\""]),
         ("- [ ] a\n- [ ] b\n  (after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1,\n  T-1)\n", &["misplaced-key \"after\""]),
-        ("- [ ] T-1: a\n- [ ] T-2: b\n  Words (after: T-1).\n- [ ] c\n\n  (after: a)\n", &[]),
+        // Nor further below, where it names an item that it does not wait for already.
+        (
+            "- [ ] T-1: a\n- [ ] T-2: b\n  Words (after: T-1).\n- [ ] c\n\n  (after: a)\n",
+            &["misplaced-key \"after\"", "misplaced-key \"after\""],
+        ),
+        ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1)\n\n  It needs it (after: T-1, after lunch).\n", &[]),
+        (
+            "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ```\n  (after: a)\n  ```\n  `(after: a)` (done_when: x)\n  - [ ] c (after: a)\n",
+            &[],
+        ),
         // Wherever in its brackets, and mistyped, too.
         ("- [ ] a\n- [ ] b (priority: 1, after: a).\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (@bob (or Sam), after: a)\n", &["misplaced-key \"after\""]),
@@ -281,9 +290,9 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a\n- [ ] b (After: a) x\n", &["misplaced-key \"After\""]),
         ("- [ ] a\n- [ ] b (tags: x; after: a).\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (tags: x; after: a; due: 2026-12-01)\n", &[]),
-        // A parenthesis that begins below an ID and goes on is keys; what a program has written there is words.
+        // A parenthesis that begins below an ID and goes on is keys; words about others are words.
         ("- [ ] a\n- [ ] T-1: b\n  (priority: 1,\n  after: a)\n", &["misplaced-key \"after\""]),
-        ("- [ ] a\n- [ ] T-1: b\n  (see: c,\n  d)\n  (after: a)\n", &[]),
+        ("- [ ] a\n- [ ] T-1: b\n  (see: c,\n  d)\n  (after: d)\n", &[]),
         // Nor with other brackets, in a link to a note, or with other words for it that name an item.
         ("- [ ] a\n- [ ] b {after: a}\n- [ ] c（after：a）\n", &["misplaced-key \"after\"", "misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (after: [[a]]) c\n", &["misplaced-key \"after\""]),

@@ -166,12 +166,12 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     let is_kanban = names.contains(&KANBAN);
     // In a mapping a value may be a text with boxes.
     let has_boxes = match &read {
-        Ok(Value::Mapping(_)) => names.iter().any(|name| has_box(name)),
+        Ok(Value::Mapping(_)) => names.iter().any(|name| markup::has_box(name)),
         _ => {
             let mut lines = text[content.clone()].lines().filter(|line| !line.trim().is_empty());
             let is_pair = |(key, value): (&str, &str)| is_word(key) && !value.trim().is_empty();
             let is_mapping = lines.clone().next().and_then(|line| line.split_once(": ")).is_some_and(is_pair);
-            lines.any(|line| has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
+            lines.any(|line| markup::has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
         }
     };
     if !is_own && !is_kanban && has_boxes {
@@ -231,11 +231,6 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         }
     }
     Some(front)
-}
-
-fn has_box(line: &str) -> bool {
-    let rest = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
-    rest.and_then(markup::behind_box).is_some()
 }
 
 /// A key of queues.

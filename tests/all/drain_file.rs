@@ -889,6 +889,8 @@ fn what_waits_in_other_words_or_signs_is_not_worked() {
         "Deploy (not before: 2126-12-01)",
         "Deploy (not-before: 2126-12-01)",
         "Deploy (done when: exit 1)",
+        "T-8: Deploy\n  Some words (after: Build)",
+        "Deploy\n\n  Some words.\n\n  (waits for Build)",
     ];
     let items = deploys.map(|deploy| format!("- [ ] {deploy}\n  ```sh\n  touch deployed\n  ```\n")).concat();
     let scratch = with_file(&format!("- [ ] Build\n  ```sh\n  exit 1\n  ```\n{items}"));

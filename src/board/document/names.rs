@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use memchr::memchr2;
+
 use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
@@ -60,7 +62,7 @@ impl Document<'_> {
     /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
     /// Of `after` that is told only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
-        if item.checked || item.quarantined {
+        if item.status.is_ended() || item.quarantined {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
@@ -76,8 +78,35 @@ impl Document<'_> {
         let words = words.replace(['\n', '\r'], " ").replace("<!--", "   (").replace("-->", "  )");
         let words = markup::without_comments(words.into());
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
-        let Misplaced { name, key, .. } = found.into_iter().find(is_meant)?;
-        Some((item.title.start + name.start..item.title.start + name.end, key))
+        let found = found.into_iter().find(is_meant);
+        let found = found.map(|it| (item.title.start + it.name.start..item.title.start + it.name.end, it.key));
+        found.or_else(|| self.guard_below(item))
+    }
+
+    /// The same in a parenthesis below the title, where it names an item. Fences and quotes are words, and what is below a box is of a step
+    /// or a part.
+    fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let mut end = markup::line_end(self.text, item.head.end, item.span.end);
+        let below = &self.text[end..item.span.end];
+        memchr2(b'(', "（".as_bytes()[0], below.as_bytes())?;
+        let mut is_code = false;
+        for line in markup::without_comments(below.into()).split_inclusive('\n') {
+            let (at, words) = (end, line.trim_start());
+            end += line.len();
+            let is_fence = words.starts_with("```") || words.starts_with("~~~");
+            is_code ^= is_fence;
+            if is_code || is_fence || words.starts_with('>') {
+                continue;
+            }
+            if markup::has_box(line) {
+                break;
+            }
+            let mut guards = misplaced_guards(line, line.len()).into_iter();
+            if let Some(it) = guards.find(|it| it.needed.is_some_and(|words| self.names_another(item, words))) {
+                return Some((at + it.name.start..at + it.name.end, it.key));
+            }
+        }
+        None
     }
 
     /// Where the words end that the item's writer may have meant as keys. What a program has written below an ID may be any, but for a
@@ -116,12 +145,15 @@ impl Document<'_> {
         self.by_name().keys().any(|name| name.len() < words.len() && words.contains(&format!("-{name}-")))
     }
 
-    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own.
+    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own,
+    /// nor what it waits for already.
     fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
         let own = self.index_from(item.span.start);
         let parts = words.split([',', '&', '+']).flat_map(|part| part.split(" and "));
-        let mut names = std::iter::once(words).chain(parts).filter_map(|name| self.by_name().get(&slug(name)));
-        names.any(|items| !items.contains(&own))
+        let waits = item.after.iter().map(TaskId::as_str).chain(item.after_names.iter().map(|name| &**name));
+        let waits: Vec<String> = waits.map(slug).collect();
+        let mut names = std::iter::once(words).chain(parts).map(slug).filter(|name| !waits.contains(name));
+        names.any(|name| self.by_name().get(&name).is_some_and(|items| !items.contains(&own)))
     }
 
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
