@@ -828,6 +828,20 @@ fn an_item_without_an_id_is_called_by_none() {
 }
 
 #[test]
+fn the_second_script_of_an_item_is_told_to_whoever_runs_the_first() {
+    let scratch = with_file(&format!("{}  ```bash\n  exit 1\n  ```\n{}", item("one"), item("two")));
+    let said = "TODO.md:5:3: warning: of this only the first script is run";
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
+    for flags in [&["--dry-run"][..], &[]] {
+        let ran = drain(&scratch, &[&["TODO.md"], flags].concat()).ends(0);
+        ran.says("only the first script of an item is run, and not what is in TODO.md:5\n");
+    }
+    // An agent reads both.
+    scratch.write("TODO.md", format!("---\nrunner: claude\n---\n{}  ```bash\n  exit 1\n  ```\n", item("one")));
+    scratch.run("tavern-check", &["TODO.md"]).ends(0).says_not("script");
+}
+
+#[test]
 fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_title() {
     let text =
         "- [ ] Build\n  ```sh\n  exit 1\n  ```\n- [ ] Deploy (after: Build).\n  ```sh\n  touch deployed\n  ```\n";

@@ -546,13 +546,13 @@ impl<'t, 's> Reader<'t, 's> {
         let is_own = frame.own == Some(index);
         let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
+        let block = TaskBlock { fences: fence.lines, content: fence.content.clone(), column: fence.column };
         match (words.next(), words.next()) {
-            (Some(shell @ ("sh" | "bash" | "shell")), _) if item.shell.is_none() && !frame.is_step => {
-                let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
-                item.shell = Some(Box::new(ShellFence { content: fence.content, column: fence.column, shebang }));
-            }
+            (Some(shell @ ("sh" | "bash" | "shell")), _) if !frame.is_step => match &mut item.shell {
+                Some(first) => drop(first.second.get_or_insert(fence.opening)),
+                first => *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column))),
+            },
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
-                let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
                 item.block = Some(Box::new(block));
                 read_task_block(self.text, &mut self.items[index], &mut self.problems);
             }
@@ -563,10 +563,9 @@ impl<'t, 's> Reader<'t, 's> {
                 "put all keys into the first one",
             )),
             (Some("yaml" | "yml"), _) if is_own => {
-                let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
-                let Some(problem) = guard_in_example(self.text, &block).filter(|_| !item.checked) else { return };
-                item.quarantined = true;
-                self.problems.push(problem);
+                let guard = guard_in_example(self.text, &block).filter(|_| !item.checked);
+                item.quarantined |= guard.is_some();
+                self.problems.extend(guard);
             }
             _ => {}
         }
