@@ -14,6 +14,9 @@ const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('{', '}'), ('（',
 const LONGEST: usize = 32;
 const LONGEST_VALUE: usize = 1 << 10;
 
+/// Keys of a text that are looked at.
+const MOST: usize = 100;
+
 /// A key that guards the work.
 pub struct Misplaced<'w> {
     pub name: Range<usize>,
@@ -38,8 +41,11 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
         }
         open.last().filter(|(opened, _)| *opened < until).map(|bracket| (*bracket, at + c.len_utf8()))
     };
-    let guard = |((opened, close), begin): ((usize, char), usize)| {
-        let (name, key, start) = stated(words, begin).filter(|(_, key, _)| key.is_guard())?;
+    let named = |(bracket, begin)| {
+        let stated = stated(words, begin).filter(|(_, key, _)| key.is_guard())?;
+        Some((bracket, stated))
+    };
+    let guard = |((opened, close), (name, key, start)): ((usize, char), (Range<usize>, Key, usize))| {
         let rest = &words[..words.floor_char_boundary(start + LONGEST_VALUE)];
         let inner = &rest[..rest[start..].find(close).map_or(rest.len(), |at| start + at)];
         let value = inner[start..value_end(inner.as_bytes(), start)].trim();
@@ -50,7 +56,8 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
         let needed = (key == Key::After).then_some(value);
         (needed.is_some() || !is_code && says()).then_some(Misplaced { name, key, needed, is_prose })
     };
-    let mut found: Vec<Misplaced<'_>> = words.char_indices().filter_map(begin).filter_map(guard).collect();
+    let mut found: Vec<Misplaced<'_>> =
+        words.char_indices().filter_map(begin).filter_map(named).take(MOST).filter_map(guard).collect();
     if !found.is_empty() {
         let quoted = quoted(words);
         found.retain(|it| !quoted.iter().any(|span| span.contains(&it.name.start)));
