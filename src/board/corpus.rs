@@ -280,11 +280,12 @@ fn what_people_write_wrongly_is_told() {
         ),
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1)\n\n  It needs it (after: T-1, after lunch).\n", &[]),
         (
-            "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ```\n  (after: a)\n  ```\n  `(after: a)` (done_when: x)\n  - [ ] c (after: a)\n",
+            "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ````\n  ```\n  (after: a)\n  ````\n  `(after: a)` (done_when: x)\n  - [ ] c (after: a)\n",
             &[],
         ),
         // Wherever in its brackets, and mistyped, too.
         ("- [ ] a\n- [ ] b (priority: 1, after: a).\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (x --> y, after: a) z\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (@bob (or Sam), after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (depends_on: a).\n", &["misplaced-key \"depends_on\""]),
         ("- [ ] a\n- [ ] b (After: a) x\n", &["misplaced-key \"After\""]),

@@ -75,7 +75,10 @@ impl Document<'_> {
         if let Some(keys) = &item.metadata {
             words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
         }
-        let words = words.replace(['\n', '\r'], " ").replace("<!--", "   (").replace("-->", "  )");
+        let mut words = words.replace(['\n', '\r'], " ");
+        if words.contains("<!--") {
+            words = words.replace("<!--", "   (").replace("-->", "  )");
+        }
         let words = markup::without_comments(words.into());
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
         let found = found.into_iter().find(is_meant);
@@ -89,13 +92,15 @@ impl Document<'_> {
         let mut end = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[end..item.span.end];
         memchr2(b'(', "（".as_bytes()[0], below.as_bytes())?;
-        let mut is_code = false;
-        for line in markup::without_comments(below.into()).split_inclusive('\n') {
+        let mut fence: Option<&str> = None;
+        let below = markup::without_comments(below.into());
+        for line in below.split_inclusive('\n') {
             let (at, words) = (end, line.trim_start());
             end += line.len();
-            let is_fence = words.starts_with("```") || words.starts_with("~~~");
-            is_code ^= is_fence;
-            if is_code || is_fence || words.starts_with('>') {
+            let marks = &words[..words.len() - words.trim_start_matches(['`', '~']).len()];
+            let is_fence = marks.len() > 2 && fence.is_none_or(|open| marks.starts_with(open));
+            fence = if is_fence { fence.xor(Some(marks)) } else { fence };
+            if is_fence || fence.is_some() || words.starts_with('>') {
                 continue;
             }
             if markup::has_box(line) {
