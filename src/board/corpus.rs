@@ -270,17 +270,27 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] b (done_when:\n  \"false\")\n", &["misplaced-key \"done_when\""]),
         ("- [ ] a\n- [ ] b\n  (after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1,\n  T-1)\n", &["misplaced-key \"after\""]),
-        ("- [ ] T-1: a\n- [ ] T-2: b\n  Words (after: T-1).\n- [ ] c\n\n  (after: a)\n", &[]),
+        // Nor further below, where it names an item that it does not wait for already.
+        (
+            "- [ ] T-1: a\n- [ ] T-2: b\n  Words (after: T-1).\n- [ ] c\n\n  (after: a)\n",
+            &["misplaced-key \"after\"", "misplaced-key \"after\""],
+        ),
+        ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1)\n\n  It needs it (after: T-1, after lunch).\n", &[]),
+        (
+            "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ````\n  ```\n  (after: a)\n  ````\n  `(after: a)` (done_when: x)\n  - [ ] c (after: a)\n",
+            &[],
+        ),
         // Wherever in its brackets, and mistyped, too.
         ("- [ ] a\n- [ ] b (priority: 1, after: a).\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b (x --> y, after: a) z\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (@bob (or Sam), after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (depends_on: a).\n", &["misplaced-key \"depends_on\""]),
         ("- [ ] a\n- [ ] b (After: a) x\n", &["misplaced-key \"After\""]),
         ("- [ ] a\n- [ ] b (tags: x; after: a).\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (tags: x; after: a; due: 2026-12-01)\n", &[]),
-        // A parenthesis that begins below an ID and goes on is keys; what a program has written there is words.
+        // A parenthesis that begins below an ID and goes on is keys; words about others are words.
         ("- [ ] a\n- [ ] T-1: b\n  (priority: 1,\n  after: a)\n", &["misplaced-key \"after\""]),
-        ("- [ ] a\n- [ ] T-1: b\n  (see: c,\n  d)\n  (after: a)\n", &[]),
+        ("- [ ] a\n- [ ] T-1: b\n  (see: c,\n  d)\n  (after: d)\n", &[]),
         // Nor with other brackets, in a link to a note, or with other words for it that name an item.
         ("- [ ] a\n- [ ] b {after: a}\n- [ ] c（after：a）\n", &["misplaced-key \"after\"", "misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (after: [[a]]) c\n", &["misplaced-key \"after\""]),
@@ -300,6 +310,15 @@ fn what_people_write_wrongly_is_told() {
             "# a\n- [ ] b (requires: pip install)\n- [ ] c (blocked by Bob)\n- [ ] d (requires a) e\n- [ ] T-1: f (depends on: you)\n- [ ] g depends on b\n",
             &[],
         ),
+        (
+            "- [ ] a\n- [ ] b (blocked: a)\n- [ ] T-1: c (waits for: a)\n- [ ] d (needs a, after = a)\n",
+            &["misplaced-key \"blocked\"", "misplaced-key \"waits for\"", "misplaced-key \"needs\""],
+        ),
+        (
+            "- [ ] e\n- [ ] a <!-- after: e -->\n- [ ] b (done when: x)\n- [ ] c (not before: 2126-12-01)\n- [ ] d (not before: noon)\n",
+            &["misplaced-key \"after\"", "misplaced-key \"done when\"", "misplaced-key \"not before\""],
+        ),
+        ("- [ ] T-1: a (blocked: Bob is ill)\n- [ ] T-2: b (requires: x)\n", &["unknown-key \"requires\""]),
         // A blank before the colon, a full-width colon and `|` are read.
         ("- [ ] a\n- [ ] b (after : a)\n- [ ] c (after：a)\n- [ ] d (tags: x | after: a)\n", &[]),
         // Code and links are words.

@@ -133,6 +133,15 @@ pub(crate) struct ShellFence {
     pub column: usize,
     /// What names its shell; empty for `sh`.
     pub shebang: &'static str,
+    /// The opening line of the item's next one, which nothing runs.
+    pub second: Option<Range<usize>>,
+}
+
+impl ShellFence {
+    fn of(shell: &str, content: Range<usize>, column: usize) -> ShellFence {
+        let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
+        ShellFence { content, column, shebang, second: None }
+    }
 }
 
 /// One task-list line with all that is indented under it.
@@ -192,6 +201,11 @@ impl Item<'_> {
     /// Of the ID on the first line.
     pub fn id_span(&self) -> Option<Range<usize>> {
         self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
+    }
+
+    /// The opening line of its second `sh` or `bash` fence, which nothing runs.
+    pub fn second_script(&self) -> Option<Range<usize>> {
+        self.shell.as_ref()?.second.clone()
     }
 
     /// Its title is struck out, as that of a cancelled item is.
@@ -321,7 +335,7 @@ impl<'t> Document<'t> {
     /// What the item's first `sh` or `bash` fence says, with `\n` line ends: the script that the shell runner runs. That of a
     /// `bash` fence says so in its first line.
     pub fn shell(&self, item: &Item<'_>) -> Option<String> {
-        let ShellFence { content, column, shebang } = item.shell.as_deref()?;
+        let ShellFence { content, column, shebang, .. } = item.shell.as_deref()?;
         let lines = self.text[content.clone()].split_inclusive('\n').map(|line| markup::dedent(line, *column));
         let script = lines.collect::<String>().replace("\r\n", "\n");
         Some(if script.starts_with("#!") { script } else { format!("{shebang}{script}") })

@@ -247,6 +247,8 @@ words! {
         Sent "sent",
         /// Its agent was given a message; the cause is its text, the agent whoever sent it.
         Told "told",
+        /// Somebody has noted what they found out, in the work of this task if in any's; the cause is how it begins, and its ID.
+        Learned "learned",
         /// While its agent ran something changed in the repository outside of its worktree.
         Strayed "strayed",
         /// What it does was found to be a sign of trouble; the cause says of which, and what was done.

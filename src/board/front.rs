@@ -104,21 +104,17 @@ const KANBAN: &str = "kanban-plugin";
 /// matter the rest begins at the first byte that is no such mark.
 pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let Some(first) = text[start..].split_inclusive('\n').next().filter(|line| is_fence(line, "---")) else {
+    let Some((content, rest)) = fenced(text) else {
         return (Front::default(), start + toml(&text[start..]));
     };
-    let content = start + first.len();
-    let mut at = content;
-    for line in text[content..].split_inclusive('\n') {
-        if is_fence(line, "---") || is_fence(line, "...") {
-            let Some(front) = typed(text, content..at, problems) else { break };
-            let is_broken = problems.iter().any(|problem| problem.severity == Severity::Error);
-            return (Front { is_broken, ..front }, at + line.len());
-        }
-        at += line.len();
+    if let Some(rest) = rest
+        && let Some(front) = typed(text, content.clone(), problems)
+    {
+        let is_broken = problems.iter().any(|problem| problem.severity == Severity::Error);
+        return (Front { is_broken, ..front }, rest);
     }
     // A rule may stand at the head of a document; only what looks like a key makes it front matter.
-    let next = text[content..].lines().next().unwrap_or("");
+    let next = text[content.start..].lines().next().unwrap_or("");
     if next.split_once(':').is_some_and(|(name, _)| is_key(name)) {
         problems.push(Problem::warning(
             "unclosed-front-matter",
@@ -128,6 +124,20 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
         ));
     }
     (Front::default(), start)
+}
+
+/// What stands between the fences at the head of `text`, behind a byte order mark; and where the rest begins, if it is ever closed.
+pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().filter(|line| is_fence(line.strip_prefix('\u{feff}').unwrap_or(line), "---"))?;
+    let mut at = first.len();
+    for line in lines {
+        if is_fence(line, "---") || is_fence(line, "...") {
+            return Some((first.len()..at, Some(at + line.len())));
+        }
+        at += line.len();
+    }
+    Some((first.len()..at, None))
 }
 
 /// Where front matter in TOML ends, as Hugo has it between `+++` and `+++`: another program's. 0 where there is none.
@@ -166,12 +176,12 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     let is_kanban = names.contains(&KANBAN);
     // In a mapping a value may be a text with boxes.
     let has_boxes = match &read {
-        Ok(Value::Mapping(_)) => names.iter().any(|name| has_box(name)),
+        Ok(Value::Mapping(_)) => names.iter().any(|name| markup::has_box(name)),
         _ => {
             let mut lines = text[content.clone()].lines().filter(|line| !line.trim().is_empty());
             let is_pair = |(key, value): (&str, &str)| is_word(key) && !value.trim().is_empty();
             let is_mapping = lines.clone().next().and_then(|line| line.split_once(": ")).is_some_and(is_pair);
-            lines.any(|line| has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
+            lines.any(|line| markup::has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
         }
     };
     if !is_own && !is_kanban && has_boxes {
@@ -231,11 +241,6 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         }
     }
     Some(front)
-}
-
-fn has_box(line: &str) -> bool {
-    let rest = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
-    rest.and_then(markup::behind_box).is_some()
 }
 
 /// A key of queues.

@@ -171,14 +171,26 @@ impl Key {
         let is_spelt_as_key = |(at, c): (usize, char)| matches!(c, '-' | '_') || at > 0 && c.is_ascii_uppercase();
         is_of_others(name) && !name.char_indices().any(is_spelt_as_key)
     }
+
+    /// `name` is what other programs call `after`.
+    pub fn is_of_programs(name: &str) -> bool {
+        !name.contains(' ') && OF_PROGRAMS.contains(&letters(name).as_str())
+    }
 }
 
 const QUOTES: [char; 2] = ['"', '\''];
 
-/// It is what other programs and people call `after`.
+/// What other programs call `after`, and people.
+const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
+const OF_PEOPLE: [&str; 5] = ["blocked", "blockedon", "waitfor", "waitsfor", "waitingfor"];
+
 fn is_of_others(name: &str) -> bool {
-    let letters = name.to_lowercase().replace(['-', '_', ' '], "");
-    ["blockedby", "dependson", "depends", "deps", "requires"].contains(&letters.as_str())
+    let letters = letters(name);
+    OF_PROGRAMS.iter().chain(&OF_PEOPLE).any(|other| *other == letters)
+}
+
+fn letters(name: &str) -> String {
+    name.to_lowercase().replace(['-', '_', ' '], "")
 }
 
 impl Shape {

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::front::fenced;
+use super::markup::newline;
 use super::metadata::broken_yaml;
 use super::period::Period;
 use super::problem::Problem;
@@ -122,7 +124,7 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
         start += line.len();
     }
     let first = text.find('\n').unwrap_or(text.len());
-    let Some(front) = front(text) else {
+    let Some((front, rest)) = front(text) else {
         let hint = "begin with `---`, `kind: fact`, `by: NAME`, `created: 2026-01-31T12:00:00Z` and `---`, a line each";
         return Err(Problem::error(CODE, 0..first, "a learning begins with front matter", hint));
     };
@@ -135,8 +137,7 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
             return Err(Problem::error(CODE, broken.at..end, message, "correct the line, or take it out"));
         }
     };
-    let words = text[front.end..].split_once('\n').map_or("", |(_, words)| words);
-    words.trim().clone_into(&mut learning.text);
+    learning.text = text[rest..].trim().replace("\r\n", "\n");
     if learning.text.is_empty() {
         return Err(Problem::error(CODE, 0..first, "a learning says nothing", "write below its front matter"));
     }
@@ -145,29 +146,20 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
 
 /// `text` with this value of `key` in its front matter; all other lines stay.
 pub fn with_key(text: &str, key: &str, value: &str) -> String {
-    let Some(front) = front(text) else { return text.to_owned() };
-    let mut at = front.start;
+    let Some((front, _)) = front(text) else { return text.to_owned() };
+    let (mut at, line_end) = (front.start, newline(text));
     for line in text[front.clone()].split_inclusive('\n') {
         if line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')) {
-            return apply(text, &[Edit::replace(at..at + line.len(), format!("{key}: {value}\n"))]);
+            return apply(text, &[Edit::replace(at..at + line.len(), format!("{key}: {value}{line_end}"))]);
         }
         at += line.len();
     }
-    apply(text, &[Edit::insert(front.end, format!("{key}: {value}\n"))])
+    apply(text, &[Edit::insert(front.end, format!("{key}: {value}{line_end}"))])
 }
 
-/// What stands between the first line and the next `---`.
-fn front(text: &str) -> Option<Range<usize>> {
-    let mut lines = text.split_inclusive('\n');
-    let start = lines.next().filter(|line| line.trim_end() == "---")?.len();
-    let mut end = start;
-    for line in lines {
-        if line.trim_end() == "---" {
-            return Some(start..end);
-        }
-        end += line.len();
-    }
-    None
+/// Its front matter, and where the words begin.
+fn front(text: &str) -> Option<(Range<usize>, usize)> {
+    fenced(text).and_then(|(front, rest)| Some((front, rest?)))
 }
 
 #[cfg(test)]
@@ -206,6 +198,22 @@ mod tests {
         assert!(!read.is_valid(learning.created) && learning.is_valid(learning.created));
         assert!(!learning.is_valid(learning.created + TimeDelta::minutes(1)), "it has expired");
         assert_eq!(expiry(learning.created, Period::default()), None);
+    }
+
+    #[test]
+    fn it_reads_however_an_editor_saves_it_and_keeps_its_line_ends() {
+        let (learning, text) = (learning(), learning().render());
+        let dots = text.replacen("\n---\n\nIt", "\n...\nIt", 1);
+        for text in [format!("\u{feff}{text}"), text.replace('\n', "\r\n"), dots] {
+            assert_eq!(parse(&text).as_ref(), Ok(&learning), "{text:?}");
+            for (key, lines) in [("superseded_by", 1), ("expires", 0)] {
+                let changed = with_key(&text, key, "2026-01-31T12:00:00Z");
+                let count = |text: &str| [text.matches('\n').count(), text.matches("\r\n").count()];
+                let more = if text.contains('\r') { lines } else { 0 };
+                assert_eq!(count(&changed), [count(&text)[0] + lines, count(&text)[1] + more], "{changed:?}");
+                assert!(parse(&changed).is_ok_and(|read| read != learning), "{changed:?}");
+            }
+        }
     }
 
     #[test]

@@ -191,6 +191,12 @@ pub fn behind_box(text: &str) -> Option<&str> {
     ["[ ]", "[x]", "[X]"].iter().find_map(|it| text.strip_prefix(it))
 }
 
+/// The line is the first of a list item with a box.
+pub fn has_box(line: &str) -> bool {
+    let rest = bullet_end(line, 0).map(|end| line[end..].trim_start());
+    rest.and_then(behind_box).is_some()
+}
+
 /// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `• [ ] title`, `[x] title`. With what may be before them, a
 /// bullet or what looks like one.
 pub fn box_without_bullet(line: &str) -> Option<&str> {

@@ -331,6 +331,8 @@ mod tests {
         let boxes = format!("- [ ] T-1: a {}{blanks}\n", "[ ]".repeat(many));
         let (document, _) = parse(&boxes);
         assert_eq!(document.items().len(), 1);
+        let waits = format!("- [ ] x\n- [ ] a {}\n", "(depends on x ".repeat(10 * many));
+        assert!(!parse(&waits).0.items()[1].quarantined);
         let many = 5_000;
         let quoted: String = (0..many).map(|number| format!("\"k{number:05}\": 1\n")).collect();
         let block = TaskBlock { fences: 0..quoted.len(), content: 0..quoted.len(), column: 0 };

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::board::learning::{Learning, LearningKind, expiry};
 use crate::board::lease::Work;
-use crate::board::period::{BadPeriod, Period};
+use crate::board::period::Period;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::run::{Site, Trust, learned_here};
@@ -343,6 +343,14 @@ fn kind_named(name: &str) -> Result<LearningKind, String> {
     name.parse().map_err(|()| format!("one of {}", LearningKind::ALL.map(LearningKind::as_str).join(", ")))
 }
 
-fn lifetime(text: &str) -> Result<Period, BadPeriod> {
-    if text == "never" { Ok(Period::default()) } else { text.parse() }
+fn lifetime(text: &str) -> Result<Period, String> {
+    if text == "never" {
+        return Ok(Period::default());
+    }
+    let lifetime = text.parse::<Period>().map_err(|error| error.to_string())?;
+    if lifetime.is_zero() {
+        Err("nobody is told it in no time: write never, or a time such as 90d".to_owned())
+    } else {
+        Ok(lifetime)
+    }
 }

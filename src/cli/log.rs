@@ -233,6 +233,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         Kind::Archived => format!("{task} was moved to the archive{by}"),
         Kind::Sent => format!("{agent} wrote to {task}"),
         Kind::Told => format!("{task} was told{by}"),
+        Kind::Learned => format!("{agent} learned"),
         Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Diagnosed => format!("{agent} is in trouble with {task}"),
         Kind::Noted => task,

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::lock::Lock;
 use super::replace::replace_own;
+use crate::board::event::Kind;
 use crate::board::learning::{Learning, is_name, parse, with_key};
 use crate::board::problem::Problem;
 use crate::board::task::{TaskId, Timestamp};
@@ -44,7 +46,7 @@ impl Board {
 
     /// Writes `learning` down, and returns its ID; `None` if its run has as many as it may. A dry run writes nothing.
     pub fn learn(&self, learning: &Learning) -> Result<Option<String>, Error> {
-        let _lock = if self.is_dry() { None } else { Some(Lock::take(self)?) };
+        let lock = if self.is_dry() { None } else { Some(Lock::take(self)?) };
         let known = self.knowledge();
         let of_run = |file: &&KnowledgeFile| file.learning.as_ref().is_ok_and(|known| known.run == learning.run);
         if learning.run.is_some() && known.iter().filter(of_run).count() >= MOST_OF_RUN {
@@ -57,6 +59,17 @@ impl Board {
             let path = self.path(KNOWLEDGE).join(format!("{id}.md"));
             replace_own(&path, learning.render().as_bytes())?;
         }
+        drop(lock);
+        let Learning { task, by, run, text, .. } = learning.clone();
+        let cause = format!("{} ({id})", text.lines().next().unwrap_or_default());
+        // Killed in between, it is known all the same.
+        drop(self.note(Entry {
+            task,
+            agent: Some(by),
+            run,
+            cause: Some(cause),
+            ..Entry::new(Kind::Learned, learning.created)
+        }));
         Ok(Some(id))
     }
 

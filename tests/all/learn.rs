@@ -70,6 +70,21 @@ fn what_is_noted_is_listed_shown_found_expired_and_superseded() {
     let all = scratch.run("tavern-learn", &["list", "--all"]).succeeds();
     has(&all, &[&format!("(superseded by {newer})"), "(expired)"]);
     scratch.run("tavern-check", &[]).says_not("knowledge");
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    has(&log, &[&format!(" rosie learned: The API needs a trailing slash. ({slash})\n"), &format!(" ({newer})\n")]);
+}
+
+#[test]
+fn what_an_editor_has_saved_with_its_marks_is_read_and_keeps_its_line_ends() {
+    let scratch = board("- [ ] T-1: Call it (tags: api)\n");
+    let text = "\u{feff}---\r\nkind: fact\r\ntags: [api]\r\nby: rosie\r\ncreated: 2026-01-31T12:00:00Z\r\n...\r\nIt needs\r\na slash.\r\n";
+    scratch.write(file_of("L-9"), text);
+    scratch.run("tavern-check", &[]).says_not("knowledge");
+    agent(&scratch);
+    has(&scratch.note("T-1"), &["\nIt needs\na slash.\n"]);
+    scratch.run("tavern-learn", &["expire", "L-9"]).ends(0);
+    let expired = scratch.read(file_of("L-9"));
+    assert!(expired.contains("\r\nexpires: ") && !expired.replace("\r\n", "").contains('\n'), "{expired:?}");
 }
 
 #[test]
@@ -80,6 +95,8 @@ fn what_can_not_be_noted_says_what_to_type() {
     scratch.run("tavern-learn", &["x", "--kind", "rumour"]).ends(2).says("learning, decision, fact, preference");
     scratch.run("tavern-learn", &["x", "--tag", "a b"]).ends(2).says("one word without blanks");
     scratch.run("tavern-learn", &["x", "--expires", "soon"]).ends(2).says("is not a length of time");
+    let said = "nobody is told it in no time: write never, or a time such as 90d";
+    scratch.run("tavern-learn", &["x", "--expires", "0d"]).ends(2).says(said);
     scratch.run("tavern-learn", &["expire", "L-9"]).ends(2).says("no learning `L-9`").says("tavern learn list --all");
     for words in [&["x", "--tag", "api", "list"][..], &["--tag", "api", "list"]] {
         scratch.run("tavern-learn", words).ends(2).says("one thing at a time").says("tavern learn -");

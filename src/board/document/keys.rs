@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use super::{Document, Item, ItemPlace};
 use crate::board::key::Shape;
-use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, Owner};
+use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock};
 use crate::board::problem::Problem;
 use crate::board::status::Status;
 use crate::board::task::TaskId;
@@ -182,6 +182,21 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             item.quarantined |= unknown_key(problems, entry.name, name_span, message, hint);
         }
     }
+}
+
+/// The first key that guards the work in a block that is no `yaml task`, and has keys of items alone: its writer relies on it.
+pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem> {
+    let mut keys = Vec::new();
+    metadata::read_block(text, block, &mut |entry| keys.push((Key::named(entry.name), entry.at))).ok()?;
+    let keys: Option<Vec<(Key, usize)>> = keys.into_iter().map(|(key, at)| Some((key?, at))).collect();
+    let (key, at) = keys?.into_iter().find(|(key, _)| key.is_guard())?;
+    Some(misplaced(text, at..at + key.as_str().len(), "write ```yaml task above it, or take it out of the item"))
+}
+
+/// That what stands at `name` is not read, though it guards the work.
+pub(super) fn misplaced(text: &str, name: Range<usize>, hint: impl Into<String>) -> Problem {
+    let message = format!("`{}` is not read as it stands here", &text[name.clone()]);
+    Problem::error("misplaced-key", name, message, hint)
 }
 
 /// Takes over the keys of the item's `yaml task` block, and reports what is wrong with it.

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use memchr::memchr2;
+
+use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
 use crate::board::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
@@ -59,7 +62,7 @@ impl Document<'_> {
     /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
     /// Of `after` that is told only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
-        if item.checked || item.quarantined {
+        if item.status.is_ended() || item.quarantined {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
@@ -72,10 +75,43 @@ impl Document<'_> {
         if let Some(keys) = &item.metadata {
             words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
         }
-        let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
+        let mut words = words.replace(['\n', '\r'], " ");
+        if words.contains("<!--") {
+            words = words.replace("<!--", "   (").replace("-->", "  )");
+        }
+        let words = markup::without_comments(words.into());
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
-        let Misplaced { name, key, .. } = found.into_iter().find(is_meant)?;
-        Some((item.title.start + name.start..item.title.start + name.end, key))
+        let found = found.into_iter().find(is_meant);
+        let found = found.map(|it| (item.title.start + it.name.start..item.title.start + it.name.end, it.key));
+        found.or_else(|| self.guard_below(item))
+    }
+
+    /// The same in a parenthesis below the title, where it names an item. Fences and quotes are words, and what is below a box is of a step
+    /// or a part.
+    fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let mut end = markup::line_end(self.text, item.head.end, item.span.end);
+        let below = &self.text[end..item.span.end];
+        memchr2(b'(', "（".as_bytes()[0], below.as_bytes())?;
+        let mut fence: Option<&str> = None;
+        let below = markup::without_comments(below.into());
+        for line in below.split_inclusive('\n') {
+            let (at, words) = (end, line.trim_start());
+            end += line.len();
+            let marks = &words[..words.len() - words.trim_start_matches(['`', '~']).len()];
+            let is_fence = marks.len() > 2 && fence.is_none_or(|open| marks.starts_with(open));
+            fence = if is_fence { fence.xor(Some(marks)) } else { fence };
+            if is_fence || fence.is_some() || words.starts_with('>') {
+                continue;
+            }
+            if markup::has_box(line) {
+                break;
+            }
+            let mut guards = misplaced_guards(line, line.len()).into_iter();
+            if let Some(it) = guards.find(|it| it.needed.is_some_and(|words| self.names_another(item, words))) {
+                return Some((at + it.name.start..at + it.name.end, it.key));
+            }
+        }
+        None
     }
 
     /// Where the words end that the item's writer may have meant as keys. What a program has written below an ID may be any, but for a
@@ -98,12 +134,11 @@ impl Document<'_> {
         let all: Vec<_> = (0..self.count()).filter_map(found).collect();
         let ItemList::Read(items) = &mut self.items else { return };
         for (at, (name, key)) in all {
-            let message = format!("`{}` is not read as it stands here", &self.text[name.clone()]);
             let hint = format!(
                 "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
                 key.as_str()
             );
-            problems.push(Problem::error("misplaced-key", name, message, hint));
+            problems.push(misplaced(self.text, name, hint));
             items[at].quarantined = true;
         }
     }
@@ -115,12 +150,15 @@ impl Document<'_> {
         self.by_name().keys().any(|name| name.len() < words.len() && words.contains(&format!("-{name}-")))
     }
 
-    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own.
+    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own,
+    /// nor what it waits for already.
     fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
         let own = self.index_from(item.span.start);
         let parts = words.split([',', '&', '+']).flat_map(|part| part.split(" and "));
-        let mut names = std::iter::once(words).chain(parts).filter_map(|name| self.by_name().get(&slug(name)));
-        names.any(|items| !items.contains(&own))
+        let waits = item.after.iter().map(TaskId::as_str).chain(item.after_names.iter().map(|name| &**name));
+        let waits: Vec<String> = waits.map(slug).collect();
+        let mut names = std::iter::once(words).chain(parts).map(slug).filter(|name| !waits.contains(name));
+        names.any(|name| self.by_name().get(&name).is_some_and(|items| !items.contains(&own)))
     }
 
     /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
@@ -162,18 +200,15 @@ impl Document<'_> {
     }
 
     fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
-        let mut names: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let [mut names, mut bare_names] = [BTreeMap::new(), BTreeMap::new()];
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
             let (whole, before) = (slug(title), title.split_once(':').map(|(before, _)| slug(before)));
-            // What is title at its end may have been read as keys, before nobody knew it or the item got its ID.
-            let keys = metadata::find_parenthesis(title, Owner::Person).ok().flatten();
-            let bare = keys.map(|keys| slug(&title[..keys.start]));
-            let others = [before, bare].into_iter().flatten().filter(|name| *name != whole);
-            for name in others.chain([whole.clone()]) {
-                // Nobody knows which of two is meant.
-                names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![index]);
-            }
+            let bare = title.strip_suffix(')').and_then(|title| title.rsplit_once('(')).map(|(bare, _)| slug(bare));
+            let is_other = |name: &String| *name != whole;
+            before.filter(is_other).into_iter().for_each(|name| go_by(&mut names, name, index));
+            bare.filter(is_other).into_iter().for_each(|name| go_by(&mut bare_names, name, index));
+            go_by(&mut names, whole, index);
         }
         // Whoever spells an ID otherwise is not understood, but what is struck out is asked for by it.
         for (index, item) in items.iter().enumerate() {
@@ -185,9 +220,17 @@ impl Document<'_> {
         for (heading, items) in &self.sections {
             names.entry(slug(markup::heading_text(self.text, heading.clone()))).or_insert_with(|| items.clone());
         }
+        for (name, items) in bare_names {
+            names.entry(name).or_insert(items);
+        }
         names.remove("");
         names
     }
+}
+
+/// Nobody knows which of two is meant.
+fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
+    names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![item]);
 }
 
 /// The letters and digits of a text, as links to headings have them.

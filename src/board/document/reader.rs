@@ -9,7 +9,7 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::kanban::{dropped, moved};
-use super::keys::{leave_to_keys, near_key, note, read_task_block};
+use super::keys::{guard_in_example, leave_to_keys, near_key, note, read_task_block};
 use super::outline::Outline;
 use super::own_state::{is_mark, told};
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
@@ -546,13 +546,13 @@ impl<'t, 's> Reader<'t, 's> {
         let is_own = frame.own == Some(index);
         let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
+        let block = TaskBlock { fences: fence.lines, content: fence.content.clone(), column: fence.column };
         match (words.next(), words.next()) {
-            (Some(shell @ ("sh" | "bash" | "shell")), _) if item.shell.is_none() && !frame.is_step => {
-                let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
-                item.shell = Some(Box::new(ShellFence { content: fence.content, column: fence.column, shebang }));
-            }
+            (Some(shell @ ("sh" | "bash" | "shell")), _) if !frame.is_step => match &mut item.shell {
+                Some(first) => drop(first.second.get_or_insert(fence.opening)),
+                first => *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column))),
+            },
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
-                let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
                 item.block = Some(Box::new(block));
                 read_task_block(self.text, &mut self.items[index], &mut self.problems);
             }
@@ -562,6 +562,11 @@ impl<'t, 's> Reader<'t, 's> {
                 "an item's second `yaml task` block is ignored",
                 "put all keys into the first one",
             )),
+            (Some("yaml" | "yml"), _) if is_own => {
+                let guard = guard_in_example(self.text, &block).filter(|_| !item.checked);
+                item.quarantined |= guard.is_some();
+                self.problems.extend(guard);
+            }
             _ => {}
         }
     }

@@ -14,6 +14,9 @@ const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('{', '}'), ('（',
 const LONGEST: usize = 32;
 const LONGEST_VALUE: usize = 1 << 10;
 
+/// Keys of a text that are looked at.
+const MOST: usize = 100;
+
 /// A key that guards the work.
 pub struct Misplaced<'w> {
     pub name: Range<usize>,
@@ -38,8 +41,11 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
         }
         open.last().filter(|(opened, _)| *opened < until).map(|bracket| (*bracket, at + c.len_utf8()))
     };
-    let guard = |((opened, close), begin): ((usize, char), usize)| {
-        let (name, key, start) = stated(words, begin).filter(|(_, key, _)| key.is_guard())?;
+    let named = |(bracket, begin)| {
+        let stated = stated(words, begin).filter(|(_, key, _)| key.is_guard())?;
+        Some((bracket, stated))
+    };
+    let guard = |((opened, close), (name, key, start)): ((usize, char), (Range<usize>, Key, usize))| {
         let rest = &words[..words.floor_char_boundary(start + LONGEST_VALUE)];
         let inner = &rest[..rest[start..].find(close).map_or(rest.len(), |at| start + at)];
         let value = inner[start..value_end(inner.as_bytes(), start)].trim();
@@ -50,7 +56,8 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
         let needed = (key == Key::After).then_some(value);
         (needed.is_some() || !is_code && says()).then_some(Misplaced { name, key, needed, is_prose })
     };
-    let mut found: Vec<Misplaced<'_>> = words.char_indices().filter_map(begin).filter_map(guard).collect();
+    let mut found: Vec<Misplaced<'_>> =
+        words.char_indices().filter_map(begin).filter_map(named).take(MOST).filter_map(guard).collect();
     if !found.is_empty() {
         let quoted = quoted(words);
         found.retain(|it| !quoted.iter().any(|span| span.contains(&it.name.start)));
@@ -58,7 +65,8 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     found
 }
 
-/// The key that is stated at `begin`: where its name is, and where its value begins. `after` people also state without a colon.
+/// The key that is stated at `begin`: where its name is, and where its value begins. What an item waits for people also state without a
+/// colon, or with `=`.
 fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let bytes = words.as_bytes();
     let start = skip_blanks(bytes, begin);
@@ -66,13 +74,12 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let length = bytes[start..].iter().take(LONGEST).take_while(is_name).count();
     let named = words[start..start + length].trim_end();
     let end = start + named.len();
-    // A key of two words is `after` alone: `done when: …` may be prose.
-    let key = |end: usize| Key::meant(&words[start..end]).filter(|key| *key == Key::After || !named.contains(' '));
     if let Some(value) = behind_colon(bytes, end) {
-        return Some((start..end, key(end)?, skip_blanks(bytes, value)));
+        return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
     }
-    let ends: Vec<usize> = named.match_indices(' ').take(2).map(|(at, _)| start + at).collect();
-    let end = ends.into_iter().rfind(|end| key(*end).is_some())?;
+    let is_equated = bytes.get(skip_blanks(bytes, end)) == Some(&b'=');
+    let ends = named.match_indices(' ').take(2).map(|(at, _)| start + at).chain(is_equated.then_some(end));
+    let end = ends.filter(|end| matches!(Key::meant(&words[start..*end]), Some(Key::After | Key::Needs))).last()?;
     Some((start..end, Key::After, end + 1))
 }
 

@@ -98,7 +98,7 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
             continue;
         }
         // Whether it names an item is not known here.
-        let is_prose = Key::is_prose(name) && (by == Owner::Person || name.contains(' '));
+        let is_prose = Key::is_prose(name) && (by == Owner::Person || !Key::is_of_programs(name));
         if is_prose || !Key::nearest(name).is_some_and(may_stand) {
             continue;
         }

@@ -273,6 +273,10 @@ fn unmet(
             let message = format!("of this, {}", not_kept(runner, &limits));
             tell(Problem::warning("unkept-limit", item.head.clone(), message, KEPT));
         }
+        if let Some(second) = item.second_script().filter(|_| kind == RunnerKind::Shell) {
+            let message = "of this only the first script is run";
+            tell(Problem::warning("second-script", second, message, "put all that is to be run into one block"));
+        }
         let script = document.shell(item).filter(|_| kind == RunnerKind::Shell);
         let of_script = script.map_or_else(Vec::new, |script| needs_of_script(config, runner, &script));
         let of_commands = task.done_when.iter().flat_map(|command| needs_of_command(config, command));

@@ -267,6 +267,7 @@ impl Args {
             0 => format!("nothing can be worked as it stands: {}", human::count(prospect.left, "item")),
             _ => format!("draining {what}, {}{}", runners(site, queues, crew)?, prospect.rest()),
         });
+        prospect.not_run().iter().for_each(|not_run| context.out.note(not_run));
         let is_at_terminal = io::stderr().is_terminal();
         let bar = progress(context, open);
         let say = |line: String| bar.suspend(|| context.out.note(line));

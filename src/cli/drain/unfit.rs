@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::crew::Post;
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
+use crate::board::problem::{Position, listed};
 use crate::board::task::{REVIEWER, Status, Task};
 use crate::cli::check::{Fault, errors_if};
 use crate::cli::need::NeedKind;
@@ -24,6 +25,8 @@ pub(super) struct Prospect {
     pub left: usize,
     /// The titles of those that it leaves for want of a script.
     pub scriptless: HashSet<String>,
+    /// Where an item that it works has a second script, which its runner does not run.
+    pub second_scripts: Vec<String>,
 }
 
 impl Prospect {
@@ -38,7 +41,15 @@ impl Prospect {
                     continue;
                 }
                 let lacking = lacking.get(&(queue.id.clone(), item.line));
-                let hindrance = hindrance(site, &document.task_of(&item), lacking, crew);
+                let task = document.task_of(&item);
+                let hindrance = hindrance(site, &task, lacking, crew);
+                if let (None, Some(second)) = (&hindrance, item.second_script())
+                    && let Some(role) = site.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE))
+                    && site.config.runs_scripts(&site.runner_of(&task, role))
+                {
+                    let line = Position::of(&text.content, second.start).line;
+                    prospect.second_scripts.push(format!("{}:{line}", queue.id));
+                }
                 *if hindrance.is_some() { &mut prospect.left } else { &mut prospect.worked } += 1;
                 if let Some(Lack::NoScript { .. }) = hindrance {
                     prospect.scriptless.insert(document.title(&item).to_owned());
@@ -46,6 +57,12 @@ impl Prospect {
             }
         }
         Ok(prospect)
+    }
+
+    /// What it does not run of what it works.
+    pub(super) fn not_run(&self) -> Option<String> {
+        let places = listed(&self.second_scripts);
+        (!places.is_empty()).then(|| format!("only the first script of an item is run, and not what is in {places}"))
     }
 
     /// Of what it leaves, behind what it works.
