@@ -8,7 +8,8 @@ use crate::board::stood::Way;
 use crate::board::task::Status;
 use crate::board::text::{Edit, apply};
 
-/// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other.
+/// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other, and
+/// what is indented behind them goes on with what stands before.
 pub(crate) fn apply_each<T>(
     mut text: String,
     mut things: Vec<T>,
@@ -16,10 +17,17 @@ pub(crate) fn apply_each<T>(
 ) -> String {
     while !things.is_empty() {
         let (document, _) = parse(&text);
+        let meet = |one: &Edit, next: &Edit| {
+            let mut behind = next.text.chars().chain(text[next.span.end..].chars()).skip_while(|c| "\r\n".contains(*c));
+            one.span.end == next.span.start && matches!(behind.next(), Some(' ' | '\t'))
+        };
         let mut made: Vec<Edit> = Vec::new();
         things.retain(|thing| {
             let own = edits(&document, thing);
-            let is_apart = own.iter().all(|edit| made.iter().all(|other| edit.is_apart(other)));
+            let is_apart = |edit: &Edit, other: &Edit| {
+                edit.is_apart(other) && !meet(other, edit) && (edit.span == other.span || !meet(edit, other))
+            };
+            let is_apart = own.iter().all(|edit| made.iter().all(|other| is_apart(edit, other)));
             made.extend(own.into_iter().filter(|_| is_apart));
             !is_apart
         });
