@@ -367,15 +367,16 @@ impl<'m, 't> Merging<'m, 't> {
             None if is_still => Stand::As(Side::Theirs),
             None => Stand::As(Side::Ours),
         };
-        let was = base.map(One::bare_block);
-        let (mine_is, other_is) = (mine.bare_block(), other.bare_block());
+        // Blanks at the end are somebody's, too: Markdown may read a line break from them.
+        let was = base.map(One::block);
+        let (mine_is, other_is) = (mine.block(), other.block());
         let (text, source) = if mine_is == other_is {
             let side = winner.unwrap_or(Side::Ours);
             (if side == Side::Ours { mine } else { other }.block().to_owned(), Some(side))
-        } else if was.as_ref() == Some(&other_is) {
-            (mine.block().to_owned(), Some(Side::Ours))
+        } else if was == Some(other_is) {
+            (mine_is.to_owned(), Some(Side::Ours))
         } else if was == Some(mine_is) && !is_held {
-            (other.block().to_owned(), Some(Side::Theirs))
+            (other_is.to_owned(), Some(Side::Theirs))
         } else {
             (self.fields(base, mine, other, winner), None)
         };

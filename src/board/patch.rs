@@ -158,7 +158,9 @@ fn set_below(
     let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
     // What others read at the end of a line stays there: names of blocks, line breaks.
     let tail = text[end..item.span.end.max(end)].split(['\n', '\r']).next().unwrap_or("");
-    let (newline, indent) = (markup::newline(text), indent_below(document, item, end));
+    let own_end = &text[end..];
+    let newline = markup::newline(if own_end.contains('\n') { own_end } else { text });
+    let indent = indent_below(document, item, end);
     Some((end + tail.len(), format!("{words}{tail}{newline}{indent}{parenthesis}")))
 }
 

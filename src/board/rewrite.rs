@@ -8,7 +8,8 @@ use crate::board::stood::Way;
 use crate::board::task::Status;
 use crate::board::text::{Edit, apply};
 
-/// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other.
+/// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other, and
+/// what is indented behind them goes on with what stands before.
 pub(crate) fn apply_each<T>(
     mut text: String,
     mut things: Vec<T>,
@@ -16,10 +17,17 @@ pub(crate) fn apply_each<T>(
 ) -> String {
     while !things.is_empty() {
         let (document, _) = parse(&text);
+        let meet = |one: &Edit, next: &Edit| {
+            let mut behind = next.text.chars().chain(text[next.span.end..].chars()).skip_while(|c| "\r\n".contains(*c));
+            one.span.end == next.span.start && matches!(behind.next(), Some(' ' | '\t'))
+        };
         let mut made: Vec<Edit> = Vec::new();
         things.retain(|thing| {
             let own = edits(&document, thing);
-            let is_apart = own.iter().all(|edit| made.iter().all(|other| edit.is_apart(other)));
+            let is_apart = |edit: &Edit, other: &Edit| {
+                edit.is_apart(other) && !meet(other, edit) && (edit.span == other.span || !meet(edit, other))
+            };
+            let is_apart = own.iter().all(|edit| made.iter().all(|other| is_apart(edit, other)));
             made.extend(own.into_iter().filter(|_| is_apart));
             !is_apart
         });
@@ -53,7 +61,7 @@ pub(crate) fn set_item_by(
             document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
         }
         (Some(item), Some((text, status))) => {
-            let text = with_newlines_of(document.block(item), text, markup::newline(document.text()));
+            let text = with_newlines_of(document, document.block(item), text);
             document.rewritten(item, &text, status, way)
         }
     }
@@ -64,13 +72,27 @@ fn with_newlines(text: &str, newline: &str) -> String {
     text.replace("\r\n", "\n").trim_end_matches('\n').replace('\n', newline)
 }
 
-/// The lines of `text` with the line ends that they have in `block`, and others with that of its first line, else with `newline`. It ends
-/// as `block` does.
-fn with_newlines_of(block: &str, text: &str, newline: &str) -> String {
-    let newline = if block.contains('\n') { markup::newline(block) } else { newline };
+/// The lines of `text` with the line ends that they have in `block`. Others have that of its first line, or their own where both text and
+/// document have line ends of two kinds. The last one has that of `block`, by the same rule.
+fn with_newlines_of(document: &Document<'_>, block: &str, text: &str) -> String {
+    let is_mixed = |text: &str| text.contains('\n') && markup::only_newline(text).is_none();
+    let is_own = is_mixed(text) && is_mixed(document.text());
+    let newline = markup::newline(if block.contains('\n') { block } else { document.text() });
     let cut = |line| str::split_at(line, markup::without_line_end(line).len());
     let ends: HashMap<&str, &str> = block.split_inclusive('\n').map(cut).filter(|(_, end)| !end.is_empty()).collect();
-    let text = with_newlines(text, "\n");
-    let ended: String = text.split('\n').flat_map(|line| [line, ends.get(line).unwrap_or(&newline)]).collect();
-    markup::without_line_end(&ended).to_owned() + cut(block).1
+    let ended = text.trim_end_matches(['\r', '\n']).split_inclusive('\n').map(cut).flat_map(|(line, own)| {
+        let other = if is_own && !own.is_empty() { own } else { newline };
+        [line, ends.get(line).unwrap_or(&other)]
+    });
+    let last = match (cut(text).1, cut(block).1) {
+        ("", end) | (_, end @ "") => end,
+        (own, end) => {
+            if is_own {
+                own
+            } else {
+                end
+            }
+        }
+    };
+    markup::without_line_end(&ended.collect::<String>()).to_owned() + last
 }

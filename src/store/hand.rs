@@ -596,11 +596,13 @@ pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
     Entry { queue, agent, cause: Some(cause), ..Entry::new(Kind::Noted, now) }
 }
 
-/// The events of what a person made of `ours`.
+/// The events of what a person made of `ours`. Of two with the same ID nobody knows which one that is.
 pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
     let (queue, changes) = (copies.queue, changes(ours, merged).into_iter());
+    let texts = [ours, merged].map(open);
+    let is_double = |id: &TaskId| texts.iter().any(|text| text.named(id).len() > 1);
     let changes = changes.map(|changed| {
-        let task = changed.task.filter(|id| !copies.all.contains_key(id));
+        let task = changed.task.filter(|id| !copies.all.contains_key(id) && !is_double(id));
         Changed { task, ..changed }
     });
     let mut entries: Vec<Entry> = changes.filter_map(|changed| by_hand(queue, changed, now)).collect();

@@ -25,6 +25,8 @@ pub(super) struct Saved<'s, 't> {
     prose: String,
     /// Its items without an ID that the newest text has not under their title: they may have had another.
     untold: Vec<&'s Item<'t>>,
+    /// What several items of the newest text go by: which of them one is its words alone tell.
+    doubles: HashSet<TaskId>,
 }
 
 impl<'s, 't> Saved<'s, 't> {
@@ -34,7 +36,9 @@ impl<'s, 't> Saved<'s, 't> {
         let told: HashSet<&str> = newest.items().iter().filter(nameless).map(|item| newest.title(item)).collect();
         let is_untold = |item: &&Item<'_>| nameless(item) && !told.contains(document.title(item));
         let untold = document.items().iter().filter(is_untold).collect();
-        Saved { document, prose: prose(document.text()), untold }
+        let ids = newest.items().iter().filter_map(|item| item.id.as_ref());
+        let doubles = ids.filter(|id| newest.named(id).len() > 1).cloned().collect();
+        Saved { document, prose: prose(document.text()), untold, doubles }
     }
 
     /// It was saved by somebody who knew of what was done by hand: what that brought is there, if only with others between its
@@ -119,8 +123,11 @@ impl<'s, 't> Saved<'s, 't> {
     fn find(&self, document: &Document<'_>) -> Option<&'s Item<'t>> {
         let item = document.items().first()?;
         let title = document.title(item);
-        if let Some(found) = item.id.as_ref().and_then(|id| self.document.find(id)) {
-            return Some(found);
+        if let Some(id) = item.id.as_ref().filter(|id| self.document.find(id).is_some()) {
+            let named = self.document.named(id);
+            let reads_so =
+                |own: &&'s Item<'t>| is_gone_on([Vec::new(), parts(document, item), parts(self.document, own)]);
+            return if self.doubles.contains(id) { named.into_iter().find(reads_so) } else { named.first().copied() };
         }
         if title.is_empty() {
             return None;

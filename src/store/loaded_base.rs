@@ -360,7 +360,7 @@ impl Facts<'_> {
 type ByName<'t> = HashMap<Name, Facts<'t>>;
 
 /// What is ticked where nothing that has ended stands is as it was before: Tavern moves what it ends, and a person may leave it
-/// there. Of an ID that is there twice the item counts that is as `known`, else the first.
+/// there. Of an ID that is there twice the item counts that is as `known`, else one with keys of Tavern's, else the first.
 fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
     let is_of_open = |kind: &LaneKind| !kind.status().is_ended();
     let told = |item: &Item<'_>| {
@@ -374,9 +374,9 @@ fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
         };
         (name(document, item), facts)
     };
-    let all = document.items().iter().rev().map(told);
-    let (known, others): (Vec<_>, Vec<_>) = all.partition(|(name, told)| known.get(name) == Some(told));
-    others.into_iter().chain(known).collect()
+    let mut all: Vec<(Name, Facts<'_>)> = document.items().iter().rev().map(told).collect();
+    all.sort_by_key(|(name, told)| (known.get(name) == Some(told), !told.keys.is_empty()));
+    all.into_iter().collect()
 }
 
 fn name(document: &Document<'_>, item: &Item<'_>) -> Name {
@@ -511,7 +511,8 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
     let [after, before] = [(after, entry.change.to()), (before, entry.change.from())].map(|(text, status)| {
         let document = parse_alone(text?, front);
         let item = document.items().first()?;
-        let name = name(&document, item);
+        // The log has a copy by its text alone, which tells nothing of the item.
+        let name = Some(name(&document, item)).filter(|name| name.is_err() || entry.task.is_some())?;
         let status = status.or_else(|| statuses.get(&name).copied()).unwrap_or(item.status);
         statuses.insert(name.clone(), status);
         Some((name, facts(&document, item, status)))

@@ -6,13 +6,13 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::entry::{Entry, TextChange};
-use crate::board::document::{Document, Item, parse, parse_alone};
+use crate::board::document::{Document, Item, parse_alone};
 use crate::board::event::Kind;
 use crate::board::front::Front;
 use crate::board::merge::{Named, bare};
 use crate::board::rewrite::{apply_each, set_item};
+use crate::board::state::State;
 use crate::board::task::{Status, TaskId, Timestamp};
-use crate::board::text::apply;
 
 /// What was done to a queue's items since some moment.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub(super) struct Since {
 #[derive(Default)]
 struct First {
     seq: u64,
+    /// What the last one left.
+    left: Option<String>,
     /// Nothing: the item was not there.
     text: Option<String>,
     /// Nothing: no event tells, so it is what it is.
@@ -38,7 +40,8 @@ impl Since {
         match &entry.task {
             _ if !entry.change.is_of_item() => {}
             Some(task) => {
-                let first = self.first.entry(task.clone()).or_default();
+                let left = || First { left: entry.change.after().map(str::to_owned), ..First::default() };
+                let first = self.first.entry(task.clone()).or_insert_with(left);
                 first.seq = entry.seq;
                 first.status = entry.change.from().or(first.status);
                 first.text = entry.change.before().map(str::to_owned);
@@ -59,7 +62,7 @@ impl Since {
     pub(super) fn set(&mut self, task: TaskId, item: Option<(String, Status)>) {
         let (text, status) = item.unzip();
         let seq = u64::MAX - self.first.len() as u64;
-        self.first.insert(task, First { seq, text, status });
+        self.first.insert(task, First { seq, text, status, left: None });
     }
 
     /// An item without an ID is not to be there.
@@ -83,24 +86,32 @@ impl Since {
     }
 
     pub(super) fn taken_back(&self, text: &str) -> String {
-        let mut text = text.to_owned();
         // A part's own event is younger or older than one of the item that it is in: the newest are taken back first.
-        let mut left: Vec<(&TaskId, &First)> = self.first.iter().collect();
-        left.sort_by_key(|(_, first)| Reverse(first.seq));
-        text = apply_each(text, left, &|document, (id, First { text: was, status, .. })| {
-            set_item(document, document.find(id), was.as_deref().map(|was| (was, *status)))
-        });
-        for entry in &self.nameless {
-            let (document, _) = parse(&text);
-            let item = entry.change.after().map(|after| reading(&document, after));
-            if item == Some(None) {
-                // It has got an ID since, and was taken back with that.
-                continue;
-            }
-            let was = entry.change.before().map(|was| (was, entry.change.from()));
-            text = apply(&text, &set_item(&document, item.flatten(), was));
-        }
-        text
+        let named = self.first.iter().map(|(id, first)| (first.seq, Ok((id, first))));
+        let mut steps: Vec<_> = named.chain(self.nameless.iter().map(|entry| (entry.seq, Err(entry)))).collect();
+        steps.sort_by_key(|(seq, _)| Reverse(*seq));
+        let together = steps.chunk_by(|(_, one), (_, next)| one.is_ok() && next.is_ok());
+        together.fold(text.to_owned(), |text, together| {
+            apply_each(text, together.to_vec(), &|document, (_, one)| match one {
+                Ok((id, First { text: was, status, left, .. })) => {
+                    // Of two with the same ID it is the one that the log tells of, else one that Tavern has written to.
+                    let is_left = |item: &Item<'_>| left.as_deref().map(bare) == Some(bare(document.block(item)));
+                    let has_state =
+                        |item| document.task_as(item, TaskId::nobody(), Status::Pending).state != State::default();
+                    let named = document.named(id).into_iter().rev();
+                    let item = named.max_by_key(|item| (is_left(item), has_state(item)));
+                    set_item(document, item, was.as_deref().map(|was| (was, *status)))
+                }
+                Err(entry) => {
+                    let item = entry.change.after().map(|after| reading(document, after));
+                    // It has got an ID since, and was taken back with that.
+                    if item == Some(None) {
+                        return Vec::new();
+                    }
+                    set_item(document, item.flatten(), entry.change.before().map(|was| (was, entry.change.from())))
+                }
+            })
+        })
     }
 }
 

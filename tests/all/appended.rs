@@ -256,3 +256,20 @@ fn what_ended_stays_so_beside_a_new_line_of_the_same_words_in_the_dead_letter_la
     scratch.settle();
     assert_eq!(scratch.queue(), "## Pending\n\n- [ ] a\n\n## Done\n\n- [ ] a\n\n## Dead Letter\n");
 }
+
+/// Each of them would read as it should without the others.
+#[test]
+fn lines_that_are_moved_together_read_as_each_does_alone() {
+    for (text, moved) in [
+        (
+            "## Pending\n\n  - [ ] T-1: one\n\n## Dead Letter\n\n- [ ] a\n\nText.\n\n  - [ ] b\n    - sub\n",
+            "## Pending\n\n  - [ ] T-1: one\n- [ ] a\n- [ ] b\n  - sub\n\n## Dead Letter\n\nText.\n",
+        ),
+        (
+            "## Pending\n\n- [ ] T-1: one\n\n## Dead Letter\n\n- [x] T-2: two\n1. [ ] a\n1) [ ] b\n  - [x] T-3: three\n",
+            "## Pending\n\n- [ ] T-1: one\n1. [ ] a\n\n<!-- -->\n\n1) [ ] b\n\n<!-- -->\n\n\n## Dead Letter\n\n- [x] T-2: two\n\n<!-- -->\n\n  - [x] T-3: three\n",
+        ),
+    ] {
+        assert_eq!(Scratch::board(text).queue(), moved);
+    }
+}

@@ -440,3 +440,27 @@ fn who_goes_on_in_a_text_from_before_others_added_takes_out_nothing_of_theirs() 
         assert!(!scratch.queue().contains("added"), "{fault}\n{}", scratch.queue());
     }
 }
+
+#[test]
+fn what_was_typed_in_a_copy_of_an_item_stays_whoever_goes_on_in_a_text_from_before() {
+    let copy = "- [ ] T-1: one copied\n  Typed.\n\n";
+    for (held, before) in [("T-3", "- [ ] T-1"), ("T-3", "- [ ] T-2"), ("T-1", "- [ ] T-2"), ("T-1", "## In Progress")]
+    {
+        let scratch = Scratch::board(
+            "## Pending\n\n- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n- [ ] T-3: three\n\n## In Progress\n\n## Completed\n",
+        );
+        let loaded = scratch.queue();
+        let token = scratch.claim(held, &[]);
+        let typed = scratch.queue().replacen(before, &format!("{copy}{before}"), 1);
+        save(&scratch, &typed);
+        save(&scratch, &typed.replace("Typed.", "Typed, and typed on."));
+        for more in ["End.\n", "End.\nMore.\n"] {
+            save(&scratch, &(loaded.clone() + more));
+            let stays = format!("{}{more}", typed.replace("Typed.", "Typed, and typed on."));
+            assert_eq!(scratch.queue(), stays, "{held}, {before}");
+        }
+        scratch.run("tavern-release", &[held, "--token", &token]).succeeds();
+        save(&scratch, &(typed + "Others'.\n"));
+        has(&scratch.queue(), &["T-1: one copied\n  Typed, and typed on.", "  Words.", "End.", "Others'."]);
+    }
+}

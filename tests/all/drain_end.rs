@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::dice::{Dice, number};
@@ -52,6 +53,27 @@ fn a_drain_ends_when_its_time_is_over() {
     scratch.has_no_process();
 }
 
+/// Nobody takes the save over before the drain counts: its only agent is killed.
+#[test]
+fn what_a_drain_has_merged_counts_also_where_an_old_text_was_saved_last() {
+    let list =
+        "- [ ] T-1: One\n  ```sh\n  echo it > T-1\n  ```\n- [ ] T-2: Lasts\n  ```sh\n  : > begun; sleep 600\n  ```\n";
+    let scratch = Scratch::board(list);
+    let drain = scratch.program("tavern-drain").args(&["--agents", "1", "--junit", "result.xml"]).start();
+    wait_until("the second one is worked", || scratch.work().join(".tavern/worktrees/T-2/begun").exists());
+    drain.signal(Signal::STOP);
+    let is_agent = |line: &&String| line.contains("tavern-agent ");
+    let agent = scratch.processes().iter().find(is_agent).and_then(|line| line.split(' ').next()?.parse().ok());
+    kill_process(Pid::from_raw(agent.expect("it works")).expect("a pid"), Signal::KILL).expect("it is ours");
+    scratch.write(QUEUE, list);
+    drain.signal(Signal::INT);
+    drain.signal(Signal::CONT);
+    drain.end().ends(130).says("1 of 2 completed, 1 left").says("main: T-2 in_progress — Lasts");
+    has(&scratch.read("result.xml"), &["tests=\"2\""]);
+    assert_eq!(scratch.queue(), list);
+    scratch.has_no_process();
+}
+
 #[test]
 fn what_is_approved_when_a_drain_ends_is_to_be_merged() {
     let slow =
@@ -59,7 +81,7 @@ fn what_is_approved_when_a_drain_ends_is_to_be_merged() {
     let scratch = Scratch::shell(&format!("- [ ] T-1: One\n  ```sh\n  echo it > T-1\n  ```\n{slow}"), "");
     let drain = scratch.program("tavern-drain").args(&["--agents", "1"]).start();
     wait_until("it is merged", || scratch.work().join(".tavern/merging").exists());
-    drain.signal(rustix::process::Signal::INT);
+    drain.signal(Signal::INT);
     let ran = drain.end().ends(130).says("ended by Ctrl-C; to go on where it was: tavern drain --agents 1\n");
     ran.says("approved — One\n  not merged, since the drain was ended before: tavern merge does it\n");
 }

@@ -189,6 +189,23 @@ fn the_line_ends_of_a_save_are_those_of_the_file_also_while_an_item_is_held() {
 }
 
 #[test]
+fn what_is_typed_at_the_end_of_a_line_stays_also_while_an_item_is_held() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n  Words.\n\n- [ ] T-3: three\n");
+    scratch.claim("T-1", &[]);
+    for (from, to) in [
+        ("two\n", "two  \n"),
+        ("Words.\n", "Words.\t\n\n \n"),
+        ("three\n", "three  \n"),
+        (")\n", ") 📅 2026-12-01  \n"),
+    ] {
+        let saved = scratch.queue().replace(from, to);
+        scratch.write(QUEUE, &saved);
+        scratch.settle();
+        assert_eq!(scratch.queue(), saved);
+    }
+}
+
+#[test]
 fn a_held_item_cannot_be_edited_away() {
     let scratch = Scratch::board(OWNED);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();

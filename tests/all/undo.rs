@@ -195,6 +195,30 @@ fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() 
 }
 
 #[test]
+fn each_line_has_its_own_end_back() {
+    for list in [
+        "## Pending\n\n- [ ] T-1: one\r\n  words\n- [ ] T-2: two\n\n## Completed\n",
+        "## Pending\r\n\r\n- [ ] T-1: one\n  words\r\n- [ ] T-2: two\r\n\r\n## Completed\r\n",
+    ] {
+        let scratch = Scratch::board(list);
+        let is_taken_back = || {
+            assert_ne!(scratch.queue(), list);
+            undo(&scratch, &[]).succeeds();
+            assert_eq!(scratch.queue(), list);
+        };
+        scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+        is_taken_back();
+        for (from, to) in [("  words", "  more"), ("  words\n", ""), ("  words\r\n", ""), ("one", "one more")] {
+            if list.contains(from) {
+                scratch.change(QUEUE, from, to);
+                scratch.settle();
+                is_taken_back();
+            }
+        }
+    }
+}
+
+#[test]
 fn what_check_has_mended_is_taken_back_and_made_again() {
     let text =
         "## Pending\n\n- [ ] T-1: one\n- [ ] T-1: two\n- [ ] three (after: T-1)\n- [ ] T-1: four\n\n## Completed\n";

@@ -28,7 +28,12 @@ impl Document<'_> {
         let in_full = || {
             let text = apply(self.text, edits);
             let (after, _) = parse(&text);
-            let item = after.find(id).filter(|item| item.status == status)?;
+            // A copy reads as it did.
+            let is_item = |other: &Item<'_>| item.is_some_and(|item| item.span == other.span);
+            let copies = self.named(id).into_iter().filter(|other| !is_item(other));
+            let copies: Vec<&str> = copies.map(|copy| self.block(copy)).collect();
+            let named = after.named(id).into_iter().filter(|item| item.status == status);
+            let item = named.min_by_key(|item| copies.contains(&after.block(item)))?;
             Some(Written { block: after.block(item).to_owned(), task: after.task(item, id.clone()) })
         };
         let plainly = self.written_alone(item, edits, id, status);

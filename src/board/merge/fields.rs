@@ -120,6 +120,15 @@ pub(super) fn line_and_block(
             ours
         }
     };
+    let (my_tail, their_tail) = (ours.tail(), theirs.tail());
+    let tail = match base.map_or("", One::tail) {
+        was if my_tail == their_tail || was == their_tail => my_tail,
+        was if was == my_tail => their_tail,
+        _ => {
+            marks.push(("end of the line".into(), their_tail.trim().to_owned()));
+            my_tail
+        }
+    };
     let opening = if item.is_struck_out(text) { STRIKE } else { "" };
     let mut title_end = opening.len() + title.len();
     let as_it_stands = format!("{opening}{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
@@ -161,7 +170,10 @@ pub(super) fn line_and_block(
     let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
     let gap = if gap.ends_with(']') { format!("{gap} ") } else { gap.to_owned() };
     let name = id.map_or_else(String::new, |id| format!("{id}: "));
-    (format!("{lead}{check}{gap}{name}{line}{}", &text[item.head.end..ours.first_line_end()]), block)
+    let mut lines = format!("{lead}{check}{gap}{name}{line}{}", &text[item.head.end..ours.first_line_end()]);
+    let end = markup::without_line_end(&lines[..markup::line_end(&lines, 0, lines.len())]).len();
+    lines.replace_range(end - my_tail.len()..end, tail);
+    (lines, block)
 }
 
 /// What stands under the first line.

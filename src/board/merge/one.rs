@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::board::document::{Document, Item};
-use crate::board::markup;
+use crate::board::markup::{self, STRIKE, without_line_end};
 
 /// A side of the merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,16 @@ impl<'v, 't> One<'v, 't> {
     /// Its ID, or its title.
     pub fn name(self) -> &'v str {
         self.item.id.as_ref().map_or(self.title(), |id| id.as_str())
+    }
+
+    /// What stands at the end of its title line, behind the title and the keys: what other programs read there, and blanks.
+    pub fn tail(self) -> &'t str {
+        let (text, item) = (self.document.text(), self.item);
+        let line = without_line_end(&text[..markup::line_end(text, item.title.end, item.span.end.max(item.title.end))]);
+        let are_keys_below = item.metadata.as_ref().is_some_and(|keys| keys.start > line.len());
+        let start = if are_keys_below { item.title.end } else { item.head.end.min(line.len()) };
+        let tail = &line[start..];
+        tail.strip_prefix(STRIKE).unwrap_or(tail)
     }
 
     /// Where its first line ends, line end included.

@@ -103,6 +103,28 @@ const ROWS: &[Merged] = &[
         "- [x] T-1: Write tests for the parser, all\n- [ ] Write tests for the lexer\n",
         &[],
     ),
+    // What stands at the end of a line is merged by itself, blanks and the names of blocks too.
+    (
+        "- [ ] T-1: one\n- [ ] T-2: two\n  Words.\n",
+        "- [ ] T-1: one (agent: Sam, status: in_progress)\n- [ ] T-2: two\n  Words.\n",
+        "- [ ] T-1: one  \n- [ ] T-2: two\n  Words.\t\n",
+        "- [ ] T-1: one (agent: Sam, status: in_progress)  \n- [ ] T-2: two\n  Words.\t\n",
+        &[],
+    ),
+    (
+        "- [ ] T-1: one\n- [ ] T-2: two ^a\n",
+        "- [x] T-1: ~~one~~\n  (status: cancelled)\n- [x] T-2: two ^a\n  (commit: 1a2b3c4)\n",
+        "- [ ] T-1: one ^b\n- [ ] T-2: two\n  Words.\n",
+        "- [x] T-1: ~~one~~ ^b\n  (status: cancelled)\n- [x] T-2: two\n  (commit: 1a2b3c4)\n  Words.\n",
+        &[],
+    ),
+    (
+        "- [ ] T-1: one\n",
+        "- [ ] T-1: one 📅 2026-12-01\n",
+        "- [ ] T-1: one 📅 2026-12-02\n",
+        "- [ ] T-1: one 📅 2026-12-01\n  <!-- conflict: end of the line: 📅 2026-12-02 -->\n",
+        &["end of the line"],
+    ),
     // Two that a number tells apart are two.
     (
         "- [ ] Review chapter 2\n",
