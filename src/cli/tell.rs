@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::board::event::Event;
+use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life};
 use crate::board::monitor::Urgency;
 use crate::board::task::{Status, Task, TaskId};
-use crate::run::{Site, runner_named};
+use crate::run::{Site, runner_named, watch};
 use crate::store::{self, Found, Note, life};
 
 use super::flags::{DryRun, agent_name};
@@ -36,7 +36,33 @@ pub struct Args {
     pub severity: Option<Urgency>,
 
     #[command(flatten)]
+    pub order: Order,
+
+    #[command(flatten)]
     pub plan: DryRun,
+}
+
+/// What becomes of the run; the message says why.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+pub struct Order {
+    /// End its run, keep its work and session, and have it wait for you with what you say as the question
+    #[arg(long, conflicts_with = "severity")]
+    pub pause: bool,
+
+    /// Let it go on that waits, with what you say, if anything
+    #[arg(long, conflicts_with = "severity")]
+    pub resume: bool,
+
+    /// Take it from its agent, and make it pending
+    #[arg(long, conflicts_with = "severity")]
+    pub stop: bool,
+}
+
+impl Order {
+    fn is_given(&self) -> bool {
+        self.pause || self.resume || self.stop
+    }
 }
 
 fn urgency(text: &str) -> Result<Urgency, String> {
@@ -72,6 +98,9 @@ impl Verb for Args {
         if let Some((own, _)) = run.held.as_ref().filter(|(own, _)| self.task.id() == Some(own)) {
             return Err(to_itself(own, ASK));
         }
+        if self.order.is_given() {
+            return Err(run.refused());
+        }
         let is_own_name = |agent: &String| self.from.as_ref().is_none_or(|from| from == agent);
         if run.agent.as_ref().is_some_and(is_own_name) { Ok(()) } else { Err(run.refused()) }
     }
@@ -83,6 +112,9 @@ impl Verb for Args {
         let task = &context.id_of(&site.board, &self.task)?;
         let found = site.board.task(task)?;
         may_be_told(&found.task)?;
+        if self.order.is_given() {
+            return self.carry_out(context, &site, &found, &from);
+        }
         is_of_another(task)?;
         let shorter = "put it into a file that the agent can read, and name that";
         let example = format!("tavern tell {task} \"…\"");
@@ -110,6 +142,47 @@ impl Verb for Args {
         site.board.send(task, &from, own.map(|run| run.run), self.severity, &text)?;
         let (when, how) = heard(&site, &found);
         tell(context, task, found.task.status(), &from, when, &how)
+    }
+}
+
+impl Args {
+    /// Pauses the run of `found`, lets it go on, or ends it.
+    fn carry_out(&self, context: &Context, site: &Site, found: &Found, from: &str) -> Result<Exit, CliError> {
+        let task = &found.task.id;
+        let why = Some(self.text.join(" ")).filter(|why| !why.trim().is_empty());
+        let lease = found.lease.as_ref().filter(|_| found.task.status() == Status::InProgress);
+        let done = match (lease, found.task.status()) {
+            (Some(lease), _) if self.order.pause => {
+                let why =
+                    why.map_or_else(|| "How is it to go on?".to_owned(), |why| format!("({why}) How is it to go on?"));
+                watch::pause(site, lease, format!("paused by {from}: {why}"))?
+            }
+            (Some(lease), _) if self.order.stop => {
+                let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
+                let event = Event::Withdraw { token: lease.token, retry, reason: why };
+                site.board.submit(task, &event, &Note::default())?
+            }
+            (_, Status::Waiting) if self.order.resume => {
+                let note = Note { agent: Some(from.to_owned()), run: None };
+                site.board.submit(task, &Event::Resume { reason: why }, &note)?
+            }
+            (_, status) => {
+                let (flag, needed, hint) = if self.order.resume {
+                    ("--resume", "nothing of it waits", format!("for details: tavern status {task}"))
+                } else {
+                    let flag = if self.order.pause { "--pause" } else { "--stop" };
+                    (flag, "no agent works on it", format!("for details: tavern status {task}"))
+                };
+                return Err(CliError::refused(format!("`{task}` is {status}: {needed}, so {flag} does nothing"), hint));
+            }
+        };
+        let status = done.task.status();
+        let how = match status {
+            Status::Waiting => format!("it goes on with your answer: tavern tell {task} \"…\""),
+            _ => "an agent takes it next".to_owned(),
+        };
+        let told = if status == Status::Waiting { When::NextRun } else { When::Answered };
+        tell(context, task, status, from, told, &how)
     }
 }
 

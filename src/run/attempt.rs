@@ -247,6 +247,9 @@ fn follow(
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
+        if inbox.has_news() {
+            heartbeat.look();
+        }
         if site.interrupt.is_raised() || heartbeat.is_lost() {
             session.end(EndReason::Stop);
         }

@@ -53,6 +53,14 @@ impl Heartbeat {
         self.is_lost()
     }
 
+    /// Looks whether the lease is still there: who takes the task from its holder need not wait for the next beat.
+    pub fn look(&self) {
+        let is_ours = |lease: Option<Lease>| lease.is_some_and(|lease| lease.token == self.lease.token);
+        if !self.board.lease(&self.lease.task).map_or(true, is_ours) {
+            self.finds_lost();
+        }
+    }
+
     /// Somebody else holds the task now.
     pub fn is_lost(&self) -> bool {
         self.lost.is_raised()

@@ -41,6 +41,11 @@ impl Inbox {
         Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen, has_news, watch }
     }
 
+    /// Something was logged since it was last looked.
+    pub fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::SeqCst)
+    }
+
     /// Hands waiting messages to the agent, in the words of `brief`. They wait until it has read them.
     pub fn pass_on(&mut self, brief: &Brief<'_>, session: &mut Session) {
         for message in self.news() {

@@ -18,7 +18,7 @@ use crate::board::lease::{Lease, Life};
 use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, treat};
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
-use crate::store::{Board, Entry, Note, life};
+use crate::store::{Board, Done, Entry, Note, life};
 
 /// By this name the watcher speaks.
 pub const WATCHER: &str = "the watcher";
@@ -226,12 +226,19 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, diagnosis: &Diagnosi
             site.board.send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
         Deed::Paused => {
-            let question = format!("{}, and was told so. How is it to go on?", trouble.why);
-            let event = Event::Ask { token: lease.token, question };
-            site.board.submit(task, &event, &Note { agent, run: Some(diagnosis.run.clone()) })?;
+            drop(pause(site, lease, format!("{}, and was told so. How is it to go on?", trouble.why))?);
         }
     }
     Ok(())
+}
+
+/// Ends the run that holds the lease. Its work and its session are kept, and its item waits with `question`, as if its agent had asked.
+///
+/// # Errors
+/// Somebody else holds it by now, or the board can't be written.
+pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error> {
+    let note = Note { agent: Some(lease.agent.clone()), run: Some(run_name(&lease.task, lease.token)) };
+    Ok(site.board.submit(&lease.task, &Event::Ask { token: lease.token, question }, &note)?)
 }
 
 /// What an agent is told.

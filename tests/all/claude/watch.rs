@@ -310,3 +310,39 @@ fn a_supervisor_watches_its_own_run_where_nobody_else_does() {
     project.scratch.stands("T-1", "waiting", 0);
     assert_eq!(project.outcomes(), ["waiting"]);
 }
+
+#[test]
+fn a_person_pauses_a_run_lets_it_go_on_and_stops_it() {
+    let steps = json!([bash("echo half > half"), bash(HOLD), of("Go on.", bash(COMMIT)), of("Go on.", say("DONE"))]);
+    let project = watched(json!({}), steps);
+    project
+        .scratch
+        .run("tavern-tell", &["T-1", "--pause"])
+        .ends(4)
+        .says("`T-1` is pending: no agent works on it, so --pause");
+    let agent = project.agent().start();
+    project.wait_for_hold();
+    // Its lease lasts an hour, and it is ended at once.
+    let paused = ["T-1", "--pause", "lunch", "--from", "rosie"];
+    project.scratch.run("tavern-tell", &paused).succeeds();
+    agent.end().succeeds();
+    project.assert_tidy();
+    let item = project.scratch.stands("T-1", "waiting", 0);
+    assert_eq!(item["question"], "paused by rosie: (lunch) How is it to go on?");
+    assert!(project.worktree("T-1", "half").exists(), "its work is kept");
+    project.scratch.run("tavern-tell", &["T-1", "--stop"]).ends(4).says("is waiting: no agent works on it, so --stop");
+    project.scratch.run("tavern-tell", &["T-1", "--resume", "Go on."]).succeeds();
+    project.work();
+    project.scratch.stands("T-1", "completed", 1);
+    assert_eq!(project.sessions()[0], project.sessions()[1], "it goes on in its session");
+
+    let project = watched(json!({}), json!([bash(HOLD)]));
+    let agent = project.agent().start();
+    project.wait_for_hold();
+    project.scratch.write(".tavern/PAUSE", "");
+    project.scratch.run("tavern-tell", &["T-1", "--stop", "wrong"]).ends(0).says("T-1 is pending");
+    wait_until("it is ended", || !project.scratch.processes().iter().any(|process| process.contains("claude")));
+    agent.signal(Signal::TERM);
+    agent.end();
+    project.assert_tidy();
+}
