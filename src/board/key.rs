@@ -157,7 +157,7 @@ impl Key {
 
     /// The known key that `name` says, be it mistyped.
     pub fn meant(name: &str) -> Option<Key> {
-        Key::named(name).or_else(|| Key::nearest(name).filter(|_| Key::is_mistyped(name)))
+        Key::named(name).or_else(|| if Key::is_mistyped(name) { Key::nearest(name) } else { None })
     }
 
     /// `name` is a known key, mistyped: what it says was meant to count.
