@@ -114,15 +114,18 @@ pub fn merge_named(
     let texts = ["", newline].map(|gap| ended(written(&pieces, "", newline, gap)));
     let right = texts.iter().find(|text| merge.reads_right(text)).cloned();
     let [plain, _] = texts;
-    let settled = || {
-        let words: Vec<Piece> = pieces.into_iter().filter(|piece| matches!(piece, Piece::Line(_))).collect();
-        settled(plain, ended(written(&words, "", newline, "")), &merge.expected)
-    };
-    if let Some(text) = right.or_else(settled) {
+    let words: Vec<Piece> = pieces.into_iter().filter(|piece| matches!(piece, Piece::Line(_))).collect();
+    let prose = ended(written(&words, "", newline, ""));
+    let settled = |text| settled(text, &prose, &merge.expected);
+    if let Some(text) = right.or_else(|| settled(plain)) {
         return MergedText { text, conflicts: merge.conflicts, has_markers: false };
     }
     let (text, conflicts) = by_lines(base, ours, theirs);
     let has_markers = !conflicts.is_empty();
+    // Items that are put anew are out of their order, and still better than what does not parse.
+    if has_markers && let Some(text) = settled(prose.clone()) {
+        return MergedText { text, conflicts: merge.conflicts, has_markers: false };
+    }
     MergedText { text, conflicts, has_markers }
 }
 

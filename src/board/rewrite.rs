@@ -85,14 +85,8 @@ fn with_newlines_of(document: &Document<'_>, block: &str, text: &str) -> String 
         [line, ends.get(line).unwrap_or(&other)]
     });
     let last = match (cut(text).1, cut(block).1) {
-        ("", end) | (_, end @ "") => end,
-        (own, end) => {
-            if is_own {
-                own
-            } else {
-                end
-            }
-        }
+        (own, end) if is_own && !own.is_empty() && !end.is_empty() => own,
+        (_, end) => end,
     };
     markup::without_line_end(&ended.collect::<String>()).to_owned() + last
 }

@@ -36,8 +36,8 @@ impl Expected {
     }
 }
 
-/// `text`, or else its `prose`, with all that is `expected` in it: what reads otherwise is put where its status is.
-pub(super) fn settled(text: String, prose: String, expected: &[Expected]) -> Option<String> {
+/// `text`, or its `prose` where it has lost items, with all that is `expected` in it: what reads otherwise is put where its status is.
+pub(super) fn settled(text: String, prose: &str, expected: &[Expected]) -> Option<String> {
     let mut names = HashMap::new();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
     wanted.iter().for_each(|item| *names.entry(item.name.as_str()).or_default() += 1);
@@ -58,7 +58,7 @@ pub(super) fn settled(text: String, prose: String, expected: &[Expected]) -> Opt
         let (document, _) = parse(&text);
         missing(&document, &wanted).iter().all(|item| item.misread(&document).is_some())
     };
-    is_movable.then_some(text).and_then(placed).or_else(|| placed(prose))
+    placed(if is_movable { text } else { prose.to_owned() })
 }
 
 /// How often each name is expected.
