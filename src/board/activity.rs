@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::rule::Breach;
 use super::status::Timestamp;
 
 /// Calls that are looked back at.
@@ -33,6 +34,8 @@ pub struct Activity {
     /// Tokens that it has written.
     pub output: u64,
     pub usd: f64,
+    /// The rules that it has broken.
+    pub breaches: Vec<Breach>,
     /// How often it got on: a call that may have changed something, and that it had not made just before, went well.
     pub progress: u32,
     /// When it last got on, and what it had written by then.
@@ -70,6 +73,15 @@ impl Activity {
     /// Of a run that begins.
     pub fn begin(now: Timestamp) -> Activity {
         Activity { began: now, seen: now, progress_at: now, ..Activity::default() }
+    }
+
+    /// It has broken rules.
+    pub fn broke(&mut self, breaches: Vec<Breach>) {
+        for breach in breaches {
+            if self.breaches.len() < MOST_CALLS && !self.breaches.contains(&breach) {
+                self.breaches.push(breach);
+            }
+        }
     }
 
     /// A call has ended.

@@ -27,6 +27,7 @@ pub mod patch;
 pub mod period;
 pub mod problem;
 pub(crate) mod rewrite;
+pub mod rule;
 mod scan;
 pub mod state;
 pub mod status;

@@ -2,9 +2,11 @@
 //! kept by the caller.
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::activity::{Activity, PastCall};
 use super::period::Period;
+use super::rule::Consequence;
 use super::status::{Timestamp, words};
 
 /// When a run is found to be in trouble. Zero turns a rule off.
@@ -53,6 +55,8 @@ words! {
         Stuck "stuck",
         /// Its time is nearly up.
         Late "late",
+        /// A rule was broken.
+        Violation "violation",
     }
 }
 
@@ -78,10 +82,14 @@ pub struct Trouble {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Advice {
+    /// People are told.
+    Note,
     /// Once, and never more than a hint.
     Mention,
     Nudge,
+    Warn,
     Pause,
+    End,
 }
 
 /// What is done about a trouble.
@@ -93,6 +101,8 @@ pub enum Deed {
     Nudged(Urgency),
     /// It is ended, its work is kept, and a person is asked whether it is to go on.
     Paused,
+    /// It is ended, and has failed.
+    Ended,
 }
 
 /// What was done about a run so far.
@@ -124,6 +134,7 @@ pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Tro
         .into_iter()
         .chain([stuck(activity, rules, now), late(activity, now)])
         .flatten()
+        .chain(violations(activity))
         .collect()
 }
 
@@ -140,27 +151,31 @@ pub fn treat(
     }
     let mut news: Vec<Trouble> =
         troubles.into_iter().filter(|it| !watched.told.contains(&(it.symptom, it.occurrence))).collect();
-    watched.told.extend(news.iter().map(|it| (it.symptom, it.occurrence)));
     // One of a look: what is worst.
     news.sort_by_key(|it| std::cmp::Reverse(it.advice));
     let worst = news.into_iter().next();
     worst.map(|trouble| {
+        watched.told.push((trouble.symptom, trouble.occurrence));
         let deed = watched.deed(activity, &trouble, rules);
         (trouble, deed)
     })
 }
 
 impl Watched {
-    /// It got on: what was told is forgotten.
+    /// It got on: what was told is forgotten, but for the rules that it broke.
     pub fn forgive(&mut self) {
         self.nudges = 0;
-        self.told.clear();
+        self.told.retain(|(symptom, _)| *symptom == Symptom::Violation);
     }
 
     fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Deed {
         let is_enough = rules.nudges > 0 && self.nudges >= rules.nudges;
         match trouble.advice {
+            Advice::Note => Deed::Noted,
+            Advice::End => Deed::Ended,
+            Advice::Pause if trouble.symptom == Symptom::Violation => Deed::Paused,
             _ if !activity.hears => Deed::Noted,
+            Advice::Warn => Deed::Nudged(Urgency::Warning),
             Advice::Mention => Deed::Nudged(Urgency::Hint),
             Advice::Nudge if !is_enough => {
                 self.nudges += 1;
@@ -244,6 +259,21 @@ fn late(activity: &Activity, now: Timestamp) -> Option<Trouble> {
         occurrence: 0,
         why: format!("{} of its {} are used", Period::seconds(used.min(limit)), Period::seconds(limit)),
         advice: Advice::Mention,
+    })
+}
+
+/// Each is told once in a run.
+fn violations(activity: &Activity) -> impl Iterator<Item = Trouble> {
+    activity.breaches.iter().map(|breach| Trouble {
+        symptom: Symptom::Violation,
+        occurrence: xxh3_64(breach.words().as_bytes()),
+        why: breach.words(),
+        advice: match breach.consequence {
+            Consequence::Log => Advice::Note,
+            Consequence::Warn => Advice::Warn,
+            Consequence::Pause => Advice::Pause,
+            Consequence::Reap => Advice::End,
+        },
     })
 }
 

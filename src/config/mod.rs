@@ -13,6 +13,7 @@ use crate::board::cap::{Caps, is_amount};
 use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
 use crate::board::monitor::WatchRules;
+use crate::board::rule::BoardRules;
 use crate::board::task::PERSON;
 use crate::board::wake::WakeCause;
 use crate::files;
@@ -97,6 +98,8 @@ pub struct Config {
     pub plan: PlanConfig,
     /// When `tavern-watch` finds a run to be in trouble.
     pub watch: WatchRules,
+    /// What agents are not to do, by the name of each rule.
+    pub rules: BoardRules,
     pub archive: Archive,
     pub runs: Runs,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
@@ -255,6 +258,7 @@ impl Default for Config {
             children: Children::default(),
             plan: PlanConfig::default(),
             watch: WatchRules::default(),
+            rules: BoardRules::new(),
             archive: Archive::default(),
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
@@ -422,6 +426,12 @@ impl Config {
                 not_an_amount(measure.as_str()),
                 AMOUNTS_ARE.to_owned(),
             ));
+        }
+        for (name, rule) in &self.rules {
+            if rule.paths.is_empty() && rule.commands.is_empty() && rule.lines.is_none() {
+                let hint = "say `paths`, `commands` or `lines`".to_owned();
+                return Some((vec!["rules", name], format!("the rule `{name}` forbids nothing"), hint));
+            }
         }
         if let Some(name) = self.pass.fault() {
             return Some((vec!["pass"], odd_name(name), NAMES_ARE.to_owned()));

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::artifacts::Artifacts;
 use super::launch::Launch;
 use crate::board::activity::{Activity, Effect, PastCall};
+use crate::board::rule::{BoardRules, Breach, of_command, of_paths};
 use crate::clock;
 use crate::config::Does;
 use crate::prompt::head;
@@ -23,6 +27,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Follows one agent.
 pub(super) struct Following<'a> {
     artifacts: &'a Artifacts,
+    rules: &'a BoardRules,
+    worktree: &'a Path,
     activity: Activity,
     /// The calls that have not ended, by their IDs.
     open: HashMap<String, OpenToolCall>,
@@ -33,12 +39,14 @@ pub(super) struct Following<'a> {
 struct OpenToolCall {
     tool: String,
     input: u64,
+    /// The rules that it breaks if it goes well.
+    breaches: Vec<Breach>,
     began: Instant,
 }
 
 impl<'a> Following<'a> {
     /// Of an agent that begins now. What tells nothing of what it does, a script say, is one long call.
-    pub(super) fn begin(artifacts: &'a Artifacts, launch: &Launch<'_>) -> Following<'a> {
+    pub(super) fn begin(artifacts: &'a Artifacts, rules: &'a BoardRules, launch: &'a Launch<'_>) -> Following<'a> {
         let hears = launch.hears();
         let activity = Activity {
             limit: launch.job.limits.wall.map(|wall| wall.as_secs()),
@@ -47,7 +55,8 @@ impl<'a> Following<'a> {
             tool: (!hears).then(|| launch.metadata.runner.clone()),
             ..Activity::begin(clock::now())
         };
-        let mut following = Following { artifacts, activity, open: HashMap::new(), written: None, has_news: true };
+        let (worktree, open) = (&launch.worktree.path, HashMap::new());
+        let mut following = Following { artifacts, rules, worktree, activity, open, written: None, has_news: true };
         following.write();
         following
     }
@@ -58,8 +67,23 @@ impl<'a> Following<'a> {
         if self.has_news { INTERVAL.saturating_sub(since) } else { Duration::MAX }
     }
 
-    /// Takes `event` into account.
-    pub(super) fn note(&mut self, event: &AgentEvent) {
+    /// Takes `event` into account. Returns whether a rule was broken.
+    pub(super) fn note(&mut self, event: &AgentEvent) -> bool {
+        let before = self.activity.breaches.len();
+        self.take(event);
+        self.activity.breaches.len() > before
+    }
+
+    /// The rules that a call breaks.
+    fn breaches(&self, input: &Value) -> Vec<Breach> {
+        let command = input["command"].as_str().map(|command| of_command(self.rules, command));
+        let path = ["file_path", "notebook_path"].iter().find_map(|name| input[*name].as_str());
+        let path = path.and_then(|path| Path::new(path).strip_prefix(self.worktree).ok());
+        let path = path.map(|path| of_paths(self.rules, &[path.to_string_lossy().into_owned()]));
+        command.into_iter().chain(path).flatten().collect()
+    }
+
+    fn take(&mut self, event: &AgentEvent) {
         let (now, activity) = (clock::now(), &mut self.activity);
         activity.seen = now;
         self.has_news = true;
@@ -69,17 +93,27 @@ impl<'a> Following<'a> {
                 let mut digest = DefaultHasher::new();
                 input.to_string().hash(&mut digest);
                 activity.tool = Some(name.clone());
-                let call = OpenToolCall { tool: name.clone(), input: digest.finish(), began: clock::instant() };
+                let breaches = if may_change(name) { self.breaches(input) } else { Vec::new() };
+                let call =
+                    OpenToolCall { tool: name.clone(), input: digest.finish(), breaches, began: clock::instant() };
                 self.open.insert(id.clone(), call);
             }
             AgentEvent::ToolResult { id, ok, .. } => {
-                let Some(OpenToolCall { tool, input, began }) = self.open.remove(id) else { return };
+                let Some(OpenToolCall { tool, input, breaches, began }) = self.open.remove(id) else { return };
+                if *ok {
+                    activity.broke(breaches);
+                }
                 let effect = if may_change(&tool) { Effect::Change } else { Effect::Look };
                 activity.tool = self.open.values().next().map(|open| open.tool.clone());
                 activity.ended(PastCall { tool, input, ok: *ok, seconds: began.elapsed().as_secs() }, effect, now);
             }
             AgentEvent::TaskStarted { id } => {
-                let call = OpenToolCall { tool: "background".to_owned(), input: 0, began: clock::instant() };
+                let call = OpenToolCall {
+                    tool: "background".to_owned(),
+                    input: 0,
+                    breaches: Vec::new(),
+                    began: clock::instant(),
+                };
                 activity.tool.get_or_insert_with(|| call.tool.clone());
                 self.open.insert(id.clone(), call);
             }

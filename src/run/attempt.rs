@@ -13,11 +13,12 @@ use super::launch::Launch;
 use super::live::{self, Live};
 use super::mail::Mailbox;
 use super::plan;
-use super::record::{Record, run_name, run_of};
+use super::record::{Metadata, Record, run_name, run_of};
 use super::report;
 use super::reported::reported;
 use super::result::{AgentAnswer, RunResult};
 use super::review;
+use super::rules;
 use super::site::Site;
 use super::spending::{Meter, spending};
 use super::strayed;
@@ -164,8 +165,17 @@ fn carry_out(
             answer => answer,
         }
     };
+    let answer = held_to_rules(site, held, record.metadata(), answer);
     record.answered(&answer)?;
     Ok(answer)
+}
+
+/// What becomes of work that is done and breaks a rule, which nobody has looked at since.
+fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswer) -> AgentAnswer {
+    let is_done = matches!(answer, AgentAnswer::Done { .. }) && run.branch.is_some();
+    let breaches = if is_done { rules::broken(site, run).unwrap_or_default() } else { Vec::new() };
+    breaches.iter().for_each(|breach| tell(site, held, Kind::Diagnosed, format!("violation: {}", breach.words())));
+    rules::judged(answer, &breaches)
 }
 
 /// Puts in order where it worked, and keeps the plan or the verdict that it gave.
@@ -242,7 +252,7 @@ fn follow(
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
-    let mut following = Following::begin(&artifacts, launch);
+    let mut following = Following::begin(&artifacts, &site.config.rules, launch);
     let mut watch = Watch::begin(site);
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
@@ -280,7 +290,10 @@ fn follow(
             }
         };
         calls.note(&event);
-        following.note(&event);
+        if following.note(&event) {
+            following.end();
+            watch.hurry();
+        }
         match event {
             AgentEvent::Started { model: Some(model), .. } => record.works_with(model),
             AgentEvent::Delivered { text } => {

@@ -48,6 +48,7 @@ pub mod mail;
 mod origin;
 mod prune;
 mod result;
+mod rules;
 mod site;
 pub mod spending;
 mod strayed;

@@ -11,6 +11,7 @@ use super::error::Error;
 use super::tracked::refuse_tracked;
 use crate::board::eligible::{Lack, NotReady};
 use crate::board::event::Kind;
+use crate::board::rule::{BoardRules, Consequence};
 use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Integration, Role, RunnerKind};
@@ -385,6 +386,19 @@ impl Site {
     }
 }
 
+/// What Claude is to deny by the rules of the board, before it is done. What has signs that its rules are made of is seen when it is done.
+fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
+    let is_plain = |words: &&String| !words.contains([',', '(', ')', ':']);
+    rules.values().filter(|rule| rule.consequence != Consequence::Log).flat_map(move |rule| {
+        let commands = rule.commands.iter().filter(is_plain).map(|words| format!("Bash({}:*)", words.trim()));
+        let paths = rule.paths.iter().filter(is_plain).flat_map(|path| {
+            let path = path.trim_start_matches("./").trim_end_matches('/');
+            [format!("Edit({path})"), format!("Edit({path}/**)")]
+        });
+        commands.chain(paths).collect::<Vec<_>>()
+    })
+}
+
 /// The runner called `name`, as agents of `role` use it.
 pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
     // Who judges a commit is not led by it.
@@ -405,7 +419,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
             effort: role.effort.map(|effort| effort.to_string()),
             fallback_model: role.fallback_model.clone(),
             allowed_tools: role.allowed_tools.clone(),
-            denied_tools: role.denied_tools.clone(),
+            denied_tools: role.denied_tools.iter().cloned().chain(denied_by(&config.rules)).collect(),
             obeys_repository,
             extra_args: entry.args.clone(),
         }),

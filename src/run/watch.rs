@@ -11,9 +11,11 @@ use super::activity::activity_of;
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::record::{Metadata, run_name, run_of};
+use super::report::most_attempts;
+use super::rules;
 use super::site::Site;
 use crate::board::activity::Activity;
-use crate::board::event::{Event, Kind};
+use crate::board::event::{Blame, Event, Kind, Retry};
 use crate::board::lease::{Lease, Life};
 use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, treat};
 use crate::board::task::{TaskId, Timestamp};
@@ -49,8 +51,9 @@ impl Diagnosis {
     /// What is wrong, and what is done about it.
     fn cause(&self) -> String {
         let done = match self.deed {
-            Deed::Noted => "it hears no messages".to_owned(),
+            Deed::Noted => "it is not told".to_owned(),
             Deed::Nudged(urgency) => format!("it is told ({urgency})"),
+            Deed::Ended => "it is ended".to_owned(),
             Deed::Paused => "it is paused, with a question to a person".to_owned(),
         };
         format!("{}: {}; {done}", self.symptom, self.why)
@@ -86,11 +89,12 @@ fn watched_of(artifacts: &Artifacts) -> Watched {
 pub(super) struct Watch {
     every: Duration,
     looked: Instant,
+    is_hurried: bool,
 }
 
 impl Watch {
     pub(super) fn begin(site: &Site) -> Watch {
-        Watch { every: site.config.watch.every.limit(), looked: clock::instant() }
+        Watch { every: site.config.watch.every.limit(), looked: clock::instant(), is_hurried: false }
     }
 
     /// Until the next look.
@@ -98,9 +102,14 @@ impl Watch {
         self.every.saturating_sub(self.looked.elapsed())
     }
 
+    /// The next look is now.
+    pub(super) fn hurry(&mut self) {
+        self.is_hurried = true;
+    }
+
     /// It is time to look; the next time is counted from now.
     pub(super) fn is_due(&mut self) -> bool {
-        let is_due = self.patience().is_zero();
+        let is_due = std::mem::take(&mut self.is_hurried) || self.patience().is_zero();
         if is_due {
             self.looked = clock::instant();
         }
@@ -143,7 +152,7 @@ fn look_at(site: &Site, lease: &Lease) -> Result<Option<Diagnosis>, Error> {
     }
     let record = run_of(&site.board, &run).filter(|record| record.ended.is_none());
     let (Some(record), Some(mut activity)) = (record, activity_of(&artifacts)) else { return Ok(None) };
-    if now - activity.began < YOUNGEST {
+    if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
         return Ok(None);
     }
     let rules = &site.config.watch;
@@ -152,6 +161,7 @@ fn look_at(site: &Site, lease: &Lease) -> Result<Option<Diagnosis>, Error> {
     if is_in_doubt(&activity, rules, now) {
         look_at_files(site, &record, &mut activity, &mut watched, now);
     }
+    activity.broke(rules::broken(site, &record).unwrap_or_default());
     let Some((trouble, deed)) = treat(&activity, judge(&activity, rules, now), rules, &mut watched) else {
         keep(site, &artifacts, &before, &watched)?;
         return Ok(None);
@@ -226,7 +236,17 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, diagnosis: &Diagnosi
             site.board.send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
         Deed::Paused => {
-            drop(pause(site, lease, format!("{}, and was told so. How is it to go on?", trouble.why))?);
+            let asks = match trouble.symptom {
+                Symptom::Violation => ". May it? (yes or no)",
+                _ => ", and was told so. How is it to go on?",
+            };
+            drop(pause(site, lease, format!("{}{asks}", trouble.why))?);
+        }
+        Deed::Ended => {
+            let most = most_attempts(site, &site.board.task(task)?.task, &lease.role);
+            let retry = Retry { blame: Blame::Agent, not_before: None, most };
+            let event = Event::Fail { token: lease.token, retry, reason: trouble.why.clone() };
+            site.board.submit(task, &event, &Note { agent, run: Some(diagnosis.run.clone()) })?;
         }
     }
     Ok(())
@@ -251,6 +271,7 @@ fn words(trouble: &Trouble, urgency: Urgency) -> String {
         }
         Symptom::Stuck => "Go on with the next step, or end your answer with WAITING and a question if you can't.",
         Symptom::Runaway => "Write down what you have as files now.",
+        Symptom::Violation => "Undo it, and do without.",
         Symptom::Late => "Commit what you have, and come to an end.",
     };
     let last = match urgency {

@@ -346,3 +346,59 @@ fn a_person_pauses_a_run_lets_it_go_on_and_stops_it() {
     agent.end();
     project.assert_tidy();
 }
+
+#[test]
+fn a_rule_is_kept_before_the_fact_and_what_slips_through_is_told() {
+    let tag = || bash("git tag mark");
+    let steps = json!([tag(), bash(HOLD), bash(COMMIT), say("DONE")]);
+    for (then, is_told) in [("warn", false), ("log", true)] {
+        let project = watched(json!({}), steps.clone());
+        set(&project, json!({}), json!({"rules": {"no-tags": {"commands": ["git tag"], "then": then}}}));
+        let agent = project.agent().start();
+        wait_for_steps(&project, 1);
+        // Nobody had to look.
+        let found = || project.scratch.run("tavern-log", &["--diagnoses"]).succeeds();
+        if is_told {
+            wait_until("it is told", || !found().is_empty());
+            has(&found(), &["violation: it broke the rule `no-tags`: git tag; it is not told"]);
+        }
+        told(&project, agent);
+        assert_eq!(
+            (found().lines().count() == 1, project.scratch.git(&["tag"]) == "mark"),
+            (is_told, is_told),
+            "{then}"
+        );
+    }
+}
+
+#[test]
+fn work_that_breaks_a_rule_waits_for_a_person_and_what_is_too_large_has_failed() {
+    let write = json!({"tool": "Write", "input": {"file_path": "db/x.sql", "content": "x"}});
+    // It is not seen before.
+    let commit = bash("sh -c 'd=b; mkdir -p d$d && echo hi > d$d/hello' && git add -A && git commit -qm Say");
+    let project = watched(json!({}), json!([write, commit, say("DONE"), say("DONE"), say("DONE")]));
+    set(&project, json!({}), json!({"rules": {"schema": {"paths": ["db"], "then": "pause"}}}));
+    project.agent().run().ends(0);
+    let asked = project.scratch.stands("T-1", "waiting", 0)["question"].clone();
+    assert_eq!(asked, "it broke the rule `schema`: db/hello. May it? (yes or no)");
+    assert_eq!(project.merged("db/hello"), None);
+    // A no is no yes, whatever its agent says then.
+    project.scratch.run("tavern-tell", &["T-1", "no"]).succeeds();
+    project.agent().run().ends(0);
+    project.scratch.stands("T-1", "waiting", 0);
+    project.scratch.run("tavern-tell", &["T-1", "yes"]).succeeds();
+    project.work();
+    assert_eq!(project.merged("db/hello").as_deref(), Some("hi\n"));
+
+    let commit = bash("seq 20 > hello && git add -A && git commit -qm Say");
+    let project = watched(json!({}), json!([commit, say("DONE")]));
+    set(&project, json!({}), json!({"max_attempts": 1, "rules": {"small": {"lines": 10, "then": "reap"}}}));
+    project.agent().run().succeeds();
+    let dead = project.scratch.stands("T-1", "dead", 1);
+    assert_eq!(dead["reason"], "it broke the rule `small`: 20 lines changed");
+
+    set(&project, json!({}), json!({"rules": {"empty": {"then": "warn"}}}));
+    project.scratch.run("tavern-check", &[]).says("the rule `empty` forbids nothing");
+    set(&project, json!({}), json!({"rules": {"x": {"path": ["a"]}}}));
+    project.scratch.run("tavern-check", &[]).says("unknown key `path`");
+}

@@ -1,0 +1,133 @@
+//! BoardRules that a board's owner sets for what agents do: paths and commands that are not theirs, and how large a change may be. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::status::words;
+use super::touches::shared;
+
+/// The rules of config.yaml, by their names.
+pub type BoardRules = BTreeMap<String, Rule>;
+
+/// What agents are not to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rule {
+    /// Paths and globs, as in `touches`, that are not to be changed.
+    pub paths: Vec<String>,
+    /// Beginnings of commands that are not to be run.
+    pub commands: Vec<String>,
+    /// Lines that a change may add and take out, together.
+    pub lines: Option<u64>,
+    /// What comes of breaking it.
+    #[serde(rename = "then")]
+    pub consequence: Consequence,
+}
+
+words! {
+    /// What comes of breaking a rule.
+    Consequence {
+        /// The log tells of it.
+        Log "log",
+        /// Its agent is told, too, and Claude does not let it.
+        Warn "warn",
+        /// The run is paused, with a question to a person.
+        Pause "pause",
+        /// The run is ended, and has failed.
+        Reap "reap",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the macro makes the enum")]
+impl Default for Consequence {
+    fn default() -> Consequence {
+        Consequence::Warn
+    }
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Breach {
+    pub rule: String,
+    /// A path, a command, or how many lines.
+    pub what: String,
+    pub consequence: Consequence,
+}
+
+impl Breach {
+    /// In words.
+    pub fn words(&self) -> String {
+        format!("it broke the rule `{}`: {}", self.rule, self.what)
+    }
+}
+
+/// The rules that a command breaks. Each part of it counts, between `;`, `&`, `|` and at the beginning of a line.
+pub fn of_command(rules: &BoardRules, command: &str) -> Vec<Breach> {
+    let begins = |words: &str| {
+        let parts = command.split([';', '&', '|', '\n', '(', ')', '`']).map(str::trim_start);
+        let is_so = |part: &str| {
+            let rest = part.strip_prefix(words.trim());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+        };
+        parts.into_iter().any(is_so)
+    };
+    broken(rules, |rule| rule.commands.iter().find(|words| begins(words)).cloned())
+}
+
+/// The rules that a change of these paths breaks.
+pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
+    broken(rules, |rule| shared(paths, &rule.paths).map(str::to_owned))
+}
+
+/// The rules that a change of so many lines breaks.
+pub fn of_lines(rules: &BoardRules, lines: u64) -> Vec<Breach> {
+    broken(rules, |rule| Some(format!("{lines} lines changed")).filter(|_| rule.lines.is_some_and(|most| lines > most)))
+}
+
+fn broken(rules: &BoardRules, what: impl Fn(&Rule) -> Option<String>) -> Vec<Breach> {
+    let breach = |(name, rule): (&String, &Rule)| {
+        Some(Breach { rule: name.clone(), what: what(rule)?, consequence: rule.consequence })
+    };
+    rules.iter().filter_map(breach).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_breaks_a_rule_by_how_one_of_its_parts_begins() {
+        let rule = Rule { commands: vec!["git push".to_owned()], ..Rule::default() };
+        let rules = BoardRules::from([("no-push".to_owned(), rule)]);
+        for (command, is_broken) in [
+            ("git push", true),
+            ("cd x && git push origin", true),
+            ("true; (git push)", true),
+            ("echo git push", false),
+            ("git pushx", false),
+        ] {
+            assert_eq!(!of_command(&rules, command).is_empty(), is_broken, "{command}");
+        }
+    }
+
+    #[test]
+    fn paths_and_lines_break_the_rules_that_name_them() {
+        let rule = |paths: &[&str], lines| Rule {
+            paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+            lines,
+            ..Rule::default()
+        };
+        let rules =
+            BoardRules::from([("a".to_owned(), rule(&["db/*.sql"], None)), ("b".to_owned(), rule(&[], Some(10)))]);
+        let paths = ["src/x.rs", "db/1.sql"].map(str::to_owned);
+        assert_eq!(
+            of_paths(&rules, &paths).iter().map(Breach::words).collect::<Vec<_>>(),
+            ["it broke the rule `a`: db/1.sql"]
+        );
+        assert_eq!(
+            (of_paths(&rules, &paths[..1]).len(), of_lines(&rules, 10).len(), of_lines(&rules, 11).len()),
+            (0, 0, 1)
+        );
+    }
+}
