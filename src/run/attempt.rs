@@ -6,6 +6,7 @@ use super::activity::Following;
 use super::artifacts::{Artifacts, ToolCalls};
 use super::brief::Attendance;
 use super::children;
+use super::discoveries::Discoveries;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::Inbox;
@@ -243,7 +244,7 @@ fn follow(
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
     let mut following = Following::begin(&artifacts, launch);
-    let mut watch = Watch::begin(site);
+    let (mut discoveries, mut watch) = (Discoveries::begin(site, held, launch), Watch::begin(site));
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
@@ -281,6 +282,7 @@ fn follow(
         };
         calls.note(&event);
         following.note(&event);
+        discoveries.note(&event);
         match event {
             AgentEvent::Started { model: Some(model), .. } => record.works_with(model),
             AgentEvent::Delivered { text } => {
