@@ -57,20 +57,30 @@ pub fn make_known(site: &Site, learning: &Learning) -> Result<Option<String>, Er
 
 /// The newest learnings that concern `task`, hold now and are trusted here, the newest first.
 pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
+    told_of(site, task, |_, _| true).rev().take(PromptLimits::default().learnings).collect()
+}
+
+/// The `wanted` ones of all that concern `task`, hold now and are trusted here, the oldest first; each with its ID.
+pub(super) fn told_of(
+    site: &Site,
+    task: &Task,
+    wanted: impl Fn(&str, &Learning) -> bool,
+) -> impl DoubleEndedIterator<Item = Learned> {
     let (now, trust) = (clock::now(), Trust::of(site));
-    let newest = site.board.knowledge().into_iter().rev();
-    let told = newest.filter_map(|file| {
-        let learning = file.learning.ok().filter(|learning| learning.is_valid(now) && learning.concerns(task))?;
+    site.board.knowledge().into_iter().filter_map(move |file| {
+        let is_told =
+            |learning: &Learning| learning.is_valid(now) && learning.concerns(task) && wanted(&file.id, learning);
+        let learning = file.learning.ok().filter(is_told)?;
         trust.learning(&file.id, &learning).ok()?;
         Some(Learned {
             id: file.id,
             kind: learning.kind.to_string(),
             // It stands in a mark.
             from: learning.source().replace(['"', '<', '>', '\n'], " "),
+            task: learning.task.map(|task| task.to_string()),
             run: learning.run,
             date: clock::day_of(learning.created),
             text: learning.text,
         })
-    });
-    told.take(PromptLimits::default().learnings).collect()
+    })
 }

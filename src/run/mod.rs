@@ -48,6 +48,7 @@ mod live;
 pub mod mail;
 mod origin;
 mod prune;
+mod relay;
 mod result;
 mod site;
 pub mod spending;
