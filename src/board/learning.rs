@@ -31,6 +31,9 @@ words! {
     }
 }
 
+/// How long a learning is told, unless somebody says otherwise.
+pub const LIFETIME: Period = Period::minutes(30 * 24 * 60);
+
 /// Bytes of a learning's name.
 const MOST_NAME: usize = 64;
 

@@ -2,21 +2,16 @@
 
 use serde::Serialize;
 
-use crate::board::learning::{Learning, LearningKind, expiry};
-use crate::board::lease::Work;
+use crate::board::learning::{LIFETIME, Learning, LearningKind};
 use crate::board::period::Period;
-use crate::board::task::{TaskId, Timestamp};
+use crate::board::task::Timestamp;
 use crate::clock;
-use crate::run::{Site, Trust, learned_here};
-use crate::secrets::redact;
+use crate::run::{Site, Source, Trust, make_known};
 use crate::store::{KnowledgeFile, MOST_OF_RUN};
 
 use super::human::Painted;
 use super::shared::{held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, OwnRun, Verb};
-
-/// How long a learning is told, unless somebody says otherwise.
-const LIFETIME: Period = Period::minutes(30 * 24 * 60);
 
 /// Note what was found out, for later work; list, show and search what is known
 ///
@@ -138,7 +133,7 @@ impl Verb for Args {
         let known = Lookup::of(&site, own.as_ref());
         match self.command {
             None => {
-                let (text, source) = (said(&self.new.text)?, Source::of(&site, own));
+                let (text, source) = (said(&self.new.text)?, source(&site, own));
                 let NewLearning { tags, scope, kind, expires, .. } = self.new;
                 let learning = source.learning(kind, tags, scope, &text, expires);
                 add(context, &site, &learning)?;
@@ -169,7 +164,7 @@ impl Verb for Args {
             }
             Some(LearnCommand::Supersede { id, text }) => {
                 let (file, old) = known.find(&id)?;
-                let (text, source) = (said(&text)?, Source::of(&site, own));
+                let (text, source) = (said(&text)?, source(&site, own));
                 let lifetime = old.expires.map_or(Period::default(), |_| LIFETIME);
                 let learning = source.learning(old.kind, old.tags.clone(), old.scope.clone(), &text, lifetime);
                 // Killed in between, both are told.
@@ -278,49 +273,17 @@ impl<'s> Lookup<'s> {
     }
 }
 
-/// Who says something, and in which work it was found out.
-struct Source {
-    by: String,
-    task: Option<TaskId>,
-    parent: Option<TaskId>,
-    run: Option<String>,
-    commit: Option<String>,
-}
-
-impl Source {
-    fn of(site: &Site, own: Option<OwnRun>) -> Source {
-        let task = own.as_ref().map_or_else(held_here, |own| own.held.clone()).map(|(task, _)| task);
-        let parent = task.as_ref().and_then(|task| site.board.task(task).ok()?.task.parent);
-        let branch =
-            own.as_ref().and_then(|_| site.board.lease(task.as_ref()?).ok()??.work).and_then(|work: Work| work.branch);
-        let tip = branch.and_then(|branch| site.repository().ok()?.branch_tip(&branch).ok()?);
-        let by = own.as_ref().and_then(|own| own.agent.clone()).unwrap_or_else(person);
-        Source { by, task, parent, run: own.map(|own| own.run), commit: tip.map(|tip| tip.as_str().to_owned()) }
-    }
-
-    /// What it says now.
-    fn learning(
-        self,
-        kind: LearningKind,
-        tags: Vec<String>,
-        scope: Vec<String>,
-        text: &str,
-        lifetime: Period,
-    ) -> Learning {
-        let Source { by, task, parent, run, commit } = self;
-        // The file has whole seconds.
-        let created = clock::whole_seconds(clock::now().into());
-        let (expires, text) = (expiry(created, lifetime), redact(text).into_owned());
-        Learning { kind, tags, scope, by, task, parent, run, commit, created, expires, superseded_by: None, text }
-    }
+fn source(site: &Site, own: Option<OwnRun>) -> Source {
+    let task = own.as_ref().map_or_else(held_here, |own| own.held.clone()).map(|(task, _)| task);
+    let by = own.as_ref().and_then(|own| own.agent.clone()).unwrap_or_else(person);
+    Source::of(site, by, task, own.map(|own| own.run))
 }
 
 fn add(context: &Context, site: &Site, learning: &Learning) -> Result<String, CliError> {
-    let Some(id) = site.board.learn(learning)? else {
+    let Some(id) = make_known(site, learning)? else {
         let message = format!("this run has noted {MOST_OF_RUN} learnings, which are the most of one");
         return Err(CliError::refused(message, "name the rest at the end of your answer"));
     };
-    learned_here(&site.board, &id, learning);
     let named = Some(id.as_str()).filter(|_| !context.is_dry);
     let record = Record { id: named, state: "valid", learning, text: &learning.text };
     context.out.record(&record, named.map_or_else(|| Painted::whole(learning.render().trim_end()), Painted::from))?;

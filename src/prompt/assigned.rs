@@ -166,6 +166,8 @@ pub struct Learned {
     /// learning, decision, fact, preference or error_resolution.
     pub kind: String,
     pub from: String,
+    /// The item in whose work it was found out.
+    pub task: Option<String>,
     /// The run that it comes from; `None`: a person says so.
     pub run: Option<String>,
     /// The day on which it was said.
@@ -242,6 +244,7 @@ impl Assigned {
                 id: "L-k3f9".into(),
                 kind: "fact".into(),
                 from: "Sam, an agent".into(),
+                task: Some("T-b7q2".into()),
                 run: Some("T-b7q2@3".into()),
                 date: "2026-01-31".into(),
                 text: "The API needs a trailing slash.".into(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 14] = [
+const BUILT_IN: [(&str, &str); 15] = [
     ("coder.md", include_str!("../../templates/coder.md")),
     ("reviewer.md", include_str!("../../templates/reviewer.md")),
     ("planner.md", include_str!("../../templates/planner.md")),
@@ -23,6 +23,7 @@ const BUILT_IN: [(&str, &str); 14] = [
     ("prod-plan.md", include_str!("../../templates/prod-plan.md")),
     ("resume.md", include_str!("../../templates/resume.md")),
     ("message.md", include_str!("../../templates/message.md")),
+    ("relay.md", include_str!("../../templates/relay.md")),
     ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
     ("prod-refuted.md", include_str!("../../templates/prod-refuted.md")),
     ("prod-silent.md", include_str!("../../templates/prod-silent.md")),

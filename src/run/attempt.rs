@@ -6,6 +6,7 @@ use super::activity::Following;
 use super::artifacts::{Artifacts, ToolCalls};
 use super::brief::Attendance;
 use super::children;
+use super::discoveries::Discoveries;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::Inbox;
@@ -14,6 +15,7 @@ use super::live::{self, Live};
 use super::mail::Mailbox;
 use super::plan;
 use super::record::{Metadata, Record, run_name, run_of};
+use super::relay::Relay;
 use super::report;
 use super::reported::reported;
 use super::result::{AgentAnswer, RunResult};
@@ -253,12 +255,14 @@ fn follow(
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
     let mut following = Following::begin(&artifacts, &site.config.rules, launch);
-    let mut watch = Watch::begin(site);
+    let mut relay = Relay::begin(site, &held.task, &run, brief);
+    let (mut discoveries, mut watch) = (Discoveries::begin(site, held, launch), Watch::begin(site));
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
         if inbox.has_news() {
             heartbeat.look();
+            relay.look();
         }
         if site.interrupt.is_raised() || heartbeat.is_lost() {
             session.end(EndReason::Stop);
@@ -267,6 +271,7 @@ fn follow(
             session.hurry();
         }
         inbox.pass_on(brief, &mut session);
+        relay.pass_on(brief, &mut session);
         if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
             session.end(EndReason::Cap);
         }
@@ -277,7 +282,7 @@ fn follow(
             heartbeat.finds_lost();
             continue;
         }
-        let patience = [meter.patience(), following.patience(), watch.patience()];
+        let patience = [meter.patience(), following.patience(), watch.patience(), relay.patience()];
         let patience = patience.into_iter().fold(Duration::from_secs(30), Duration::min);
         let patience = if has_answered { Duration::ZERO } else { patience };
         let event = match session.next(patience) {
@@ -290,6 +295,7 @@ fn follow(
             }
         };
         calls.note(&event);
+        discoveries.note(&event);
         if following.note(&event) {
             following.end();
             watch.hurry();
@@ -297,6 +303,9 @@ fn follow(
         match event {
             AgentEvent::Started { model: Some(model), .. } => record.works_with(model),
             AgentEvent::Delivered { text } => {
+                if let Some(learning) = relay.read(&text) {
+                    record.knows(learning);
+                }
                 if let Some(message) = inbox.read(&text) {
                     site.board.told(&run_name(&held.task.id, held.lease.token), &message);
                 }

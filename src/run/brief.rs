@@ -30,6 +30,8 @@ use crate::store::{Board, Claimed, Entry, Message, walk_log};
 const RESUME: &str = "resume.md";
 /// The template for a message to a session that runs.
 const MESSAGE: &str = "message.md";
+/// The template for what others find out meanwhile.
+const RELAY: &str = "relay.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
 /// The template for an agent that says that it is done, and is not.
@@ -176,6 +178,11 @@ impl<'a> Brief<'a> {
         self.told(MESSAGE, &Assigned { notes: letters(std::slice::from_ref(message)), ..self.values.clone() })
     }
 
+    /// What others have found out, as its session is told while it runs.
+    pub fn relayed(&self, learned: Learned) -> Result<String, Error> {
+        self.told(RELAY, &Assigned { knowledge: vec![learned], ..self.values.clone() })
+    }
+
     /// What holds for every task of the role.
     pub fn rules(&self, role: &Role, attendance: Attendance) -> Result<String, Error> {
         let attended = attendance == Attendance::Attended;
@@ -245,8 +252,8 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
 }
 
 /// The templates that runs of `role` may need.
-pub fn templates(role: &Role) -> [&str; 7] {
-    [&role.template, rules(role), RESUME, undecided(role), SILENT, REFUTED, MESSAGE]
+pub fn templates(role: &Role) -> [&str; 8] {
+    [&role.template, rules(role), RESUME, undecided(role), SILENT, REFUTED, MESSAGE, RELAY]
 }
 
 /// The template for what holds for every task of the role.

@@ -96,7 +96,7 @@ pub struct Metadata {
     /// Calls that it was refused and that a person can allow, by `yes` to its question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// The learnings that its prompt had.
+    /// The learnings that it was told, with its prompt or while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<String>,
     /// At most 150 characters.
@@ -175,6 +175,14 @@ impl<'a> Record<'a> {
         self.metadata.knowledge = knowledge.to_vec();
         self.metadata.session = Some(job.session.clone());
         self.save()
+    }
+
+    /// Its agent was told this learning while it ran. If that can't be written now, it is when the program ends.
+    pub fn knows(&mut self, learning: String) {
+        self.metadata.knowledge.push(learning);
+        if self.is_kept() {
+            drop(self.save());
+        }
     }
 
     /// Its program says with which model it works: a session that goes on has the same. If that can't be written now, it is when the

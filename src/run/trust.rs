@@ -200,10 +200,10 @@ pub fn made_here(board: &Board, task: &Task) {
     }
 }
 
-/// The same of a learning, whoever works here has added it.
-pub fn learned_here(board: &Board, id: &str, learning: &Learning) {
+/// The same of a learning, whoever works here adds it: by its words, whichever file they go to.
+pub fn learned_here(board: &Board, learning: &Learning) {
     if !board.is_dry() {
-        drop(Trusted::of(board).add([of_learning(id, learning).digest]));
+        drop(Trusted::of(board).add([of_learning("", learning).digest]));
     }
 }
 

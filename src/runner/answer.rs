@@ -32,6 +32,18 @@ pub fn ends_in_block(text: &str) -> bool {
     fenced(&text.lines().collect::<Vec<_>>()).last().is_some_and(|block| block.close.is_none())
 }
 
+/// The lines of `text` that stand in no fenced block.
+pub fn unfenced(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut outside, mut from) = (Vec::new(), 0);
+    for FencedLines { at, close, .. } in fenced(&lines) {
+        outside.extend(&lines[from..at - 1]);
+        from = close.map_or(lines.len(), |close| close + 1);
+    }
+    outside.extend(&lines[from..]);
+    outside
+}
+
 /// The last checklist of `text`: the lines between a fence ` ```markdown ` (or `md`) and the one that closes it.
 pub fn checklist(text: &str) -> Result<String, String> {
     match last_block(text, &["markdown", "md"]) {

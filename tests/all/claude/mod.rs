@@ -5,6 +5,7 @@
 
 mod caps;
 mod endings;
+mod learn;
 mod limits;
 mod live;
 mod plan;
