@@ -277,7 +277,7 @@ fn follow(
         }
         following.write();
         if watch.is_due()
-            && matches!(watch::look_at_own(site, &held.lease), Ok(Some(found)) if found.deed == Deed::Paused)
+            && matches!(watch::look_at_own(site, &held.lease), Ok(Some(found)) if matches!(found.deed, Deed::Paused | Deed::Ended))
         {
             heartbeat.finds_lost();
             continue;
