@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
-use crate::board::document::{Document, Item};
+use crate::board::document::{Document, Item, parse_alone};
+use crate::board::event::Kind;
 use crate::board::task::TaskId;
 
 impl Board {
@@ -19,24 +20,33 @@ impl Board {
         Ok(is_only_typed)
     }
 
-    /// The item as it is meant: a parenthesis of keys that only Tavern writes, and that it did not write here, is title. What was typed was
-    /// there before Tavern's first event of the item.
+    /// The item as it is meant: a parenthesis of keys that only Tavern writes, and that neither it nor git wrote so here, is title. What
+    /// the log does not know was typed.
     pub(super) fn as_typed<'i, 't>(
         &self,
         document: &Document<'_>,
         item: &'i Item<'t>,
     ) -> Result<Cow<'i, Item<'t>>, Error> {
-        let parts = (item.id.as_ref(), item.metadata.clone(), document.with_words(item));
-        let (Some(id), Some(words), Some(titled)) = parts else { return Ok(Cow::Borrowed(item)) };
-        let (mut first, words) = (None, &document.text()[words]);
+        let (Some(id), Some(titled)) = (item.id.as_ref(), document.with_words(item)) else {
+            return Ok(Cow::Borrowed(item));
+        };
+        let (pairs, mut is_written) = (pairs(document, item), false);
         walk_log(self, Some(id), &mut |entry| {
-            first = Some(entry);
-            true
+            // What was taken back may be what was typed.
+            let writes = !entry.is_typed() && !matches!(entry.kind, Kind::Undone | Kind::Redone);
+            let alone = entry.change.after().filter(|_| writes).map(|text| parse_alone(text, document.front()));
+            is_written = alone.is_some_and(|alone| {
+                let own = alone.items().first().map(|item| self::pairs(&alone, item)).unwrap_or_default();
+                pairs.iter().all(|pair| own.contains(pair))
+            });
+            !is_written
         })?;
-        let is_typed = first.is_none_or(|first| {
-            let typed = first.change.after().filter(|_| first.is_typed());
-            first.change.before().or(typed).is_some_and(|text| text.contains(words))
-        });
-        Ok(if is_typed { Cow::Owned(titled) } else { Cow::Borrowed(item) })
+        Ok(if is_written { Cow::Borrowed(item) } else { Cow::Owned(titled) })
     }
+}
+
+/// Its keys, with what they say.
+fn pairs(document: &Document<'_>, item: &Item<'_>) -> Vec<(String, String)> {
+    let entries = document.entries(item).into_iter();
+    entries.map(|entry| (entry.name.to_owned(), document.text()[entry.value].to_owned())).collect()
 }

@@ -502,6 +502,9 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
         "returns: 404",
         "attempt: 2",
         "agent: bob, commit: abc1234",
+        "author: Jane, rounds: 3",
+        "Reason: token expired",
+        "return: 404",
         "started: 2026-01-05T10:00:00Z",
         "completed: 3 of 5",
         "attempt: second try",
@@ -522,6 +525,24 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
         scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
         has(&scratch.queue(), &[&format!("- [ ] {title} (returns: 1, reason: given back)")]);
     }
+}
+
+#[test]
+fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] AUTH-7: Login fails\n- [ ] AUTH-8: Other\n");
+    scratch.claim("AUTH-8", &[]);
+    scratch.change(QUEUE, "fails", "fails (reason: token expired)");
+    scratch.claim("AUTH-7", &[]);
+    has(&scratch.queue(), &["AUTH-7: Login fails (reason: token expired) (agent: "]);
+    // What Tavern wrote goes with the next claim, and what was typed into it does not.
+    scratch.begin("## Pending\n\n- [ ] AUTH-9: Nine\n");
+    scratch.run("tavern-release", &["AUTH-9", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["AUTH-9", "--reopen", "-m", "again"]).succeeds();
+    has(&scratch.queue(), &["AUTH-9: Nine (reason: again)"]);
+    let title = |scratch: &Scratch| scratch.json("tavern-claim", &["--task", "AUTH-9", "--dry-run"])["title"].clone();
+    assert_eq!(title(&scratch), "Nine");
+    scratch.change(QUEUE, "again", "again and again");
+    assert_eq!(title(&scratch), "Nine (reason: again and again)");
 }
 
 #[test]

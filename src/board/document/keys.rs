@@ -50,8 +50,10 @@ impl Document<'_> {
             _ => None,
         };
         let keys: Vec<(Key, Range<usize>)> = self.entries(item).into_iter().filter_map(known).collect();
-        let count = keys.len();
-        let tells = |key: Key| matches!(key, Key::Status | Key::NotBefore) || key.shape() == Shape::Count && count > 1;
+        // How often it was tried or came back stands beside the reason, or beside keys of a person.
+        let stands_beside = |key: &Key| key.may_be_typed() || *key == Key::Reason;
+        let is_beside = keys.iter().any(|(key, _)| stands_beside(key));
+        let tells = |key: Key| matches!(key, Key::Status | Key::NotBefore) || key.shape() == Shape::Count && is_beside;
         if keys.iter().any(|(key, _)| key.owner() == Owner::State && tells(*key)) { Vec::new() } else { keys }
     }
 

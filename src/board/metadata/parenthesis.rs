@@ -99,7 +99,9 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
         }
         // Whether it names an item is not known here.
         let is_prose = Key::is_prose(name) && (by == Owner::Person || !Key::is_of_programs(name));
-        if is_prose || !Key::nearest(name).is_some_and(may_stand) {
+        // What only Tavern writes it does not misspell.
+        let is_meant = |near: Key| may_stand(near) && (near.as_str() == name || near.may_be_typed());
+        if is_prose || !Key::nearest(name).is_some_and(is_meant) {
             continue;
         }
         if mistyped.is_none() && Key::is_mistyped(name) {
