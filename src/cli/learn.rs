@@ -16,7 +16,7 @@ use super::{CliError, Context, Exit, OwnRun, Verb};
 /// Note what was found out, for later work; list, show and search what is known
 ///
 /// Each learning is a file, `.tavern/knowledge/ID.md`, which you may edit and commit. The prompts of later runs have those
-/// that share a tag with the item, a path with its `touches`, or a parent.
+/// that share a tag with the item, a path with its `touches`, or a parent. Agents that run are told at once, if they hear messages.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

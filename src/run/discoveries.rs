@@ -9,7 +9,7 @@ use super::site::Site;
 use crate::board::learning::{LIFETIME, LearningKind};
 use crate::clock;
 use crate::prompt::PromptLimits;
-use crate::runner::{AgentEvent, Nesting, discoveries};
+use crate::runner::{AgentEvent, discoveries};
 use crate::store::{Claimed, KnowledgeFile, MOST_OF_RUN};
 
 /// Follows one agent.
@@ -29,8 +29,7 @@ impl<'a> Discoveries<'a> {
 
     /// Notes what it says. A board that can't be written now does without.
     pub(super) fn note(&mut self, event: &AgentEvent) {
-        let AgentEvent::Text { text, nesting: Nesting::Main } = event else { return };
-        for said in discoveries(text).into_iter().filter(|_| self.has_own_words) {
+        for said in discoveries(event).into_iter().filter(|_| self.has_own_words) {
             let is_bounded = said.len() <= PromptLimits::default().note && self.said.len() < MOST_OF_RUN;
             if is_bounded && self.said.insert(said.to_owned()) {
                 self.keep(said);

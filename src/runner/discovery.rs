@@ -1,14 +1,16 @@
 //! What an agent says that it has found out, in lines of its own words. It is said, not proven.
 
 use super::answer::unfenced;
+use super::event::{AgentEvent, Nesting};
 use crate::board::markup::bullet_end;
 
 /// Such a line begins with it and a colon, in any case.
 const MARK: &str = "learned";
 
-/// What the lines of `text` say that begin with `LEARNED:`, behind a bullet or a number or not. What stands in a fenced block was
-/// quoted.
-pub fn discoveries(text: &str) -> Vec<&str> {
+/// What the lines say that begin with `LEARNED:`, behind a bullet or a number or not. What stands in a fenced block was quoted, and
+/// what a sub-agent says is for its agent to judge.
+pub fn discoveries(event: &AgentEvent) -> Vec<&str> {
+    let AgentEvent::Text { text, nesting: Nesting::Main } = event else { return Vec::new() };
     unfenced(text).into_iter().filter_map(discovery).filter(|said| !said.is_empty()).collect()
 }
 
@@ -40,7 +42,9 @@ mod tests {
             ("```\nLEARNED: quoted\n```\nLEARNED: said\n~~~sh\nLEARNED: quoted", &["said"]),
             ("```\nLEARNED: quoted", &[]),
         ] {
-            assert_eq!(discoveries(text), found, "{text:?}");
+            let event = |nesting| AgentEvent::Text { text: text.to_owned(), nesting };
+            assert_eq!(discoveries(&event(Nesting::Main)), found, "{text:?}");
+            assert!(discoveries(&event(Nesting::Inner)).is_empty(), "{text:?}");
         }
     }
 }
