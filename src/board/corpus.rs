@@ -268,6 +268,11 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a\n- [ ] b (after:\n  a)\n", &["misplaced-key \"after\""]),
         ("- [ ] a\n- [ ] b (priority: 1,\n  after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] b (done_when:\n  \"false\")\n", &["misplaced-key \"done_when\""]),
+        (
+            "- [ ] b (done_when=false)\n- [ ] c (approve=start)\n",
+            &["misplaced-key \"done_when\"", "misplaced-key \"approve\""],
+        ),
+        ("- [ ] a\n- [ ] ![after a](x.png)\n- [ ] b <i t=\"(after: a)\">\n", &[]),
         ("- [ ] a\n- [ ] b\n  (after: a)\n", &["misplaced-key \"after\""]),
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1,\n  T-1)\n", &["misplaced-key \"after\""]),
         // Nor further below, where it names an item that it does not wait for already.

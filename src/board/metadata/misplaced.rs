@@ -74,21 +74,25 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let length = bytes[start..].iter().take(LONGEST).take_while(is_name).count();
     let named = words[start..start + length].trim_end();
     let end = start + named.len();
-    if let Some(value) = behind_colon(bytes, end) {
+    let sign = skip_blanks(bytes, end);
+    let is_equated = bytes.get(sign) == Some(&b'=');
+    let equated = (is_equated && Key::named(named).is_some()).then_some(sign + 1);
+    if let Some(value) = behind_colon(bytes, end).or(equated) {
         return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
     }
-    let is_equated = bytes.get(skip_blanks(bytes, end)) == Some(&b'=');
     let ends = named.match_indices(' ').take(2).map(|(at, _)| start + at).chain(is_equated.then_some(end));
     let end = ends.filter(|end| matches!(Key::meant(&words[start..*end]), Some(Key::After | Key::Needs))).last()?;
     Some((start..end, Key::After, end + 1))
 }
 
-/// The code spans and links of a title.
+/// The code spans, links, images and tags of a title.
 fn quoted(words: &str) -> Vec<Range<usize>> {
     // Behind other words it begins no block.
     const BEFORE: &str = "x ";
     let line = format!("{BEFORE}{words}");
-    let is_quoted = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::Link { .. }));
+    let is_quoted = |event: &Event<'_>| {
+        matches!(event, Event::Code(_) | Event::InlineHtml(_) | Event::Start(Tag::Link { .. } | Tag::Image { .. }))
+    };
     let spans = Parser::new(&line).into_offset_iter().filter(|(event, _)| is_quoted(event));
     spans.map(|(_, span)| span.start - BEFORE.len()..span.end - BEFORE.len()).collect()
 }
