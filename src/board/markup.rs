@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr2, memrchr2};
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::board::id::{MAX_ID, TaskId};
 use crate::board::title_tail::before_tail;
@@ -513,9 +513,32 @@ pub fn is_struck(title: &str) -> bool {
     inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
+/// Between the signs of a strike it would be shown as struck out, all of it.
+pub fn shows_struck(title: &str) -> bool {
+    // Behind other words it begins no block.
+    let line = format!("x {STRIKE}{title}{STRIKE}");
+    let span = 2..line.len();
+    let is_it = |(event, at)| matches!(event, Event::Start(Tag::Strikethrough)) && at == span;
+    !title.contains(STRIKE) && Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).into_offset_iter().any(is_it)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_be_shown_as_struck_out_is_known() {
+        for (title, shows) in [
+            ("no more", true),
+            ("uses ~/bin", true),
+            ("a ~ b", true),
+            ("ends with \\", false),
+            ("a ~~b", false),
+            ("`~~`", false),
+        ] {
+            assert_eq!(shows_struck(title), shows, "{title}");
+        }
+    }
 
     #[test]
     fn a_tab_that_reaches_beyond_the_margin_leaves_its_other_half() {

@@ -129,7 +129,9 @@ pub(super) fn in_place(
 
 /// What is cancelled does not look done where its title is struck out, and the line says why it is.
 fn may_be_struck(line: &str, title: Range<usize>) -> bool {
-    !title.is_empty() && !line[title.clone()].contains('~') && metadata::line_has(line, title.end, Key::Status.as_str())
+    !title.is_empty()
+        && markup::shows_struck(&line[title.clone()])
+        && metadata::line_has(line, title.end, Key::Status.as_str())
 }
 
 /// What has ended is read for what it was.
