@@ -47,27 +47,23 @@ impl Verb for Args {
             Deed::Paused => format!("{}: tavern tell {} \"…\"", found.line(), found.task),
             _ => found.line(),
         };
-        let tell = |found: Vec<Diagnosis>| found.iter().try_for_each(|one| context.out.record(one, line(one)));
-        if self.once || context.is_dry {
-            return look(&site).map_err(CliError::from).and_then(tell).map(|()| Exit::Done);
-        }
         let mut told = None;
         loop {
-            match look(&site) {
-                Ok(found) => {
-                    tell(found)?;
-                    context.out.flush()?;
-                    told = None;
-                }
-                // It may be over at the next look; it is told once.
-                Err(error) => {
-                    let why = error.in_words();
-                    if told.as_ref() != Some(&why) {
-                        context.out.note(format!("this look failed: {why}"));
-                    }
-                    told = Some(why);
-                }
+            let mut printed = Ok(());
+            let looked = look(&site, &mut |found| {
+                let print = || context.out.record(&found, line(&found));
+                printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
+            });
+            printed.and_then(|()| context.out.flush())?;
+            if self.once || context.is_dry {
+                return looked.map(|()| Exit::Done).map_err(CliError::from);
             }
+            // It may be over at the next look; it is told once.
+            let failure = looked.err().map(|error| error.in_words());
+            if let Some(why) = failure.as_ref().filter(|_| failure != told) {
+                context.out.note(format!("this look failed: {why}"));
+            }
+            told = failure;
             if site.interrupt.wait(every) {
                 return Ok(context.interrupted().unwrap_or(Exit::Done));
             }

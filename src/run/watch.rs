@@ -117,19 +117,22 @@ impl Watch {
     }
 }
 
-/// Looks at each run once. What is found and was not told before is done something about, unless the site is dry.
+/// Looks at each run once, and gives `tell` what is found and was not told before. That is done something about, unless the site is dry.
 ///
 /// # Errors
-/// The board can't be read. That one run can't be looked at keeps nobody from looking at the others.
-pub fn look(site: &Site) -> Result<Vec<Diagnosis>, Error> {
-    let mut found = Vec::new();
+/// The board, or one of the runs, can't be looked at; the others were.
+pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+    let mut failure = None;
     for lease in site.board.leases()? {
         if site.interrupt.is_raised() {
             break;
         }
-        found.extend(look_at(site, &lease)?);
+        match look_at(site, &lease) {
+            Ok(found) => found.into_iter().for_each(&mut *tell),
+            Err(error) => failure = failure.or(Some(error)),
+        }
     }
-    Ok(found)
+    failure.map_or(Ok(()), Err)
 }
 
 /// Looks at the run of a task, where nobody watches the board: its supervisor does.

@@ -27,7 +27,7 @@ while read -r line || kill -0 $$; do
 done
 "#;
 
-const ITEMS: &str = "## Pending\n\n- [ ] T-1: Paint it (attempt: 1, returns: 1)\n  With care.\n\n## Waiting\n\n\
+const ITEMS: &str = "## Pending\n\n- [ ] T-1: Paint it (attempt: 1, reason: later)\n  With care.\n\n## Waiting\n\n\
     - [ ] T-2: Ask (question: red or blue?, attempt: 1)\n\n## Completed\n\n## Dead Letter\n\n- [ ] T-3: Three (attempt: 3, reason: no)\n";
 
 struct Talk {

@@ -76,7 +76,8 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let end = start + named.len();
     let sign = skip_blanks(bytes, end);
     let is_equated = bytes.get(sign) == Some(&b'=');
-    let equated = (is_equated && Key::named(named).is_some()).then_some(sign + 1);
+    let is_spelt = || Key::named(named).is_some_and(|key| !matches!(key, Key::After | Key::Needs));
+    let equated = (is_equated && is_spelt()).then_some(sign + 1);
     if let Some(value) = behind_colon(bytes, end).or(equated) {
         return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
     }
