@@ -11,7 +11,7 @@ use crate::store::Slot;
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
 
-/// Look after the runs of agents: tell those that get no further, and pause them if that helps nothing
+/// Look after the runs of agents: nudge, then pause, those that get no further
 ///
 /// Each run is judged by what it really did: calls that fail again and again, tokens without a change, time without a
 /// step. Its agent hears of it between two steps, more urgently each time. What gets no further all the same is paused, and
