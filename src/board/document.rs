@@ -197,7 +197,7 @@ pub struct Item<'t> {
     pub(crate) said: Said,
 }
 
-impl Item<'_> {
+impl<'t> Item<'t> {
     /// Of the ID on the first line.
     pub fn id_span(&self) -> Option<Range<usize>> {
         self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
@@ -218,6 +218,13 @@ impl Item<'_> {
         self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
         self.after_names.clear();
         self.role = None;
+    }
+
+    /// The same with its parenthesis as a part of its title.
+    pub(in crate::board) fn with_keys_in_title(&self) -> Item<'t> {
+        let mut item = self.clone();
+        item.leave_keys();
+        item
     }
 
     /// It says more than a step of another item does, which is only words: it may be taken by itself.

@@ -62,6 +62,11 @@ impl Breach {
     }
 }
 
+/// What a person is asked of a breach in these words. A yes allows it.
+pub fn question(breach: &str) -> String {
+    format!("{breach}. May it? (yes or no)")
+}
+
 /// The rules that a command breaks. Each part of it counts, between `;`, `&`, `|` and at the beginning of a line.
 pub fn of_command(rules: &BoardRules, command: &str) -> Vec<Breach> {
     let begins = |words: &str| {

@@ -1,11 +1,11 @@
 //! What the agent of a run does, written down while it runs, for whoever watches: `activity.json` in the run's folder.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::artifacts::Artifacts;
 use super::launch::Launch;
@@ -20,6 +20,9 @@ const FILE: &str = "activity.json";
 
 /// Bytes of an agent's last words that are shown.
 const MOST_SAID: usize = 150;
+
+/// What is shown of a task that runs on when its turn is over.
+const BACKGROUND: &str = "background";
 
 /// It is written no more often than this.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -71,6 +74,10 @@ impl<'a> Following<'a> {
     pub(super) fn note(&mut self, event: &AgentEvent) -> bool {
         let before = self.activity.breaches.len();
         self.take(event);
+        if self.activity.hears {
+            let last = self.open.values().max_by_key(|call| call.began);
+            self.activity.tool = last.map(|call| call.tool.clone());
+        }
         self.activity.breaches.len() > before
     }
 
@@ -90,12 +97,9 @@ impl<'a> Following<'a> {
         match event {
             AgentEvent::Text { text, nesting: Nesting::Main } => activity.said = head(text.trim(), MOST_SAID),
             AgentEvent::ToolCall { id, name, input, .. } => {
-                let mut digest = DefaultHasher::new();
-                input.to_string().hash(&mut digest);
-                activity.tool = Some(name.clone());
+                let digest = xxh3_64(input.to_string().as_bytes());
                 let breaches = if may_change(name) { self.breaches(input) } else { Vec::new() };
-                let call =
-                    OpenToolCall { tool: name.clone(), input: digest.finish(), breaches, began: clock::instant() };
+                let call = OpenToolCall { tool: name.clone(), input: digest, breaches, began: clock::instant() };
                 self.open.insert(id.clone(), call);
             }
             AgentEvent::ToolResult { id, ok, .. } => {
@@ -104,28 +108,24 @@ impl<'a> Following<'a> {
                     activity.broke(breaches);
                 }
                 let effect = if may_change(&tool) { Effect::Change } else { Effect::Look };
-                activity.tool = self.open.values().next().map(|open| open.tool.clone());
                 activity.ended(PastCall { tool, input, ok: *ok, seconds: began.elapsed().as_secs() }, effect, now);
             }
             AgentEvent::TaskStarted { id } => {
                 let call = OpenToolCall {
-                    tool: "background".to_owned(),
+                    tool: BACKGROUND.to_owned(),
                     input: 0,
                     breaches: Vec::new(),
                     began: clock::instant(),
                 };
-                activity.tool.get_or_insert_with(|| call.tool.clone());
                 self.open.insert(id.clone(), call);
             }
             AgentEvent::TaskEnded { id } => {
                 self.open.remove(id);
-                activity.tool = self.open.values().next().map(|open| open.tool.clone());
             }
             AgentEvent::Spent { usage } => (activity.output, activity.usd) = (usage.output, usage.usd),
             AgentEvent::Turn(turn) => {
                 (activity.output, activity.usd) = (turn.usage.output, turn.usage.usd);
-                self.open.retain(|_, open| open.tool == "background");
-                activity.tool = self.open.values().next().map(|open| open.tool.clone());
+                self.open.retain(|_, open| open.tool == BACKGROUND);
             }
             _ => {}
         }

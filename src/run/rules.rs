@@ -7,7 +7,7 @@ use super::record::Metadata;
 use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
 use crate::board::event::Kind;
-use crate::board::rule::{Breach, Consequence, of_lines, of_paths};
+use crate::board::rule::{Breach, Consequence, of_lines, of_paths, question};
 use crate::git::CommitId;
 use crate::runner::permission::is_yes;
 use crate::store::walk_log;
@@ -60,7 +60,7 @@ pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
     match (&answer, worst) {
         (AgentAnswer::Done { .. }, Some(breach)) => match breach.consequence {
             Consequence::Log | Consequence::Warn => answer,
-            Consequence::Pause => RunResult::Asks(format!("{}. May it? (yes or no)", breach.words())).into(),
+            Consequence::Pause => RunResult::Asks(question(&breach.words())).into(),
             Consequence::Reap => RunResult::failed(breach.words()).into(),
         },
         _ => answer,

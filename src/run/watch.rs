@@ -1,11 +1,12 @@
 //! Looks after the runs of a board: what is wrong with them, and what is done about it.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use serde::Serialize;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::activity::activity_of;
 use super::artifacts::Artifacts;
@@ -18,6 +19,7 @@ use crate::board::activity::Activity;
 use crate::board::event::{Blame, Event, Kind, Retry};
 use crate::board::lease::{Lease, Life};
 use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, treat};
+use crate::board::rule::question;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::store::{Board, Done, Entry, Note, life};
@@ -212,7 +214,7 @@ fn look_at_files(site: &Site, run: &Metadata, activity: &mut Activity, watched: 
 fn files(site: &Site, run: &Metadata) -> Option<u64> {
     let (repository, folder) = (site.repository().ok()?, &run.worktree);
     let changes = repository.changes(folder).ok()?;
-    let mut digest = DefaultHasher::new();
+    let mut digest = Xxh3::new();
     site.tip_of(folder).ok()?.as_str().hash(&mut digest);
     for path in changes.staged.iter().chain(&changes.modified).chain(&changes.untracked) {
         let file = fs::symlink_metadata(folder.join(path)).ok();
@@ -239,11 +241,11 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, diagnosis: &Diagnosi
             site.board.send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
         Deed::Paused => {
-            let asks = match trouble.symptom {
-                Symptom::Violation => ". May it? (yes or no)",
-                _ => ", and was told so. How is it to go on?",
+            let asked = match trouble.symptom {
+                Symptom::Violation => question(&trouble.why),
+                _ => format!("{}, and was told so. How is it to go on?", trouble.why),
             };
-            drop(pause(site, lease, format!("{}{asks}", trouble.why))?);
+            drop(pause(site, lease, asked)?);
         }
         Deed::Ended => {
             let most = most_attempts(site, &site.board.task(task)?.task, &lease.role);

@@ -66,11 +66,7 @@ impl Document<'_> {
             && !keys.is_empty()
             && keys.len() == self.entries(item).len()
             && keys.iter().all(|(key, _)| key.may_be_words());
-        are_words.then(|| {
-            let mut item = item.clone();
-            item.leave_keys();
-            item
-        })
+        are_words.then(|| item.with_keys_in_title())
     }
 
     /// The first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it, and what is told of it.

@@ -50,10 +50,14 @@ fn told(project: &Project, agent: crate::support::Running) -> String {
     project.provider.calls().last().expect("there are some").messages()
 }
 
+/// The same call fails three times before the agent holds, and gets on.
+fn failing() -> Value {
+    json!([bash("exit 1"), bash("exit 1"), bash("exit 1"), bash(HOLD), bash(COMMIT), say("DONE")])
+}
+
 #[test]
 fn who_tries_the_same_in_vain_is_told_once_between_two_steps() {
-    let steps = json!([bash("exit 1"), bash("exit 1"), bash("exit 1"), bash(HOLD), bash(COMMIT), say("DONE")]);
-    let project = watched(json!({}), steps);
+    let project = watched(json!({}), failing());
     let agent = project.agent().start();
     wait_for_steps(&project, 3);
     // Whoever looks without doing anything, and too early, changes nothing.
@@ -248,8 +252,7 @@ fn who_fails_at_everything_is_told_and_so_is_whose_time_is_nearly_up() {
 
 #[test]
 fn a_person_says_how_urgent_a_message_is_and_no_role_is_watched_that_needs_it_not() {
-    let steps = json!([bash("exit 1"), bash("exit 1"), bash("exit 1"), bash(HOLD), bash(COMMIT), say("DONE")]);
-    let project = watched(json!({}), steps);
+    let project = watched(json!({}), failing());
     set(&project, json!({}), json!({"roles": {"coder": {"watch": false}}}));
     let agent = project.agent().start();
     wait_for_steps(&project, 3);
@@ -268,8 +271,7 @@ fn a_person_says_how_urgent_a_message_is_and_no_role_is_watched_that_needs_it_no
 
 #[test]
 fn one_looks_at_a_time_and_tells_what_is_there_once() {
-    let steps = json!([bash("exit 1"), bash("exit 1"), bash("exit 1"), bash(HOLD), bash(COMMIT), say("DONE")]);
-    let project = watched(json!({}), steps);
+    let project = watched(json!({}), failing());
     let agent = project.agent().start();
     wait_for_steps(&project, 3);
     let watcher = project.scratch.program("tavern-watch").args(&["--every", "10ms"]).variable("TAVERN_TEST_NOW", "+10");
