@@ -414,25 +414,15 @@ impl Agent<'_> {
 
     /// Gives back what dead agents held.
     fn clear(&self, looks: &mut ExpiredLeases) -> Result<(), Error> {
-        if reap::plan(self.site, Scope::Leases, looks)?.is_empty() {
-            return Ok(());
+        // By what another reaper gives back it will wake us.
+        if reap::clear(self.site, looks, &mut |action| self.tell_cleared(action))? {
+            self.commit();
         }
-        // Another reaper is at it: it will wake us by what it gives back.
-        let Some(slot) = self.site.board.try_reap_slot()? else { return Ok(()) };
-        // What a crash has left half done shows only now.
-        self.site.board.settle()?;
-        for action in reap::plan(self.site, Scope::Leases, looks)? {
-            self.carry_out(&action, &slot)?;
-        }
-        self.commit();
         Ok(())
     }
 
-    fn carry_out(&self, action: &Action, slot: &Slot) -> Result<(), Error> {
-        if reap::execute(self.site, action, slot)? {
-            (self.tell)(&Told::Cleared { what: action.to_string() });
-        }
-        Ok(())
+    fn tell_cleared(&self, action: &Action) {
+        (self.tell)(&Told::Cleared { what: action.to_string() });
     }
 
     /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so
@@ -443,7 +433,9 @@ impl Agent<'_> {
         let upkeep = self.site.board.try_upkeep_slot(BETWEEN_UPKEEPS, clock::now()).unwrap_or_default();
         let scope = if upkeep.is_some() { Scope::All } else { Scope::Dead };
         for action in reap::plan(self.site, scope, &mut looks).unwrap_or_default() {
-            drop(self.carry_out(&action, &slot));
+            if reap::execute(self.site, &action, &slot).unwrap_or_default() {
+                self.tell_cleared(&action);
+            }
         }
     }
 

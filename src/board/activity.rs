@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::id::TaskId;
 use super::rule::Breach;
 use super::status::Timestamp;
+use super::watch_rules::WatchSetting;
 
 /// Calls that are looked back at.
 pub const MOST_CALLS: usize = 20;
@@ -23,6 +25,10 @@ pub struct Activity {
     pub makes_changes: bool,
     /// Its program tells what it does, and hears messages while it runs.
     pub hears: bool,
+    /// What its queue and its item said of how it is watched, when it began.
+    pub watch: Vec<WatchSetting>,
+    /// The item that its item is a child of.
+    pub parent: Option<TaskId>,
     /// Calls of tools that have ended.
     pub steps: u32,
     /// The last of them, the oldest first.

@@ -292,7 +292,7 @@ fn uses(scope: CapScope, cap: &Cap, amounts: &Amounts) -> Vec<CapUse> {
 }
 
 /// Shares of a cap that are told, once each, in percent.
-const TOLD: [u32; 3] = [90, 75, 50];
+const TOLD: [u32; 4] = [100, 90, 75, 50];
 
 /// The share that is told where so much was used `before` of what `now` tells, and was not before.
 pub fn passed(before: &CapUse, now: &CapUse) -> Option<u32> {
@@ -384,7 +384,7 @@ mod tests {
         let told = |before: f64, now: f64| passed(&at(before), &at(now));
         assert_eq!(
             [told(0.0, 4.9), told(4.9, 5.0), told(5.0, 7.4), told(5.0, 7.5), told(1.0, 9.5), told(9.5, 12.0)],
-            [None, Some(50), None, Some(75), Some(90), None]
+            [None, Some(50), None, Some(75), Some(90), Some(100)]
         );
     }
 }

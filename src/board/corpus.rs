@@ -492,6 +492,7 @@ max_attempts: 5
         on_failure: OnFailure::Retry,
         trigger: Some("T-9 died".into()),
         lane: Some(Status::Draft),
+        watch: Vec::new(),
         state: State { attempt: 2, returns: 1, reason: Some("it's, well".into()), ..State::default() },
     };
     let state = State { allowed: true, rounds: 2, mode: Mode::Unify, retried: true, ..expected.state };

@@ -17,6 +17,7 @@ use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::board::period::Period;
 use crate::board::problem::{Problem, Severity};
 use crate::board::status::{Consent, words};
+use crate::board::watch_rules::WatchSetting;
 use crate::near::{mistyped, nearest};
 use crate::yaml;
 
@@ -55,6 +56,8 @@ pub struct Front {
     pub review: Option<Vec<String>>,
     /// Whether done without any change is fine.
     pub empty: Option<bool>,
+    /// How the runs of its items are watched.
+    pub watch: Option<WatchSetting>,
     /// What it is to come to, for a planner.
     pub goal: Option<String>,
     /// Headings in words of its owner's own, and the lanes that they are.
@@ -74,7 +77,7 @@ pub struct Front {
 /// The priority of a queue, or of an item, that names none.
 pub const DEFAULT_PRIORITY: u8 = 2;
 
-const KEYS: [(&str, Shape); 14] = [
+const KEYS: [(&str, Shape); 15] = [
     ("id", Shape::Word),
     ("name", Shape::Text),
     ("type", Shape::Text),
@@ -87,6 +90,7 @@ const KEYS: [(&str, Shape); 14] = [
     ("approve", Shape::Moments),
     ("review", Shape::Words),
     ("empty", Shape::Empty),
+    ("watch", Shape::Watch),
     ("goal", Shape::Text),
     (LANES, Shape::Lanes),
 ];
@@ -317,6 +321,7 @@ impl Front {
                 self.empty_behavior = text.parse().ok();
                 return self.empty_behavior.is_some();
             }
+            ("watch", Some(Field::Watch(setting))) => self.watch = Some(setting),
             (LANES, Some(Field::Lanes(lanes))) => self.lanes = lanes,
             ("goal", Some(Field::Text(text))) if text.trim().is_empty() => return false,
             (name, Some(Field::Text(text))) => {
@@ -364,7 +369,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\ngoal: a shop\r\nlanes: {Сделано: completed}\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
+                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\nwatch: false\r\ngoal: a shop\r\nlanes: {Сделано: completed}\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -381,6 +386,7 @@ mod tests {
                 approve: vec![Consent::Merge],
                 review: Some(vec!["reviewer".into(), "person".into()]),
                 empty: Some(false),
+                watch: Some(WatchSetting::Flag(false)),
                 goal: Some("a shop".into()),
                 is_broken: false,
                 is_board: true,

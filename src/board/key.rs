@@ -33,6 +33,8 @@ pub enum Shape {
     Moments,
     Mode,
     OnFailure,
+    /// A flag, or numbers.
+    Watch,
 }
 
 /// Who writes a key.
@@ -122,6 +124,7 @@ keys! {
     Answers     "answers"      Count     State,
     Trigger     "trigger"      Text      Person,
     Lane        "lane"         Lane      Person,
+    Watch       "watch"        Watch     Person,
 }
 
 impl Key {
@@ -220,6 +223,9 @@ impl Shape {
             Shape::Moments => "write start, merge or [start, merge]",
             Shape::Mode => "write execute, delegate, plan, break_up or unify",
             Shape::OnFailure => "write retry, escalate or go_on",
+            Shape::Watch => {
+                "write true, false, or {failures: 3, repeats: 5, tokens: 50000, stuck: 5m, late: 80, nudges: 5} or some of these"
+            }
         }
     }
 }

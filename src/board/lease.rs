@@ -137,7 +137,7 @@ pub enum Life {
     Unknown,
 }
 
-/// How long ago a holder was last heard of.
+/// How long ago something was last seen of an agent: of its program, or of its supervisor where that has said nothing yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
@@ -150,8 +150,8 @@ pub enum Freshness {
 }
 
 impl Freshness {
-    pub fn of(heartbeat_at: Timestamp, now: Timestamp) -> Freshness {
-        match (now - heartbeat_at).num_seconds() {
+    pub fn of(seen: Timestamp, now: Timestamp) -> Freshness {
+        match (now - seen).num_seconds() {
             ..120 => Freshness::Fresh,
             120..300 => Freshness::Stale,
             _ => Freshness::VeryStale,

@@ -201,7 +201,7 @@ pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
         Shape::Budget => {
             (0u32..9).prop_map(|usd| Value::Mapping([("usd".into(), usd.into())].into_iter().collect())).boxed()
         }
-        Shape::Flag => any::<bool>().prop_map(Value::from).boxed(),
+        Shape::Flag | Shape::Watch => any::<bool>().prop_map(Value::from).boxed(),
         Shape::Empty => select(vec!["allowed", "fail"]).prop_map(Value::from).boxed(),
         Shape::Count => (0u32..100).prop_map(Value::from).boxed(),
         Shape::Period => select(vec!["0s", "90m", "2d"]).prop_map(Value::from).boxed(),

@@ -12,6 +12,7 @@ use crate::board::key::Shape;
 use crate::board::lane::LaneKind;
 use crate::board::period::Period;
 use crate::board::status::{Consent, Mode, OnFailure, Status, Timestamp};
+use crate::board::watch_rules::WatchSetting;
 
 pub use crate::board::key::{Key, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
@@ -49,6 +50,7 @@ pub enum Field<'t> {
     Mode(Mode),
     OnFailure(OnFailure),
     Lanes(Vec<(String, LaneKind)>),
+    Watch(WatchSetting),
 }
 
 /// What the known keys of an item say, each once.
@@ -83,6 +85,11 @@ impl<'t> Fields<'t> {
     pub fn period(&self, key: Key) -> Option<Period> {
         let Some(Field::Period(period)) = self.get(key) else { return None };
         Some(*period)
+    }
+
+    pub fn watch(&self, key: Key) -> Option<&WatchSetting> {
+        let Some(Field::Watch(setting)) = self.get(key) else { return None };
+        Some(setting)
     }
 
     pub fn time(&self, key: Key) -> Option<Timestamp> {
@@ -130,6 +137,7 @@ mod tests {
     use super::value::{Plain, list_of, plain_of, plain_of_yaml};
     use super::*;
     use crate::board::document::parse;
+    use crate::board::watch_rules::Thresholds;
 
     #[test]
     fn the_last_parenthesis_is_metadata_only_if_it_reads_as_keys() {
@@ -309,6 +317,13 @@ mod tests {
             ("lane: completed", None),
             ("mode: break_up", Some(Field::Mode(Mode::BreakUp))),
             ("mode: idle", None),
+            ("watch: false", Some(Field::Watch(WatchSetting::Flag(false)))),
+            (
+                "watch: {stuck: 20m}",
+                Thresholds::read([("stuck", "20m")]).map(|set| Field::Watch(WatchSetting::Set(set))),
+            ),
+            ("watch: {stuck: soon}", None),
+            ("watch: the video", None),
             ("on_failure: go_on", Some(Field::OnFailure(OnFailure::GoOn))),
         ];
         for (pair, expected) in rows {

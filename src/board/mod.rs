@@ -37,6 +37,7 @@ pub mod task;
 pub mod text;
 pub mod title_tail;
 pub mod touches;
+pub mod watch_rules;
 
 pub mod decide;
 pub mod eligible;

@@ -5,40 +5,11 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::activity::{Activity, PastCall};
+use super::id::TaskId;
 use super::period::Period;
-use super::rule::Consequence;
+use super::rule::{Breach, Consequence};
 use super::status::{Timestamp, words};
-
-/// When a run is found to be in trouble. Zero turns a rule off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WatchRules {
-    /// How often is looked; 0: only by `tavern-watch`, every 30 s.
-    pub every: Period,
-    /// So many of the last calls failed: the same one, or of two more than these any.
-    pub failures: u32,
-    /// The same call so often among the last 20.
-    pub repeats: u32,
-    /// So many tokens were written since it got on.
-    pub tokens: u64,
-    /// It did not get on for so long, and no tool runs.
-    pub stuck: Period,
-    /// After so many nudges without getting on it is paused, with a question to a person.
-    pub nudges: u32,
-}
-
-impl Default for WatchRules {
-    fn default() -> WatchRules {
-        WatchRules {
-            every: Period::seconds(30),
-            failures: 3,
-            repeats: 5,
-            tokens: 50_000,
-            stuck: Period::minutes(5),
-            nudges: 5,
-        }
-    }
-}
+use super::watch_rules::WatchRules;
 
 words! {
     /// What is wrong with a run.
@@ -57,6 +28,12 @@ words! {
         Late "late",
         /// A rule was broken.
         Violation "violation",
+        /// Half of a cap is used, or more.
+        Spending "spending",
+        /// All of a cap is used.
+        Spent "spent",
+        /// Several children of one item are in the same trouble.
+        Divergence "divergence",
     }
 }
 
@@ -80,6 +57,18 @@ pub struct Trouble {
     advice: Advice,
 }
 
+impl Trouble {
+    /// Of the children of an item, so many of which show the same symptom.
+    pub fn of_gang(parent: &TaskId, symptom: Symptom, count: usize) -> Trouble {
+        Trouble {
+            symptom: Symptom::Divergence,
+            occurrence: 0,
+            why: format!("{count} children of {parent} are in the same trouble ({symptom}), and were told so in vain"),
+            advice: Advice::Pause,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Advice {
     /// People are told.
@@ -93,12 +82,14 @@ enum Advice {
 }
 
 /// What is done about a trouble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     /// Its agent can't be told, so people are.
     Noted,
     Nudged(Urgency),
+    /// It is ended, its work is kept, and its item begins anew, in a session of its own.
+    Restarted,
     /// It is ended, its work is kept, and a person is asked whether it is to go on.
     Paused,
     /// It is ended, and has failed.
@@ -132,7 +123,7 @@ pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> b
 pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Trouble> {
     [looping(activity, rules), repeating(activity, rules), struggling(activity, rules), runaway(activity, rules)]
         .into_iter()
-        .chain([stuck(activity, rules, now), late(activity, now)])
+        .chain([stuck(activity, rules, now), late(activity, rules, now)])
         .flatten()
         .chain(violations(activity))
         .collect()
@@ -161,7 +152,24 @@ pub fn treat(
     })
 }
 
+impl Deed {
+    /// The run is over by it.
+    pub fn ends(self) -> bool {
+        matches!(self, Deed::Restarted | Deed::Paused | Deed::Ended)
+    }
+}
+
 impl Watched {
+    /// It was told that it broke this rule so.
+    pub fn knows_of(&self, breach: &Breach) -> bool {
+        self.told.contains(&(Symptom::Violation, occurrence(breach)))
+    }
+
+    /// It has been told of this twice or more, and did not get on.
+    pub fn is_told_in_vain(&self, symptom: Symptom) -> bool {
+        self.nudges > 1 && self.told.iter().any(|(told, _)| *told == symptom)
+    }
+
     /// It got on: what was told is forgotten, but for the rules that it broke.
     pub fn forgive(&mut self) {
         self.nudges = 0;
@@ -251,10 +259,10 @@ fn stuck(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trou
     })
 }
 
-/// A fifth of its time is left.
-fn late(activity: &Activity, now: Timestamp) -> Option<Trouble> {
+/// Most of its time is used.
+fn late(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trouble> {
     let (used, limit) = (seconds_between(activity.began, now), activity.limit.filter(|limit| *limit > 0)?);
-    (used * 5 >= limit * 4).then(|| Trouble {
+    (rules.late > 0 && used * 100 >= limit * u64::from(rules.late)).then(|| Trouble {
         symptom: Symptom::Late,
         occurrence: 0,
         why: format!("{} of its {} are used", Period::seconds(used.min(limit)), Period::seconds(limit)),
@@ -266,7 +274,7 @@ fn late(activity: &Activity, now: Timestamp) -> Option<Trouble> {
 fn violations(activity: &Activity) -> impl Iterator<Item = Trouble> {
     activity.breaches.iter().map(|breach| Trouble {
         symptom: Symptom::Violation,
-        occurrence: xxh3_64(breach.words().as_bytes()),
+        occurrence: occurrence(breach),
         why: breach.words(),
         advice: match breach.consequence {
             Consequence::Log => Advice::Note,
@@ -275,6 +283,10 @@ fn violations(activity: &Activity) -> impl Iterator<Item = Trouble> {
             Consequence::Reap => Advice::End,
         },
     })
+}
+
+fn occurrence(breach: &Breach) -> u64 {
+    xxh3_64(breach.words().as_bytes())
 }
 
 fn last_of(activity: &Activity, count: usize) -> Option<Vec<&PastCall>> {

@@ -20,9 +20,25 @@ pub struct Rule {
     pub commands: Vec<String>,
     /// Lines that a change may add and take out, together.
     pub lines: Option<u64>,
+    /// What it does that is no part of its work.
+    pub acts: Vec<Act>,
     /// What comes of breaking it.
     #[serde(rename = "then")]
     pub consequence: Consequence,
+}
+
+words! {
+    /// What an agent may do that is no part of its work.
+    Act {
+        /// It writes a file outside of its worktree with a tool that tells of it.
+        Outside "outside",
+        /// It puts its work on a branch, a tag or a remote.
+        Push "push",
+        /// It changes the hooks of the repository.
+        Hooks "hooks",
+        /// It changes the repository's `.git/config`.
+        Settings "settings",
+    }
 }
 
 words! {
@@ -43,6 +59,19 @@ words! {
 impl Default for Consequence {
     fn default() -> Consequence {
         Consequence::Warn
+    }
+}
+
+impl Rule {
+    /// It forbids nothing.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.commands.is_empty() && self.acts.is_empty() && self.lines.is_none()
+    }
+
+    /// The beginnings of commands that are not to be run.
+    pub fn all_commands(&self) -> impl Iterator<Item = &str> {
+        let push = self.acts.contains(&Act::Push).then_some("git push");
+        self.commands.iter().map(String::as_str).chain(push)
     }
 }
 
@@ -77,12 +106,17 @@ pub fn of_command(rules: &BoardRules, command: &str) -> Vec<Breach> {
         };
         parts.into_iter().any(is_so)
     };
-    broken(rules, |rule| rule.commands.iter().find(|words| begins(words)).cloned())
+    broken(rules, |rule| rule.all_commands().find(|words| begins(words)).map(str::to_owned))
 }
 
 /// The rules that a change of these paths breaks.
 pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
     broken(rules, |rule| shared(paths, &rule.paths).map(str::to_owned))
+}
+
+/// The rules that such an act breaks; `what` tells of it.
+pub fn of_act(rules: &BoardRules, act: Act, what: &str) -> Vec<Breach> {
+    broken(rules, |rule| rule.acts.contains(&act).then(|| what.to_owned()))
 }
 
 /// The rules that a change of so many lines breaks.
@@ -104,6 +138,8 @@ mod tests {
     #[test]
     fn a_command_breaks_a_rule_by_how_one_of_its_parts_begins() {
         let rule = Rule { commands: vec!["git push".to_owned()], ..Rule::default() };
+        let push = Rule { acts: vec![Act::Push], ..Rule::default() };
+        let by_act = BoardRules::from([("no-push".to_owned(), push)]);
         let rules = BoardRules::from([("no-push".to_owned(), rule)]);
         for (command, is_broken) in [
             ("git push", true),
@@ -113,6 +149,7 @@ mod tests {
             ("git pushx", false),
         ] {
             assert_eq!(!of_command(&rules, command).is_empty(), is_broken, "{command}");
+            assert_eq!(of_command(&rules, command), of_command(&by_act, command));
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::front::{DEFAULT_PRIORITY, Front};
 use super::metadata::{Field, Fields, Key};
 use super::period::Period;
+use super::watch_rules::WatchSetting;
 
 pub use super::budget::Budget;
 pub use super::id::{BadId, MAX_ID, TaskId};
@@ -62,6 +63,9 @@ pub struct Task {
     pub trigger: Option<String>,
     /// Of a planning item: where the planned items begin, draft or pending.
     pub lane: Option<Status>,
+    /// How its runs are watched, as its queue says, then it itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<WatchSetting>,
 }
 
 /// The one that approves who is no role: a person.
@@ -117,6 +121,7 @@ impl Task {
             },
             trigger: keys.text(Key::Trigger),
             lane: if let Some(Field::Status(status)) = keys.get(Key::Lane) { Some(*status) } else { None },
+            watch: queue.watch.iter().chain(keys.watch(Key::Watch)).cloned().collect(),
         }
     }
 

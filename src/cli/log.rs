@@ -11,6 +11,7 @@ use similar::TextDiff;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::event::Kind;
 use crate::board::front::Front;
+use crate::board::monitor::Symptom;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::config::Period;
@@ -235,6 +236,9 @@ pub(super) fn deed(entry: &Entry) -> String {
         Kind::Told => format!("{task} was told{by}"),
         Kind::Learned => format!("{agent} learned"),
         Kind::Strayed => format!("while {agent} ran {task}"),
+        Kind::Diagnosed if matches!(entry.symptom, Some(Symptom::Spending | Symptom::Spent)) => {
+            format!("{agent} works on {task}")
+        }
         Kind::Diagnosed => format!("{agent} is in trouble with {task}"),
         Kind::Noted => task,
     };

@@ -362,9 +362,10 @@ impl Args {
             }
         }
         // The log has no heartbeats.
-        let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
         let work = lease.filter(|_| then.is_none()).and_then(|lease| lease.work.as_ref());
         let last_output = work.and_then(|work| last_output(board, &work.run));
+        let seen = |lease: &Lease| Freshness::of(last_output.unwrap_or(lease.heartbeat_at), now);
+        let freshness = lease.filter(|_| then.is_none()).map(seen);
         let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
         let children = then.map_or_else(|| board.children(id), |then| then.children(id)).into_iter();
         let children: Vec<Child> = children
@@ -433,17 +434,16 @@ impl Args {
         if let (None, Some(agent)) = (lease, task.state.holder().and_then(|holder| holder.agent.as_deref())) {
             row("held by", format!("{agent}, not in this clone; to take it: tavern release {} --force", task.id));
         }
+        let ago = |at: Timestamp| format!("{} ago", human::age((now - at).to_std().unwrap_or_default()));
         if let (Some(lease), Some(freshness)) = (lease, freshness) {
-            let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
             let words = match freshness {
                 Freshness::Fresh => "fresh",
                 Freshness::Stale => "stale",
                 Freshness::VeryStale => "very stale",
             };
-            row("heartbeat", format!("{beat} ago ({words})"));
-        }
-        if let Some(at) = last_output {
-            row("last output", format!("{} ago", human::age((now - at).to_std().unwrap_or_default())));
+            let beat = ago(lease.heartbeat_at);
+            row("heartbeat", if last_output.is_some() { beat } else { format!("{beat} ({words})") });
+            last_output.iter().for_each(|at| row("last output", format!("{} ({words})", ago(*at))));
         }
         if task.state.attempt > 0 {
             row("attempts", task.state.attempt.to_string());
@@ -514,8 +514,8 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
         let lease = agent.task.as_ref().and_then(|task| board.lease(task).ok().flatten());
         let lease = lease.filter(|lease| agent.run == Some(run_name(&lease.task, lease.token)));
         let heartbeat_at = lease.map_or(agent.heartbeat_at, |lease| lease.heartbeat_at.max(agent.heartbeat_at));
-        let freshness = Freshness::of(heartbeat_at, now);
         let last_output = agent.run.as_ref().and_then(|run| last_output(board, run));
+        let freshness = Freshness::of(last_output.unwrap_or(heartbeat_at), now);
         let alive = life(&agent.holder) != Life::Gone;
         let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode()));
         let record = Record::Agent { heartbeat_at, freshness, alive, last_output, mode, agent: &agent };

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use crate::board::monitor::{Deed, WatchRules};
+use crate::board::monitor::Deed;
 use crate::board::period::Period;
-use crate::run::Site;
-use crate::run::watch::{Diagnosis, look};
+use crate::board::watch_rules::WatchRules;
+use crate::clock;
+use crate::config::Config;
+use crate::run::reap::{ExpiredLeases, clear};
+use crate::run::watch::{Diagnosis, Lapse, look, news};
+use crate::run::watcher::Watcher;
+use crate::run::{Error, Site};
 use crate::store::Slot;
 
 use super::flags::DryRun;
@@ -15,8 +20,8 @@ use super::{CliError, Context, Exit, Verb};
 ///
 /// Each run is judged by what it really did: calls that fail again and again, tokens without a change, time without a
 /// step. Its agent hears of it between two steps, more urgently each time. What gets no further all the same is paused, and
-/// waits for you. `watch:` in config.yaml says when. The supervisor of each agent does the same for its own run where no
-/// `tavern watch` runs.
+/// waits for you. What dead agents held is given back. `watch:` in config.yaml says when; it is read again when it changes.
+/// The supervisor of each agent does the same for its own run where no `tavern watch` runs.
 #[derive(clap::Args)]
 pub struct Args {
     /// Look once, and end
@@ -36,38 +41,81 @@ impl Verb for Args {
     const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.site(context.board()?)?;
+        let mut site = context.site(context.board()?)?;
         let Some(_slot) = slot(&site)? else {
             context.out.note("another tavern watch looks after this board".to_owned());
             return Ok(Exit::Done);
         };
-        let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
-        let every = self.every.or(set).unwrap_or(WatchRules::default().every).duration();
-        let line = |found: &Diagnosis| match found.deed {
-            Deed::Paused => format!("{}: tavern tell {} \"…\"", found.line(), found.task),
-            _ => found.line(),
-        };
-        let mut told = None;
+        let mut looks = ExpiredLeases::load(&site.board);
+        let mut watcher = Watcher::of(&site.board).unwrap_or(Watcher::begin(&site.board)?);
+        watcher.degraded = None;
+        let mut lapse = Lapse::default();
         loop {
-            let mut printed = Ok(());
-            let looked = look(&site, &mut |found| {
-                let print = || context.out.record(&found, line(&found));
-                printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
-            });
-            printed.and_then(|()| context.out.flush())?;
-            if self.once || context.is_dry {
-                return looked.map(|()| Exit::Done).map_err(CliError::from);
+            let began = clock::now();
+            let looked = look_once(context, &mut site, &mut looks);
+            if !context.is_dry {
+                watcher.seen = tell_news(context, &site, watcher.seen)?;
             }
-            // It may be over at the next look; it is told once.
-            let failure = looked.err().map(|error| error.in_words());
-            if let Some(why) = failure.as_ref().filter(|_| failure != told) {
-                context.out.note(format!("this look failed: {why}"));
+            context.out.flush()?;
+            if context.is_dry {
+                return looked.map(|()| Exit::Done);
             }
-            told = failure;
+            let failure = looked.as_ref().err().map(|error| error.message.clone());
+            watcher.looked(began, clock::now(), failure.clone());
+            watcher.keep(&site.board);
+            if self.once {
+                // Its next one, of cron's say, goes on from there.
+                looks.save(&site.board)?;
+                return looked.map(|()| Exit::Done);
+            }
+            let told = lapse.note(&site, None, failure);
+            told.into_iter().for_each(|words| context.out.note(words));
+            let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
+            let every = self.every.or(set).unwrap_or(WatchRules::default().every).duration();
             if site.interrupt.wait(every) {
                 return Ok(context.interrupted().unwrap_or(Exit::Done));
             }
         }
+    }
+}
+
+/// Reads the configuration again if it is another by now, gives back what the dead held, and looks at each run. A configuration
+/// that is broken now leaves the last good one.
+fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> Result<(), CliError> {
+    let renewed = renew(context, site);
+    let mut printed = Ok(());
+    let cleared = clear(site, looks, &mut |action| {
+        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| context.out.record(action, action));
+    });
+    let looked = look(site, &mut |found| {
+        // Else the log tells of it, and of what supervisors have found.
+        let print = || if context.is_dry { context.out.record(&found, line(&found)) } else { Ok(()) };
+        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
+    });
+    printed?;
+    renewed?;
+    Ok(cleared.map(|_| ()).and(looked)?)
+}
+
+/// Prints what the log tells of runs behind this event, and returns its last.
+fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError> {
+    let (found, last) = news(&site.board, since)?;
+    found.iter().try_for_each(|found| context.out.record(found, line(found)))?;
+    Ok(last)
+}
+
+fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
+    let (_, settings) = Config::load_with_text(site.board.dir()).map_err(Error::from)?;
+    if settings != site.settings {
+        *site = context.site(site.board.clone())?;
+    }
+    Ok(())
+}
+
+fn line(found: &Diagnosis) -> String {
+    match found.deed {
+        Deed::Paused => format!("{}: tavern tell {} \"…\"", found.line(), found.task),
+        _ => found.line(),
     }
 }
 

@@ -12,10 +12,11 @@ use serde_yaml::{Mapping, Value};
 use crate::board::cap::{Caps, is_amount};
 use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
-use crate::board::monitor::WatchRules;
+
 use crate::board::rule::BoardRules;
 use crate::board::task::PERSON;
 use crate::board::wake::WakeCause;
+use crate::board::watch_rules::WatchRules;
 use crate::files;
 use crate::near::nearest;
 use crate::yaml::{self, YamlError};
@@ -428,8 +429,8 @@ impl Config {
             ));
         }
         for (name, rule) in &self.rules {
-            if rule.paths.is_empty() && rule.commands.is_empty() && rule.lines.is_none() {
-                let hint = "say `paths`, `commands` or `lines`".to_owned();
+            if rule.is_empty() {
+                let hint = "say `paths`, `commands`, `lines` or `acts`".to_owned();
                 return Some((vec!["rules", name], format!("the rule `{name}` forbids nothing"), hint));
             }
         }

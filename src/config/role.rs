@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::status::words;
 use crate::board::task::Budget;
+use crate::board::watch_rules::WatchSetting;
 
 use crate::board::period::Period;
 
@@ -68,8 +69,8 @@ pub struct Role {
     pub idle: Period,
     /// How often an agent is prodded on that is silent or undecided, or not done.
     pub prods: u32,
-    /// Whether `tavern-watch` looks after its runs.
-    pub watch: bool,
+    /// How its runs are watched; `None`: as the board says.
+    pub watch: Option<WatchSetting>,
     /// Attempts of an item of this role; `None`: as the item, its queue or the board says.
     pub max_attempts: Option<u32>,
     /// Its agents end after one item.
@@ -101,7 +102,7 @@ impl Default for Role {
             budget: Budget::default(),
             idle: Period::minutes(10),
             prods: 3,
-            watch: true,
+            watch: None,
             max_attempts: None,
             once: false,
             permission_mode: "acceptEdits".to_owned(),

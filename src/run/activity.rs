@@ -1,6 +1,7 @@
 //! What the agent of a run does, written down while it runs, for whoever watches: `activity.json` in the run's folder.
 
 use std::collections::HashMap;
+use std::env::temp_dir;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::artifacts::Artifacts;
 use super::launch::Launch;
 use crate::board::activity::{Activity, Effect, PastCall};
-use crate::board::rule::{BoardRules, Breach, of_command, of_paths};
+use crate::board::rule::{Act, BoardRules, Breach, of_act, of_command, of_paths};
+use crate::board::task::Task;
 use crate::clock;
 use crate::config::Does;
 use crate::prompt::head;
@@ -49,9 +51,16 @@ struct OpenToolCall {
 
 impl<'a> Following<'a> {
     /// Of an agent that begins now. What tells nothing of what it does, a script say, is one long call.
-    pub(super) fn begin(artifacts: &'a Artifacts, rules: &'a BoardRules, launch: &'a Launch<'_>) -> Following<'a> {
+    pub(super) fn begin(
+        artifacts: &'a Artifacts,
+        rules: &'a BoardRules,
+        task: &Task,
+        launch: &'a Launch<'_>,
+    ) -> Following<'a> {
         let hears = launch.hears();
         let activity = Activity {
+            watch: task.watch.clone(),
+            parent: task.parent.clone(),
             limit: launch.job.limits.wall.map(|wall| wall.as_secs()),
             makes_changes: launch.role.does == Does::Work,
             hears,
@@ -85,8 +94,12 @@ impl<'a> Following<'a> {
     fn breaches(&self, input: &Value) -> Vec<Breach> {
         let command = input["command"].as_str().map(|command| of_command(self.rules, command));
         let path = ["file_path", "notebook_path"].iter().find_map(|name| input[*name].as_str());
-        let path = path.and_then(|path| Path::new(path).strip_prefix(self.worktree).ok());
-        let path = path.map(|path| of_paths(self.rules, &[path.to_string_lossy().into_owned()]));
+        let path = path.map(|path| match Path::new(path).strip_prefix(self.worktree) {
+            Ok(within) => of_paths(self.rules, &[within.to_string_lossy().into_owned()]),
+            // A place for what is thrown away.
+            _ if Path::new(path).is_relative() || Path::new(path).starts_with(temp_dir()) => Vec::new(),
+            Err(_) => of_act(self.rules, Act::Outside, path),
+        });
         command.into_iter().chain(path).flatten().collect()
     }
 

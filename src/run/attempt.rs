@@ -31,11 +31,12 @@ use super::watch::{self, Watch};
 use super::worktree::{self, Worktree};
 use crate::board::cap::CapUse;
 use crate::board::event::Kind;
-use crate::board::monitor::Deed;
+use crate::board::monitor::{Deed, Symptom};
+use crate::board::rule::Consequence;
 use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
-use crate::git::{CommitId, GitError};
+use crate::git::{CommitId, GitError, OutsideChange};
 use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal};
 use crate::store::{Claimed, Entry};
@@ -167,16 +168,33 @@ fn carry_out(
             answer => answer,
         }
     };
-    let answer = held_to_rules(site, held, record.metadata(), answer);
+    let answer = held_to_rules(site, held, record.metadata(), &strayed, answer);
     record.answered(&answer)?;
     Ok(answer)
 }
 
-/// What becomes of work that is done and breaks a rule, which nobody has looked at since.
-fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswer) -> AgentAnswer {
-    let is_done = matches!(answer, AgentAnswer::Done { .. }) && run.branch.is_some();
-    let breaches = if is_done { rules::broken(site, run).unwrap_or_default() } else { Vec::new() };
-    breaches.iter().for_each(|breach| tell(site, held, Kind::Diagnosed, format!("violation: {}", breach.words())));
+/// What becomes of work that is done and breaks a rule; the log tells of what no look has found. Who has `strayed` breaks some, too.
+fn held_to_rules(
+    site: &Site,
+    held: &Claimed,
+    run: &Metadata,
+    strayed: &[OutsideChange],
+    answer: AgentAnswer,
+) -> AgentAnswer {
+    let is_done = matches!(answer, AgentAnswer::Done { .. });
+    let mut breaches = strayed::broken(&site.config.rules, strayed);
+    if is_done && run.branch.is_some() {
+        breaches.extend(rules::broken(site, run).unwrap_or_default());
+    }
+    let found = breaches.iter().filter(|breach| !watch::was_told(site, run, breach));
+    for breach in found {
+        let deed = match breach.consequence {
+            Consequence::Log | Consequence::Warn => Deed::Noted,
+            Consequence::Pause => Deed::Paused,
+            Consequence::Reap => Deed::Ended,
+        };
+        diagnosed(site, held, Symptom::Violation, deed, &breach.words());
+    }
     rules::judged(answer, &breaches)
 }
 
@@ -254,9 +272,10 @@ fn follow(
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
-    let mut following = Following::begin(&artifacts, &site.config.rules, launch);
+    let mut following = Following::begin(&artifacts, &site.config.rules, &held.task, launch);
     let mut relay = Relay::begin(site, &held.task, &run, brief);
-    let (mut discoveries, mut watch) = (Discoveries::begin(site, held, launch), Watch::begin(site));
+    let (mut discoveries, mut watch) =
+        (Discoveries::begin(site, held, launch), Watch::begin(site, launch.role, &held.task));
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
@@ -276,9 +295,7 @@ fn follow(
             session.end(EndReason::Cap);
         }
         following.write();
-        if watch.is_due()
-            && matches!(watch::look_at_own(site, &held.lease), Ok(Some(found)) if matches!(found.deed, Deed::Paused | Deed::Ended))
-        {
+        if watch.look(site, &held.lease) {
             heartbeat.finds_lost();
             continue;
         }
@@ -351,21 +368,34 @@ fn follow(
 /// The cap that is reached, with what the run's record says by now; what is passed of others is told.
 fn measure(site: &Site, held: &Claimed, meter: &mut Meter<'_>, record: &Record<'_>) -> Option<CapUse> {
     let (passed, reached) = meter.look(record.metadata());
-    passed.into_iter().for_each(|passed| note(site, held, passed));
+    for (percent, cap) in passed {
+        let (symptom, deed) =
+            if percent < 100 { (Symptom::Spending, Deed::Noted) } else { (Symptom::Spent, Deed::Ended) };
+        diagnosed(site, held, symptom, deed, &format!("{percent} %: {cap}"));
+    }
     reached
+}
+
+/// Says in the log what was found of the run by its supervisor itself.
+fn diagnosed(site: &Site, held: &Claimed, symptom: Symptom, deed: Deed, what: &str) {
+    let (cause, symptom, deed) = (Some(format!("{symptom}: {what}")), Some(symptom), Some(deed));
+    log(site, held, Entry { cause, symptom, deed, ..Entry::new(Kind::Diagnosed, clock::now()) });
 }
 
 fn note(site: &Site, held: &Claimed, text: String) {
     tell(site, held, Kind::Noted, text);
 }
 
-/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
 fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
+    log(site, held, Entry { cause: Some(text), ..Entry::new(kind, clock::now()) });
+}
+
+/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
+fn log(site: &Site, held: &Claimed, entry: Entry) {
     drop(site.board.note(Entry {
         task: Some(held.task.id.clone()),
         agent: Some(held.lease.agent.clone()),
         run: Some(run_name(&held.task.id, held.lease.token)),
-        cause: Some(text),
-        ..Entry::new(kind, clock::now())
+        ..entry
     }));
 }

@@ -13,6 +13,7 @@ use super::verify::IF_RIGHT;
 use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
 use crate::board::event::Kind;
 use crate::board::lease::Token;
+use crate::board::monitor::Deed;
 use crate::board::steps::boxes;
 use crate::board::task::{Status, Task, Timestamp};
 use crate::config::{Does, Role};
@@ -130,15 +131,16 @@ impl<'a> Brief<'a> {
     }
 
     /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
-    /// it is a child to be retried, begins with a clear head. A look at it counts no attempts.
+    /// it is a child to be retried, begins with a clear head. So does one of a gang. A look at it counts no attempts.
     fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;
         let has_failed = |entry: &Entry| entry.kind == Kind::Failed && entry.token == Some(last.token);
+        let is_restarted = |entry: &Entry| entry.deed == Some(Deed::Restarted) && entry.token == Some(last.token);
         let is_counted_afresh = |entry: &Entry| {
             held.task.status() == Status::InProgress && has_failed(entry) && held.lease.attempt <= last.attempt
         };
         last.attempt > held.lease.attempt
-            || self.entries.iter().any(|entry| is_revived(entry) || is_counted_afresh(entry))
+            || self.entries.iter().any(|entry| is_revived(entry) || is_restarted(entry) || is_counted_afresh(entry))
     }
 
     /// The session of the last run, by `runner`, if it goes on; and its model, where that is known.

@@ -9,7 +9,7 @@ use super::site::Site;
 use crate::board::learning::{LIFETIME, LearningKind};
 use crate::clock;
 use crate::prompt::PromptLimits;
-use crate::runner::{AgentEvent, discoveries};
+use crate::runner::{AgentEvent, MendedCommands, discoveries};
 use crate::store::{Claimed, KnowledgeFile, MOST_OF_RUN};
 
 /// Follows one agent.
@@ -19,31 +19,43 @@ pub(super) struct Discoveries<'a> {
     /// Of a program that only prints nobody knows which words are its own, and which it has read.
     has_own_words: bool,
     said: HashSet<String>,
+    commands: MendedCommands,
 }
 
 impl<'a> Discoveries<'a> {
     /// Of an agent that begins now.
     pub(super) fn begin(site: &'a Site, held: &'a Claimed, launch: &Launch<'_>) -> Discoveries<'a> {
-        Discoveries { site, held, has_own_words: launch.hears(), said: HashSet::new() }
+        let (said, commands) = Default::default();
+        Discoveries { site, held, has_own_words: launch.hears(), said, commands }
     }
 
-    /// Notes what it says. A board that can't be written now does without.
+    /// Notes what it says, and what its commands show. A board that can't be written now does without.
     pub(super) fn note(&mut self, event: &AgentEvent) {
-        for said in discoveries(event).into_iter().filter(|_| self.has_own_words) {
-            let is_bounded = said.len() <= PromptLimits::default().note && self.said.len() < MOST_OF_RUN;
-            if is_bounded && self.said.insert(said.to_owned()) {
-                self.keep(said);
-            }
+        if !self.has_own_words {
+            return;
+        }
+        for said in discoveries(event) {
+            self.found(LearningKind::Learning, said);
+        }
+        if let Some(shown) = self.commands.note(event) {
+            self.found(LearningKind::ErrorResolution, &shown);
+        }
+    }
+
+    fn found(&mut self, kind: LearningKind, said: &str) {
+        let is_bounded = said.len() <= PromptLimits::default().note && self.said.len() < MOST_OF_RUN;
+        if is_bounded && self.said.insert(said.to_owned()) {
+            self.keep(kind, said);
         }
     }
 
     /// For the agents of items with a tag, a path or a parent of its own, unless it is known.
-    fn keep(&self, said: &str) {
+    fn keep(&self, kind: LearningKind, said: &str) {
         let Claimed { task, lease, .. } = self.held;
         let run = run_name(&task.id, lease.token);
         let source = Source::of(self.site, lease.agent.clone(), Some(task.id.clone()), Some(run));
         let (tags, scope) = (task.tags.clone(), task.touches.clone());
-        let learning = source.learning(LearningKind::Learning, tags, scope, said, LIFETIME);
+        let learning = source.learning(kind, tags, scope, said, LIFETIME);
         let is_known = |file: &KnowledgeFile| {
             let same = file.learning.as_ref().ok().filter(|known| known.text == learning.text);
             same.is_some_and(|known| known.run == learning.run || known.is_valid(clock::now()))

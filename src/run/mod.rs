@@ -32,6 +32,7 @@ pub mod unmerged;
 pub mod verify;
 pub mod wake;
 pub mod watch;
+pub mod watcher;
 pub mod work;
 pub mod worktree;
 

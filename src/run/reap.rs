@@ -119,6 +119,25 @@ pub enum Scope {
     All,
 }
 
+/// Does what keeps others from working, and tells of it; false if there was nothing, or another reaper is at it.
+///
+/// # Errors
+/// The board can't be read or written.
+pub fn clear(site: &Site, looks: &mut ExpiredLeases, tell: &mut dyn FnMut(&Action)) -> Result<bool, Error> {
+    if plan(site, Scope::Leases, looks)?.is_empty() {
+        return Ok(false);
+    }
+    let Some(slot) = site.board.try_reap_slot()? else { return Ok(false) };
+    // What a crash has left half done shows only now.
+    site.board.settle()?;
+    for action in plan(site, Scope::Leases, looks)? {
+        if execute(site, &action, &slot)? {
+            tell(&action);
+        }
+    }
+    Ok(true)
+}
+
 /// What there is to clear.
 pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<Action>, Error> {
     let now = clock::now();

@@ -388,10 +388,10 @@ impl Site {
 
 /// What Claude is to deny by the rules of the board, before it is done. What has signs that its rules are made of is seen when it is done.
 fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
-    let is_plain = |words: &&String| !words.contains([',', '(', ')', ':']);
+    let is_plain = |words: &&str| !words.contains([',', '(', ')', ':']);
     rules.values().filter(|rule| rule.consequence != Consequence::Log).flat_map(move |rule| {
-        let commands = rule.commands.iter().filter(is_plain).map(|words| format!("Bash({}:*)", words.trim()));
-        let paths = rule.paths.iter().filter(is_plain).flat_map(|path| {
+        let commands = rule.all_commands().filter(is_plain).map(|words| format!("Bash({}:*)", words.trim()));
+        let paths = rule.paths.iter().map(String::as_str).filter(is_plain).flat_map(|path| {
             let path = path.trim_start_matches("./").trim_end_matches('/');
             [format!("Edit({path})"), format!("Edit({path}/**)")]
         });

@@ -58,15 +58,15 @@ impl<'a> Meter<'a> {
         if is_capped { INTERVAL.saturating_sub(self.looked_at.elapsed()) } else { Duration::MAX }
     }
 
-    /// What its record says by now: the shares of caps that are passed with it, in words, and the cap that is reached.
-    pub fn look(&mut self, run: &Metadata) -> (Vec<String>, Option<CapUse>) {
+    /// What its record says by now: the shares of caps that are passed with it, and the cap that is reached.
+    pub fn look(&mut self, run: &Metadata) -> (Vec<(u32, CapUse)>, Option<CapUse>) {
         self.looked_at = clock::instant();
         let Some(now) = spending(self.site) else { return (Vec::new(), None) };
         let (task, queue) = (&run.task, &run.queue);
         let before = now.with(&std::mem::replace(&mut self.told, run.spent(clock::now())));
         let now = now.with(&self.told);
         let both = before.uses(task, queue).into_iter().zip(now.uses(task, queue));
-        let passed = both.filter_map(|(before, now)| Some(format!("{} %: {now}", passed(&before, &now)?)));
+        let passed = both.filter_map(|(before, now)| Some((passed(&before, &now)?, now)));
         (passed.collect(), now.reached(task, queue))
     }
 }

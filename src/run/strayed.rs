@@ -3,6 +3,7 @@
 use super::error::Error;
 use super::site::{ITEM_BRANCHES, Site};
 use super::worktree::Worktree;
+use crate::board::rule::{Act, BoardRules, Breach, of_act};
 use crate::config::Role;
 use crate::git::{Outside, OutsideChange};
 
@@ -29,4 +30,17 @@ pub(super) fn changes(site: &Site, before: &Outside, worktree: &Worktree) -> Res
     // Where that is is looked at before each merge.
     changes.retain(|change| !matches!(change, OutsideChange::Published { reference, .. } if reference == integration));
     Ok(changes)
+}
+
+/// The rules that these changes break.
+pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breach> {
+    let of = |change: &OutsideChange| {
+        let act = match change {
+            OutsideChange::Published { .. } => Act::Push,
+            OutsideChange::Set { .. } | OutsideChange::Unset { .. } => Act::Settings,
+            OutsideChange::Hook { .. } => Act::Hooks,
+        };
+        of_act(rules, act, &change.to_string())
+    };
+    changes.iter().flat_map(of).collect()
 }

@@ -19,10 +19,11 @@ use crate::board::activity::Activity;
 use crate::board::event::{Blame, Event, Kind, Retry};
 use crate::board::lease::{Lease, Life};
 use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, treat};
-use crate::board::rule::question;
-use crate::board::task::{TaskId, Timestamp};
+use crate::board::rule::{Breach, question};
+use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
-use crate::store::{Board, Done, Entry, Note, life};
+use crate::config::Role;
+use crate::store::{Board, Done, Entry, Note, life, walk_log};
 
 /// By this name the watcher speaks.
 pub const WATCHER: &str = "the watcher";
@@ -40,26 +41,66 @@ pub struct Diagnosis {
     pub run: String,
     pub agent: String,
     pub symptom: Symptom,
-    pub why: String,
     pub deed: Deed,
+    /// Both in words.
+    pub cause: String,
 }
 
 impl Diagnosis {
-    /// In a line, for people.
-    pub fn line(&self) -> String {
-        format!("{} is in trouble with {}: {}", self.agent, self.task, self.cause())
-    }
-
-    /// What is wrong, and what is done about it.
-    fn cause(&self) -> String {
-        let done = match self.deed {
+    fn new(lease: &Lease, trouble: &Trouble, deed: Deed) -> Diagnosis {
+        let done = match deed {
             Deed::Noted => "it is not told".to_owned(),
             Deed::Nudged(urgency) => format!("it is told ({urgency})"),
             Deed::Ended => "it is ended".to_owned(),
+            Deed::Restarted => "it begins anew".to_owned(),
             Deed::Paused => "it is paused, with a question to a person".to_owned(),
         };
-        format!("{}: {}; {done}", self.symptom, self.why)
+        Diagnosis {
+            task: lease.task.clone(),
+            run: run_name(&lease.task, lease.token),
+            agent: lease.agent.clone(),
+            symptom: trouble.symptom,
+            deed,
+            cause: format!("{}: {}; {done}", trouble.symptom, trouble.why),
+        }
     }
+
+    /// As the log has it; `None` if it tells of something else.
+    fn of(entry: Entry) -> Option<Diagnosis> {
+        let Entry { task, run, agent, symptom, deed, cause, .. } = entry;
+        Some(Diagnosis {
+            task: task?,
+            run: run?,
+            agent: agent?,
+            symptom: symptom?,
+            deed: deed?,
+            cause: cause.unwrap_or_default(),
+        })
+    }
+
+    /// In a line, for people.
+    pub fn line(&self) -> String {
+        match self.symptom {
+            Symptom::Spending | Symptom::Spent => format!("{} works on {}: {}", self.agent, self.task, self.cause),
+            _ => format!("{} is in trouble with {}: {}", self.agent, self.task, self.cause),
+        }
+    }
+}
+
+/// What the log tells of runs behind the event `since`, the oldest first, whoever found it; and its last event.
+///
+/// # Errors
+/// The log can't be read.
+pub fn news(board: &Board, since: u64) -> Result<(Vec<Diagnosis>, u64), Error> {
+    let (mut found, mut last) = (Vec::new(), since);
+    walk_log(board, None, &mut |entry| {
+        last = last.max(entry.seq);
+        let is_new = entry.seq > since;
+        found.extend(Some(entry).filter(|_| is_new).and_then(Diagnosis::of));
+        is_new
+    })?;
+    found.reverse();
+    Ok((found, last))
 }
 
 /// How a run goes.
@@ -83,20 +124,27 @@ pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
     Ok(board.leases()?.into_iter().filter_map(of).collect())
 }
 
+/// A look at this run has told of the breach.
+pub(super) fn was_told(site: &Site, run: &Metadata, breach: &Breach) -> bool {
+    watched_of(&Artifacts::open(&site.board, &run.run)).knows_of(breach)
+}
+
 fn watched_of(artifacts: &Artifacts) -> Watched {
     serde_json::from_str(&artifacts.read(FILE)).unwrap_or_default()
 }
 
-/// When a supervisor looks at its own run.
+/// How a supervisor looks at its own run.
 pub(super) struct Watch {
     every: Duration,
     looked: Instant,
     is_hurried: bool,
+    lapse: Lapse,
 }
 
 impl Watch {
-    pub(super) fn begin(site: &Site) -> Watch {
-        Watch { every: site.config.watch.every.limit(), looked: clock::instant(), is_hurried: false }
+    pub(super) fn begin(site: &Site, role: &Role, task: &Task) -> Watch {
+        let rules = site.config.watch.with(role.watch.iter().chain(&task.watch));
+        Watch { every: rules.every.limit(), looked: clock::instant(), is_hurried: false, lapse: Lapse::default() }
     }
 
     /// Until the next look.
@@ -109,13 +157,44 @@ impl Watch {
         self.is_hurried = true;
     }
 
-    /// It is time to look; the next time is counted from now.
-    pub(super) fn is_due(&mut self) -> bool {
-        let is_due = std::mem::take(&mut self.is_hurried) || self.patience().is_zero();
-        if is_due {
-            self.looked = clock::instant();
+    /// Looks at the run of `own`, if it is time to, and nobody watches the board. True if it is over by that.
+    pub(super) fn look(&mut self, site: &Site, own: &Lease) -> bool {
+        if !std::mem::take(&mut self.is_hurried) && !self.patience().is_zero() {
+            return false;
         }
-        is_due
+        self.looked = clock::instant();
+        let looked = look_at_own(site, own);
+        self.lapse.note(site, Some(own), looked.as_ref().err().map(Error::in_words));
+        looked.unwrap_or(false)
+    }
+}
+
+/// While looks fail nobody is nudged or paused; limits, leases and rules at the end of a run hold all the same. The log tells of it
+/// once, and when it is over.
+#[derive(Debug, Default)]
+pub struct Lapse {
+    told: Option<String>,
+}
+
+impl Lapse {
+    /// What a look came to: why it failed, if it did. Returns what is new in that, in words.
+    pub fn note(&mut self, site: &Site, of: Option<&Lease>, failure: Option<String>) -> Option<String> {
+        if failure == self.told {
+            return None;
+        }
+        let words = match &failure {
+            Some(why) => format!("supervision is degraded, and goes on: {why}"),
+            None => "supervision has recovered".to_owned(),
+        };
+        self.told = failure;
+        // A board that can't be written is why.
+        drop(site.board.note(Entry {
+            task: of.map(|lease| lease.task.clone()),
+            agent: of.map(|lease| lease.agent.clone()),
+            cause: Some(words.clone()),
+            ..Entry::new(Kind::Noted, clock::now())
+        }));
+        Some(words)
     }
 }
 
@@ -129,62 +208,101 @@ pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
         if site.interrupt.is_raised() {
             break;
         }
-        match look_at(site, &lease) {
-            Ok(found) => found.into_iter().for_each(&mut *tell),
-            Err(error) => failure = failure.or(Some(error)),
+        if let Err(error) = look_at(site, &lease, tell) {
+            failure = failure.or(Some(error));
         }
     }
     failure.map_or(Ok(()), Err)
 }
 
-/// Looks at the run of a task, where nobody watches the board: its supervisor does.
-///
-/// # Errors
-/// The board can't be read.
-pub fn look_at_own(site: &Site, own: &Lease) -> Result<Option<Diagnosis>, Error> {
-    let Some(_slot) = site.board.try_watch_slot()? else { return Ok(None) };
-    let lease = site.board.lease(&own.task)?.filter(|lease| lease.token == own.token);
-    lease.map_or(Ok(None), |lease| look_at(site, &lease))
+/// True if the run is over by that.
+fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
+    let Some(_slot) = site.board.try_watch_slot()? else { return Ok(false) };
+    let Some(lease) = site.board.lease(&own.task)?.filter(|lease| lease.token == own.token) else { return Ok(false) };
+    let mut is_over = false;
+    look_at(site, &lease, &mut |found| is_over |= found.task == own.task && found.deed.ends())?;
+    Ok(is_over)
 }
 
-fn look_at(site: &Site, lease: &Lease) -> Result<Option<Diagnosis>, Error> {
+/// What of a run can't be looked at keeps nobody from judging the rest.
+fn look_at(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
     let artifacts = Artifacts::open(&site.board, &run);
-    let is_watched = site.role(&lease.role).is_ok_and(|role| role.watch) && lease.back_to.is_none();
-    // Whoever is gone is for `tavern-reap`.
-    if !is_watched || life(&lease.holder) == Life::Gone || !lease.is_live(now) {
-        return Ok(None);
+    // Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
+    if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(now) {
+        return Ok(());
     }
     let record = run_of(&site.board, &run).filter(|record| record.ended.is_none());
-    let (Some(record), Some(mut activity)) = (record, activity_of(&artifacts)) else { return Ok(None) };
+    let (Some(record), Some(mut activity)) = (record, activity_of(&artifacts)) else { return Ok(()) };
     if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
-    let rules = &site.config.watch;
+    let of_role = site.role(&lease.role).ok().and_then(|role| role.watch.as_ref());
+    let rules = &site.config.watch.with(of_role.into_iter().chain(&activity.watch));
     let before = watched_of(&artifacts);
     let mut watched = before.clone();
-    if is_in_doubt(&activity, rules, now) {
-        look_at_files(site, &record, &mut activity, &mut watched, now);
+    let mut looked = Ok(());
+    if record.branch.is_some() && is_in_doubt(&activity, rules, now) {
+        looked = look_at_files(site, &record, &mut activity, &mut watched, now);
     }
-    activity.broke(rules::broken(site, &record).unwrap_or_default());
-    let Some((trouble, deed)) = treat(&activity, judge(&activity, rules, now), rules, &mut watched) else {
-        keep(site, &artifacts, &before, &watched)?;
-        return Ok(None);
-    };
+    match rules::broken(site, &record) {
+        Ok(breaches) => activity.broke(breaches),
+        Err(error) => looked = looked.and(Err(error)),
+    }
+    let found = treat(&activity, judge(&activity, rules, now), rules, &mut watched);
     // Who is killed in between does it no more, rather than twice.
     keep(site, &artifacts, &before, &watched)?;
-    let diagnosis = Diagnosis {
-        task: lease.task.clone(),
-        run,
-        agent: lease.agent.clone(),
-        symptom: trouble.symptom,
-        why: trouble.why.clone(),
-        deed,
-    };
-    if !site.board.is_dry() {
-        carry_out(site, lease, &trouble, &diagnosis)?;
+    if let Some((trouble, deed)) = found {
+        let parent = activity.parent.filter(|_| rules.gang > 0 && watched.is_told_in_vain(trouble.symptom));
+        let gang = parent.map(|parent| Gang::of(site, parent, trouble.symptom)).transpose()?;
+        match gang.filter(|gang| gang.members.len() >= rules.gang as usize) {
+            Some(gang) => gang.begin_anew(site, tell)?,
+            None => tell(carry_out(site, lease, &trouble, deed)?),
+        }
     }
-    Ok(Some(diagnosis))
+    // It may have ended meanwhile, and its worktree with it.
+    looked.or_else(|error| if is_held(site, lease)? { Err(error) } else { Ok(()) })
+}
+
+fn is_held(site: &Site, lease: &Lease) -> Result<bool, Error> {
+    Ok(site.board.lease(&lease.task)?.is_some_and(|now| now.token == lease.token))
+}
+
+/// Children of one item that are in the same trouble, and were told so in vain.
+struct Gang {
+    parent: TaskId,
+    symptom: Symptom,
+    members: Vec<Lease>,
+}
+
+impl Gang {
+    fn of(site: &Site, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
+        let is_member = |health: &Health| {
+            health.activity.parent.as_ref() == Some(&parent) && health.watched.is_told_in_vain(symptom)
+        };
+        let members = health(&site.board)?.into_iter().filter(is_member).map(|health| health.lease).collect();
+        Ok(Gang { parent, symptom, members })
+    }
+
+    /// Ends their runs: what is wrong is not with one of them. Those that have begun anew before are paused.
+    fn begin_anew(&self, site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+        let trouble = Trouble::of_gang(&self.parent, self.symptom, self.members.len());
+        for member in &self.members {
+            let deed = if was_restarted(site, &member.task)? { Deed::Paused } else { Deed::Restarted };
+            tell(carry_out(site, member, &trouble, deed)?);
+        }
+        Ok(())
+    }
+}
+
+/// It has begun anew before, with others.
+fn was_restarted(site: &Site, task: &TaskId) -> Result<bool, Error> {
+    let mut was_restarted = false;
+    walk_log(&site.board, Some(task), &mut |entry| {
+        was_restarted = entry.symptom == Some(Symptom::Divergence);
+        !was_restarted
+    })?;
+    Ok(was_restarted)
 }
 
 fn keep(site: &Site, artifacts: &Artifacts, before: &Watched, watched: &Watched) -> Result<(), Error> {
@@ -196,8 +314,14 @@ fn keep(site: &Site, artifacts: &Artifacts, before: &Watched, watched: &Watched)
 }
 
 /// What its agent does may change files that no call tells of. That takes a look of git's, so it is done only in doubt.
-fn look_at_files(site: &Site, run: &Metadata, activity: &mut Activity, watched: &mut Watched, now: Timestamp) {
-    let Some(files) = files(site, run) else { return };
+fn look_at_files(
+    site: &Site,
+    run: &Metadata,
+    activity: &mut Activity,
+    watched: &mut Watched,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let files = files(site, run)?;
     if watched.files != Some(files) {
         if watched.files.is_some() {
             watched.forgive();
@@ -208,53 +332,67 @@ fn look_at_files(site: &Site, run: &Metadata, activity: &mut Activity, watched: 
     if watched.files_since > activity.progress_at {
         activity.got_on(watched.files_since, watched.output);
     }
+    Ok(())
 }
 
 /// A digest of what stands in its worktree.
-fn files(site: &Site, run: &Metadata) -> Option<u64> {
-    let (repository, folder) = (site.repository().ok()?, &run.worktree);
-    let changes = repository.changes(folder).ok()?;
+fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
+    let (repository, folder) = (site.repository()?, &run.worktree);
+    let changes = repository.changes(folder)?;
     let mut digest = Xxh3::new();
-    site.tip_of(folder).ok()?.as_str().hash(&mut digest);
+    site.tip_of(folder)?.as_str().hash(&mut digest);
     for path in changes.staged.iter().chain(&changes.modified).chain(&changes.untracked) {
         let file = fs::symlink_metadata(folder.join(path)).ok();
         let stamp = file.map(|file| (file.len(), file.modified().ok()));
         (path, stamp).hash(&mut digest);
     }
-    Some(digest.finish())
+    Ok(digest.finish())
 }
 
-/// Tells the agent, or pauses it, and the log. The log's line comes first: the report of a pause is the last of the item's.
-fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, diagnosis: &Diagnosis) -> Result<(), Error> {
-    let (task, agent) = (&lease.task, Some(lease.agent.clone()));
+/// Tells the agent, or ends its run, and the log; not on a dry board. The log's line comes first: the report of a pause is the last of
+/// the item's.
+fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Result<Diagnosis, Error> {
+    let diagnosis = Diagnosis::new(lease, trouble, deed);
+    if site.board.is_dry() {
+        return Ok(diagnosis);
+    }
+    let (task, token, why) = (&lease.task, lease.token, trouble.why.clone());
+    let (agent, run) = (Some(lease.agent.clone()), diagnosis.run.clone());
     site.board.note(Entry {
         task: Some(task.clone()),
         agent: agent.clone(),
-        token: Some(lease.token),
-        run: Some(diagnosis.run.clone()),
-        cause: Some(diagnosis.cause()),
+        token: Some(token),
+        run: Some(run.clone()),
+        cause: Some(diagnosis.cause.clone()),
+        symptom: Some(trouble.symptom),
+        deed: Some(deed),
         ..Entry::new(Kind::Diagnosed, clock::now())
     })?;
-    match diagnosis.deed {
+    let submit = |event: Event| site.board.submit(task, &event, &Note { agent, run: Some(run) });
+    match deed {
         Deed::Noted => {}
         Deed::Nudged(urgency) => {
             site.board.send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
         Deed::Paused => {
             let asked = match trouble.symptom {
-                Symptom::Violation => question(&trouble.why),
-                _ => format!("{}, and was told so. How is it to go on?", trouble.why),
+                Symptom::Violation => question(&why),
+                Symptom::Divergence => format!("{why}, and again after a new beginning. How is it to go on?"),
+                _ => format!("{why}, and was told so. How is it to go on?"),
             };
             drop(pause(site, lease, asked)?);
+        }
+        Deed::Restarted => {
+            let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
+            submit(Event::Return { token, retry, reason: why })?;
         }
         Deed::Ended => {
             let most = most_attempts(site, &site.board.task(task)?.task, &lease.role);
             let retry = Retry { blame: Blame::Agent, not_before: None, most };
-            let event = Event::Fail { token: lease.token, retry, reason: trouble.why.clone() };
-            site.board.submit(task, &event, &Note { agent, run: Some(diagnosis.run.clone()) })?;
+            submit(Event::Fail { token, retry, reason: why })?;
         }
     }
-    Ok(())
+    Ok(diagnosis)
 }
 
 /// Ends the run that holds the lease. Its work and its session are kept, and its item waits with `question`, as if its agent had asked.
@@ -278,6 +416,8 @@ fn words(trouble: &Trouble, urgency: Urgency) -> String {
         Symptom::Runaway => "Write down what you have as files now.",
         Symptom::Violation => "Undo it, and do without.",
         Symptom::Late => "Commit what you have, and come to an end.",
+        // Nobody is told these between two steps.
+        Symptom::Divergence | Symptom::Spending | Symptom::Spent => "",
     };
     let last = match urgency {
         Urgency::Critical => {

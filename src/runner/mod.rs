@@ -2,7 +2,7 @@
 //! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
 //!
 //! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`],
-//! [`answer`], [`discovery`] and [`form`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
+//! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
 //! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `reading` and `transcript`.
 //!
 //! Knows nothing of tasks or of git, and of the board only why something is not ready: who runs what, and what an outcome
@@ -24,6 +24,7 @@ pub mod discovery;
 pub mod event;
 pub mod form;
 pub mod job;
+pub mod mended_commands;
 pub mod outcome;
 pub mod permission;
 mod plain;
@@ -44,6 +45,7 @@ pub use discovery::discoveries;
 pub use event::{AgentEvent, Nesting, Prodding, RateWindow};
 pub use form::Form;
 pub use job::{Job, Limits, PROMPT, Prods, RULES, variable_of};
+pub use mended_commands::MendedCommands;
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 pub use reading::may_change;
 pub use session::{Next, Session};

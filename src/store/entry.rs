@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
-use crate::board::monitor::Urgency;
+use crate::board::monitor::{Deed, Symptom, Urgency};
 use crate::board::stood::{Stood, Way};
 use crate::board::task::{Status, TaskId, Timestamp};
 
@@ -54,6 +54,11 @@ pub struct Entry {
     /// Of a message, how urgent it is, where somebody says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub urgency: Option<Urgency>,
+    /// Of a diagnosis, what was found, and what was done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symptom: Option<Symptom>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deed: Option<Deed>,
     /// Of a message that was told, the `seq` of the event by which it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
@@ -124,6 +129,8 @@ impl Entry {
             cause: None,
             undoes: None,
             urgency: None,
+            symptom: None,
+            deed: None,
             sent: None,
             commit: None,
             change: TextChange::Nothing,

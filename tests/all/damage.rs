@@ -167,6 +167,7 @@ fn used_board() -> Scratch {
     wait_until("the agent shows itself", || scratch.work().join(".tavern/agents/Gone.yaml").exists());
     agent.kill();
     scratch.write(".git/tavern/leases/looks.json", "{}");
+    scratch.write(".git/tavern/watch.json", "{}");
     scratch.write(".git/tavern/cells/.broken-T-7@1/git/HEAD", "ref: refs/heads/main\n");
     scratch
 }
@@ -176,7 +177,7 @@ fn reviewed(number: u32) -> &'static str {
 }
 
 /// Of each kind of Tavern's files and folders one that is on the used board: the gate damages these.
-const KINDS: [&str; 44] = [
+const KINDS: [&str; 45] = [
     ".tavern",
     ".tavern/.gitattributes",
     ".tavern/.gitignore",
@@ -221,6 +222,7 @@ const KINDS: [&str; 44] = [
     ".git/tavern/typed",
     ".git/tavern/typed/config.yaml",
     ".git/tavern/typed/templates/own.md",
+    ".git/tavern/watch.json",
 ];
 
 /// With this variable every file is damaged, and every program run on each damage: `1/1`, or `2/8` for the second of eight parts.

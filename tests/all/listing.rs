@@ -224,9 +224,9 @@ fn an_agent_at_work_is_seen_by_its_lease_and_its_program_by_what_it_says() {
     }
     let records = scratch.records("tavern-status", &[]);
     let sam = records.iter().find(|record| record["kind"] == "agent").expect("it is at work");
-    assert_eq!(sam["freshness"], "fresh", "{sam}");
+    assert_eq!(sam["freshness"], "very_stale", "{sam}");
     scratch.run("tavern-status", &[]).ends(0).says("its program 1h ago)\n");
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("ago (fresh)\n").says("  last output 1h ago\n");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("ago\n  last output 1h ago (very stale)\n");
     agent.signal(Signal::INT);
     agent.end();
 }

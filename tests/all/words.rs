@@ -49,8 +49,10 @@ fn no_parameter_is_boolean() {
         let text: Vec<String> = code(&read(&path)).map(|line| line.trim().to_owned()).collect();
         for signature in text.join(" ").split(" fn ").skip(1) {
             let parameters = signature.split(" -> ").next().and_then(|head| head.split([';', '{']).next());
-            if parameters.is_some_and(|parameters| parameters.contains(": bool")) {
-                let name = signature.split('(').next().unwrap_or_default();
+            let name = signature.split('(').next().unwrap_or_default();
+            // One has its signature from serde.
+            let is_ours = !name.starts_with("visit_bool");
+            if is_ours && parameters.is_some_and(|parameters| parameters.contains(": bool")) {
                 faults.push(format!("{}: {name}", path.display()));
             }
         }

@@ -10,6 +10,7 @@ use super::{Field, Key, Meaning, Shape};
 use crate::board::budget::Budget;
 use crate::board::lane::LaneKind;
 use crate::board::status::{Consent, Status, Timestamp};
+use crate::board::watch_rules::{Thresholds, WatchSetting};
 use crate::yaml;
 
 /// A value before its type is known; scalars without their quotes.
@@ -180,6 +181,11 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
             _ => None,
         },
         (Shape::Budget, Map(pairs)) => budget(&pairs).map(Field::Budget),
+        (Shape::Watch, One(text)) => flag(&text).map(|flag| Field::Watch(WatchSetting::Flag(flag))),
+        (Shape::Watch, Map(pairs)) => {
+            let set = Thresholds::read(pairs.iter().map(|(name, value)| (&**name, &**value)))?;
+            Some(Field::Watch(WatchSetting::Set(set)))
+        }
         _ => None,
     }
 }

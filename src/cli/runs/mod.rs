@@ -38,6 +38,9 @@ pub enum RunsCommand {
         /// Only runs with this outcome
         #[arg(long)]
         outcome: Option<Outcome>,
+        /// Only runs that were told this learning; says how they went, and how others did
+        #[arg(long, value_name = "LEARNING")]
+        knew: Option<String>,
         /// Only the last N runs
         #[arg(long, short = 'n', value_name = "N")]
         last: Option<usize>,
@@ -95,21 +98,25 @@ impl Verb for Args {
             Ok(name @ ItemName::Line { .. }) => context.id_of(&board, &name).map(|id| id.to_string()),
             _ => Ok(run),
         };
-        let list = RunsCommand::List { task: None, agent: None, outcome: None, last: None };
+        let list = RunsCommand::List { task: None, agent: None, outcome: None, knew: None, last: None };
         match self.command.unwrap_or(list) {
-            RunsCommand::List { task, agent, outcome, last } => {
+            RunsCommand::List { task, agent, outcome, knew, last } => {
                 let task = id_of(task)?;
                 let wanted: Vec<&Metadata> = all
                     .iter()
                     .filter(|run| task.as_ref().is_none_or(|task| run.task == *task))
                     .filter(|run| agent.as_ref().is_none_or(|agent| run.agent == *agent))
                     .filter(|run| outcome.is_none_or(|outcome| run.outcome == Some(outcome)))
+                    .filter(|run| knew.as_ref().is_none_or(|learning| run.knowledge.contains(learning)))
                     .collect();
                 let skipped = last.map_or(0, |last| wanted.len().saturating_sub(last));
                 let now = clock::now();
                 for run in &wanted[skipped..] {
                     let (columns, reason) = line(run, now);
                     context.out.row(run, &columns, reason, "")?;
+                }
+                if let Some(learning) = knew.filter(|_| !wanted.is_empty()) {
+                    context.out.note(compared(&all, &learning));
                 }
                 if all.is_empty() {
                     context.out.note("no runs yet; begin the first: tavern agent");
@@ -124,6 +131,18 @@ impl Verb for Args {
             RunsCommand::Diff(diff) => diff.run(context, &board, &all),
         }
     }
+}
+
+/// How the runs went that were told a learning, beside those that were not. No cause is shown by that: they had other items, too.
+fn compared(all: &[Metadata], learning: &str) -> String {
+    let ended = || all.iter().filter(|run| run.outcome.is_some());
+    let knew = |run: &&Metadata| run.knowledge.iter().any(|known| known == learning);
+    let share = |runs: Vec<&Metadata>| {
+        let good = runs.iter().filter(|run| run.outcome == Some(Outcome::Success)).count();
+        format!("{good} of {}", human::count(runs.len(), "run"))
+    };
+    let (with, without): (Vec<&Metadata>, Vec<&Metadata>) = ended().partition(knew);
+    format!("{} that knew {learning} went well, {} that did not", share(with), share(without))
 }
 
 /// The columns of its row, and why it ended so.

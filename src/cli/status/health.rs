@@ -1,17 +1,29 @@
 //! `tavern-status --health`: how each run goes, as its supervisor sees it.
 
+use chrono::TimeDelta;
+
 use crate::board::activity::Activity;
 use crate::board::task::Timestamp;
 use crate::cli::{CliError, Context, human};
 use crate::clock;
 use crate::run::run_name;
 use crate::run::watch::{Health, health};
+use crate::run::watcher::Watcher;
 use crate::store::Board;
 
 use super::record::Record;
 
+/// A watcher that looked in this time is told of.
+const LATELY: TimeDelta = TimeDelta::hours(1);
+
 pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
     let (now, all) = (clock::now(), health(board)?);
+    if let Some(watcher) = Watcher::of(board).filter(|watcher| now - watcher.looked < LATELY) {
+        let mut words = format!("tavern watch: {}", human::count(watcher.looks as usize, "look"));
+        words += &format!(", the last {} ago", age(watcher.looked, now));
+        words.extend(watcher.degraded.iter().map(|why| format!(", degraded: {}", human::words(why))));
+        context.out.record(&Record::Watcher(&watcher), words)?;
+    }
     if all.is_empty() {
         context.out.note("no agent works".to_owned());
     }

@@ -11,6 +11,7 @@ use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
 use crate::cli::need::Need;
 use crate::cli::strayed::Strayed;
 use crate::run::record::Metadata;
+use crate::run::watcher::Watcher;
 use crate::store::{AgentFile, Quota};
 
 /// What is printed as one line of JSON.
@@ -75,6 +76,8 @@ pub(super) enum Record<'a> {
         /// What it does with its item.
         mode: Option<Mode>,
     },
+    /// How the program that watches them gets on.
+    Watcher(&'a Watcher),
     /// How a run goes, as its supervisor sees it.
     Health {
         task: &'a TaskId,

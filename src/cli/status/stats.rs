@@ -8,10 +8,12 @@ use serde::Serialize;
 use super::since::StandingSince;
 use crate::board::document::parse;
 use crate::board::event::Kind;
+use crate::board::monitor::Deed;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::{CliError, Context, human};
 use crate::clock;
 use crate::run::record::{Metadata, runs, spent_by_ended};
+use crate::run::watcher::Watcher;
 use crate::store::{Board, Entry, Queue, tail_log};
 
 /// Numbers about a board.
@@ -30,6 +32,16 @@ struct Stats {
     claims: usize,
     retries: usize,
     dead_letters: usize,
+    /// What was found of runs, by symptom, and what was done about it.
+    diagnoses: BTreeMap<&'static str, usize>,
+    nudges: usize,
+    pauses: usize,
+    restarts: usize,
+    ends: usize,
+    /// Learnings that agents were told.
+    learnings_told: usize,
+    /// How the looks of `tavern watch` went.
+    watcher: Option<Watcher>,
     runs: usize,
     usd: f64,
     tokens: u64,
@@ -68,6 +80,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &
     let mut entries = tail_log(board, 0)?;
     entries.retain(|entry| entry.queue.as_deref().is_none_or(is_meant));
     let standing = measure(&mut stats, &entries, now);
+    stats.watcher = Watcher::of(board);
     for queue in queues {
         let text = board.read(queue)?;
         let (document, _) = parse(&text.content);
@@ -95,6 +108,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &
 impl Stats {
     fn add_run(&mut self, run: &Metadata) {
         let usage = &run.usage;
+        self.learnings_told += run.knowledge.len();
         self.add(&run.task, &run.agent, &run.role, run.started, Share { usd: usage.usd, tokens: usage.total() });
         for (model, used) in &usage.models {
             *self.usd_by_model.entry(model.clone()).or_default() += used.usd;
@@ -117,6 +131,22 @@ impl Stats {
         add_to(&mut self.spent_by.day, &clock::day_of(started), share);
     }
 
+    /// A line about what was found of runs, if anything was, and about who looked.
+    fn supervision(&self) -> Option<String> {
+        let done = [("nudge", self.nudges), ("pause", self.pauses), ("restart", self.restarts), ("end", self.ends)];
+        let mut words: Vec<String> =
+            self.diagnoses.iter().map(|(symptom, count)| format!("{count} {symptom}")).collect();
+        words.extend(done.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| human::count(count, what)));
+        words.extend(
+            (self.learnings_told > 0).then(|| format!("{} told", human::count(self.learnings_told, "learning"))),
+        );
+        if let Some(watcher) = &self.watcher {
+            words.push(human::count(usize::try_from(watcher.looks).unwrap_or(usize::MAX), "look"));
+            words.extend((watcher.degraded_seconds > 0).then(|| format!("{} s degraded", watcher.degraded_seconds)));
+        }
+        (!words.is_empty()).then(|| format!("\nwatched     {}", words.join(", ")))
+    }
+
     fn words(&self) -> String {
         let time = |seconds: Option<i64>| {
             seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
@@ -137,6 +167,7 @@ impl Stats {
             self.retries,
             human::count(self.dead_letters, "dead letter"),
         );
+        text.extend(self.supervision());
         if self.usd <= 0.0 && self.tokens == 0 {
             return text;
         }
@@ -191,6 +222,17 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
                 stats.completed += 1;
                 stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
                 works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
+            }
+            Kind::Diagnosed => {
+                let symptom = entry.symptom.map(|symptom| stats.diagnoses.entry(symptom.as_str()).or_default());
+                symptom.into_iter().for_each(|count| *count += 1);
+                match entry.deed {
+                    Some(Deed::Nudged(_)) => stats.nudges += 1,
+                    Some(Deed::Paused) => stats.pauses += 1,
+                    Some(Deed::Restarted) => stats.restarts += 1,
+                    Some(Deed::Ended) => stats.ends += 1,
+                    Some(Deed::Noted) | None => {}
+                }
             }
             Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.change.to() == Some(Status::Pending)),
             _ => {}

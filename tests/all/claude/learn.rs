@@ -52,6 +52,35 @@ fn what_an_agent_says_that_it_learned_is_known_to_later_work() {
     has(&project.log(), &["Frodo learned: It needs a slash. (L-"]);
 }
 
+#[test]
+fn a_command_that_was_refused_and_goes_well_otherwise_is_known() {
+    let steps = json!([
+        bash("grep --no-such-option x"),
+        bash("ls nowhere"),
+        bash("ls"),
+        bash("grep -c '' /etc/passwd"),
+        bash(COMMIT),
+        say("DONE")
+    ]);
+    let project = Project::new("- [ ] T-1: Write hello (tags: api)\n", steps);
+    project.work();
+    let known = project.scratch.records("tavern-learn", &["list"]);
+    assert_eq!(known.len(), 1, "{known:?}");
+    assert_eq!((&known[0]["kind"], &known[0]["tags"]), (&json!("error_resolution"), &json!(["api"])));
+    let text = known[0]["text"].as_str().expect("it has one");
+    has(
+        text,
+        &["`grep --no-such-option x` is refused here (grep: unrecognized option", "; `grep -c '' /etc/passwd` works."],
+    );
+    // How the runs went that knew it, and others.
+    project.scratch.run("tavern-add", &["Write more", "--tag", "api"]).succeeds();
+    let id = known[0]["id"].as_str().expect("it has one");
+    project.scratch.run("tavern-runs", &["list", "--knew", id]).says("no run is like that");
+    project.agent().run();
+    let went = project.scratch.run("tavern-runs", &["list", "--knew", id]).ends(0);
+    has(&went.stderr, &[&format!("0 of 1 run that knew {id} went well, 1 of 3 runs that did not")]);
+}
+
 /// Small steps without end.
 fn small_steps() -> Value {
     let mut step = bash("sleep 0.05");

@@ -14,6 +14,7 @@ mod provider;
 mod runner;
 mod scenario;
 pub mod stand_in;
+mod supervision;
 mod watch;
 mod words;
 mod work;

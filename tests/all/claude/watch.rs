@@ -7,7 +7,7 @@ use super::project::{COMMIT, HOLD, ITEM, Project, bash, merge, of, say};
 use crate::support::{Ran, has, wait_until};
 
 /// The lease lasts while the watcher's clock is ahead.
-fn watched(watch: Value, steps: Value) -> Project {
+pub fn watched(watch: Value, steps: Value) -> Project {
     let project = Project::with(json!({}), ITEM, steps);
     set(&project, watch, json!({}));
     project
@@ -15,7 +15,7 @@ fn watched(watch: Value, steps: Value) -> Project {
 
 /// Only the test's own looks count.
 #[expect(clippy::needless_pass_by_value, reason = "called with `json!`")]
-fn set(project: &Project, watch: Value, more: Value) {
+pub fn set(project: &Project, watch: Value, more: Value) {
     let mut settings = json!({"lease": "1h", "watch": {"every": 0}});
     merge(&mut settings, json!({"watch": watch}));
     merge(&mut settings, more);
@@ -23,17 +23,17 @@ fn set(project: &Project, watch: Value, more: Value) {
 }
 
 /// What a look finds whose clock is so many seconds ahead.
-fn look(project: &Project, ahead: u32) -> Ran {
+pub fn look(project: &Project, ahead: u32) -> Ran {
     project.scratch.at(format!("+{ahead}"), "tavern-watch", &["--once"]).ends(0)
 }
 
-fn activity(project: &Project) -> Value {
+pub fn activity(project: &Project) -> Value {
     let path = project.scratch.work().join(".tavern/runs/T-1@1/activity.json");
     std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// Returns once an agent's command holds, and that is written down.
-fn wait_for_steps(project: &Project, steps: u64) {
+pub fn wait_for_steps(project: &Project, steps: u64) {
     project.wait_for_hold();
     wait_until("its steps are written down", || {
         let now = activity(project);
@@ -42,7 +42,7 @@ fn wait_for_steps(project: &Project, steps: u64) {
 }
 
 /// Lets the agent end, and gives what its model was told.
-fn told(project: &Project, agent: crate::support::Running) -> String {
+pub fn told(project: &Project, agent: crate::support::Running) -> String {
     project.let_go();
     agent.end().succeeds();
     project.assert_tidy();
@@ -51,7 +51,7 @@ fn told(project: &Project, agent: crate::support::Running) -> String {
 }
 
 /// The same call fails three times before the agent holds, and gets on.
-fn failing() -> Value {
+pub fn failing() -> Value {
     json!([bash("exit 1"), bash("exit 1"), bash("exit 1"), bash(HOLD), bash(COMMIT), say("DONE")])
 }
 

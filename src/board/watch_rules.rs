@@ -1,0 +1,195 @@
+//! When a run is found to be in trouble: as the board says it, and as a role, a queue or an item says otherwise.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::period::Period;
+
+/// When a run is found to be in trouble. Zero turns a rule off.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WatchRules {
+    /// How often is looked; 0: only by `tavern-watch`, every 30 s.
+    pub every: Period,
+    /// So many of the last calls failed: the same one, or of two more than these any.
+    pub failures: u32,
+    /// The same call so often among the last 20.
+    pub repeats: u32,
+    /// So many tokens were written since it got on.
+    pub tokens: u64,
+    /// It did not get on for so long, and no tool runs.
+    pub stuck: Period,
+    /// So much of its time is used, in percent.
+    pub late: u32,
+    /// After so many nudges without getting on it is paused, with a question to a person.
+    pub nudges: u32,
+    /// So many children of one item are in the same trouble, and were told so twice.
+    pub gang: u32,
+}
+
+impl Default for WatchRules {
+    fn default() -> WatchRules {
+        WatchRules {
+            every: Period::seconds(30),
+            failures: 3,
+            repeats: 5,
+            tokens: 50_000,
+            stuck: Period::minutes(5),
+            late: 80,
+            nudges: 5,
+            gang: 3,
+        }
+    }
+}
+
+/// What a role, a queue or an item says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum WatchSetting {
+    /// False: nothing is looked for. True: as the board says.
+    Flag(bool),
+    Set(Thresholds),
+}
+
+/// Numbers of [`WatchRules`]; `None`: as it is said further out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Thresholds {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every: Option<Period>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stuck: Option<Period>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nudges: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gang: Option<u32>,
+}
+
+impl WatchRules {
+    /// Nothing is looked for.
+    fn off() -> WatchRules {
+        let (every, stuck) = (Period::default(), Period::default());
+        WatchRules { every, failures: 0, repeats: 0, tokens: 0, stuck, late: 0, nudges: 0, gang: 0 }
+    }
+
+    /// These of the board, with what is said of a run: the nearest last.
+    pub fn with<'s>(&self, said: impl IntoIterator<Item = &'s WatchSetting>) -> WatchRules {
+        said.into_iter().fold(self.clone(), |rules, setting| match setting {
+            WatchSetting::Flag(true) => self.clone(),
+            WatchSetting::Flag(false) => WatchRules::off(),
+            WatchSetting::Set(set) => set.over(&rules),
+        })
+    }
+}
+
+impl Thresholds {
+    fn over(&self, rules: &WatchRules) -> WatchRules {
+        WatchRules {
+            every: self.every.unwrap_or(rules.every),
+            failures: self.failures.unwrap_or(rules.failures),
+            repeats: self.repeats.unwrap_or(rules.repeats),
+            tokens: self.tokens.unwrap_or(rules.tokens),
+            stuck: self.stuck.unwrap_or(rules.stuck),
+            late: self.late.unwrap_or(rules.late),
+            nudges: self.nudges.unwrap_or(rules.nudges),
+            gang: self.gang.unwrap_or(rules.gang),
+        }
+    }
+
+    /// Of keys and values as they are typed; `None` if one is none.
+    pub fn read<'p>(pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> Option<Thresholds> {
+        let mut set = Thresholds::default();
+        for (name, value) in pairs {
+            match name {
+                "every" => set.every = Some(value.parse().ok()?),
+                "failures" => set.failures = Some(value.parse().ok()?),
+                "repeats" => set.repeats = Some(value.parse().ok()?),
+                "tokens" => set.tokens = Some(value.parse().ok()?),
+                "stuck" => set.stuck = Some(value.parse().ok()?),
+                "late" => set.late = Some(value.parse().ok()?),
+                "nudges" => set.nudges = Some(value.parse().ok()?),
+                "gang" => set.gang = Some(value.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(set)
+    }
+}
+
+impl<'de> Deserialize<'de> for WatchRules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WatchRules, D::Error> {
+        Ok(WatchRules::default().with([&WatchSetting::deserialize(deserializer)?]))
+    }
+}
+
+impl<'de> Deserialize<'de> for WatchSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WatchSetting, D::Error> {
+        struct FlagOrMap;
+
+        impl<'de> Visitor<'de> for FlagOrMap {
+            type Value = WatchSetting;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or numbers such as {stuck: 20m}")
+            }
+
+            fn visit_bool<E: Error>(self, flag: bool) -> Result<WatchSetting, E> {
+                Ok(WatchSetting::Flag(flag))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WatchSetting, A::Error> {
+                Thresholds::deserialize(MapAccessDeserializer::new(map)).map(WatchSetting::Set)
+            }
+        }
+
+        deserializer.deserialize_any(FlagOrMap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml;
+
+    #[test]
+    fn the_nearest_word_counts_key_by_key() {
+        let setting = |text: &str| yaml::read::<WatchSetting>(text).expect(text);
+        let rules = |said: &[&str]| {
+            let said: Vec<WatchSetting> = said.iter().map(|text| setting(text)).collect();
+            let board: WatchRules = yaml::read("{failures: 4}").expect("they are rules");
+            let rules = board.with(&said);
+            (rules.failures, rules.repeats, rules.stuck.duration().as_secs())
+        };
+        assert_eq!(rules(&[]), (4, 5, 300));
+        assert_eq!(rules(&["{stuck: 20m}", "{repeats: 9}"]), (4, 9, 1200));
+        assert_eq!(rules(&["{stuck: 20m}", "{stuck: 0}"]), (4, 5, 0));
+        assert_eq!(rules(&["false", "{failures: 2}"]), (2, 0, 0));
+        assert_eq!(rules(&["false", "true"]), (4, 5, 300));
+        assert_eq!(yaml::read::<WatchRules>("false").ok(), Some(WatchRules::off()));
+        for (text, says) in [("{stuk: 1}", "unknown field `stuk`"), ("soon", "true, false, or numbers such as")] {
+            let error = yaml::read::<WatchSetting>(text).expect_err(text).to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_of_an_item_reads_as_in_the_configuration() {
+        let typed = [("failures", "4"), ("stuck", "20m"), ("tokens", "0"), ("late", "90"), ("nudges", "2")];
+        let more = [("every", "5s"), ("repeats", "7"), ("gang", "2")];
+        let all = typed.iter().chain(&more).copied();
+        let yaml: String = all.clone().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        assert_eq!(Thresholds::read(all), yaml::read(&yaml).ok());
+        assert_eq!(Thresholds::read([("stuck", "soon")]), None);
+        assert_eq!(Thresholds::read([("stuk", "1")]), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! How the watching of a board gets on, for those who look at the board: `watch.json` beside its locks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::task::Timestamp;
+use crate::files;
+use crate::store::{self, Board, walk_log};
+
+/// Of all programs that have watched the board.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Watcher {
+    /// Looks of theirs.
+    pub looks: u64,
+    /// When the last one was, and how long it took, in milliseconds.
+    pub looked: Timestamp,
+    pub took: u64,
+    /// Why it failed, if it did.
+    pub degraded: Option<String>,
+    /// For how many seconds looks have failed, all in all.
+    pub degraded_seconds: u64,
+    /// The last event of the log of which it was told what there was to tell.
+    pub seen: u64,
+}
+
+/// Beside the locks of the board.
+const FILE: &str = "watch.json";
+
+impl Watcher {
+    /// Of a board; `None` if no program has ever watched it.
+    pub fn of(board: &Board) -> Option<Watcher> {
+        let text = files::read_text(board.private(FILE)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Of one that begins, on a board that nobody has watched: what has happened so far is over.
+    ///
+    /// # Errors
+    /// The log can't be read.
+    pub fn begin(board: &Board) -> Result<Watcher, store::Error> {
+        let mut seen = 0;
+        walk_log(board, None, &mut |entry| {
+            seen = entry.seq;
+            false
+        })?;
+        Ok(Watcher { seen, ..Watcher::default() })
+    }
+
+    /// One has looked from `began` to `now`, in vain where it is `degraded`.
+    pub fn looked(&mut self, began: Timestamp, now: Timestamp, degraded: Option<String>) {
+        let seconds = |from: Timestamp, to: Timestamp| u64::try_from((to - from).num_seconds()).unwrap_or(0);
+        if self.degraded.is_some() {
+            self.degraded_seconds += seconds(self.looked, now);
+        }
+        self.looks += 1;
+        self.looked = now;
+        self.took = u64::try_from((now - began).num_milliseconds()).unwrap_or(0);
+        self.degraded = degraded;
+    }
+
+    /// Writes it down. That it can't be keeps nobody from watching.
+    pub fn keep(&self, board: &Board) {
+        let text = serde_json::to_string(self).expect("it is plain data");
+        drop(store::replace(&board.private(FILE), (text + "\n").as_bytes()));
+    }
+}
