@@ -224,14 +224,19 @@ fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
     Ok(is_over)
 }
 
-/// What of a run can't be looked at keeps nobody from judging the rest.
+/// Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
 fn look_at(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
-    let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
-    let artifacts = Artifacts::open(&site.board, &run);
-    // Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
-    if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(now) {
+    if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(clock::now()) {
         return Ok(());
     }
+    // It may have ended meanwhile, and its worktree with it.
+    look_into(site, lease, tell).or_else(|error| if is_held(site, lease)? { Err(error) } else { Ok(()) })
+}
+
+/// What of a run can't be looked at keeps nobody from judging the rest.
+fn look_into(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+    let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
+    let artifacts = Artifacts::open(&site.board, &run);
     let record = run_of(&site.board, &run).filter(|record| record.ended.is_none());
     let (Some(record), Some(mut activity)) = (record, activity_of(&artifacts)) else { return Ok(()) };
     if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
@@ -250,8 +255,11 @@ fn look_at(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Resul
         Err(error) => looked = looked.and(Err(error)),
     }
     let found = treat(&activity, judge(&activity, rules, now), rules, &mut watched);
-    // Who is killed in between does it no more, rather than twice.
-    keep(site, &artifacts, &before, &watched)?;
+    let ends = found.as_ref().is_some_and(|(_, deed)| deed.ends());
+    // Who is killed in between nudges no more, rather than twice, and ends the run once more, rather than not.
+    if !ends {
+        keep(site, &artifacts, &before, &watched)?;
+    }
     if let Some((trouble, deed)) = found {
         let parent = activity.parent.filter(|_| rules.gang > 0 && watched.is_told_in_vain(trouble.symptom));
         let gang = parent.map(|parent| Gang::of(site, parent, trouble.symptom)).transpose()?;
@@ -260,8 +268,10 @@ fn look_at(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Resul
             None => tell(carry_out(site, lease, &trouble, deed)?),
         }
     }
-    // It may have ended meanwhile, and its worktree with it.
-    looked.or_else(|error| if is_held(site, lease)? { Err(error) } else { Ok(()) })
+    if ends {
+        keep(site, &artifacts, &before, &watched)?;
+    }
+    looked
 }
 
 fn is_held(site: &Site, lease: &Lease) -> Result<bool, Error> {

@@ -72,6 +72,7 @@ mod terminal;
 mod tidy;
 mod typed;
 mod undo;
+mod watching;
 mod ways;
 mod words;
 mod work;
