@@ -51,7 +51,7 @@ impl Verb for Args {
         watcher.degraded = None;
         let mut lapse = Lapse::default();
         loop {
-            let began = clock::now();
+            let began = clock::instant();
             let looked = look_once(context, &mut site, &mut looks);
             if !context.is_dry {
                 watcher.seen = tell_news(context, &site, watcher.seen)?;
@@ -61,7 +61,7 @@ impl Verb for Args {
                 return looked.map(|()| Exit::Done);
             }
             let failure = looked.as_ref().err().map(|error| error.message.clone());
-            watcher.looked(began, clock::now(), failure.clone());
+            watcher.looked(clock::now(), began.elapsed(), failure.clone());
             watcher.keep(&site.board);
             if self.once {
                 // Its next one, of cron's say, goes on from there.

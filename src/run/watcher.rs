@@ -1,5 +1,7 @@
 //! How the watching of a board gets on, for those who look at the board: `watch.json` beside its locks.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::board::task::Timestamp;
@@ -46,15 +48,15 @@ impl Watcher {
         Ok(Watcher { seen, ..Watcher::default() })
     }
 
-    /// One has looked from `began` to `now`, in vain where it is `degraded`.
-    pub fn looked(&mut self, began: Timestamp, now: Timestamp, degraded: Option<String>) {
+    /// One has looked by `now` and for so long, in vain where it is `degraded`.
+    pub fn looked(&mut self, now: Timestamp, took: Duration, degraded: Option<String>) {
         let seconds = |from: Timestamp, to: Timestamp| u64::try_from((to - from).num_seconds()).unwrap_or(0);
         if self.degraded.is_some() {
             self.degraded_seconds += seconds(self.looked, now);
         }
         self.looks += 1;
         self.looked = now;
-        self.took = u64::try_from((now - began).num_milliseconds()).unwrap_or(0);
+        self.took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.degraded = degraded;
     }
 
