@@ -109,6 +109,8 @@ pub struct Watched {
     pub files: Option<u64>,
     pub files_since: Timestamp,
     pub output: u64,
+    /// The steps after which its work was found to break no rule.
+    pub held_to_rules: Option<u32>,
 }
 
 /// Half of the time after which a run counts as stuck has gone by, or half of its tokens: its files are worth a look.
@@ -117,6 +119,11 @@ pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> b
     let written = 2 * (activity.output - activity.progress_output.min(activity.output));
     let is_long = !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
     activity.makes_changes && (is_long || rules.tokens > 0 && written >= rules.tokens)
+}
+
+/// It may have changed something since its work was found to break no rule.
+pub fn may_break_rules(activity: &Activity, watched: &Watched) -> bool {
+    !activity.hears || watched.held_to_rules != Some(activity.steps)
 }
 
 /// What is wrong with a run at `now`.

@@ -18,7 +18,7 @@ use super::site::Site;
 use crate::board::activity::Activity;
 use crate::board::event::{Blame, Event, Kind, Retry};
 use crate::board::lease::{Lease, Life};
-use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, treat};
+use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, may_break_rules, treat};
 use crate::board::rule::{Breach, question};
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
@@ -250,9 +250,14 @@ fn look_into(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Res
     if record.branch.is_some() && is_in_doubt(&activity, rules, now) {
         looked = look_at_files(site, &record, &mut activity, &mut watched, now);
     }
-    match rules::broken(site, &record) {
-        Ok(breaches) => activity.broke(breaches),
-        Err(error) => looked = looked.and(Err(error)),
+    if may_break_rules(&activity, &watched) {
+        match rules::broken(site, &record) {
+            Ok(breaches) => {
+                watched.held_to_rules = breaches.is_empty().then_some(activity.steps);
+                activity.broke(breaches);
+            }
+            Err(error) => looked = looked.and(Err(error)),
+        }
     }
     let found = treat(&activity, judge(&activity, rules, now), rules, &mut watched);
     let ends = found.as_ref().is_some_and(|(_, deed)| deed.ends());
