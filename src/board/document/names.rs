@@ -21,7 +21,7 @@ impl Document<'_> {
         Ok(named.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// `(after: the release)` in a line that no program has written names no item, nor nearly: its writer tells people when.
+    /// `(after: the release)` alone names no item, nor nearly: its writer tells people when.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_phrase = |name: &str| {
             let near = || near::nearest(&slug(name), self.by_name().keys().map(|it| &**it));
@@ -33,9 +33,8 @@ impl Document<'_> {
             && item.after_names.iter().all(|name| is_phrase(name))
     }
 
-    /// It is a line that no program has written, with one key.
     pub(in crate::board) fn has_one_key(&self, item: &Item<'_>) -> bool {
-        item.id.is_none() && item.block.is_none() && self.entries(item).len() == 1
+        item.block.is_none() && self.entries(item).len() == 1
     }
 
     /// Makes such parentheses part of the title, and tells of them.
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_nothing_in_a_line_without_an_id_is_title() {
+    fn what_names_nothing_is_title() {
         let rest = "\n- [ ] the release notes\n- [ ] T-9: nine\n";
         for (line, title) in [
             ("- [ ] a (after: the launch)", "a (after: the launch)"),
@@ -261,7 +260,8 @@ mod tests {
             ("- [ ] a (after: nine and ten)", "a"),
             ("- [ ] a (after: T-9 and T-10)", "a"),
             ("- [ ] a (after: the launch, priority: 1)", "a"),
-            ("- [ ] T-1: a (after: the launch)", "a"),
+            ("- [ ] T-1: a (after: the launch)", "a (after: the launch)"),
+            ("- [ ] T-1: a (after: the release note)", "a"),
         ] {
             // A plain document is read another way than one with a quote.
             for text in [format!("{line}{rest}"), format!("{line}{rest}\n> - [ ] no\n")] {
