@@ -283,7 +283,7 @@ fn what_people_write_wrongly_is_told() {
         ),
         ("- [ ] T-1: a\n- [ ] T-2: b (after: T-1)\n\n  It needs it (after: T-1, after lunch).\n", &[]),
         (
-            "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ````\n  ```\n  (after: a)\n  ````\n  `(after: a)` (done_when: x)\n  - [ ] c (after: a)\n",
+            "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ````\n  ```\n  (after: a)\n  ````\n  `(after: a)` (done_when: x, y: z)\n  - [ ] c (after: a)\n",
             &[],
         ),
         // Wherever in its brackets, and mistyped, too.
@@ -332,7 +332,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n- [ ] b `f(needs: x)` `(after: a)`\n- [ ] c f(needs: x) {budget: {usd: 2}}\n- [ ] d [after: a](b) c\n",
             &[],
         ),
-        ("- [ ] a\n- [ ] b(after: a)\n", &["misplaced-key \"after\""]),
+        ("- [ ] a\n- [ ] b(after: a)\n", &[]),
         ("- [ ] a\n- [ ] b (after: lunch) c\n- [x] c (after: a).\n- [ ] d (see: a) (priority: 1).\n", &[]),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["unknown-key \"prority\""]),
         // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.

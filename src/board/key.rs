@@ -194,7 +194,8 @@ const QUOTES: [char; 2] = ['"', '\''];
 
 /// What other programs call `after`, and people.
 const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
-const OF_PEOPLE: [&str; 5] = ["blocked", "blockedon", "waitfor", "waitsfor", "waitingfor"];
+const OF_PEOPLE: [&str; 8] =
+    ["blocked", "blockedon", "blockeduntil", "dependsupon", "waitfor", "waitsfor", "waitingfor", "waitingon"];
 
 fn is_of_others(name: &str) -> bool {
     let letters = letters(name);

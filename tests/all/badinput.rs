@@ -593,6 +593,54 @@ fn what_an_item_is_not_to_be_worked_without_stops_it_with_an_id_and_without() {
 }
 
 #[test]
+fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
+    let stops = [
+        " (waiting on Build)",
+        " (depends upon: Build)",
+        " (blocked until Build)",
+        " (after [[Build]])",
+        " (after **Build**)",
+        " (after `Build`)",
+        "\n  <!-- after: Build -->",
+        "\n\n  (done_when: false)",
+        "\n\n  Words (priority: 1, budget: {usd: 1}).",
+        "\n  - [ ] step\n    of it\n\n  (approve: merge)",
+        "\n  - [ ] step\n  - words (after: Build)",
+        "\n  ```task\n  done_when: make\n  ```",
+        "\n  ```Yaml\n  after: Build\n  ```",
+        "\n  ```YAML task\n  done_when: make\n  ```",
+        "\n  ```yml\n  done_when: make\n  ```",
+    ];
+    let words = [
+        " fn run(after: Build)",
+        " run(after Build) it",
+        " {\"after\": \"Build\"} x",
+        " $f (after: Build)$ x",
+        "\n\n  > quoted\n  (after: Build)",
+        "\n\n  - > quoted (after: Build)",
+        "\n  - [ ] step\n\n    (after: Build)",
+        "\n\n  (done_when: make, see: there)",
+        "\n\n  (budget: 50 EUR)",
+        "\n  ```task\n  done_when: make\n  steps: 3\n  ```",
+    ];
+    for id in ["T-1: ", ""] {
+        for (below, code) in stops.map(|it| (it, 5)).into_iter().chain(words.map(|it| (it, 0))) {
+            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {id}Ship{below}\n- [x] Build\n"));
+            let told = scratch.run("tavern-check", &[]);
+            assert_eq!(
+                (told.code, told.stdout.contains("is not read as it stands here")),
+                (Some(code), code == 5),
+                "{below}: {told}"
+            );
+            scratch.run("tavern-claim", &[]).ends(if code == 5 { 3 } else { 0 });
+        }
+    }
+    // What it says already is words below.
+    let scratch = Scratch::board("## Pending\n\n- [ ] Ship (done_when: make)\n\n  See (done_when: make).\n");
+    scratch.run("tavern-check", &[]).ends(0);
+}
+
+#[test]
 fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
     let scratch = Scratch::board("## Pending\n\n- [ ] AUTH-7: Login fails\n- [ ] AUTH-8: Other\n");
     scratch.claim("AUTH-8", &[]);

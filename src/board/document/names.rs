@@ -1,10 +1,12 @@
 //! Items by the words that people call them by where others wait for them: titles and headings of the same document.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use memchr::memchr2;
+use memchr::memchr3;
 
+use super::below::Below;
 use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
@@ -74,39 +76,34 @@ impl Document<'_> {
         if let Some(keys) = &item.metadata {
             words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
         }
-        let mut words = words.replace(['\n', '\r'], " ");
-        if words.contains("<!--") {
-            words = words.replace("<!--", "   (").replace("-->", "  )");
-        }
-        let words = markup::without_comments(words.into());
+        let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
+        let words = bracketed(&words);
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
         let found = found.into_iter().find(is_meant);
         let found = found.map(|it| (item.title.start + it.name.start..item.title.start + it.name.end, it.key));
         found.or_else(|| self.guard_below(item))
     }
 
-    /// The same in a parenthesis below the title, where it names an item. Fences and quotes are words, and what is below a box is of a step
-    /// or a part.
+    /// The same in a parenthesis below the title: `after` where it names an item, and what else guards the work where nothing but keys is
+    /// with it. Fences and quotes are words, and what is below a box is of a step or a part.
     fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut end = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[end..item.span.end];
-        memchr2(b'(', "（".as_bytes()[0], below.as_bytes())?;
-        let mut fence: Option<&str> = None;
+        memchr3(b'(', b'<', "（".as_bytes()[0], below.as_bytes())?;
+        let is_said = |key: Key| self.entries(item).iter().any(|entry| entry.name == key.as_str());
+        let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            Some(words) => self.names_another(item, words),
+            None => guard.is_among_keys && !is_said(guard.key),
+        };
         let below = markup::without_comments(below.into());
+        let mut lines = Below::default();
         for line in below.split_inclusive('\n') {
-            let (at, words) = (end, line.trim_start());
+            let at = end;
             end += line.len();
-            let marks = &words[..words.len() - words.trim_start_matches(['`', '~']).len()];
-            let is_fence = marks.len() > 2 && fence.is_none_or(|open| marks.starts_with(open));
-            fence = if is_fence { fence.xor(Some(marks)) } else { fence };
-            if is_fence || fence.is_some() || words.starts_with('>') {
+            if !lines.is_own(line) {
                 continue;
             }
-            if markup::has_box(line) {
-                break;
-            }
-            let mut guards = misplaced_guards(line, line.len()).into_iter();
-            if let Some(it) = guards.find(|it| it.needed.is_some_and(|words| self.names_another(item, words))) {
+            if let Some(it) = misplaced_guards(&bracketed(line), line.len()).into_iter().find(is_meant) {
                 return Some((at + it.name.start..at + it.name.end, it.key));
             }
         }
@@ -225,6 +222,11 @@ impl Document<'_> {
         names.remove("");
         names
     }
+}
+
+/// The words with comments as what stands in brackets: byte for byte as long.
+fn bracketed(words: &str) -> Cow<'_, str> {
+    if words.contains("<!--") { words.replace("<!--", "   (").replace("-->", "  )").into() } else { words.into() }
 }
 
 /// Nobody knows which of two is meant.

@@ -562,7 +562,7 @@ impl<'t, 's> Reader<'t, 's> {
                 "an item's second `yaml task` block is ignored",
                 "put all keys into the first one",
             )),
-            (Some("yaml" | "yml"), _) if is_own => {
+            (Some(word), _) if is_own && ["yaml", "yml", "task"].iter().any(|it| word.eq_ignore_ascii_case(it)) => {
                 let guard = guard_in_example(self.text, &block).filter(|_| !item.checked);
                 item.quarantined |= guard.is_some();
                 self.problems.extend(guard);
