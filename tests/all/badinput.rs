@@ -641,6 +641,26 @@ fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
 }
 
 #[test]
+fn what_is_cancelled_does_not_look_done_whatever_its_title_ends_with() {
+    for (title, below, shown) in [
+        ("ends with \\", "", "- [x] T-1: ends with \\ (reason: for a long while no longer, status: cancelled)\n"),
+        ("odd `", "", "- [x] T-1: ~~odd `~~\n  (reason: for a long while no longer, status: cancelled)\n"),
+        (
+            "odd `",
+            "  and `x`\n",
+            "- [x] T-1: odd ` (reason: for a long while no longer, status: cancelled)\n  and `x`\n",
+        ),
+    ] {
+        let list = format!("- [ ] T-1: {title}\n{below}- [ ] T-2: two\n");
+        let scratch = Scratch::board(&list);
+        scratch.run("tavern-release", &["T-1", "--cancel", "-m", "for a long while no longer"]).succeeds();
+        has(&scratch.queue(), &[shown]);
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), list);
+    }
+}
+
+#[test]
 fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
     let scratch = Scratch::board("## Pending\n\n- [ ] AUTH-7: Login fails\n- [ ] AUTH-8: Other\n");
     scratch.claim("AUTH-8", &[]);

@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use super::kanban::{dropped, moved};
 use super::keys::{guard_in_example, leave_to_keys, note, read_task_block, tell_unread};
 use super::outline::Outline;
-use super::own_state::{is_mark, told};
+use super::own_state::told;
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
@@ -23,6 +23,7 @@ use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::Status;
 
 mod heading;
+mod odd_box;
 
 /// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
@@ -330,40 +331,6 @@ impl<'t, 's> Reader<'t, 's> {
         let is_archived = lane.is_some_and(|index| self.lanes[index].kind == LaneKind::Archive);
         if !is_archived {
             self.tail = tail;
-        }
-    }
-
-    /// A list item that was likely meant to be a task but isn't one.
-    fn warn_of_odd_box(&mut self, start: usize) {
-        let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
-        let Some(span) = markup::odd_box(self.source, start).filter(|_| !is_part) else { return };
-        let found = &self.text[span.clone()];
-        if is_mark(&found[1..found.len() - 1]) {
-            return self.own.push(span);
-        }
-        self.problems.push(Problem::warning(
-            "odd-box",
-            span.clone(),
-            format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
-            "write `[ ]` or `[x]` and a blank behind it",
-        ));
-    }
-
-    /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
-    fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
-        let mut at = paragraph.start;
-        for line in self.source[paragraph].split_inclusive('\n') {
-            let words = line.trim_start();
-            let start = at + line.len() - words.len();
-            at += line.len();
-            let is_part = markup::columns(&line[..line.len() - words.len()]) >= column;
-            let Some(found) = markup::box_without_bullet(words).filter(|_| !is_part) else { continue };
-            self.problems.push(Problem::warning(
-                "odd-box",
-                start..start + found.len(),
-                format!("`{found}` begins no list item, so this line is not an item"),
-                "write `- [ ] ` before what is to be done",
-            ));
         }
     }
 
