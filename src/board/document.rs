@@ -28,6 +28,7 @@ pub use reader::{open, parse};
 mod alone;
 mod apart;
 mod around;
+mod below;
 mod items;
 mod kanban;
 mod keys;

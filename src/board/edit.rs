@@ -633,7 +633,7 @@ mod tests {
                 "- [ ] T-1: a (role: b) (status: null)\n",
             ),
             ("- [ ] a~b\n", "a~b", Cancelled, "- [x] ~~a~b~~\n  (status: cancelled)\n"),
-            ("- [ ] a~~b\n", "a~~b", Cancelled, "- [x] a~~b\n  (status: cancelled)\n"),
+            ("- [ ] a~~b\n", "a~~b", Cancelled, "- [x] a~~b (status: cancelled)\n"),
             ("- [ ] a (status: waiting, x: y)\n", "a", Pending, "- [ ] a (status: null, x: y)\n"),
             ("1. [ ] a\n\n   text", "a", InProgress, "1. [ ] a (status: in_progress)\n\n   text"),
             // Last lines without an end, and Windows line ends.

@@ -320,7 +320,7 @@ pub fn for_roles<'i, 't>(document: &Document<'t>, item: &'i Item<'t>, roles: &Ro
 
 /// The item with its role as a part of its title, if it is one that may be read so.
 pub fn with_role_in_title<'t>(document: &Document<'t>, item: &Item<'t>) -> Option<Item<'t>> {
-    let may_be = item.role.is_some() && document.has_one_key(item);
+    let may_be = item.role.is_some() && item.id.is_none() && document.has_one_key(item);
     may_be.then(|| item.with_keys_in_title())
 }
 

@@ -1,6 +1,8 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
 use crate::board::id::{BadId, TaskId};
+use crate::board::lane::LaneKind;
+use crate::board::status::{Mode, OnFailure, Status};
 use crate::near::{mistyped, slipped};
 
 /// What a key's value must look like.
@@ -150,6 +152,13 @@ impl Key {
         matches!(self, After | Needs | NotBefore | Budget | MaxAttempts | DoneWhen | Approve | Review)
     }
 
+    /// `value` is a word that the key takes, but for its case or one slip; or, of a status, what a lane is called whose items are not
+    /// to be worked (`done`).
+    pub fn nearly_takes(self, value: &str) -> bool {
+        let names_lane = || LaneKind::named(value).is_some_and(|lane| lane != LaneKind::Pending);
+        slipped(value, self.shape().words()).is_some() || self == Key::Status && names_lane()
+    }
+
     /// The known key that `name` is but for one slip.
     pub fn nearest(name: &str) -> Option<Key> {
         if is_of_others(name) {
@@ -181,11 +190,15 @@ impl Key {
     }
 }
 
+/// The words for 0 to 3.
+pub const PRIORITIES: [&str; 4] = ["critical", "high", "medium", "low"];
+
 const QUOTES: [char; 2] = ['"', '\''];
 
 /// What other programs call `after`, and people.
 const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
-const OF_PEOPLE: [&str; 5] = ["blocked", "blockedon", "waitfor", "waitsfor", "waitingfor"];
+const OF_PEOPLE: [&str; 8] =
+    ["blocked", "blockedon", "blockeduntil", "dependsupon", "waitfor", "waitsfor", "waitingfor", "waitingon"];
 
 fn is_of_others(name: &str) -> bool {
     let letters = letters(name);
@@ -197,6 +210,20 @@ fn letters(name: &str) -> String {
 }
 
 impl Shape {
+    /// The words that it takes, where they are all that it takes, or nearly.
+    fn words(self) -> Vec<&'static str> {
+        match self {
+            Shape::Priority => PRIORITIES.to_vec(),
+            Shape::Flag => vec!["true", "false"],
+            Shape::Empty => vec!["allowed", "fail"],
+            Shape::Status => Status::ALL.map(Status::as_str).to_vec(),
+            Shape::Lane => vec![Status::Draft.as_str(), Status::Pending.as_str()],
+            Shape::Mode => Mode::ALL.map(Mode::as_str).to_vec(),
+            Shape::OnFailure => OnFailure::ALL.map(OnFailure::as_str).to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What to write, for the hint of a wrong value.
     pub fn expects(self) -> &'static str {
         match self {

@@ -198,26 +198,23 @@ pub fn has_box(line: &str) -> bool {
 }
 
 /// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `• [ ] title`, `[x] title`. With what may be before them, a
-/// bullet or what looks like one.
+/// bullet or what looks like one, and blanks of any kind: what web pages put there begins no list item.
 pub fn box_without_bullet(line: &str) -> Option<&str> {
     let bare = match line.strip_prefix(['•', '◦', '▪', '·', '–', '—']) {
-        Some(rest) => rest.trim_start_matches([' ', '\t']),
-        None => &line[bullet_end(line, 0).unwrap_or(0)..],
+        Some(rest) => rest.trim_start(),
+        None => line[bullet_end(line, 0).unwrap_or(0)..].trim_start(),
     };
     let rest = behind_box(bare)?;
-    rest.starts_with([' ', '\t']).then(|| &line[..line.len() - rest.len()])
+    rest.starts_with(char::is_whitespace).then(|| &line[..line.len() - rest.len()])
 }
 
 /// A bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`, `[x]title`.
 pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    let skip_blanks = |mut at: usize| {
-        while matches!(bytes.get(at), Some(b' ' | b'\t')) {
-            at += 1;
-        }
-        at
-    };
-    let open = skip_blanks(bullet_end(text, start)?);
+    let behind = &text[bullet_end(text, start)?..];
+    let is_blank = |c: char| c.is_whitespace() && !matches!(c, '\n' | '\r');
+    let open = text.len() - behind.trim_start_matches(is_blank).len();
+    let is_apart = text[..open].ends_with([' ', '\t']);
     if bytes.get(open) != Some(&b'[') {
         return None;
     }
@@ -252,7 +249,7 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
                 | "✗"
                 | "✘"
         );
-    let is_odd = (is_box && !ends) || (!is_box && is_near && ends);
+    let is_odd = (is_box && !(ends && is_apart)) || (!is_box && is_near && ends);
     is_odd.then_some(open..close + 1)
 }
 
@@ -449,6 +446,21 @@ pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
     text.split_inclusive('\n').map(line).collect::<String>().into()
 }
 
+/// How the comment ends that `line` leaves open, of HTML or Obsidian, where the line before it left `open`.
+pub fn comment_left_open(line: &str, open: Option<&'static str>) -> Option<&'static str> {
+    const MARKS: [(&str, &str); 2] = [("<!--", "-->"), (COMMENT, COMMENT)];
+    let (mut open, mut rest) = (open, line);
+    loop {
+        if let Some(close) = open {
+            let Some(end) = rest.find(close) else { return open };
+            rest = &rest[end + close.len()..];
+        }
+        let next = MARKS.iter().filter_map(|(mark, close)| Some((rest.find(mark)? + mark.len(), *close))).min();
+        let (behind, close) = next?;
+        (open, rest) = (Some(close), &rest[behind..]);
+    }
+}
+
 /// Around a comment of Obsidian.
 const COMMENT: &str = "%%";
 
@@ -513,11 +525,12 @@ pub fn is_struck(title: &str) -> bool {
     inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
-/// Between the signs of a strike it would be shown as struck out, all of it.
-pub fn shows_struck(title: &str) -> bool {
+/// Between the signs of a strike it would be shown as struck out, all of it, with that `behind` it.
+pub fn shows_struck(title: &str, behind: &str) -> bool {
     // Behind other words it begins no block.
     let line = format!("x {STRIKE}{title}{STRIKE}");
     let span = 2..line.len();
+    let line = line + behind;
     let is_it = |(event, at)| matches!(event, Event::Start(Tag::Strikethrough)) && at == span;
     !title.contains(STRIKE) && Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).into_offset_iter().any(is_it)
 }
@@ -528,15 +541,17 @@ mod tests {
 
     #[test]
     fn what_would_be_shown_as_struck_out_is_known() {
-        for (title, shows) in [
-            ("no more", true),
-            ("uses ~/bin", true),
-            ("a ~ b", true),
-            ("ends with \\", false),
-            ("a ~~b", false),
-            ("`~~`", false),
+        for (title, behind, shows) in [
+            ("no more", " (see: `x`)", true),
+            ("uses ~/bin", "", true),
+            ("a ~ b", "", true),
+            ("a ` b", " ``x``\ny", true),
+            ("a ` b", "\n`x`", false),
+            ("ends with \\", "", false),
+            ("a ~~b", "", false),
+            ("`~~`", "", false),
         ] {
-            assert_eq!(shows_struck(title), shows, "{title}");
+            assert_eq!(shows_struck(title, behind), shows, "{title}");
         }
     }
 

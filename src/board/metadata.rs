@@ -19,7 +19,7 @@ pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use code_span::{bare, legible};
 pub use line::read_parenthesis;
 pub use misplaced::{Misplaced, misplaced_guards};
-pub use parenthesis::{find_parenthesis, find_parenthesis_below};
+pub use parenthesis::{Unread, Why, find_parenthesis, find_parenthesis_below};
 pub use spelling::{block_has, closed, flow, line_has, parenthesis_behind, set_in_block, set_in_line, title_line};
 pub use value::{is_word, priority, read_field};
 
@@ -162,12 +162,13 @@ mod tests {
             ("don't (reason: don't)", Some("(reason: don't)")),
             ("a (b (role: c)", Some("(role: c)")),
             ("a (role: b\" (c)", None),
-            ("a (role: ä)", Some("(role: ä)")),
+            ("a (role: ä)", None),
+            ("a (role: [ä, status: dead)", Some("(role: [ä, status: dead)")),
             ("a (after: T-1, T-2,)", Some("(after: T-1, T-2,)")),
             ("a (http://x, role: y)", None),
         ];
         for (line, expected) in rows {
-            let found = find_parenthesis(line, Owner::State).unwrap_or_default();
+            let found = find_parenthesis(line, Owner::State).unwrap_or(None);
             assert_eq!(found.map(|span| &line[span]), *expected, "{line}");
         }
         let unclosed = [
@@ -176,7 +177,11 @@ mod tests {
             "a (see: b, done_when: c) (done_when: see (x)",
         ];
         for line in unclosed {
-            assert_eq!(find_parenthesis(line, Owner::State).map_err(|span| &line[span]), Err("done_when"), "{line}");
+            assert_eq!(
+                find_parenthesis(line, Owner::State).map_err(|unread| &line[unread.name]),
+                Err("done_when"),
+                "{line}"
+            );
         }
         let (_, problems) = parse("- [ ] T-1: a (done_when: grep -q '(' f)\n");
         let told = "`done_when` does not end with the line, so this parenthesis is part of the title";
@@ -185,7 +190,7 @@ mod tests {
             assert_eq!(find_parenthesis(title, Owner::State), Ok(None), "{title}");
         }
         let near = "a (priorty: 1, foo: b)";
-        assert_eq!(find_parenthesis(near, Owner::State).map_err(|span| &near[span]), Err("priorty"));
+        assert_eq!(find_parenthesis(near, Owner::State).map_err(|unread| &near[unread.name]), Err("priorty"));
     }
 
     #[test]

@@ -88,8 +88,11 @@ pub(super) fn in_place(
         };
     }
     let start = item.title.start.saturating_sub(line_span.start).min(title);
+    let paragraph_end = markup::paragraph_end(text, item.head.end, item.span.end).max(line_span.end);
     match (status, item.is_struck_out(text)) {
-        (Some((Status::Cancelled, _)), false) if line != *old_line && may_be_struck(&line, start..title) => {
+        (Some((Status::Cancelled, _)), false)
+            if line != *old_line && may_be_struck(&line, start..title, &text[line_span.end..paragraph_end]) =>
+        {
             line.insert_str(title, STRIKE);
             line.insert_str(start, STRIKE);
             title += STRIKE.len();
@@ -111,8 +114,12 @@ pub(super) fn in_place(
         false => metadata::legible(&line, title),
     };
     let mut line_span = line_span;
+    // Where nothing else tells what is cancelled from what is done, its key stays in sight.
+    let is_told = |status: Status| status != Status::Cancelled || line[title..].starts_with(STRIKE);
     let goes_below = match status {
-        Some((status, _)) if lane::is_ticked(status) => line != as_it_stands && is_longer_than_title(&line, title),
+        Some((status, _)) if lane::is_ticked(status) => {
+            line != as_it_stands && is_told(status) && is_longer_than_title(&line, title)
+        }
         _ => false,
     };
     if goes_below || has_words_below {
@@ -128,9 +135,9 @@ pub(super) fn in_place(
 }
 
 /// What is cancelled does not look done where its title is struck out, and the line says why it is.
-fn may_be_struck(line: &str, title: Range<usize>) -> bool {
+fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
     !title.is_empty()
-        && markup::shows_struck(&line[title.clone()])
+        && markup::shows_struck(&line[title.clone()], &format!("{}{below}", &line[title.end..]))
         && metadata::line_has(line, title.end, Key::Status.as_str())
 }
 

@@ -341,7 +341,11 @@ impl Typed {
 /// Refuses what could not be read again as it was meant.
 fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
     // What is title in a list that somebody has is a slip in what is typed here.
-    let is_error = |problem: &Problem| problem.severity == Severity::Error || problem.code == "wrong-type";
+    let is_slip = |problem: &Problem| match problem.code {
+        "unknown-key" => Key::is_mistyped(&block[problem.span.clone()]),
+        code => code == "wrong-type",
+    };
+    let is_error = |problem: &Problem| problem.severity == Severity::Error || is_slip(problem);
     problems.into_iter().find(is_error).map_or(Ok(()), |problem| {
         let line = block[..problem.span.start].matches('\n').count();
         let line = block.lines().nth(line).unwrap_or_default().trim();

@@ -219,7 +219,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
     let scratch = Scratch::initialized();
     scratch.write(
         QUEUE,
-        "## Pending\n- [ ] T-1: One (priority: soon)\n- [ ] T-2: Two (after: T-3)\n- [ ] T-3: Three (after: T-2)\n\
+        "## Pending\n- [ ] T-1: One (max_attempts: few)\n- [ ] T-2: Two (after: T-3)\n- [ ] T-3: Three (after: T-2)\n\
          - [ ] T-4: Four (role: codr)\n- [ ] T-5: Five (runner: shel)\n- [ ] T-6: Six\n- [ ] T-8: Eight (after: T-99)\n",
     );
     scratch.write(".tavern/queues/other.md", "- [ ] T-6: Six again\n  ```sh\n  true\n  ```\n");
@@ -237,7 +237,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
         [
             ".tavern/queues/latin.md:1:10: error: this byte is not UTF-8: the whole file is left alone",
             ".tavern/queues/folder.md: error: this is a folder, not a file",
-            ".tavern/queues/main.md:2:27: error: invalid value for `priority`",
+            ".tavern/queues/main.md:2:31: error: invalid value for `max_attempts`",
             ".tavern/queues/main.md:3:24: error: dependency cycle: T-2 → T-3 → T-2",
             ".tavern/queues/main.md:5:7: warning: no agent can take this: role `codr` is not in config.yaml",
             ".tavern/queues/main.md:6:7: error: no agent can take this: runner `shel` is not in config.yaml",
@@ -251,7 +251,9 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
         ]
     );
     assert_eq!(ran.stdout.matches(" = hint: ").count(), heads.len(), "each has a hint");
-    ran.says("\n2 | - [ ] T-1: One (priority: soon)\n  |                           ^^^^\n  = hint: write 0 ");
+    ran.says(
+        "\n2 | - [ ] T-1: One (max_attempts: few)\n  |                               ^^^\n  = hint: write a whole ",
+    );
     // One file, and what others say of it.
     let one = scratch.run("tavern-check", &["other"]);
     assert_eq!((one.code, one.stdout.lines().count()), (Some(5), 4), "{one}");
@@ -289,7 +291,7 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
         (item("T-1: circle (after: T-3)") + &item("T-3: circle (after: T-1)") + &item("T-2: fine"), "T-2"),
         (item("T-1: itself (after: T-1)") + &item("T-2: fine"), "T-2"),
         (item("T-1: unknown (after: T-9)") + &item("T-2: fine"), "T-2"),
-        (item("T-1: wrong (priority: soon)") + &item("T-2: fine"), "T-2"),
+        (item("T-1: wrong (budget: 5)") + &item("T-2: fine"), "T-2"),
         (item("T-7: also in the other queue") + &item("T-2: fine"), "T-7"),
         (
             format!("<<<<<<< a\n{}=======\n{}>>>>>>> b\n", item("T-1: mine"), item("T-1: theirs")) + &item("T-2: fine"),
@@ -524,6 +526,137 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
         scratch.claim("AUTH-7", &[]);
         scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
         has(&scratch.queue(), &[&format!("- [ ] {title} (returns: 1, reason: given back)")]);
+    }
+}
+
+#[test]
+fn a_parenthesis_of_which_nothing_can_be_read_is_title_with_an_id_and_without() {
+    for (words, hint) in [
+        ("status: urgent", "write draft, pending, in_progress, "),
+        ("lane: fast", "write draft or pending; as it stands it is part of the title"),
+        ("after: the launch", "to wait for an item, write its ID or its title"),
+        ("due: friday", "write a time such as 2026-11-22T10:00:00Z"),
+        ("Due: friday", "did you mean `due`?"),
+        ("role: two words", "write one word"),
+        ("parent: my mum", "an ID is capitals"),
+        ("priority: urgent", "write 0 (most urgent) to 9"),
+        ("Priority: High", "did you mean `priority`?"),
+        ("Status: open, Priority: High", "did you mean `status`?"),
+    ] {
+        for id in ["AUTH-7: ", ""] {
+            let title = format!("Login fails ({words})");
+            let list = format!("## Pending\n\n- [ ] {id}{title}\n");
+            let scratch = Scratch::board(&list);
+            scratch.run("tavern-check", &[]).ends(0).says("warning: ").says("part of the title").says(hint);
+            let claimed = scratch.json("tavern-claim", &[]);
+            assert_eq!(claimed["title"], title);
+            let name = claimed["id"].as_str().expect("it has one").to_owned();
+            has(&scratch.queue(), &[&format!("- [ ] {name}: {title} (agent: ")]);
+            scratch.run("tavern-release", &[&name, "--force"]).succeeds();
+            scratch.run("tavern-undo", &[]).succeeds();
+            assert_eq!(scratch.queue(), list);
+            let claimed = scratch.json("tavern-claim", &[]);
+            let name = claimed["id"].as_str().expect("it has one");
+            for then in [["--force"].as_slice(), &["--cancel"], &["--reopen", "-m", "again"]] {
+                scratch.run("tavern-release", &[&[name], then].concat()).succeeds();
+                assert_eq!(scratch.json("tavern-status", &[name])["title"], title, "{}", scratch.queue());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_item_is_not_to_be_worked_without_stops_it_with_an_id_and_without() {
+    for words in [
+        "budget: 50 EUR",
+        "not_before: noon",
+        "approve: me",
+        "max_attempts: two",
+        "after: lunch",
+        "after: the secnd",
+        "status: darft",
+        "status: Draft",
+        "status: on hold",
+        "lane: drafft",
+        "Status: Draft",
+        "After: T-2",
+        "Priority: High, Done-When: make",
+        "after: T-2, priority: urgnt",
+        "priority: 1, status: urgent",
+    ] {
+        for id in ["T-1: ", ""] {
+            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {id}one ({words})\n- [x] T-2: the second\n"));
+            scratch.run("tavern-check", &[]).ends(5).says("error: ");
+            scratch.run("tavern-claim", &[]).ends(3);
+        }
+    }
+}
+
+#[test]
+fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
+    let stops = [
+        " (waiting on Build)",
+        " (depends upon: Build)",
+        " (blocked until Build)",
+        " (after [[Build]])",
+        " (after **Build**)",
+        " (after `Build`)",
+        "\n  <!-- after: Build -->",
+        "\n\n  (done_when: false)",
+        "\n\n  Words (priority: 1, budget: {usd: 1}).",
+        "\n  - [ ] step\n    of it\n\n  (approve: merge)",
+        "\n  - [ ] step\n  - words (after: Build)",
+        "\n  ```task\n  done_when: make\n  ```",
+        "\n  ```Yaml\n  after: Build\n  ```",
+        "\n  ```YAML task\n  done_when: make\n  ```",
+        "\n  ```yml\n  done_when: make\n  ```",
+    ];
+    let words = [
+        " fn run(after: Build)",
+        " run(after Build) it",
+        " {\"after\": \"Build\"} x",
+        " $f (after: Build)$ x",
+        "\n\n  > quoted\n  (after: Build)",
+        "\n\n  - > quoted (after: Build)",
+        "\n  - [ ] step\n\n    (after: Build)",
+        "\n\n  (done_when: make, see: there)",
+        "\n\n  (budget: 50 EUR)",
+        "\n  ```task\n  done_when: make\n  steps: 3\n  ```",
+    ];
+    for id in ["T-1: ", ""] {
+        for (below, code) in stops.map(|it| (it, 5)).into_iter().chain(words.map(|it| (it, 0))) {
+            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {id}Ship{below}\n- [x] Build\n"));
+            let told = scratch.run("tavern-check", &[]);
+            assert_eq!(
+                (told.code, told.stdout.contains("is not read as it stands here")),
+                (Some(code), code == 5),
+                "{below}: {told}"
+            );
+            scratch.run("tavern-claim", &[]).ends(if code == 5 { 3 } else { 0 });
+        }
+    }
+    // What it says already is words below.
+    let scratch = Scratch::board("## Pending\n\n- [ ] Ship (done_when: make)\n\n  See (done_when: make).\n");
+    scratch.run("tavern-check", &[]).ends(0);
+}
+
+#[test]
+fn what_is_cancelled_does_not_look_done_whatever_its_title_ends_with() {
+    for (title, below, shown) in [
+        ("ends with \\", "", "- [x] T-1: ends with \\ (reason: for a long while no longer, status: cancelled)\n"),
+        ("odd `", "", "- [x] T-1: ~~odd `~~\n  (reason: for a long while no longer, status: cancelled)\n"),
+        (
+            "odd `",
+            "  and `x`\n",
+            "- [x] T-1: odd ` (reason: for a long while no longer, status: cancelled)\n  and `x`\n",
+        ),
+    ] {
+        let list = format!("- [ ] T-1: {title}\n{below}- [ ] T-2: two\n");
+        let scratch = Scratch::board(&list);
+        scratch.run("tavern-release", &["T-1", "--cancel", "-m", "for a long while no longer"]).succeeds();
+        has(&scratch.queue(), &[shown]);
+        scratch.run("tavern-undo", &[]).succeeds();
+        assert_eq!(scratch.queue(), list);
     }
 }
 

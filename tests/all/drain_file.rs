@@ -647,11 +647,11 @@ fn conflict_markers_hold_up_their_items_alone() {
 #[test]
 fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some() {
     let boxes = "TODO.md:1: `[]` is not a checkbox, so this line is not an item, and 1 line like it\n\
-                 hint: write `[ ]` or `[x]` and a blank behind it\n";
+                 hint: write `[ ]` or `[x]`, and a plain blank before and behind it\n";
     let plain = "TODO.md:3: the list has no boxes, so none of its 2 lines is an item\n\
                  hint: write `- [ ] ` before what is to be done\n";
     let odd = "TODO.md:2: `[v]` is not a checkbox, so this line is not an item\n\
-               hint: write `[ ]` or `[x]` and a blank behind it\n";
+               hint: write `[ ]` or `[x]`, and a plain blank before and behind it\n";
     for (text, told) in
         [("- [] a\n- [v] b\n", boxes), ("# List\n\n- a\n  - part\n* b\n", plain), ("- [x] a\n- [v] b\n", odd)]
     {
@@ -994,8 +994,20 @@ fn an_item_goes_by_its_title_without_its_last_parenthesis() {
 
 #[test]
 fn what_looks_like_a_bullet_is_told_and_a_list_of_such_lines_is_no_success() {
-    for list in ["1.[ ] x\n", "• [ ] x\n", "– [ ] x\n"] {
+    let odd = ["-\u{a0}[ ] x\n", "-\u{3000}[ ] x\n", "1.\u{a0}[ ]\u{a0}x\n"];
+    for list in ["1.[ ] x\n", "• [ ] x\n", "– [ ] x\n"].iter().chain(&odd) {
         drain(&with_file(list), &["TODO.md"]).ends(3).says("begins no list item");
+    }
+    for list in ["- \u{a0}[ ] x\n", "- [\u{a0}] x\n", "- [\u{3000}] x\n", "- [ ]\u{a0}x\n"] {
+        drain(&with_file(list), &["TODO.md"]).ends(3).says("is not a checkbox").says("a plain blank before and behind");
+    }
+    for list in ["- [] x\n-[ ] y\n", "- [-] x\n-[ ] y\n-[ ] z\n", "- plain\n-[ ] y\n[x] z\n"] {
+        let checked = with_file(list).run("tavern-check", &["TODO.md"]).ends(0);
+        assert_eq!(checked.stdout.matches("TODO.md:").count(), list.matches("] ").count(), "{checked}");
+    }
+    for list in ["Text <!-- so\n[x] y\n-->\n", "<!-- so\n-[x] y\n-->\n", "Text %% so\n[x] y\n%%\n", "%%\n-[x] y\n%%\n"]
+    {
+        drain(&with_file(list), &["TODO.md"]).ends(0).says_not("no list item");
     }
     let scratch = with_file("- [ ] Buy bread\n-[ ] Buy milk\n");
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says("TODO.md:2:1: warning: `-[ ]` begins no list item");

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::reader::{parse, read_plain};
+use super::reader::{parse, read, read_plain};
 use super::{Document, Item};
 use crate::board::front::Front;
 use crate::board::task::{Status, Task, TaskId};
@@ -17,7 +17,7 @@ pub struct Written {
 
 /// Parses the text of one item, under its queue's front matter if it is plain.
 pub fn parse_alone<'t>(text: &'t str, front: &Front) -> Document<'t> {
-    read_plain(text, front).unwrap_or_else(|| parse(text).0)
+    read_plain(text, front).unwrap_or_else(|| read(text).0)
 }
 
 impl Document<'_> {
@@ -58,6 +58,10 @@ impl Document<'_> {
         let alone = read_plain(&text, &self.front)?;
         let [only] = alone.items() else { return None };
         if only.id.as_ref() != Some(id) {
+            return None;
+        }
+        // Whether it is called so in the document decides what is title.
+        if alone.is_prose(only) {
             return None;
         }
         // A key that is to say the status has to be read as one.

@@ -6,10 +6,9 @@ use memchr::memmem;
 
 use super::{Document, Item, ItemPlace};
 use crate::board::key::Shape;
-use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock};
+use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock, Unread, Why};
 use crate::board::problem::Problem;
 use crate::board::status::Status;
-use crate::board::task::TaskId;
 
 /// Items that one may wait for.
 const MOST_AFTER: usize = 100;
@@ -89,42 +88,38 @@ impl Document<'_> {
 /// The end of a hint about a key that is not read as one.
 pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
 
-/// Reports what keeps the parenthesis of the key `name` from being metadata. Returns whether it is an error.
-pub(super) fn near_key(problems: &mut Vec<Problem>, text: &str, name: Range<usize>, id: Option<&TaskId>) -> bool {
-    let written = &text[name.clone()];
-    let (what, hint) = match Key::named(written) {
-        Some(key) if id.is_none() && !key.may_be_typed() => {
-            let message =
-                format!("`{written}` is no key of an item without an ID, so this parenthesis is part of the title");
-            let hint = "put the other keys into parentheses of their own, at the end of the line";
-            problems.push(Problem::warning("misplaced-key", name, message, hint));
-            return false;
-        }
-        // Of another key, or in a text, only the end of the parenthesis can be missing.
-        Some(key) if !key.is_guard() && (id.is_none() || !key.may_be_typed() && key.shape() != Shape::Text) => {
-            let hint = format!("{}{STAYS_TITLE}", key.shape().expects());
-            problems.push(Problem::warning("wrong-type", name, format!("invalid value for `{written}`"), hint));
-            return false;
-        }
-        Some(_) => (
-            format!("`{written}` does not end with the line"),
+const IS_TITLE: &str = ", so this parenthesis is part of the title";
+
+/// Reports what keeps a parenthesis from being metadata. Returns whether it is an error: whoever wrote it relies on what it says.
+pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unread) -> bool {
+    let written = &text[unread.name.clone()];
+    let near = Key::nearest(written).or(Key::named(written));
+    let (code, message, hint) = match unread.why {
+        Why::NotTyped => (
+            "misplaced-key",
+            format!("`{written}` is no key of an item without an ID{IS_TITLE}"),
+            "put the other keys into parentheses of their own, at the end of the line".to_owned(),
+        ),
+        Why::WrongValue => (
+            "wrong-type",
+            format!("invalid value for `{written}`"),
+            format!("{}{STAYS_TITLE}", near.map_or("", |key| key.shape().expects())),
+        ),
+        Why::Unclosed => (
+            "unknown-key",
+            format!("`{written}` does not end with the line{IS_TITLE}"),
             "put values with parentheses in double quotes".to_owned(),
         ),
-        None => {
-            let near = Key::nearest(written).map_or("", Key::as_str);
-            (format!("unknown key `{written}`"), format!("did you mean `{near}`?"))
-        }
+        Why::ReliedOn | Why::Misspelt => (
+            "unknown-key",
+            format!("unknown key `{written}`{IS_TITLE}"),
+            format!("did you mean `{}`?", near.map_or("", Key::as_str)),
+        ),
     };
-    unknown_key(problems, written, name, format!("{what}, so this parenthesis is part of the title"), hint)
-}
-
-/// Reports the key at `span`. Returns whether it is an error: whoever mistyped a key relies on what it says, such as what the item
-/// waits for.
-fn unknown_key(problems: &mut Vec<Problem>, name: &str, span: Range<usize>, message: String, hint: String) -> bool {
-    let is_mistyped = Key::is_mistyped(name);
-    let make = if is_mistyped { Problem::error } else { Problem::warning };
-    problems.push(make("unknown-key", span, message, hint));
-    is_mistyped
+    let is_error = matches!(unread.why, Why::Unclosed | Why::ReliedOn);
+    let make = if is_error { Problem::error } else { Problem::warning };
+    problems.push(make(code, unread.name, message, hint));
+    is_error
 }
 
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
@@ -177,7 +172,11 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
                 None => "it is kept, but nothing reads it".to_owned(),
             };
             let message = format!("unknown key `{}`", entry.name);
-            item.quarantined |= unknown_key(problems, entry.name, name_span, message, hint);
+            // Among keys that are read it was meant as one.
+            let is_mistyped = Key::is_mistyped(entry.name);
+            item.quarantined |= is_mistyped;
+            let make = if is_mistyped { Problem::error } else { Problem::warning };
+            problems.push(make("unknown-key", name_span, message, hint));
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Items by the words that people call them by where others wait for them: titles and headings of the same document.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use memchr::memchr2;
+use memchr::memchr3;
 
+use super::below::Below;
 use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
@@ -21,7 +23,7 @@ impl Document<'_> {
         Ok(named.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// `(after: the release)` in a line that no program has written names no item, nor nearly: its writer tells people when.
+    /// `(after: the release)` alone names no item, nor nearly: its writer tells people when.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_phrase = |name: &str| {
             let near = || near::nearest(&slug(name), self.by_name().keys().map(|it| &**it));
@@ -33,9 +35,8 @@ impl Document<'_> {
             && item.after_names.iter().all(|name| is_phrase(name))
     }
 
-    /// It is a line that no program has written, with one key.
     pub(in crate::board) fn has_one_key(&self, item: &Item<'_>) -> bool {
-        item.id.is_none() && item.block.is_none() && self.entries(item).len() == 1
+        item.block.is_none() && self.entries(item).len() == 1
     }
 
     /// Makes such parentheses part of the title, and tells of them.
@@ -75,39 +76,34 @@ impl Document<'_> {
         if let Some(keys) = &item.metadata {
             words.replace_range(keys.start - item.title.start..keys.end - item.title.start, &" ".repeat(keys.len()));
         }
-        let mut words = words.replace(['\n', '\r'], " ");
-        if words.contains("<!--") {
-            words = words.replace("<!--", "   (").replace("-->", "  )");
-        }
-        let words = markup::without_comments(words.into());
+        let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
+        let words = bracketed(&words);
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
         let found = found.into_iter().find(is_meant);
         let found = found.map(|it| (item.title.start + it.name.start..item.title.start + it.name.end, it.key));
         found.or_else(|| self.guard_below(item))
     }
 
-    /// The same in a parenthesis below the title, where it names an item. Fences and quotes are words, and what is below a box is of a step
-    /// or a part.
+    /// The same in a parenthesis below the title: `after` where it names an item, and what else guards the work where nothing but keys is
+    /// with it. Fences and quotes are words, and what is below a box is of a step or a part.
     fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut end = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[end..item.span.end];
-        memchr2(b'(', "（".as_bytes()[0], below.as_bytes())?;
-        let mut fence: Option<&str> = None;
+        memchr3(b'(', b'<', "（".as_bytes()[0], below.as_bytes())?;
+        let is_said = |key: Key| self.entries(item).iter().any(|entry| entry.name == key.as_str());
+        let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            Some(words) => self.names_another(item, words),
+            None => guard.is_among_keys && !is_said(guard.key),
+        };
         let below = markup::without_comments(below.into());
+        let mut lines = Below::default();
         for line in below.split_inclusive('\n') {
-            let (at, words) = (end, line.trim_start());
+            let at = end;
             end += line.len();
-            let marks = &words[..words.len() - words.trim_start_matches(['`', '~']).len()];
-            let is_fence = marks.len() > 2 && fence.is_none_or(|open| marks.starts_with(open));
-            fence = if is_fence { fence.xor(Some(marks)) } else { fence };
-            if is_fence || fence.is_some() || words.starts_with('>') {
+            if !lines.is_own(line) {
                 continue;
             }
-            if markup::has_box(line) {
-                break;
-            }
-            let mut guards = misplaced_guards(line, line.len()).into_iter();
-            if let Some(it) = guards.find(|it| it.needed.is_some_and(|words| self.names_another(item, words))) {
+            if let Some(it) = misplaced_guards(&bracketed(line), line.len()).into_iter().find(is_meant) {
                 return Some((at + it.name.start..at + it.name.end, it.key));
             }
         }
@@ -228,6 +224,11 @@ impl Document<'_> {
     }
 }
 
+/// The words with comments as what stands in brackets: byte for byte as long.
+fn bracketed(words: &str) -> Cow<'_, str> {
+    if words.contains("<!--") { words.replace("<!--", "   (").replace("-->", "  )").into() } else { words.into() }
+}
+
 /// Nobody knows which of two is meant.
 fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
     names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![item]);
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_nothing_in_a_line_without_an_id_is_title() {
+    fn what_names_nothing_is_title() {
         let rest = "\n- [ ] the release notes\n- [ ] T-9: nine\n";
         for (line, title) in [
             ("- [ ] a (after: the launch)", "a (after: the launch)"),
@@ -261,7 +262,8 @@ mod tests {
             ("- [ ] a (after: nine and ten)", "a"),
             ("- [ ] a (after: T-9 and T-10)", "a"),
             ("- [ ] a (after: the launch, priority: 1)", "a"),
-            ("- [ ] T-1: a (after: the launch)", "a"),
+            ("- [ ] T-1: a (after: the launch)", "a (after: the launch)"),
+            ("- [ ] T-1: a (after: the release note)", "a"),
         ] {
             // A plain document is read another way than one with a quote.
             for text in [format!("{line}{rest}"), format!("{line}{rest}\n> - [ ] no\n")] {

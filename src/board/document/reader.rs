@@ -9,34 +9,36 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::kanban::{dropped, moved};
-use super::keys::{guard_in_example, leave_to_keys, near_key, note, read_task_block};
+use super::keys::{guard_in_example, leave_to_keys, note, read_task_block, tell_unread};
 use super::outline::Outline;
-use super::own_state::{is_mark, told};
+use super::own_state::told;
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::board::front::{self, DEFAULT_PRIORITY, Front};
 use crate::board::lane::{LaneKind, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Key, Meaning, Owner, TaskBlock};
+use crate::board::metadata::{self, Key, Meaning, Owner, TaskBlock, Unread};
 use crate::board::problem::{Problem, Severity};
 use crate::board::scan::{ListItem, PlainBlock, scan};
 use crate::board::task::Status;
 
 mod heading;
+mod odd_box;
 
 /// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
+    let (mut document, mut problems) = read(text);
+    document.read_prose(&mut problems);
+    (document, problems)
+}
+
+/// As [`parse`], of a part of a document: nothing is told of names that stand elsewhere in it.
+pub(super) fn read(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
     // Where a list begins, which counts there, the plain scan does not tell.
     let plain = if front.is_kanban { None } else { Reader::new(text, text, body, &front).read_plain() };
-    let (document, others) = match plain {
-        Some((mut document, mut others)) => {
-            document.read_prose(&mut others);
-            (document, others)
-        }
-        None => read_markdown(text, &front, body),
-    };
+    let (document, others) = plain.unwrap_or_else(|| read_markdown(text, &front, body));
     problems.extend(others);
     (document, problems)
 }
@@ -45,7 +47,7 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
 pub fn open(text: &str) -> Document<'_> {
     let (front, body) = front::read(text, &mut Vec::new());
     let plain = Reader::new(text, text, body, &front).outline();
-    plain.map_or_else(|| read_markdown(text, &front, body).0, |outline| outline.open(text))
+    plain.map_or_else(|| parse(text).0, |outline| outline.open(text))
 }
 
 /// As [`parse`], always by the Markdown parser.
@@ -53,8 +55,9 @@ pub fn open(text: &str) -> Document<'_> {
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    let (document, others) = read_markdown(text, &front, body);
+    let (mut document, others) = read_markdown(text, &front, body);
     problems.extend(others);
+    document.read_prose(&mut problems);
     (document, problems)
 }
 
@@ -100,9 +103,7 @@ fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>
         reader = reader.without_lanes();
         reader.read();
     }
-    let (mut document, mut problems) = reader.finish(&conflicts);
-    document.read_prose(&mut problems);
-    (document, problems)
+    reader.finish(&conflicts)
 }
 
 /// One walk over the Markdown events.
@@ -333,40 +334,6 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    /// A list item that was likely meant to be a task but isn't one.
-    fn warn_of_odd_box(&mut self, start: usize) {
-        let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
-        let Some(span) = markup::odd_box(self.source, start).filter(|_| !is_part) else { return };
-        let found = &self.text[span.clone()];
-        if is_mark(&found[1..found.len() - 1]) {
-            return self.own.push(span);
-        }
-        self.problems.push(Problem::warning(
-            "odd-box",
-            span.clone(),
-            format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
-            "write `[ ]` or `[x]` and a blank behind it",
-        ));
-    }
-
-    /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
-    fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
-        let mut at = paragraph.start;
-        for line in self.source[paragraph].split_inclusive('\n') {
-            let words = line.trim_start();
-            let start = at + line.len() - words.len();
-            at += line.len();
-            let is_part = markup::columns(&line[..line.len() - words.len()]) >= column;
-            let Some(found) = markup::box_without_bullet(words).filter(|_| !is_part) else { continue };
-            self.problems.push(Problem::warning(
-                "odd-box",
-                start..start + found.len(),
-                format!("`{found}` begins no list item, so this line is not an item"),
-                "write `- [ ] ` before what is to be done",
-            ));
-        }
-    }
-
     /// A document with lists and without a box was likely meant to have items.
     fn warn_of_plain_list(&mut self) {
         let (first, count) = self.listed;
@@ -442,9 +409,9 @@ impl<'t, 's> Reader<'t, 's> {
             Some(span) => (Some(next + span.start..next + span.end), false),
             None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {
                 Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
-                Err(name) => {
+                Err(Unread { name, why }) => {
                     let name = rest.start + name.start..rest.start + name.end;
-                    (None, near_key(&mut self.problems, text, name, id.as_ref()))
+                    (None, tell_unread(&mut self.problems, text, Unread { name, why }))
                 }
             },
         };
@@ -562,7 +529,7 @@ impl<'t, 's> Reader<'t, 's> {
                 "an item's second `yaml task` block is ignored",
                 "put all keys into the first one",
             )),
-            (Some("yaml" | "yml"), _) if is_own => {
+            (Some(word), _) if is_own && ["yaml", "yml", "task"].iter().any(|it| word.eq_ignore_ascii_case(it)) => {
                 let guard = guard_in_example(self.text, &block).filter(|_| !item.checked);
                 item.quarantined |= guard.is_some();
                 self.problems.extend(guard);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::pairs::{behind_colon, skip_blanks, value_end};
+use super::pairs::{Pair, Pairs, behind_colon, skip_blanks, value_end};
 use super::value::{meaning, plain_of};
 use super::{Key, Meaning};
 
@@ -25,6 +25,8 @@ pub struct Misplaced<'w> {
     pub needed: Option<&'w str>,
     /// People write so in prose, too: `depends on Build`.
     pub is_prose: bool,
+    /// Its brackets have nothing but known keys.
+    pub is_among_keys: bool,
 }
 
 /// The keys that guard the work and stand, with a value that they can have, in brackets of `words` that open before `until`. What is code or
@@ -47,14 +49,23 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     };
     let guard = |((opened, close), (name, key, start)): ((usize, char), (Range<usize>, Key, usize))| {
         let rest = &words[..words.floor_char_boundary(start + LONGEST_VALUE)];
-        let inner = &rest[..rest[start..].find(close).map_or(rest.len(), |at| start + at)];
+        let end = rest[start..].find(close).map(|at| start + at);
+        let inner = &rest[..end.unwrap_or(rest.len())];
         let value = inner[start..value_end(inner.as_bytes(), start)].trim();
-        // `retry(max_attempts: 3)` and `{budget: 5}` are how code is written. What names an item is not.
-        let is_code = words[opened..].starts_with('{') || words[..opened].ends_with(char::is_alphanumeric);
-        let says = || matches!(meaning(key.as_str(), || plain_of(value)), Meaning::Known(..));
+        // `retry(max_attempts: 3)`, `{"after": "x"}` and `{budget: 5}` are how code is written. `{after: x}` is not.
+        let is_glued = words[opened..].starts_with(['(', '[', '{']) && words[..opened].ends_with(char::is_alphanumeric);
+        let is_quoted = words[name.clone()].starts_with(['"', '\'']);
+        let is_code = is_glued || words[opened..].starts_with('{') && (is_quoted || key != Key::After);
+        let says = || key == Key::After || matches!(meaning(key.as_str(), || plain_of(value)), Meaning::Known(..));
+        if is_code || !says() {
+            return None;
+        }
         let is_prose = Key::is_prose(&words[name.clone()]) || behind_colon(words.as_bytes(), name.end).is_none();
-        let needed = (key == Key::After).then_some(value);
-        (needed.is_some() || !is_code && says()).then_some(Misplaced { name, key, needed, is_prose })
+        let first = opened + words[opened..].chars().next().map_or(0, char::len_utf8);
+        let mut pairs = Pairs::new(inner, first..inner.len());
+        let is_known = |pair: Pair| Key::named(&inner[pair.name]).is_some();
+        let is_among_keys = end.is_some() && pairs.by_ref().all(is_known) && !pairs.is_broken;
+        Some(Misplaced { name, key, needed: (key == Key::After).then_some(value), is_prose, is_among_keys })
     };
     let mut found: Vec<Misplaced<'_>> =
         words.char_indices().filter_map(begin).filter_map(named).take(MOST).filter_map(guard).collect();
@@ -74,6 +85,8 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let length = bytes[start..].iter().take(LONGEST).take_while(is_name).count();
     let named = words[start..start + length].trim_end();
     let end = start + named.len();
+    // `after [[Build]]`: what follows is no letter.
+    let is_apart = length > named.len();
     let sign = skip_blanks(bytes, end);
     let is_equated = bytes.get(sign) == Some(&b'=');
     let is_spelt = || Key::named(named).is_some_and(|key| !matches!(key, Key::After | Key::Needs));
@@ -81,19 +94,24 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     if let Some(value) = behind_colon(bytes, end).or(equated) {
         return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
     }
-    let ends = named.match_indices(' ').take(2).map(|(at, _)| start + at).chain(is_equated.then_some(end));
+    let ends =
+        named.match_indices(' ').take(2).map(|(at, _)| start + at).chain((is_equated || is_apart).then_some(end));
     let end = ends.filter(|end| matches!(Key::meant(&words[start..*end]), Some(Key::After | Key::Needs))).last()?;
     Some((start..end, Key::After, end + 1))
 }
 
-/// The code spans, links, images and tags of a title.
+/// The code spans, formulas, links, images and tags of a title.
 fn quoted(words: &str) -> Vec<Range<usize>> {
     // Behind other words it begins no block.
     const BEFORE: &str = "x ";
     let line = format!("{BEFORE}{words}");
     let is_quoted = |event: &Event<'_>| {
-        matches!(event, Event::Code(_) | Event::InlineHtml(_) | Event::Start(Tag::Link { .. } | Tag::Image { .. }))
+        use Event::{Code, DisplayMath, InlineHtml, InlineMath, Start};
+        matches!(
+            event,
+            Code(_) | InlineMath(_) | DisplayMath(_) | InlineHtml(_) | Start(Tag::Link { .. } | Tag::Image { .. })
+        )
     };
-    let spans = Parser::new(&line).into_offset_iter().filter(|(event, _)| is_quoted(event));
+    let spans = Parser::new_ext(&line, Options::ENABLE_MATH).into_offset_iter().filter(|(event, _)| is_quoted(event));
     spans.map(|(_, span)| span.start - BEFORE.len()..span.end - BEFORE.len()).collect()
 }

@@ -6,18 +6,43 @@ use super::pairs::{Pair, Pairs, begins_value, closing_quote, key_at, skip_blanks
 use super::value::{is_written_time, meaning, plain_of};
 use super::{Key, Meaning, Owner, Shape};
 
+/// A parenthesis that looks like metadata and is title, by one of its keys.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unread {
+    pub name: Range<usize>,
+    pub why: Why,
+}
+
+/// Why a parenthesis can't be read as keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Only Tavern writes this key, and it has not written this line.
+    NotTyped,
+    /// The key can't have this value.
+    WrongValue,
+    /// A parenthesis in its value is not closed.
+    Unclosed,
+    /// The key is misspelt, and the item is not to be worked without what it says.
+    ReliedOn,
+    /// The key is misspelt.
+    Misspelt,
+}
+
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
 /// that includes both parentheses, and the backticks around them. `Err` carries the first key of one that would be metadata if that key were
 /// known, or had another value, or if the parentheses in its values were in quotes. Where only a person has written, as in a line without an
-/// ID, what Tavern writes is words, and so is what no key can have.
-pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
+/// ID, what Tavern writes is words.
+pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Unread> {
     let line = line.trim_end();
     let end = line.trim_end_matches('`').len();
     if !line[..end].ends_with(')') {
         return Ok(None);
     }
     match last_parenthesis(line, end, by) {
-        Ok(None) => key_of_unclosed(line, end, by).map_or(Ok(None), Err),
+        Ok(None) => match key_of_unclosed(line, end, by) {
+            Some(name) => Err(Unread { name, why: Why::Unclosed }),
+            None => Ok(None),
+        },
         found => found,
     }
 }
@@ -55,22 +80,22 @@ fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
     if is_left { Owner::State } else { by }
 }
 
-/// The pair says something to Tavern, so that its parenthesis is metadata. What guards the work does so with any value: nobody is to
-/// work on an item without what its writer relies on. So do behind an ID a text, and what a person may type. Another value that a key
-/// of Tavern's own can't have Tavern did not write.
+/// The pair says something to Tavern, so that its parenthesis is metadata. A value that the key can't have does so where its writer relies
+/// on it: nobody is to work on the item without it. So does one that leaves a quote or a bracket open behind an ID: other keys may be in it.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
-    let name = &line[pair.name.clone()];
-    let Some(key) = Key::named(name) else { return false };
-    let is_wrong = || matches!(meaning(name, || plain_of(&line[pair.value.clone()])), Meaning::Wrong(_));
-    match by {
-        _ if key.is_guard() => true,
-        Owner::State => key.may_be_typed() || key.shape() == Shape::Text || !is_wrong(),
-        Owner::Person => key.may_be_typed() && !is_wrong(),
-    }
+    let (name, value) = (&line[pair.name.clone()], &line[pair.value.clone()]);
+    let Some(key) = Key::named(name).filter(|key| may_stand(*key, by)) else { return false };
+    let is_wrong = || matches!(meaning(name, || plain_of(value)), Meaning::Wrong(_));
+    let is_open = || by == Owner::State && plain_of(value).is_none();
+    key.is_guard() || key.nearly_takes(value) || !is_wrong() || is_open()
+}
+
+fn may_stand(key: Key, by: Owner) -> bool {
+    by == Owner::State || key.may_be_typed()
 }
 
 /// The parenthesis that closes at `end`, if it is metadata. All that stands behind it are the backticks of a code span.
-fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Range<usize>> {
+fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Unread> {
     let Some(open) = matching_open(line, end) else { return Ok(None) };
     let Some(before) = line[..open].strip_suffix(&line[end..]) else { return Ok(None) };
     let span = before.len()..line.len();
@@ -82,40 +107,42 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     }
     let by = writer(line, span.clone(), by);
     let mut pairs = Pairs::new(line, open + 1..end - 1);
-    let (mut is_any, mut state, mut near, mut mistyped) = (false, None, None, None);
+    let (mut is_any, mut state, mut unread) = (false, None, None::<Unread>);
     for pair in pairs.by_ref() {
         let name = &line[pair.name.clone()];
-        let may_stand = |key: Key| by == Owner::State || key.may_be_typed();
         if counts(line, &pair, by) {
             is_any = true;
             continue;
         }
-        if let Some(key) = Key::named(name).filter(|key| !may_stand(*key)) {
+        if let Some(key) = Key::named(name).filter(|key| !may_stand(*key, by)) {
             // A number or a flag has no words that could be lost.
             if !matches!(key.shape(), Shape::Count | Shape::Flag) {
-                state = state.or(Some(pair.name));
+                state = state.or(Some(Unread { name: pair.name, why: Why::NotTyped }));
             }
             continue;
         }
         // Whether it names an item is not known here.
         let is_prose = Key::is_prose(name) && (by == Owner::Person || !Key::is_of_programs(name));
         // What only Tavern writes it does not misspell.
-        let is_meant = |near: Key| may_stand(near) && (near.as_str() == name || near.may_be_typed());
-        if is_prose || !Key::nearest(name).is_some_and(is_meant) {
-            continue;
-        }
-        if mistyped.is_none() && Key::is_mistyped(name) {
-            mistyped = Some(pair.name);
-        } else if near.is_none() {
-            near = Some(pair.name);
+        let is_meant = |near: &Key| may_stand(*near, by) && (near.as_str() == name || near.may_be_typed());
+        let Some(near) = Key::nearest(name).filter(|near| !is_prose && is_meant(near)) else { continue };
+        // A status, too, may keep the item from being worked.
+        let is_relied_on = near.is_guard() || near == Key::Status && near.nearly_takes(&line[pair.value]);
+        let why = match Key::named(name) {
+            Some(_) => Why::WrongValue,
+            None if Key::is_mistyped(name) && is_relied_on => Why::ReliedOn,
+            None => Why::Misspelt,
+        };
+        if unread.is_none() || why == Why::ReliedOn {
+            unread = Some(Unread { name: pair.name, why });
         }
     }
     if pairs.is_broken {
         return Ok(None);
     }
     // A key of Tavern's own that nobody but a person can have written is words, and would be lost among keys.
-    match (is_any, state, mistyped.or(near)) {
-        (true, Some(name), _) | (false, _, Some(name)) => Err(name),
+    match (is_any, state, unread) {
+        (true, Some(unread), _) | (false, _, Some(unread)) => Err(unread),
         (true, None, _) => Ok(Some(span)),
         (false, _, None) => Ok(None),
     }

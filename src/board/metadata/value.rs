@@ -8,6 +8,7 @@ use serde_yaml::Value;
 use super::pairs::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
 use crate::board::budget::Budget;
+use crate::board::key::PRIORITIES;
 use crate::board::lane::LaneKind;
 use crate::board::status::{Consent, Status, Timestamp};
 use crate::board::watch_rules::{Thresholds, WatchSetting};
@@ -207,11 +208,7 @@ fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
 pub fn priority(text: &str) -> Option<u32> {
     match text.as_bytes() {
         [digit @ b'0'..=b'9'] => Some(u32::from(digit - b'0')),
-        _ => ["critical", "high", "medium", "low"]
-            .iter()
-            .zip(0..)
-            .find(|(word, _)| word.eq_ignore_ascii_case(text))
-            .map(|(_, number)| number),
+        _ => PRIORITIES.iter().zip(0..).find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, number)| number),
     }
 }
 

@@ -1,0 +1,58 @@
+//! Lines that were likely meant as items and are none.
+
+use std::ops::Range;
+
+use super::Reader;
+use crate::board::document::own_state::is_mark;
+use crate::board::markup;
+use crate::board::problem::Problem;
+
+impl Reader<'_, '_> {
+    /// A list item that was likely meant to be a task but isn't one.
+    pub(super) fn warn_of_odd_box(&mut self, start: usize) {
+        let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
+        if is_part {
+            return;
+        }
+        let odd = markup::odd_box(self.source, start);
+        let line_end = markup::line_end(self.source, start, self.source.len());
+        if odd.is_some() || !markup::has_box(&self.source[start..line_end]) {
+            let end = markup::paragraph_end(self.source, start, self.source.len());
+            let line_start = markup::line_start(self.source, self.body, start);
+            self.warn_of_missing_bullets(line_end..end, markup::columns(&self.source[line_start..start]) + 2);
+        }
+        let Some(span) = odd else { return };
+        let found = &self.text[span.clone()];
+        if is_mark(&found[1..found.len() - 1]) {
+            return self.own.push(span);
+        }
+        self.problems.push(Problem::warning(
+            "odd-box",
+            span.clone(),
+            format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
+            "write `[ ]` or `[x]`, and a plain blank before and behind it",
+        ));
+    }
+
+    /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
+    pub(super) fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
+        let mut at = paragraph.start;
+        let before = markup::line_start(self.source, self.body, at.saturating_sub(1).max(self.body));
+        let mut comment = markup::comment_left_open(&self.source[before..at], None);
+        for line in self.source[paragraph].split_inclusive('\n') {
+            let words = line.trim_start();
+            let start = at + line.len() - words.len();
+            at += line.len();
+            let is_hidden = comment.is_some();
+            comment = markup::comment_left_open(line, comment);
+            let is_part = markup::columns(&line[..line.len() - words.len()]) >= column;
+            let Some(found) = markup::box_without_bullet(words).filter(|_| !is_part && !is_hidden) else { continue };
+            self.problems.push(Problem::warning(
+                "odd-box",
+                start..start + found.len(),
+                format!("`{found}` begins no list item, so this line is not an item"),
+                "write `- [ ] `, with plain blanks, before what is to be done",
+            ));
+        }
+    }
+}
