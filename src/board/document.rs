@@ -266,6 +266,11 @@ impl<'t> Document<'t> {
         markup::heading_text(self.text, lane.heading.clone())
     }
 
+    /// The text of the heading of the lane that the item is in.
+    pub fn heading_of(&self, item: &Item<'_>) -> Option<&'t str> {
+        item.lane.map(|lane| self.lane_name(&self.lanes()[lane]))
+    }
+
     pub fn has_lanes(&self) -> bool {
         !self.lane_set.is_empty() || self.front.says_lanes().is_some()
     }

@@ -20,6 +20,9 @@ pub(super) const GIT: &str = "git ";
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
 
+/// The cause of a change of what an item is where it stands as it stood: of the headings that are lanes, and what they mean.
+pub(super) const LANES: &str = "what its heading means was changed";
+
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]

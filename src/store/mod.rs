@@ -11,6 +11,7 @@ mod archive;
 mod archived;
 mod baseline;
 mod brought;
+mod by_hand;
 mod change;
 mod children;
 mod claim;

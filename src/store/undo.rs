@@ -8,7 +8,7 @@ use std::slice;
 
 use super::baseline::Sight;
 use super::change::Change;
-use super::entry::{Entry, LeaseEntry, TextChange};
+use super::entry::{Entry, LANES, LeaseEntry, TextChange};
 use super::error::{Error, Obstacle};
 use super::find::Board;
 use super::log::walk_log;
@@ -149,6 +149,9 @@ impl PreparedUndo {
         let mut event = with_claim(board, event)?;
         let name = name_of(&event);
         let seq = event.seq;
+        if event.cause.as_deref() == Some(LANES) {
+            return Err(Obstacle::Lanes { seq, queue: event.queue.unwrap_or_default() }.into());
+        }
         let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
         let item = found.map(|index| &document.items()[index]);

@@ -48,7 +48,7 @@ impl<'v, 't> One<'v, 't> {
 
     /// The name of its lane.
     pub fn lane(self) -> Option<&'t str> {
-        self.item.lane.map(|lane| self.document.lane_name(&self.document.lanes()[lane]))
+        self.document.heading_of(self.item)
     }
 
     /// Its ID, or its title.
