@@ -52,7 +52,7 @@ pub struct Document<'t> {
     /// The last place up to which line ends were counted, and how many there were.
     counted: Cell<(usize, usize)>,
     /// Boxes with a mark of their owner's own: no items.
-    own: Vec<Range<usize>>,
+    pub(crate) own: Vec<Range<usize>>,
     /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.

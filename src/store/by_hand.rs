@@ -9,6 +9,7 @@ use super::queue::Queue;
 use super::redo::said;
 use crate::board::document::{Document, Item, open};
 use crate::board::event::Kind;
+use crate::board::marked_item::MarkedItem;
 use crate::board::merge::{Changed, bare, changes, prose};
 use crate::board::stood::Way;
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -75,11 +76,16 @@ pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: T
         Changed { task, ..changed }
     });
     let mut places_left = MOST_PLACES;
+    let mut marked = MarkedItem::new_in(merged, ours);
     let entry = |changed: Changed| {
         let [old, new] = &texts;
         let [was, is] = [(old, changed.at[0]), (new, changed.at[1])]
             .map(|(text, at)| text.items().iter().find(|item| Some(item.span.start) == at));
         let mut entry = by_hand(queue, changed, now)?;
+        if let (Some(was), None) = (was, is) {
+            let is_it = |marked: &MarkedItem| marked.may_be(was.id.as_ref(), old.title(was));
+            entry.marked = marked.iter().position(is_it).map(|at| marked.remove(at).block);
+        }
         let is_moved = entry.change.from() != entry.change.to();
         let is_same = |(was, is)| bare(old.block(was)) == bare(new.block(is)) && stands_still([old, new], [was, is]);
         if is_moved && was.zip(is).is_some_and(is_same) {
@@ -93,12 +99,15 @@ pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: T
         Some(entry)
     };
     let mut entries: Vec<Entry> = changes.filter_map(entry).collect();
-    let (before, after) = (prose(ours), prose(merged));
-    if said(&before).ne(said(&after)) {
-        let change = TextChange::Prose { before, after };
-        entries.push(Entry { kind: Kind::Edited, change, ..note(queue, PROSE.to_owned(), now) });
-    }
+    let words = around_items(ours, merged);
+    entries.extend(words.map(|change| Entry { kind: Kind::Edited, change, ..note(queue, PROSE.to_owned(), now) }));
     entries
+}
+
+/// What became of the text around the items.
+pub(super) fn around_items(old: &str, new: &str) -> Option<TextChange> {
+    let (before, after) = (prose(old), prose(new));
+    said(&before).ne(said(&after)).then_some(TextChange::Prose { before, after })
 }
 
 /// The item has its heading, and what headings mean has changed.

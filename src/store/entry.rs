@@ -70,6 +70,9 @@ pub struct Entry {
     /// Where it was put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put: Option<Stood>,
+    /// The line that stands for what its owner has taken from the agents by a mark in its box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
 }
@@ -132,6 +135,7 @@ impl Entry {
             change: TextChange::Nothing,
             left: None,
             put: None,
+            marked: None,
             lease: None,
         }
     }

@@ -25,6 +25,7 @@ use super::index::ItemIndex;
 use super::known::with_former_ids;
 use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, tail_log, walk_log};
+use super::marked::Marks;
 use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::up_to_date;
@@ -398,8 +399,10 @@ fn merged(
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
-    let TakenTwice { saved: agreed, lost } = TakenTwice::of(board, ours, saved)?;
+    let TakenTwice { saved: agreed, mut lost } = TakenTwice::of(board, ours, saved)?;
     held.retain(|id| !lost.contains_key(id));
+    let may_mark = if from_git.is_none() { held.clone() } else { HashSet::new() };
+    let (marks, agreed) = Marks::of(&agreed, ours, &may_mark);
     let is_known = |id: &TaskId| index.knows(id, queue);
     let (own_ids, renamed) =
         if from_git.is_none() { with_own_ids(&agreed, ours, &held, &is_known) } else { Default::default() };
@@ -460,7 +463,8 @@ fn merged(
         }
     }
     entries.extend(copies.notes(now));
-    let typed = with_held(text, ours, &held);
+    lost.extend(marks.causes());
+    let typed = marks.put(board, queue, with_held(text, ours, &held))?;
     let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
     let mut done = done_by_hand(&copies, ours, &text, now);
     let takes_most = takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text);

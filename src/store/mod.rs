@@ -39,6 +39,7 @@ mod lock;
 mod log;
 mod lost_archive;
 mod lost_lease;
+mod marked;
 mod mend;
 mod moved;
 mod named_item;

@@ -223,6 +223,49 @@ fn a_held_item_cannot_be_edited_away() {
     has(&scratch.queue(), &["T-1: one, retitled (agent: Frodo"]);
 }
 
+/// In the line as it stands, and in an old copy that is saved over it.
+#[test]
+fn a_mark_in_the_box_takes_a_held_item_from_its_holder_and_leaves_one_line() {
+    let flat = "# List\n\n- [ ] Zero\n- [ ] One (priority: 1)\n  Words.\n- [ ] Two\n";
+    let lanes = "## Todo\n\n- [ ] Zero\n- [ ] One (priority: 1)\n  Words.\n- [ ] Two\n\n## Doing\n\n## Done\n";
+    for list in [flat, lanes, &flat.replace("One", "T-1: One"), &lanes.replace("One", "T-1: One")] {
+        for (is_old, mark) in [(false, '-'), (true, '-'), (true, '/')] {
+            let scratch = Scratch::board(list);
+            let claimed = scratch.json("tavern-claim", &["--agent", "Frodo", "--task", "main:4"]);
+            let (id, token) = (claimed["id"].as_str().expect("an ID").to_owned(), claimed["lease"]["token"].to_string());
+            let line = |text: &str| text.lines().find(|line| line.contains("One")).expect("it is there").to_owned();
+            let text = if is_old { list.to_owned() } else { scratch.queue() };
+            scratch.write(QUEUE, text.replace(&line(&text), &line(&text).replacen("[ ]", &format!("[{mark}]"), 1)));
+            scratch.settle();
+            let marked = list.replace(&line(list), &format!("- [{mark}] {id}: One (priority: 1)"));
+            assert_eq!(scratch.queue(), marked);
+            scratch.run("tavern-log", &[&id]).says(&format!("it was marked `[{mark}]` by hand"));
+            // Nobody holds it, and nobody gets it.
+            scratch.run("tavern-report", &[&id, "--token", &token, "--failed", "why"]).ends(4);
+            assert!(State::of(&scratch).leases.is_empty());
+            State::of(&scratch).agrees();
+            assert_eq!(scratch.queue(), marked);
+            // It is as if nobody had taken it, and as if that had not been taken back.
+            scratch.run("tavern-undo", &[&id]).succeeds();
+            assert_eq!(scratch.queue(), list);
+            scratch.run("tavern-undo", &[&id, "--redo"]).succeeds();
+            assert_eq!(scratch.queue(), marked);
+        }
+    }
+}
+
+#[test]
+fn an_undo_of_a_mark_in_a_box_leaves_one_line() {
+    let list = "# List\n\n- [ ] Zero\n- [ ] One\n  Words.\n- [ ] Two\n";
+    let scratch = Scratch::board(list);
+    let marked = list.replace("[ ] One", "[-] One");
+    scratch.write(QUEUE, &marked);
+    for (argument, expected) in [(&[][..], list), (&["--redo"], &marked), (&[], list)] {
+        scratch.run("tavern-undo", argument).succeeds();
+        assert_eq!(scratch.queue(), expected);
+    }
+}
+
 #[test]
 fn what_was_added_while_an_editor_was_open_is_put_back_once() {
     let scratch = Scratch::board(OWNED);
