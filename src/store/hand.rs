@@ -30,6 +30,7 @@ use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::up_to_date;
 use super::returned::{with_later_ids, with_returned, without_archived};
+use super::retyped::with_retyped;
 use super::settled::Settled;
 use super::stale::{goes_on_from, keep_stale, stale_saves};
 use super::stamp::Stamp;
@@ -403,6 +404,7 @@ fn merged(
     held.retain(|id| !lost.contains_key(id));
     let may_mark = if from_git.is_none() { held.clone() } else { HashSet::new() };
     let (marks, agreed) = Marks::of(&agreed, ours, &may_mark);
+    let agreed = with_retyped(board, queue, agreed, ours, &may_mark)?;
     let is_known = |id: &TaskId| index.knows(id, queue);
     let (own_ids, renamed) =
         if from_git.is_none() { with_own_ids(&agreed, ours, &held, &is_known) } else { Default::default() };
@@ -440,7 +442,8 @@ fn merged(
             by_version.extend(statuses(&open(&named)).into_keys());
             read = &named;
         }
-        let base = as_read(board, &loaded.text, read, &by_version)?;
+        let base = board.with_typed_titles(as_read(board, &loaded.text, read, &by_version)?, &held)?;
+        let named = board.with_typed_titles(named, &held)?;
         let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);

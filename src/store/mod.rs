@@ -53,6 +53,7 @@ mod rehearsal;
 mod remove;
 mod replace;
 mod returned;
+mod retyped;
 mod seek;
 mod set_up;
 mod settled;
