@@ -53,7 +53,7 @@ pub struct Document<'t> {
     /// The last place up to which line ends were counted, and how many there were.
     counted: Cell<(usize, usize)>,
     /// Boxes with a mark of their owner's own: no items.
-    own: Vec<Range<usize>>,
+    pub(crate) own: Vec<Range<usize>>,
     /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
@@ -265,6 +265,11 @@ impl<'t> Document<'t> {
     /// The text of its heading.
     pub fn lane_name(&self, lane: &Lane) -> &'t str {
         markup::heading_text(self.text, lane.heading.clone())
+    }
+
+    /// The text of the heading of the lane that the item is in.
+    pub fn heading_of(&self, item: &Item<'_>) -> Option<&'t str> {
+        item.lane.map(|lane| self.lane_name(&self.lanes()[lane]))
     }
 
     pub fn has_lanes(&self) -> bool {

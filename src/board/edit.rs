@@ -38,16 +38,18 @@ impl<'t> Document<'t> {
         if matches!(here, LanePlace::Nested(_)) || here == LanePlace::Lane(kind) {
             return None;
         }
-        let lane = self.lane_to_move_to(item, status).map(|lane| (LanePlace::Lane(kind), self.spot_in(lane)));
-        let Some((stood, berth)) = stood.and_then(|stood| Some((stood, self.berth(stood, kind)?))) else {
+        let Some(goal) = stood.and_then(|stood| self.goal_by(stood, kind)) else {
+            let lane = self.lane_to_move_to(item, status).map(|lane| (LanePlace::Lane(kind), self.spot_in(lane)));
             return lane.map(|(place, spot)| Destination { place, spots: vec![spot], exact: None });
         };
+        Some(goal).filter(|goal| goal.place != here)
+    }
+
+    /// Where an item stood, in a lane of that kind; `None` if there is no such place any more.
+    fn goal_by(&self, stood: &Stood, kind: LaneKind) -> Option<Destination> {
+        let berth = self.berth(stood, kind)?;
         let place = berth.lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(self.lanes()[lane].kind));
-        if place == here {
-            return None;
-        }
-        let bounds = self.bounds(berth.lane, berth.lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
-        let around = self.between(&bounds, berth.before, berth.after);
+        let around = self.around_berth(&berth);
         let is_at_end = stood.after.is_empty() == berth.after.is_none();
         let exact = stood.gap.as_ref().filter(|gap| is_at_end && gap.without == self.text[around.clone()]);
         let exact = exact.map(|gap| (around.start, gap.clone()));
@@ -86,6 +88,21 @@ impl<'t> Document<'t> {
         });
         let plain = self.is_plain_spot(&spot, &block).then(|| tried.next()).flatten();
         plain.map_or_else(|| self.first_that_reads(None, tried, status), |(edits, _)| edits)
+    }
+
+    /// The edits that put a block in where it stood, so that it says the status there; as [`Document::add`] where nothing of that
+    /// place is left.
+    pub(crate) fn put_in(&self, status: Status, block: &str, stood: Option<&Stood>) -> Vec<Edit> {
+        let goal = stood.and_then(|stood| self.goal_by(stood, self.lane_kind_of(status)));
+        let there = goal.and_then(|goal| {
+            let is_said = is_said(block, status, goal.place, self.lane_set);
+            let block = if is_said { block.to_owned() } else { said(block, status, goal.place, self.lane_set) };
+            let exact = goal.exact.iter().filter_map(|(at, gap)| filled(gap, *at, &block));
+            let near = goal.spots.iter().flat_map(|spot| Fill::ALL.map(|fill| self.insertion(spot, &block, fill)));
+            let mut tried = exact.chain(near).map(|(edit, inserted)| (vec![edit], inserted));
+            tried.find(|(edits, inserted)| self.reads_as_before(None, edits, inserted.clone(), status))
+        });
+        there.map_or_else(|| self.add(status, block), |(edits, _)| edits)
     }
 
     /// The edits that take the item out, which was put where it stands as is told.

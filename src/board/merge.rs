@@ -378,7 +378,7 @@ impl<'m, 't> Merging<'m, 't> {
             (if side == Side::Ours { mine } else { other }.block().to_owned(), Some(side))
         } else if was == Some(other_is) {
             (mine_is.to_owned(), Some(Side::Ours))
-        } else if was == Some(mine_is) && !is_held {
+        } else if was == Some(mine_is) && (!is_held || mine.is_held_as(other)) {
             (other_is.to_owned(), Some(Side::Theirs))
         } else {
             (self.fields(base, mine, other, winner), None)

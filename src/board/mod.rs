@@ -16,6 +16,7 @@ pub mod id;
 pub mod key;
 pub mod lane;
 pub mod learning;
+pub(crate) mod marked_item;
 pub mod markup;
 pub mod mend;
 pub mod merge;

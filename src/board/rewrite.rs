@@ -58,7 +58,8 @@ pub(crate) fn set_item_by(
         (Some(item), None) => document.taken_out(item, way.from.as_ref()),
         (None, Some((text, status))) => {
             let newline = markup::newline(document.text());
-            document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
+            let block = with_newlines(text, newline) + newline;
+            document.put_in(status.unwrap_or(Status::Pending), &block, way.to.as_ref())
         }
         (Some(item), Some((text, status))) => {
             let text = with_newlines_of(document, document.block(item), text);

@@ -154,26 +154,10 @@ impl Document<'_> {
             _ => return Way::default(),
         };
         let from = item.zip(removal).map(|(item, removal)| {
-            let own = self.index_from(item.span.start);
-            let text = &self.text[item.span.clone()];
-            let indent = &text[..text.len() - text.trim_start_matches([' ', '\t']).len()];
-            let stood = self.stood(
-                item.lane,
-                item.span.start..without_line_end(&self.text[..item.span.end]).len(),
-                |before, after| {
-                    let around = before.start..after.end;
-                    let is_all = around.start <= removal.span.start && removal.span.end <= around.end;
-                    let without = is_all
-                        .then(|| apply_within(&self.text[around.clone()], around.start, slice::from_ref(removal)));
-                    without.map(|without| Gap {
-                        before: self.text[before].to_owned(),
-                        after: self.text[after].to_owned(),
-                        without,
-                        indent: indent.to_owned(),
-                    })
-                },
-            );
-            Stood { name: self.names_of_namesakes([own].into_iter()).remove(&own), ..stood }
+            self.stood_of(item, |_, around| {
+                let is_all = around.start <= removal.span.start && removal.span.end <= around.end;
+                is_all.then(|| apply_within(&self.text[around.clone()], around.start, slice::from_ref(removal)))
+            })
         });
         let Range { start, end } = insertion.span.clone();
         let put = self.stood(self.lane_at(start), start..end, |before, after| {
@@ -193,6 +177,50 @@ impl Document<'_> {
         };
         let put = Stood { before: with(to.before, put.before), after: with(to.after, put.after), ..put };
         Way { from, to: Some(put) }
+    }
+
+    /// Where the item stands, which `other`, another version, lacks: with what that has in its place.
+    pub(crate) fn stood_beside(&self, item: &Item<'_>, other: &Document<'_>) -> Stood {
+        let kind = item.lane.map_or(LaneKind::Pending, |lane| self.lanes()[lane].kind);
+        let said = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let bounds = self.bounds(item.lane, item.span.start);
+        let near =
+            self.near(item.lane, &bounds, &item.span).map(|all| all.first().map(|at| self.names(self.item(*at))));
+        self.stood_of(item, |stood, around| {
+            let berth = other.berth(stood, kind)?;
+            let are_same = near == [berth.before, berth.after].map(|at| at.map(|at| other.names(other.item(at))));
+            let there = &other.text[other.around_berth(&berth)];
+            let [before, after] = [around.start..item.span.start, item.span.end..around.end.max(item.span.end)];
+            let here = [before, after].map(|part| said(&self.text[part])).concat();
+            // What was typed there in the same breath is nothing to be taken away.
+            (are_same && there.len() <= GAP && said(there) == here).then(|| there.to_owned())
+        })
+    }
+
+    /// What stood so in a lane of what is to be done would come back at `at`.
+    pub(crate) fn is_its_place(&self, stood: &Stood, at: usize) -> bool {
+        let berth = self.berth(stood, LaneKind::Pending).filter(|berth| berth.before.or(berth.after).is_some());
+        berth.is_some_and(|berth| {
+            let around = self.around_berth(&berth);
+            (around.start..=around.end).contains(&at)
+        })
+    }
+
+    /// Where the item stands; `without`, which is told that and the span between its neighbours, says what is there without it.
+    fn stood_of(&self, item: &Item<'_>, without: impl FnOnce(&Stood, Range<usize>) -> Option<String>) -> Stood {
+        let own = self.index_from(item.span.start);
+        let text = &self.text[item.span.clone()];
+        let indent = &text[..text.len() - text.trim_start_matches([' ', '\t']).len()];
+        let span = item.span.start..without_line_end(&self.text[..item.span.end]).len();
+        let mut around = None;
+        let stood = self.stood(item.lane, span, |before, after| {
+            around = Some(before.start..after.end);
+            let [before, after] = [before, after].map(|part| self.text[part].to_owned());
+            Some(Gap { before, after, indent: indent.to_owned(), ..Gap::default() })
+        });
+        let without = around.and_then(|around| without(&stood, around));
+        let gap = stood.gap.clone().zip(without).map(|(gap, without)| Gap { without, ..gap });
+        Stood { name: self.names_of_namesakes([own].into_iter()).remove(&own), gap, ..stood }
     }
 
     /// What stands at `at`, in that lane; `gap` is told the text before it and behind it.
@@ -243,6 +271,12 @@ impl Document<'_> {
     pub(super) fn between(&self, bounds: &Range<usize>, before: Option<usize>, after: Option<usize>) -> Range<usize> {
         let start = before.map_or(bounds.start, |before| self.item(before).span.end);
         without_line_end(&self.text[..start]).len()..after.map_or(bounds.end, |after| self.item(after).span.start)
+    }
+
+    /// The text between the neighbours that are known of a berth.
+    pub(super) fn around_berth(&self, berth: &Berth) -> Range<usize> {
+        let bounds = self.bounds(berth.lane, berth.lane.map_or(self.body, |lane| self.lanes()[lane].heading.end));
+        self.between(&bounds, berth.before, berth.after)
     }
 
     /// From the end of the lane's heading to where the next lane, or whatever is no part of it, begins.

@@ -156,6 +156,9 @@ fn obstacle(obstacle: &Obstacle) -> String {
         },
         Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => log(name),
         Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
+        Obstacle::Lanes { queue, .. } => {
+            format!("change the headings, or `lanes` in the front matter, back by hand: tavern edit {queue}")
+        }
         Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
     }
 }

@@ -4,11 +4,11 @@
 
 use super::archived::statuses;
 use super::baseline::SetAside;
+use super::by_hand::{Copies, done_by_hand, note};
 use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::hand::{Copies, done_by_hand, note};
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
 use super::queue::Queue;

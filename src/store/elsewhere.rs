@@ -91,7 +91,7 @@ fn has_begun(state: &State) -> bool {
 }
 
 /// The item was typed without an ID, which it got here.
-fn was_nameless(board: &Board, id: &TaskId, front: &Front) -> Result<bool, Error> {
+pub(super) fn was_nameless(board: &Board, id: &TaskId, front: &Front) -> Result<bool, Error> {
     let mut first = None;
     walk_log(board, Some(id), &mut |entry| {
         if entry.change.is_of_item() {

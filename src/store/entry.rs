@@ -20,6 +20,9 @@ pub(super) const GIT: &str = "git ";
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
 
+/// The cause of a change of what an item is where it stands as it stood: of the headings that are lanes, and what they mean.
+pub(super) const LANES: &str = "what its heading means was changed";
+
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
@@ -72,6 +75,9 @@ pub struct Entry {
     /// Where it was put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put: Option<Stood>,
+    /// The line that stands for what its owner has taken from the agents by a mark in its box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
 }
@@ -136,6 +142,7 @@ impl Entry {
             change: TextChange::Nothing,
             left: None,
             put: None,
+            marked: None,
             lease: None,
         }
     }

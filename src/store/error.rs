@@ -99,6 +99,8 @@ pub enum Obstacle {
     Gone { name: String, since: Vec<Entry> },
     #[error("two items of {queue} read like the one of event {seq}")]
     Twice { seq: u64, queue: String },
+    #[error("event {seq} is of the lanes of {queue}: what its headings mean was changed, and no item was moved")]
+    Lanes { seq: u64, queue: String },
     #[error("event {seq} can't be taken back without touching other items")]
     Odd { seq: u64, name: String },
 }

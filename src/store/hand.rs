@@ -12,10 +12,11 @@ use super::applied::is_of_this_boot;
 use super::archived::statuses;
 use super::baseline::{Baseline, Sight, digest, free_aside, header, old_path};
 use super::brought::{brought_text, with_uncommitted};
+use super::by_hand::{Copies, by_hand, done_by_hand, note};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
 use super::elsewhere::TakenTwice;
-use super::entry::{Entry, GIT, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
+use super::entry::{Entry, GIT, LeaseEntry, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::{FromGit, HeadText};
@@ -24,19 +25,21 @@ use super::index::ItemIndex;
 use super::known::with_former_ids;
 use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, tail_log, walk_log};
+use super::marked::Marks;
 use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
-use super::redo::{said, up_to_date};
+use super::redo::up_to_date;
 use super::returned::{with_later_ids, with_returned, without_archived};
+use super::retyped::with_retyped;
 use super::settled::Settled;
 use super::stale::{goes_on_from, keep_stale, stale_saves};
 use super::stamp::Stamp;
 use super::stays;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
-use crate::board::merge::{Changed, bare, changes, merge, merge_named, prose};
+use crate::board::merge::{Changed, bare, changes, merge, merge_named};
 use crate::board::problem::listed;
-use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::task::{TaskId, Timestamp};
 use crate::files;
 use crate::process::file_in_use::is_being_written;
 
@@ -302,49 +305,6 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     Ok(Change { entries, files: vec![Rewrite::Queue(rewrite)] })
 }
 
-/// Of the items of a queue those that are copies of items in other queues, by ID. The log has nothing of a copy under that ID.
-pub(super) struct Copies<'q> {
-    queue: &'q Queue,
-    /// Each with the queue of the item.
-    all: HashMap<TaskId, Queue>,
-    new: Vec<TaskId>,
-}
-
-impl<'q> Copies<'q> {
-    /// Of `queue`, in which the items `own` were, and in which `saved` is now.
-    pub(super) fn of(
-        index: &ItemIndex<'_>,
-        queue: &'q Queue,
-        own: &HashMap<TaskId, Status>,
-        saved: &str,
-    ) -> Copies<'q> {
-        let elsewhere = index.elsewhere(queue);
-        let (mut all, mut new) = (HashMap::new(), Vec::new());
-        if elsewhere.is_empty() {
-            return Copies { queue, all, new };
-        }
-        let saved = statuses(&open(saved));
-        for id in own.keys().chain(saved.keys().filter(|id| !own.contains_key(*id))) {
-            let Some(home) = elsewhere.get(id) else { continue };
-            // What stands elsewhere when it first shows here is the item there.
-            let is_new = !own.contains_key(id);
-            if is_new || index.is_copy(id, queue) {
-                all.insert(id.clone(), (*home).clone());
-                new.extend(is_new.then(|| id.clone()));
-            }
-        }
-        new.sort();
-        Copies { queue, all, new }
-    }
-
-    /// That they were made. By these notes, too, it is known which of the two is the item.
-    fn notes(&self, now: Timestamp) -> Vec<Entry> {
-        let cause = format!("a copy of it was saved in {}, and is worked by nobody", self.queue.id);
-        let entry = |id: &TaskId| Entry { task: Some(id.clone()), ..note(&self.all[id], cause.clone(), now) };
-        self.new.iter().map(entry).collect()
-    }
-}
-
 /// So the note begins of what an older text has otherwise than it stays.
 const NEWER: &str = "an older text was saved, and what is newer stays: ";
 
@@ -440,8 +400,11 @@ fn merged(
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
-    let TakenTwice { saved: agreed, lost } = TakenTwice::of(board, ours, saved)?;
+    let TakenTwice { saved: agreed, mut lost } = TakenTwice::of(board, ours, saved)?;
     held.retain(|id| !lost.contains_key(id));
+    let may_mark = if from_git.is_none() { held.clone() } else { HashSet::new() };
+    let (marks, agreed) = Marks::of(&agreed, ours, &may_mark);
+    let agreed = with_retyped(board, queue, agreed, ours, &may_mark)?;
     let is_known = |id: &TaskId| index.knows(id, queue);
     let (own_ids, renamed) =
         if from_git.is_none() { with_own_ids(&agreed, ours, &held, &is_known) } else { Default::default() };
@@ -479,7 +442,8 @@ fn merged(
             by_version.extend(statuses(&open(&named)).into_keys());
             read = &named;
         }
-        let base = as_read(board, &loaded.text, read, &by_version)?;
+        let base = board.with_typed_titles(as_read(board, &loaded.text, read, &by_version)?, &held)?;
+        let named = board.with_typed_titles(named, &held)?;
         let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
@@ -502,7 +466,8 @@ fn merged(
         }
     }
     entries.extend(copies.notes(now));
-    let typed = with_held(text, ours, &held);
+    lost.extend(marks.causes());
+    let typed = marks.put(board, queue, with_held(text, ours, &held))?;
     let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
     let mut done = done_by_hand(&copies, ours, &text, now);
     let takes_most = takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
@@ -588,43 +553,6 @@ fn held_otherwise(newest: &str, saved: &str) -> HashSet<TaskId> {
         .filter(is_another)
         .filter_map(|item| item.id.clone())
         .collect()
-}
-
-/// Something about a queue that changed none of its items.
-pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
-    let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
-    Entry { queue, agent, cause: Some(cause), ..Entry::new(Kind::Noted, now) }
-}
-
-/// The events of what a person made of `ours`. Of two with the same ID nobody knows which one that is.
-pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
-    let (queue, changes) = (copies.queue, changes(ours, merged).into_iter());
-    let texts = [ours, merged].map(open);
-    let is_double = |id: &TaskId| texts.iter().any(|text| text.named(id).len() > 1);
-    let changes = changes.map(|changed| {
-        let task = changed.task.filter(|id| !copies.all.contains_key(id) && !is_double(id));
-        Changed { task, ..changed }
-    });
-    let mut entries: Vec<Entry> = changes.filter_map(|changed| by_hand(queue, changed, now)).collect();
-    let (before, after) = (prose(ours), prose(merged));
-    if said(&before).ne(said(&after)) {
-        let change = TextChange::Prose { before, after };
-        entries.push(Entry { kind: Kind::Edited, change, ..note(queue, PROSE.to_owned(), now) });
-    }
-    entries
-}
-
-fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Option<Entry> {
-    let cause = changed.task.is_none().then(|| format!("`{}`", changed.title.chars().take(120).collect::<String>()));
-    let (kind, change) = match (changed.before, changed.after) {
-        (None, None) => return None,
-        (Some((before, from)), None) => (Kind::Removed, TextChange::Removed { from, before }),
-        (None, Some((after, to))) => (Kind::Added, TextChange::Added { from: None, to, after }),
-        (Some((before, from)), Some((after, to))) => {
-            (Kind::Edited, TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) })
-        }
-    };
-    Some(Entry { kind, task: changed.task, cause, change, ..note(queue, String::new(), now) })
 }
 
 /// The names of the items that the result has otherwise than the save, as they are `stale` there, and of those that the save lacks.

@@ -87,7 +87,8 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             if there.is_some() {
                 return None;
             }
-            set_item(&document, None, Some((after, Some(*to))))
+            let way = Way { from: None, to: entry.put.clone() };
+            set_item_by(&document, None, Some((after, Some(*to))), &way)
         }
         TextChange::Edited { before, after, .. } => {
             // Where only its lane says what an item is, the text alone does not tell whether it was moved.

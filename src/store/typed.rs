@@ -1,13 +1,15 @@
 //! What a person typed of an item, as the log tells it from what Tavern wrote.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
-use crate::board::document::{Document, Item, parse_alone};
+use crate::board::document::{Document, Item, open, parse_alone};
 use crate::board::event::Kind;
 use crate::board::task::TaskId;
+use crate::board::text::{Edit, apply};
 
 impl Board {
     /// No event here but what was typed is of the item.
@@ -18,6 +20,18 @@ impl Board {
             is_only_typed
         })?;
         Ok(is_only_typed)
+    }
+
+    /// `text`, in which the items `ids` are as they are meant ([`Board::as_typed`]), whoever reads it.
+    pub(super) fn with_typed_titles(&self, text: String, ids: &HashSet<TaskId>) -> Result<String, Error> {
+        let mut closed = Vec::new();
+        let document = open(&text);
+        for item in document.items().iter().filter(|item| item.id.as_ref().is_some_and(|id| ids.contains(id))) {
+            if let Cow::Owned(titled) = self.as_typed(&document, item)? {
+                closed.push(Edit::insert(titled.title.end, " (status: null)"));
+            }
+        }
+        Ok(apply(&text, &closed))
     }
 
     /// The item as it is meant: a parenthesis of keys that only Tavern writes, and that neither it nor git wrote so here, is title. What

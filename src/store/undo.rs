@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::slice;
 
 use super::baseline::Sight;
+use super::by_hand::around_items;
 use super::change::Change;
-use super::entry::{Entry, LeaseEntry, TextChange};
+use super::entry::{Entry, LANES, LeaseEntry, PROSE, TextChange};
 use super::error::{Error, Obstacle};
 use super::find::Board;
 use super::log::walk_log;
@@ -17,12 +18,12 @@ use super::submit::Note;
 use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
+use crate::board::marked_item::MarkedItem;
 use crate::board::markup::leading_id;
-use crate::board::merge::bare;
-use crate::board::merge::merge;
+use crate::board::merge::{bare, merge};
 use crate::board::rewrite::{set_item, set_item_by};
 use crate::board::stood::Way;
-use crate::board::task::TaskId;
+use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 use crate::clock;
 
@@ -114,16 +115,23 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
         return Ok(event);
     };
     for entry in own.iter().rev() {
-        let Some((before, after)) = entry.change.before().zip(entry.change.after()) else { return Ok(event) };
+        let Some(before) = entry.change.before() else { return Ok(event) };
         // What was typed meanwhile stays.
         let merged = merge(held, before, &was, &|_| false);
         if !merged.conflicts.is_empty() {
             return Ok(event);
         }
-        (was, held) = (merged.text, after);
+        (was, held) = (merged.text, entry.change.after().unwrap_or_default());
     }
-    let moved = claimed.change.from().zip(event.change.to()).filter(|(from, to)| from != to);
-    let change = TextChange::Edited { before: was, after: held.to_owned(), moved };
+    let change = match claimed.change.from().zip(event.change.to()) {
+        None if event.change.after().is_none() => {
+            TextChange::Removed { from: claimed.change.from().unwrap_or(Status::Pending), before: was }
+        }
+        moved => {
+            let moved = moved.filter(|(from, to)| from != to);
+            TextChange::Edited { before: was, after: held.to_owned(), moved }
+        }
+    };
     let (left, put) = (claimed.left.or(event.left), event.put.or(claimed.put));
     Ok(Entry { change, left, put, ..event })
 }
@@ -131,7 +139,10 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
 /// An undo that was found possible: what is to be written.
 struct PreparedUndo {
     event: Entry,
-    entry: Entry,
+    /// The last is that of the item.
+    entries: Vec<Entry>,
+    /// The number of the log's last event.
+    last: u64,
     queue: Queue,
     sight: Sight,
     content: String,
@@ -139,8 +150,10 @@ struct PreparedUndo {
 
 impl PreparedUndo {
     fn change(self) -> (Change, Undone) {
-        let PreparedUndo { event, entry, queue, sight, content } = self;
-        let change = Change::rewrite(queue.clone(), sight, content, vec![entry.clone()]);
+        let PreparedUndo { event, entries, last, queue, sight, content } = self;
+        let mut change = Change::rewrite(queue.clone(), sight, content, entries);
+        change.number(last);
+        let entry = change.entries.last().expect("an undo is logged").clone();
         (change, Undone { event, entry, queue })
     }
 
@@ -149,6 +162,9 @@ impl PreparedUndo {
         let mut event = with_claim(board, event)?;
         let name = name_of(&event);
         let seq = event.seq;
+        if event.cause.as_deref() == Some(LANES) {
+            return Err(Obstacle::Lanes { seq, queue: event.queue.unwrap_or_default() }.into());
+        }
         let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
         let item = found.map(|index| &document.items()[index]);
@@ -179,7 +195,8 @@ impl PreparedUndo {
             item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
             let way = Way { from: event.put.clone(), to: event.left.clone() };
-            apply(&text.content, &set_item_by(&document, item, was, &way))
+            let marked = event.marked.as_deref().and_then(|marked| by_its_mark(&document, item, marked, was));
+            marked.unwrap_or_else(|| apply(&text.content, &set_item_by(&document, item, was, &way)))
         } else {
             let Some(was) = was else { return Err(changed_since().into()) };
             let after = event.change.after().map(|after| (after, item.map(|item| item.status)));
@@ -201,7 +218,6 @@ impl PreparedUndo {
         drop(document);
         let kind = if event.kind == Kind::Undone { Kind::Redone } else { Kind::Undone };
         let entry = Entry {
-            seq: view.last_seq + 1,
             task,
             queue: Some(text.queue.id.clone()),
             agent: note.agent.clone(),
@@ -210,9 +226,42 @@ impl PreparedUndo {
             change,
             left: event.put.clone(),
             put: event.left.clone(),
+            marked: event.marked.clone(),
             ..Entry::new(kind, view.now)
         };
-        Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })
+        let words = around_items(&text.content, &content).map(|change| Entry {
+            change,
+            cause: Some(PROSE.to_owned()),
+            queue: entry.queue.clone(),
+            agent: note.agent.clone(),
+            ..Entry::new(Kind::Edited, view.now)
+        });
+        let entries = words.into_iter().chain([entry]).collect();
+        Ok(PreparedUndo { event, entries, last: view.last_seq, queue: text.queue, sight, content })
+    }
+}
+
+/// The document's text with the item as it `was` in the place of the line that its owner has `marked`, or the other way round.
+fn by_its_mark(
+    document: &Document<'_>,
+    item: Option<&Item<'_>>,
+    marked: &str,
+    was: Option<(&str, Option<Status>)>,
+) -> Option<String> {
+    match (item, was) {
+        (Some(item), None) => {
+            let held = Some((marked, None));
+            Some(apply(document.text(), &set_item(document, Some(item), held)))
+        }
+        (None, Some(_)) => {
+            let mut all = MarkedItem::all(document.text()).into_iter();
+            let it = all.find(|other| bare(&other.block) == bare(marked))?;
+            let opened = apply(document.text(), &[Edit::replace(it.mark, " ")]);
+            let (document, _) = parse(&opened);
+            let item = document.items().iter().find(|item| item.span.start == it.start)?;
+            Some(apply(&opened, &set_item(&document, Some(item), was)))
+        }
+        _ => None,
     }
 }
 

@@ -223,6 +223,109 @@ fn a_held_item_cannot_be_edited_away() {
     has(&scratch.queue(), &["T-1: one, retitled (agent: Frodo"]);
 }
 
+/// In the line as it stands, and in an old copy that is saved over it.
+#[test]
+fn a_mark_in_the_box_takes_a_held_item_from_its_holder_and_leaves_one_line() {
+    let flat = "# List\n\n- [ ] Zero\n- [ ] One (priority: 1)\n  Words.\n- [ ] Two\n";
+    let lanes = "## Todo\n\n- [ ] Zero\n- [ ] One (priority: 1)\n  Words.\n- [ ] Two\n\n## Doing\n\n## Done\n";
+    for list in [flat, lanes, &flat.replace("One", "T-1: One"), &lanes.replace("One", "T-1: One")] {
+        for (is_old, mark) in [(false, '-'), (true, '-'), (true, '/')] {
+            let scratch = Scratch::board(list);
+            let claimed = scratch.json("tavern-claim", &["--agent", "Frodo", "--task", "main:4"]);
+            let (id, token) =
+                (claimed["id"].as_str().expect("an ID").to_owned(), claimed["lease"]["token"].to_string());
+            let line = |text: &str| text.lines().find(|line| line.contains("One")).expect("it is there").to_owned();
+            let text = if is_old { list.to_owned() } else { scratch.queue() };
+            scratch.write(QUEUE, text.replace(&line(&text), &line(&text).replacen("[ ]", &format!("[{mark}]"), 1)));
+            scratch.settle();
+            let marked = list.replace(&line(list), &format!("- [{mark}] {id}: One (priority: 1)"));
+            assert_eq!(scratch.queue(), marked);
+            scratch.run("tavern-log", &[&id]).says(&format!("it was marked `[{mark}]` by hand"));
+            // Nobody holds it, and nobody gets it.
+            scratch.run("tavern-report", &[&id, "--token", &token, "--failed", "why"]).ends(4);
+            assert!(State::of(&scratch).leases.is_empty());
+            State::of(&scratch).agrees();
+            assert_eq!(scratch.queue(), marked);
+            // It is as if nobody had taken it, and as if that had not been taken back.
+            scratch.run("tavern-undo", &[&id]).succeeds();
+            assert_eq!(scratch.queue(), list);
+            scratch.run("tavern-undo", &[&id, "--redo"]).succeeds();
+            assert_eq!(scratch.queue(), marked);
+        }
+    }
+}
+
+/// What the claim wrote stands in the line, and the copy is from before.
+#[test]
+fn a_title_that_is_changed_in_an_old_copy_is_that_of_the_item_that_is_held() {
+    let flat = "# List\n\n- [ ] Zero\n- [ ] One (reason: slow disk)\n  Words.\n- [ ] Two\n";
+    let lanes = "## Todo\n\n- [ ] Zero\n- [ ] One (reason: slow disk)\n  Words.\n- [ ] Two\n\n## Doing\n\n## Done\n";
+    for list in [flat, lanes, &flat.replace("One", "T-1: One"), &lanes.replace("One", "T-1: One")] {
+        for title in ["One (reason: slow network)", "Quite another thing"] {
+            let scratch = Scratch::board(list);
+            let claimed = scratch.json("tavern-claim", &["--agent", "Frodo", "--task", "main:4"]);
+            let id = claimed["id"].as_str().expect("an ID");
+            scratch.write(QUEUE, list.replace("One (reason: slow disk)", title));
+            scratch.settle();
+            has(&scratch.queue(), &[&format!("- [ ] {id}: {title} (agent: Frodo")]);
+            scratch.run("tavern-release", &[id, "--force"]).succeeds();
+            let line = format!("{id}: {title} (returns: 1, reason: given back)");
+            let expected = list.replace("T-1: ", "").replace("One (reason: slow disk)", &line);
+            assert_eq!(scratch.queue(), expected);
+            State::of(&scratch).agrees();
+        }
+    }
+    // What is new elsewhere, or one of two, is another item.
+    let scratch = Scratch::board(flat);
+    let claimed = scratch.json("tavern-claim", &["--agent", "Frodo", "--task", "main:4"]);
+    let id = claimed["id"].as_str().expect("an ID");
+    scratch.write(
+        QUEUE,
+        flat.replace("- [ ] One (reason: slow disk)\n  Words.\n", "").replace("Two\n", "Two\n- [ ] Three\n"),
+    );
+    scratch.settle();
+    has(&scratch.queue(), &[&format!("- [ ] {id}: One (reason: slow disk) (agent"), "- [ ] Two\n- [ ] Three\n"]);
+}
+
+/// Of an old copy the line ends are not told.
+#[test]
+fn the_bullet_the_indentation_and_the_end_of_a_line_of_a_held_item_stay_as_typed() {
+    let flat = "# List\n\n- [ ] Zero\n- [ ] One\n  Words.\n  More.\n- [ ] Two\n";
+    let lanes = "## Todo\n\n- [ ] Zero\n- [ ] One\n  Words.\n  More.\n- [ ] Two\n\n## Doing\n\n## Done\n";
+    for (list, is_old) in [(flat, false), (flat, true), (lanes, false), (lanes, true)] {
+        for (typed, is_end) in
+            [("* [ ] One\n  Words.", false), (" - [ ] One\n   Words.", false), ("- [ ] One\n  Words.\r", true)]
+        {
+            if is_old && is_end {
+                continue;
+            }
+            let scratch = Scratch::board(list);
+            let claimed = scratch.json("tavern-claim", &["--agent", "Frodo", "--task", "main:4"]);
+            let id = claimed["id"].as_str().expect("an ID");
+            let text = if is_old { list.to_owned() } else { scratch.queue() };
+            let line = text.lines().find(|line| line.contains("One")).expect("it is there");
+            let new = typed.replacen("- [ ] One", line, 1).replacen("* [ ] One", &line.replacen('-', "*", 1), 1);
+            scratch.write(QUEUE, text.replace(&format!("{line}\n  Words."), &new));
+            scratch.settle();
+            scratch.run("tavern-release", &[id, "--force"]).succeeds();
+            let named = typed.replace("One", &format!("{id}: One (returns: 1, reason: given back)"));
+            assert_eq!(scratch.queue(), list.replace("- [ ] One\n  Words.", &named));
+        }
+    }
+}
+
+#[test]
+fn an_undo_of_a_mark_in_a_box_leaves_one_line() {
+    let list = "# List\n\n- [ ] Zero\n- [ ] One\n  Words.\n- [ ] Two\n";
+    let scratch = Scratch::board(list);
+    let marked = list.replace("[ ] One", "[-] One");
+    scratch.write(QUEUE, &marked);
+    for (argument, expected) in [(&[][..], list), (&["--redo"], &marked), (&[], list)] {
+        scratch.run("tavern-undo", argument).succeeds();
+        assert_eq!(scratch.queue(), expected);
+    }
+}
+
 #[test]
 fn what_was_added_while_an_editor_was_open_is_put_back_once() {
     let scratch = Scratch::board(OWNED);

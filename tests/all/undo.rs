@@ -75,12 +75,76 @@ fn a_deletion_by_hand_comes_back_where_its_lane_is() {
     let event = newest(&scratch, |entry| entry.task.is_none() && entry.change.before().is_some());
     let told = undo(&scratch, &["--event", &event]).succeeds();
     assert!(told.starts_with("`four` is back in main as pending"), "{told}");
-    has(&scratch.queue(), &["- [ ] T-3: three\n- [ ] T-1: one (priority: 1)\n  Words under it.\n- [ ] four\n\n## In"]);
+    assert_eq!(scratch.queue(), items());
     State::of(&scratch).agrees();
     // Out again, and what is out can't be taken out.
     undo(&scratch, &["--redo", "T-1"]).succeeds();
     assert_eq!(State::of(&scratch).status("T-1"), None);
     State::of(&scratch).agrees();
+}
+
+/// With an ID and without, at the start, in the middle and at the end of what stands under a heading, and with a neighbour gone, too.
+#[test]
+fn what_was_taken_out_or_retyped_by_hand_comes_back_where_it_stood() {
+    let lists = [
+        "# List\n\n## One\n\n- [ ] a1\n- [ ] T-1: a2\n  Words.\n- [x] a3\n\n## Two\n\n- [ ] b1\n\n- [ ] T-2: b2\n\nThe end.\n",
+        "## Todo\n\n- [ ] a1\n- [ ] T-1: a2\n\n### Later\n\n- Group\n  - [ ] a3\n  - [ ] a4\n\n## Done\n\n- [x] T-2: b2\n- [x] b3\n",
+    ];
+    for list in lists {
+        let lines = list.replace("\n  Words", "\0Words");
+        let lines = lines.split_inclusive('\n').filter(|line| line.contains("- ["));
+        let blocks: Vec<String> = lines.map(|line| line.replace('\0', "\n  ")).collect();
+        for (at, block) in blocks.iter().enumerate() {
+            // Where nothing is left under a heading it is at the end there.
+            let next = blocks.get(at + 1).filter(|next| !next.contains("b2")).unwrap_or(block);
+            let (boxed, _) = block.split_at(block.find(']').expect("it has a box") + 2);
+            let retyped = list.replace(block, &format!("{boxed}Quite another thing\n"));
+            let several = list.replace(block, "").replace(next, "");
+            for saved in [list.replace(block, ""), several.clone(), retyped] {
+                let scratch = Scratch::board(list);
+                scratch.write(QUEUE, &saved);
+                scratch.settle();
+                assert_eq!(scratch.queue(), saved);
+                while undo(&scratch, &[]).code == Some(0) {}
+                // Of several the blank lines between are not told.
+                let told = |text: &str| {
+                    if saved == several { text.replace("\n\n", "\n").replace("\n\n", "\n") } else { text.to_owned() }
+                };
+                assert_eq!(told(&scratch.queue()), told(list), "{saved}");
+                while undo(&scratch, &["--redo"]).code == Some(0) {}
+                assert_eq!(told(&scratch.queue()), told(&saved));
+            }
+        }
+    }
+    // What was typed meanwhile stays, and what came back stands beside it.
+    let scratch = Scratch::board(lists[0]);
+    scratch.write(QUEUE, lists[0].replace("- [ ] T-1: a2\n  Words.\n", ""));
+    scratch.settle();
+    scratch.change(QUEUE, "- [ ] a1\n", "- [ ] a1\n- [ ] new\n");
+    undo(&scratch, &["T-1"]).succeeds();
+    has(&scratch.queue(), &["- [ ] a1\n- [ ] new\n- [ ] T-1: a2\n  Words.\n- [x] a3\n"]);
+}
+
+#[test]
+fn a_change_of_what_headings_mean_is_no_move_of_their_items() {
+    let text = "---\nkanban-plugin: board\n---\n\n## Todo\n\n- [ ] one\n\n## Fertig\n\n- [ ] two\n";
+    let lanes = ("kanban-plugin: board\n", "kanban-plugin: board\nlanes: {Fertig: completed}\n");
+    for (from, to) in [lanes, ("## Fertig\n", "## Done\n"), ("## Todo\n", "## Done\n")] {
+        let scratch = Scratch::board(text);
+        let saved = text.replace(from, to);
+        scratch.write(QUEUE, &saved);
+        scratch.settle();
+        let hint = "change the headings, or `lanes` in the front matter, back by hand: tavern edit main";
+        undo(&scratch, &[]).ends(4).says("is of the lanes of main").says(hint);
+        assert_eq!(scratch.queue(), saved);
+    }
+    // What was moved comes back to its place.
+    let text = text.replace("Fertig", "Done").replace("- [ ] one\n", "- [ ] one\n- [ ] three\n");
+    let scratch = Scratch::board(&text);
+    scratch.write(QUEUE, text.replace("- [ ] one\n", "").replace("- [ ] two\n", "- [x] one\n- [ ] two\n"));
+    scratch.settle();
+    undo(&scratch, &[]).succeeds();
+    assert_eq!(scratch.queue(), text);
 }
 
 /// The number of the newest event that `is_it`.

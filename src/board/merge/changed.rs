@@ -12,6 +12,8 @@ pub struct Changed {
     /// The ID in the newer version, else in the older one.
     pub task: Option<TaskId>,
     pub title: String,
+    /// Where it begins in the older version, and in the newer one.
+    pub at: [Option<usize>; 2],
     /// Its text and status in the older version.
     pub before: Option<(String, Status)>,
     /// Its text and status in the newer one.
@@ -37,12 +39,14 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
         if !is_same {
             let task = one.item.id.clone().or_else(|| was?.item.id.clone());
             let title = one.title().to_owned();
-            changes.push(Changed { task, title, before: was.map(said), after: Some(said(one)) });
+            let at = [was.map(|was| was.item.span.start), Some(one.item.span.start)];
+            changes.push(Changed { task, title, at, before: was.map(said), after: Some(said(one)) });
         }
     }
     for (one, _) in before.into_iter().zip(found).filter(|(_, place)| place.is_none()) {
         let (task, title) = (one.item.id.clone(), one.title().to_owned());
-        changes.push(Changed { task, title, before: Some(said(one)), after: None });
+        let at = [Some(one.item.span.start), None];
+        changes.push(Changed { task, title, at, before: Some(said(one)), after: None });
     }
     changes
 }

@@ -166,7 +166,7 @@ pub(super) fn line_and_block(
         false if id.is_none() => line,
         false => metadata::legible(&line, title_end),
     };
-    let lead = &text[item.span.start..item.box_char];
+    let lead = if base.is_some_and(|base| base.lead() == ours.lead()) { theirs.lead() } else { ours.lead() };
     let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
     let gap = if gap.ends_with(']') { format!("{gap} ") } else { gap.to_owned() };
     let name = id.map_or_else(String::new, |id| format!("{id}: "));

@@ -46,9 +46,20 @@ impl<'v, 't> One<'v, 't> {
         [old.bare_block(), old.nameless_block()].contains(&self.nameless_block())
     }
 
+    /// Whoever holds it has it by the same ID in `other`, and as they made it.
+    pub fn is_held_as(self, other: One<'_, '_>) -> bool {
+        let state = |one: One<'_, '_>| one.document.task_of(one.item).state;
+        self.item.id == other.item.id && state(self) == state(other)
+    }
+
+    /// What its first line begins with: its indentation, its bullet and the box, up to what is in that.
+    pub fn lead(self) -> &'t str {
+        &self.document.text()[self.item.span.start..self.item.box_char]
+    }
+
     /// The name of its lane.
     pub fn lane(self) -> Option<&'t str> {
-        self.item.lane.map(|lane| self.document.lane_name(&self.document.lanes()[lane]))
+        self.document.heading_of(self.item)
     }
 
     /// Its ID, or its title.

@@ -1,0 +1,79 @@
+//! Items that somebody holds, and that their owner takes from the agents by a mark in the box: `[-]`.
+
+use std::collections::{HashMap, HashSet};
+
+use super::error::Error;
+use super::find::Board;
+use super::queue::Queue;
+use super::way::way_back;
+use crate::board::document::open;
+use crate::board::lane::LaneKind;
+use crate::board::marked_item::MarkedItem;
+use crate::board::patch::Patch;
+use crate::board::state::State;
+use crate::board::task::TaskId;
+use crate::board::text::{Edit, apply};
+
+/// The marks of items that were held.
+pub(super) struct Marks(HashMap<TaskId, String>);
+
+impl Marks {
+    /// Those that `saved` brought to the items of `ours` that are `held`; and that text with open boxes in their place, to be merged as any.
+    pub(super) fn of(saved: &str, ours: &str, held: &HashSet<TaskId>) -> (Marks, String) {
+        let mut marks = Marks(HashMap::new());
+        let mut new = if held.is_empty() { Vec::new() } else { MarkedItem::new_in(saved, ours) };
+        if new.is_empty() {
+            return (marks, saved.to_owned());
+        }
+        let ([mine, theirs], mut opened) = ([ours, saved].map(open), Vec::new());
+        let nameless = |title: &str| {
+            [&mine, &theirs].map(|document| {
+                let items = document.items().iter().filter(|item| item.id.is_none() && document.title(item) == title);
+                items.count()
+            })
+        };
+        for item in mine.items().iter().filter(|item| item.status.is_held() && !item.nested) {
+            let Some(id) = item.id.as_ref().filter(|id| held.contains(*id) && theirs.find(id).is_none()) else {
+                continue;
+            };
+            let (title, is_id) = (mine.title(item), |marked: &MarkedItem| marked.id.as_ref() == Some(id));
+            // An old text may have it by its title.
+            let [here, there] = nameless(title);
+            let is_it = |marked: &MarkedItem| there <= here && marked.may_be(None, title);
+            let found = new.iter().position(is_id).or_else(|| new.iter().position(is_it));
+            if let Some(marked) = found.map(|at| new.remove(at)) {
+                marks.0.insert(id.clone(), saved[marked.mark.clone()].to_owned());
+                opened.push(Edit::replace(marked.mark, " "));
+            }
+        }
+        opened.sort_by_key(|edit| edit.span.start);
+        (marks, apply(saved, &opened))
+    }
+
+    /// Of each item why nobody holds it any more.
+    pub(super) fn causes(&self) -> impl Iterator<Item = (TaskId, String)> {
+        let cause = |(id, mark): (&TaskId, &String)| {
+            (id.clone(), format!("it was marked `[{mark}]` by hand; what was made of it stays on tavern/{id}"))
+        };
+        self.0.iter().map(cause)
+    }
+
+    /// `text`, in which they are held, with the marks in their boxes, as if nobody had taken them.
+    pub(super) fn put(self, board: &Board, queue: &Queue, mut text: String) -> Result<String, Error> {
+        for (id, mark) in self.0 {
+            let free = {
+                let document = open(&text);
+                let Some(item) = document.find(&id) else { continue };
+                let mut patch = Patch::from(&State::default());
+                if document.has_lanes() {
+                    patch.way = way_back(board, queue, &document.names(item), &id, Some(LaneKind::Pending))?;
+                }
+                apply(&text, &document.change(item, &patch))
+            };
+            let document = open(&free);
+            let at = document.find(&id).map(|item| item.box_char..item.box_char + 1);
+            text = apply(&free, &at.map(|at| Edit::replace(at, &*mark)).into_iter().collect::<Vec<_>>());
+        }
+        Ok(text)
+    }
+}
