@@ -236,6 +236,7 @@ fn what_people_write_wrongly_is_told() {
         ("- [ ] a\n\n%%\n- [] b\n%%\n\n```\n%% x\n```\n- [] c\n", &["?odd-box \"[]\""]),
         ("Text.\n\n1. a\n   - b\n2. c\n", &["?plain-list \"1. a\""]),
         ("Text\n-[ ] a\n\n  [x] b\n\n- [ ] c\n  [ ] d\n", &["?odd-box \"-[ ]\"", "?odd-box \"[x]\""]),
+        ("Text\n    - [ ] a\n", &["?odd-box \"- [ ]\""]),
         ("- [ ] a\n-[ ] b\n- [ ] c\n[x] d\n  [ ] e\n", &["?odd-box \"-[ ]\"", "?odd-box \"[x]\""]),
         (
             "1.[ ] a\n2.[ ] b\n\n• [ ] c\n\n–[ ] d\n",

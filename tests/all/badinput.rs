@@ -635,6 +635,13 @@ fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
             scratch.run("tavern-claim", &[]).ends(if code == 5 { 3 } else { 0 });
         }
     }
+    // What was begun can be ended whatever stands there by then.
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: Tell them (after: the launch)\n");
+    scratch.claim("T-1", &[]);
+    scratch.run("tavern-add", &["The launch"]).succeeds();
+    scratch.run("tavern-check", &[]).ends(0);
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch.run("tavern-check", &[]).ends(5).says("is not read as it stands here");
     // What it says already is words below.
     let scratch = Scratch::board("## Pending\n\n- [ ] Ship (done_when: make)\n\n  See (done_when: make).\n");
     scratch.run("tavern-check", &[]).ends(0);

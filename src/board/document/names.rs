@@ -12,7 +12,7 @@ use super::{Document, Item, ItemList, parse};
 use crate::board::markup;
 use crate::board::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
 use crate::board::problem::Problem;
-use crate::board::task::TaskId;
+use crate::board::task::{Status, TaskId};
 use crate::board::title_tail::before_tail;
 use crate::near;
 
@@ -63,7 +63,8 @@ impl Document<'_> {
     /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
     /// Of `after` that is told only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
-        if item.status.is_ended() || item.quarantined {
+        // What was begun is held up by nothing that its title comes to name.
+        if !matches!(item.status, Status::Draft | Status::Pending | Status::Waiting) || item.quarantined {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {

@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
                 "odd-box",
                 start..start + found.len(),
                 format!("`{found}` begins no list item, so this line is not an item"),
-                "write `- [ ] `, with plain blanks, before what is to be done",
+                "write `- [ ] ` before what is to be done, with plain blanks, and below a blank line where it is indented",
             ));
         }
     }
