@@ -442,8 +442,8 @@ fn merged(
             by_version.extend(statuses(&open(&named)).into_keys());
             read = &named;
         }
-        let base = board.with_typed_titles(as_read(board, &loaded.text, read, &by_version)?, &held)?;
-        let named = board.with_typed_titles(named, &held)?;
+        let base = board.with_typed_titles(&as_read(board, &loaded.text, read, &by_version)?, &held)?;
+        let named = board.with_typed_titles(&named, &held)?;
         let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
