@@ -387,7 +387,7 @@ mod tests {
                 empty: Some(false),
                 goal: Some("a shop".into()),
                 is_broken: false,
-                board_key: Some("id".into()),
+                board_key: Some("empty_behavior".into()),
                 is_kanban: true,
                 lanes: vec![("Сделано".into(), LaneKind::Completed)],
             }
