@@ -195,6 +195,11 @@ fn lanes_are_those_of_a_board_alone() {
         found[0].message,
         "`A` is not a lane, so the item under it is not worked: `Doing` in line 4 makes this a board"
     );
+    let (_, found) = parse("---\ntitle: x\nmax_attempts: 2\n---\n# A\n- [ ] a\n# B\n- [ ] b\n# Done\n");
+    assert_eq!(
+        found[0].message,
+        "`A` is not a lane, so the item under it is not worked: `max_attempts` in the front matter makes this a board"
+    );
 }
 
 #[test]

@@ -66,9 +66,10 @@ pub struct Front {
     /// It has an error: what holds for its items is not known, and none is taken.
     #[serde(skip)]
     pub is_broken: bool,
-    /// It has a key that only Tavern has, or no others than Tavern's, or the one of Obsidian's Kanban: whatever headings name lanes are some.
+    /// Its first key that only Tavern has, or, where it has no others than Tavern's, of those, or the one of Obsidian's Kanban: whatever headings
+    /// name lanes are some.
     #[serde(skip)]
-    pub is_board: bool,
+    pub board_key: Option<String>,
     /// It has the key of Obsidian's Kanban: each heading is a column.
     #[serde(skip)]
     pub is_kanban: bool,
@@ -176,7 +177,9 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         _ => spans.keys().map(String::as_str).collect(),
     };
     let is_ours = |name: &&str| KEYS[OF_OTHERS..].iter().any(|(key, _)| key == name);
-    let is_own = names.iter().any(is_ours) || !names.is_empty() && names.iter().all(|name| is_key(name));
+    let own = names.iter().find(|name| is_ours(name));
+    let own = own.or(names.first().filter(|_| names.iter().all(|name| is_key(name))));
+    let is_own = own.is_some();
     let is_kanban = names.contains(&KANBAN);
     // In a mapping a value may be a text with boxes.
     let has_boxes = match &read {
@@ -191,7 +194,8 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     if !is_own && !is_kanban && has_boxes {
         return None;
     }
-    let mut front = Front { is_board: is_own || is_kanban, is_kanban, ..Front::default() };
+    let board_key = own.copied().or(is_kanban.then_some(KANBAN)).map(str::to_owned);
+    let mut front = Front { board_key, is_kanban, ..Front::default() };
     let map = match read {
         Ok(Value::Mapping(map)) => map,
         // Another program's, or a person's, and in whatever form they like.
@@ -282,7 +286,7 @@ impl Front {
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
         let (id, name, kind, priority, empty_behavior, max_wait, lanes) = Default::default();
-        let (is_broken, is_board, is_kanban) = Default::default();
+        let (is_broken, board_key, is_kanban) = Default::default();
         let said = Front {
             id,
             name,
@@ -292,7 +296,7 @@ impl Front {
             max_wait,
             lanes,
             is_broken,
-            is_board,
+            board_key,
             is_kanban,
             ..self.clone()
         };
@@ -389,7 +393,7 @@ mod tests {
                 watch: Some(WatchSetting::Flag(false)),
                 goal: Some("a shop".into()),
                 is_broken: false,
-                is_board: true,
+                board_key: Some("empty_behavior".into()),
                 is_kanban: true,
                 lanes: vec![("Сделано".into(), LaneKind::Completed)],
             }

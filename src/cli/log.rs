@@ -173,7 +173,8 @@ pub(super) fn deed(entry: &Entry) -> String {
     let task = match (&entry.task, &entry.queue) {
         (Some(task), _) => task.to_string(),
         // An item that has no ID yet.
-        (None, Some(queue)) if matches!(entry.kind, Kind::Added | Kind::Removed) => format!("an item of {queue}"),
+        (None, Some(_)) if matches!(entry.change, TextChange::Removed { .. }) => nameless(entry),
+        (None, Some(queue)) if entry.change.is_of_item() => format!("{} of {queue}", nameless(entry)),
         (None, Some(queue)) => queue.clone(),
         (None, None) => "the board".to_owned(),
     };
@@ -254,7 +255,11 @@ pub(super) fn deed(entry: &Entry) -> String {
     if entry.kind == Kind::Claimed && entry.cause.is_some() {
         line.push_str(", which was answered");
     }
-    if let Some(cause) = &entry.cause {
+    // It is what the item is called by already.
+    let is_name = |cause: &&String| {
+        entry.task.is_none() && entry.change.is_of_item() && cause.starts_with('`') && cause.ends_with('`')
+    };
+    if let Some(cause) = entry.cause.as_ref().filter(|cause| !is_name(cause)) {
         // What git said begins with what it did.
         let more = by.strip_prefix(" by git ").and_then(|done| cause.strip_prefix("git, ")?.strip_prefix(done));
         let told = more.map_or_else(|| format!(": {cause}"), str::to_owned);
@@ -269,13 +274,20 @@ pub(super) fn deed(entry: &Entry) -> String {
     line
 }
 
+/// An item without an ID, by the title that it had, else by the one that it has.
+fn nameless(entry: &Entry) -> String {
+    let text = parse(entry.change.before().or(entry.change.after()).unwrap_or_default()).0;
+    let title = text.items().first().map(|item| human::title(text.title(item)).into_owned());
+    title.map_or_else(|| "an item".to_owned(), |title| format!("`{title}`"))
+}
+
 /// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.
 fn changed(entry: &Entry) -> Option<String> {
     let after = parse(entry.change.after()?).0;
     let new = after.items().first()?;
     let title = || human::title(after.title(new)).into_owned();
     let before = match (entry.kind, entry.change.before()) {
-        (Kind::Added, _) => return Some(title()),
+        (Kind::Added, _) => return entry.task.is_some().then(title),
         (Kind::Edited, Some(before)) => parse(before).0,
         _ => return None,
     };

@@ -11,6 +11,7 @@ use super::error::Error;
 use super::find::Board;
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
+use super::marked::{Marks, end_hold};
 use super::queue::Queue;
 use super::settled::Settled;
 use crate::board::event::Kind;
@@ -41,9 +42,11 @@ impl Board {
             let text = view.read(queue)?;
             let held = self.held_in(queue)?;
             // An editor may save what it has had open since before an item of the copy got its ID.
-            let edited = with_ids(edited, copy, &held);
+            let (marks, edited) = Marks::of(edited, &text.content, &held);
+            let edited = with_ids(&edited, copy, &held);
             let mut merged = merge(copy, &text.content, &edited, &|id| held.contains(id));
-            merged.text = with_held(merged.text, &text.content, &held);
+            let lost = marks.causes().collect();
+            merged.text = marks.put(self, queue, with_held(merged.text, &text.content, &held))?;
             let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
             if text.content == *merged.text {
@@ -54,7 +57,11 @@ impl Board {
                 conflicts.iter().map(|conflict| note(queue, conflict.to_string(), view.now)).collect();
             let own = statuses(&text.content.open());
             let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
-            entries.extend(done_by_hand(&copies, &text.content, &merged.text, view.now));
+            let done = done_by_hand(&copies, &text.content, &merged.text, view.now).into_iter();
+            entries.extend(done.map(|mut entry| {
+                end_hold(self, &mut entry, &lost);
+                entry
+            }));
             let mut change = Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);
             change.number(view.last_seq);
             let told = change.entries.iter().filter(|entry| entry.kind != Kind::Noted).cloned().collect();

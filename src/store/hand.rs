@@ -16,7 +16,7 @@ use super::by_hand::{Copies, by_hand, done_by_hand, note};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
 use super::elsewhere::TakenTwice;
-use super::entry::{Entry, GIT, LeaseEntry, RESTORED, TextChange};
+use super::entry::{Entry, GIT, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::{FromGit, HeadText};
@@ -25,7 +25,7 @@ use super::index::ItemIndex;
 use super::known::with_former_ids;
 use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, tail_log, walk_log};
-use super::marked::Marks;
+use super::marked::{Marks, end_hold};
 use super::moved::gone;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::up_to_date;
@@ -442,8 +442,8 @@ fn merged(
             by_version.extend(statuses(&open(&named)).into_keys());
             read = &named;
         }
-        let base = board.with_typed_titles(as_read(board, &loaded.text, read, &by_version)?, &held)?;
-        let named = board.with_typed_titles(named, &held)?;
+        let base = board.with_typed_titles(&as_read(board, &loaded.text, read, &by_version)?, &held)?;
+        let named = board.with_typed_titles(&named, &held)?;
         let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
@@ -478,12 +478,7 @@ fn merged(
     }
     tell_moved(&mut done, &typed, &text);
     for mut entry in done {
-        if let Some(cause) = entry.task.as_ref().and_then(|id| lost.get(id)) {
-            entry.cause = Some(cause.clone());
-            let lease = entry.task.as_ref().and_then(|id| board.lease(id).ok().flatten());
-            entry.token = lease.map(|lease| lease.token);
-            entry.lease = entry.token.map(|_| LeaseEntry::Drop);
-        }
+        end_hold(board, &mut entry, &lost);
         match from_git {
             Some(FromGit::Brought(brought)) => {
                 let how = brought.how.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
 use super::queue::Queue;
@@ -76,4 +77,12 @@ impl Marks {
         }
         Ok(text)
     }
+}
+
+/// The event of an item that its holder has `lost`, for that cause, ends the lease.
+pub(super) fn end_hold(board: &Board, entry: &mut Entry, lost: &HashMap<TaskId, String>) {
+    let Some((id, cause)) = entry.task.as_ref().and_then(|id| lost.get_key_value(id)) else { return };
+    entry.cause = Some(cause.clone());
+    entry.token = board.lease(id).ok().flatten().map(|lease| lease.token);
+    entry.lease = entry.token.map(|_| LeaseEntry::Drop);
 }

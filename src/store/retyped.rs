@@ -38,9 +38,10 @@ pub(super) fn with_retyped(
     if !was_nameless(board, &id, mine.front())? {
         return Ok(saved);
     }
-    let stood = match mine.has_lanes() {
-        true => way_back(board, queue, &mine.names(item), &id, Some(LaneKind::Pending))?.to,
-        false => Some(mine.stood_beside(item, &theirs)),
+    let stood = if mine.has_lanes() {
+        way_back(board, queue, &mine.names(item), &id, Some(LaneKind::Pending))?.to
+    } else {
+        Some(mine.stood_beside(item, &theirs))
     };
     let without = apply(&saved, &[Edit::delete(line.span.clone())]);
     let is_its_place = stood.is_some_and(|stood| open(&without).is_its_place(&stood, line.span.start));

@@ -23,15 +23,15 @@ impl Board {
     }
 
     /// `text`, in which the items `ids` are as they are meant ([`Board::as_typed`]), whoever reads it.
-    pub(super) fn with_typed_titles(&self, text: String, ids: &HashSet<TaskId>) -> Result<String, Error> {
+    pub(super) fn with_typed_titles(&self, text: &str, ids: &HashSet<TaskId>) -> Result<String, Error> {
         let mut closed = Vec::new();
-        let document = open(&text);
+        let document = open(text);
         for item in document.items().iter().filter(|item| item.id.as_ref().is_some_and(|id| ids.contains(id))) {
             if let Cow::Owned(titled) = self.as_typed(&document, item)? {
                 closed.push(Edit::insert(titled.title.end, " (status: null)"));
             }
         }
-        Ok(apply(&text, &closed))
+        Ok(apply(text, &closed))
     }
 
     /// The item as it is meant: a parenthesis of keys that only Tavern writes, and that neither it nor git wrote so here, is title. What

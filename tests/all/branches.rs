@@ -111,7 +111,7 @@ fn who_replaces_words_in_what_git_has_just_brought_takes_nothing_else_out() {
     let typed = pending("- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n");
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &typed);
     git(&scratch, "switch --quiet other");
-    let log = scratch.run("tavern-log", &[]).says("an item of main was taken out of main by git checkout: `four`");
+    let log = scratch.run("tavern-log", &[]).says("`four` was taken out of main by git checkout");
     log.says("T-3 was taken out of main by git checkout: moving from main to other\n").says_not("git, ");
     scratch.claim("T-2", &[]);
     scratch.commit(&[QUEUE], "Held");

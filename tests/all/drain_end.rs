@@ -105,6 +105,24 @@ fn a_wait_is_told_with_what_ends_it() {
 }
 
 #[test]
+fn a_long_wait_is_told_with_how_many_wait_and_one_beyond_the_time_is_no_wait() {
+    let item = "- [ ] NAME (not_before: 2126-01-01T00:00:00Z)\n  ```sh\n  true\n  ```\n";
+    let list = ["One", "Two"].map(|name| item.replace("NAME", name)).concat();
+    let scratch = Scratch::shell(&list, "");
+    let told = scratch.folder().join("told");
+    let drain = scratch.program("tavern-drain").told_to(&told).start();
+    let said = || fs::read_to_string(&told).unwrap_or_default();
+    wait_until("it waits", || said().contains("2 items left, and none may be taken before 2126-01-01 "));
+    has(&said(), &["; to end where all wait for longer: --max-time 10m\n"]);
+    drain.signal(Signal::INT);
+    drain.end().ends(130);
+    let began = std::time::Instant::now();
+    let ran = scratch.run("tavern-drain", &["--max-time", "10m"]).ends(7);
+    ran.says("ended at once: nothing may be taken before 2126-01-01 ").says("and by then 10m (--max-time) are over");
+    assert!(began.elapsed().as_secs() < 120);
+}
+
+#[test]
 fn who_is_to_do_one_item_ends_where_there_is_none() {
     let scratch = Scratch::shell("", "");
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
@@ -227,7 +245,7 @@ fn what_a_person_changes_meanwhile_is_told_and_what_is_worked_counts_as_it_reads
         &[
             "\nT-1 was edited by hand: description\n",
             "\nT-2 was edited by hand: now `The second`\n",
-            "an item of TODO.md was added as pending by hand: `Fourth`\n",
+            "`Fourth` of TODO.md was added as pending by hand\n",
             "\nT-3 was taken out of TODO.md by hand\n",
             "T-1 killed, now pending: its text was changed while it was worked, and it is worked again as it reads now\n",
             "3 of 3 completed, 0 left",

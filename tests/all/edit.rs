@@ -48,6 +48,18 @@ fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
 }
 
 #[test]
+fn a_mark_in_the_box_of_a_held_item_takes_it_from_its_holder() {
+    let list = "- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n";
+    let scratch = Scratch::board(list);
+    scratch.claim("T-1", &[]);
+    let told = edit(&scratch, &["main"], "sed -i 's/\\[ \\] T-1/[-] T-1/' $1").ends(0);
+    told.says("it was marked `[-]` by hand");
+    assert_eq!(scratch.queue(), list.replace("[ ] T-1", "[-] T-1"));
+    assert!(State::of(&scratch).leases.is_empty());
+    State::of(&scratch).agrees();
+}
+
+#[test]
 fn an_editor_that_saves_a_text_from_before_a_claim_makes_no_second_item_of_it() {
     for board in
         ["## Todo\n\n- [ ] one\n  Words.\n- [ ] two\n\n## Doing\n\n## Done\n", "- [ ] one\n  Words.\n- [ ] two\n"]

@@ -330,7 +330,7 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
             (pending.split("## ").nth(1).expect("a lane"), rest.split("## ").last().expect("a lane").to_owned());
         has(pending, &["- [ ] one\n", "- [ ] two\n", "- [ ] three\n"]);
         has(&rest, &["- [x] four\n", "- [ ] OLD-5: five"]);
-        scratch.run("tavern-log", &[]).says("was added as pending by hand: `three`");
+        scratch.run("tavern-log", &[]).says("`three` of main was added as pending by hand");
         // Whoever moves there what was known means it.
         scratch.write(QUEUE, format!("{}- [ ] one\n", scratch.queue().replace("- [ ] one\n", "")));
         scratch.settle();

@@ -186,7 +186,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     /// Headings were read as lanes, and the document is no board.
     fn is_misread(&self) -> bool {
-        !lane_set(&self.lanes).is_empty() && !self.front.is_board && !is_board(&self.lanes, &self.others)
+        !lane_set(&self.lanes).is_empty() && self.front.board_key.is_none() && !is_board(&self.lanes, &self.others)
     }
 
     /// Without the Markdown parser, if the document is plain enough.

@@ -37,7 +37,8 @@ fn worked(lanes: &[Lane]) -> impl Iterator<Item = &Lane> {
 
 /// What is told of items under other headings than lanes', in a document that has lanes.
 pub(super) fn unknown_lanes(text: &str, front: &Front, lanes: &[Lane], others: &[Other]) -> Vec<Problem> {
-    let board = match (front.says_lanes(), worked(lanes).next()) {
+    let key = front.says_lanes().or(front.board_key.as_deref().filter(|_| worked(lanes).next().is_some()));
+    let board = match (key, worked(lanes).next()) {
         (Some(key), _) => format!("`{key}` in the front matter makes this a board"),
         (None, Some(first)) => {
             let line = Position::of(text, first.heading.start).line;

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
-use crate::board::task::TaskId;
+use crate::board::task::{TaskId, Timestamp};
+use crate::clock;
 use crate::config::Period;
 use crate::interrupt::InterruptCause;
 use crate::process::argument;
@@ -12,6 +13,8 @@ use crate::process::argument;
 /// Why a drain was ended before there was nothing left to do.
 pub(super) enum Cut {
     OutOfTime(Period),
+    /// Nothing could be taken within that time, but from then on.
+    TooEarly(Period, Timestamp),
     /// This item has used up its attempts.
     Failure(TaskId),
     /// By a signal, or by a `STOP` file.
@@ -37,6 +40,13 @@ impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Cut::OutOfTime(time) => write!(f, "ended after {time} (--max-time)"),
+            Cut::TooEarly(time, first) => {
+                let first = clock::dated(*first);
+                write!(
+                    f,
+                    "ended at once: nothing may be taken before {first}, and by then {time} (--max-time) are over"
+                )
+            }
             Cut::Failure(task) => write!(f, "ended since {task} has used up its attempts (--fail-fast)"),
             Cut::Asked(InterruptCause::Interrupted) => f.write_str("ended by Ctrl-C"),
             Cut::Asked(InterruptCause::Terminated) => f.write_str("ended by a signal"),

@@ -2,6 +2,7 @@
 
 use crate::board::eligible::Lack;
 use crate::board::lease::Life;
+use crate::board::task::Timestamp;
 use crate::cli::{hints, human};
 use crate::clock;
 use crate::pool::Demand;
@@ -9,6 +10,24 @@ use crate::run::{Preflight, Site};
 use crate::store::{AgentState, Queue, life};
 
 use super::crew::Post;
+
+/// When the first of the items may be taken that wait for nothing but a time, where nobody holds one, and no other can be taken.
+pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
+    let look = Preflight::of(site);
+    if site.board.leases().map_or(true, |leases| !leases.is_empty()) {
+        return None;
+    }
+    let mut first = None;
+    for post in crew {
+        let seek = site.seek("", &post.role, queues).ok()?;
+        let (open, nothing) = site.board.open_for(&seek, clock::now(), &look.of_role(&post.role));
+        if open > 0 {
+            return None;
+        }
+        first = [first, nothing.wake_at].into_iter().flatten().min();
+    }
+    first
+}
 
 /// What there is for each post; and each role that items wait for and nobody works as, with what to type.
 pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(String, String)>) {

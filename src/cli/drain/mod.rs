@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
@@ -33,7 +34,7 @@ use super::flags::{AgentProgram, OwnCaps};
 use by_hand::ByHand;
 use crew::{Crew, Post, words};
 use cut::Cut;
-use demand::look;
+use demand::{first_time, look};
 use github::{Github, summarise_job};
 use summary::{Left, Summary, summarise};
 use unfit::Prospect;
@@ -201,7 +202,7 @@ impl Verb for Args {
             context.out.note(format!("{cut}; {}", Cut::again()));
         }
         let exit = match cut {
-            Some(Cut::OutOfTime(_)) => is_left.then_some(Exit::BudgetSpent),
+            Some(Cut::OutOfTime(_) | Cut::TooEarly(..)) => is_left.then_some(Exit::BudgetSpent),
             Some(Cut::Failure(_)) => is_left.then_some(Exit::Failed),
             Some(Cut::Asked(_)) | None => context.interrupted(),
         };
@@ -297,7 +298,7 @@ impl Args {
         }
         let bell = Bell::new();
         let _watch = site.board.ring_at_changes(queues, &bell)?;
-        let (mut waits, mut failed) = (Waits::default(), None);
+        let (mut waits, mut failed, mut too_early) = (Waits::default(), None, None);
         let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
@@ -306,6 +307,25 @@ impl Args {
                 if let (true, Some(task)) = (self.fail_fast && failed.is_none(), told.gives_up()) {
                     failed = Some(task.clone());
                     site.interrupt.raise(InterruptCause::Stopped);
+                }
+                if let (true, Told::Waiting { until: Some(_), .. }) = (waits.are_all(), &told)
+                    && let Some(first) = first_time(site, &queues_now(), crew)
+                {
+                    let ahead = (first - clock::now()).to_std().unwrap_or_default();
+                    let is_beyond = |_: &Period| until.is_some_and(|end| clock::instant() + ahead > end);
+                    if let Some(time) = self.max_time.filter(is_beyond) {
+                        too_early = Some(Cut::TooEarly(time, first));
+                        site.interrupt.raise(InterruptCause::Stopped);
+                    } else if ahead > LONG_WAIT {
+                        let open = Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked);
+                        let line = format!(
+                            "{} left, and none may be taken before {}",
+                            human::count(open, "item"),
+                            clock::dated(first)
+                        );
+                        let line = format!("{line}; to end where all wait for longer: --max-time 10m");
+                        is_new(line.clone()).then(|| say(line));
+                    }
                 }
                 let is_told = match &told {
                     // All wait: else what the others do is seen.
@@ -338,6 +358,7 @@ impl Args {
         });
         let cut = match (failed, site.interrupt.cause()) {
             (Some(task), _) => Some(Cut::Failure(task)),
+            _ if too_early.is_some() => too_early,
             (None, Some(InterruptCause::Stopped)) => self.max_time.map(Cut::OutOfTime),
             (None, cause) => cause.map(Cut::Asked),
         };
@@ -363,6 +384,9 @@ impl Args {
         args
     }
 }
+
+/// Whoever looks on is told of a longer wait.
+const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// The agents that have an item in their hands.
 #[derive(Default)]
