@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::project::{COMMIT, HOLD, ITEM, Project, bash, of, say};
-use super::watch::{failing, look, set, told, wait_for_steps, watched};
+use super::watch::{activity, failing, look, set, told, wait_for_steps, watched};
 use crate::support::{CONFIG, QUEUE, Running, Scratch, has, wait_until};
 
 fn diagnoses(scratch: &Scratch) -> String {
@@ -235,4 +235,38 @@ fn a_watcher_tells_what_supervisors_have_found() {
     watcher.signal(Signal::INT);
     let ended = watcher.end().ends(130);
     has(&ended.stdout, &["Frodo works on T-1: spending: ", " of the board's cap are used"]);
+}
+
+#[test]
+fn all_that_is_looked_at_is_filled_by_runs() {
+    let steps = json!([bash("git tag mark"), bash(HOLD), bash(COMMIT), say("I am DONE")]);
+    let project = watched(json!({}), steps);
+    let rules = json!({"no-tags": {"commands": ["git tag"], "then": "log"}});
+    set(&project, json!({}), json!({"rules": rules, "roles": {"coder": {"budget": {"minutes": 9}}}}));
+    let item = ITEM.replace("hello\n", "hello (parent: T-0, watch: {late: 90})\n");
+    project.scratch.write(QUEUE, format!("- [x] T-0: All\n{item}"));
+    let agent = project.agent().start();
+    wait_for_steps(&project, 1);
+    let midway = activity(&project);
+    told(&project, agent);
+    let end = activity(&project);
+    let is_filled = |value: &Value| match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() > Some(0.0),
+        Value::String(text) => !text.is_empty() && !text.starts_with("1970"),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+    };
+    let keys: Vec<&String> = end.as_object().expect("it is a map").keys().collect();
+    assert!(keys.len() > 14, "{keys:?}");
+    for key in keys {
+        assert!(is_filled(&midway[key]) || is_filled(&end[key]), "{key}: {midway} {end}");
+        let is_constant =
+            ["began", "limit", "makes_changes", "hears", "watch", "parent", "breaches"].contains(&key.as_str());
+        assert_eq!(midway[key] == end[key], is_constant, "{key}: {midway} {end}");
+    }
+    for key in ["tool", "input", "ok", "seconds"] {
+        assert!(!end["calls"][0][key].is_null(), "{end}");
+    }
 }
