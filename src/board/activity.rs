@@ -42,8 +42,13 @@ pub struct Activity {
     pub usd: f64,
     /// The rules that it has broken.
     pub breaches: Vec<Breach>,
-    /// How often it got on: a call that may have changed something, and that it had not made just before, went well.
+    /// How often it got on: a call that may have changed something, and that it had not made just before, went well. Whose role changes
+    /// nothing gets on by each such call.
     pub progress: u32,
+    /// Calls that did not go well.
+    pub failed: u32,
+    /// New calls that went well since the last one that did not.
+    pub streak: u32,
     /// When it last got on, and what it had written by then.
     pub progress_at: Timestamp,
     pub progress_output: u64,
@@ -57,6 +62,9 @@ pub struct PastCall {
     pub input: u64,
     pub ok: bool,
     pub seconds: u64,
+    /// It got on by it.
+    #[serde(default)]
+    pub got_on: bool,
 }
 
 /// What a call may have done.
@@ -91,9 +99,13 @@ impl Activity {
     }
 
     /// A call has ended.
-    pub fn ended(&mut self, call: PastCall, effect: Effect, now: Timestamp) {
+    pub fn ended(&mut self, mut call: PastCall, effect: Effect, now: Timestamp) {
         self.steps += 1;
-        if call.ok && effect == Effect::Change && !self.calls.iter().any(|earlier| earlier.is_same(&call)) {
+        let is_new = !self.calls.iter().any(|earlier| earlier.is_same(&call));
+        self.failed += u32::from(!call.ok);
+        self.streak = if call.ok { self.streak + u32::from(is_new) } else { 0 };
+        if call.ok && is_new && (effect == Effect::Change || !self.makes_changes) {
+            call.got_on = true;
             self.progress += 1;
             self.got_on(now, self.output);
         }
@@ -115,9 +127,10 @@ mod tests {
 
     #[test]
     fn who_does_again_what_went_well_before_gets_no_further() {
-        let mut activity = Activity::begin(Timestamp::default());
+        let mut activity = Activity { makes_changes: true, ..Activity::begin(Timestamp::default()) };
         let mut after = |input, ok, effect| {
-            activity.ended(PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1 }, effect, Timestamp::default());
+            let call = PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1, got_on: false };
+            activity.ended(call, effect, Timestamp::default());
             activity.progress
         };
         assert_eq!(after(1, true, Effect::Change), 1);

@@ -30,6 +30,7 @@ pub mod problem;
 pub(crate) mod rewrite;
 pub mod rule;
 mod scan;
+pub mod shell_line;
 pub mod state;
 pub mod status;
 pub mod steps;

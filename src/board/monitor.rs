@@ -143,7 +143,8 @@ pub fn treat(
     rules: &WatchRules,
     watched: &mut Watched,
 ) -> Option<(Trouble, Deed)> {
-    if watched.progress != activity.progress {
+    // Who has done as much that went well as trouble is judged by has recovered.
+    if watched.progress != activity.progress || activity.streak >= rules.failures + 2 {
         watched.progress = activity.progress;
         watched.forgive();
     }
@@ -177,10 +178,10 @@ impl Watched {
         self.nudges > 1 && self.told.iter().any(|(told, _)| *told == symptom)
     }
 
-    /// It got on: what was told is forgotten, but for the rules that it broke.
+    /// It got on: it is told gently again. What was told of its calls and its time is not told anew.
     pub fn forgive(&mut self) {
         self.nudges = 0;
-        self.told.retain(|(symptom, _)| *symptom == Symptom::Violation);
+        self.told.retain(|(symptom, _)| !matches!(symptom, Symptom::Stuck | Symptom::Runaway));
     }
 
     fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Deed {
@@ -209,11 +210,12 @@ fn looping(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
     let count = rules.failures as usize;
     let last = last_of(activity, count)?;
     let (first, tool) = (last[0], &last[0].tool);
-    let is_so = last.iter().all(|call| !call.ok && call.is_same(first));
-    is_so.then(|| Trouble {
+    let is_so = |call: &PastCall| !call.ok && call.is_same(first);
+    let times = activity.calls.iter().rev().take_while(|call| is_so(call)).count();
+    (times >= count).then(|| Trouble {
         symptom: Symptom::Looping,
         occurrence: u64::from(activity.steps) / count as u64,
-        why: format!("the same call of {tool} failed {count} times in a row"),
+        why: format!("the same call of {tool} failed {times} times in a row"),
         advice: Advice::Nudge,
     })
 }
@@ -225,7 +227,7 @@ fn struggling(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
     let is_so = count > 0 && failed >= count && looping(activity, rules).is_none();
     is_so.then(|| Trouble {
         symptom: Symptom::Struggling,
-        occurrence: u64::from(activity.steps) / (count as u64 + 2),
+        occurrence: u64::from(activity.failed) / count as u64,
         why: format!("{failed} of its last {} calls failed", last.len()),
         advice: Advice::Nudge,
     })
@@ -233,7 +235,7 @@ fn struggling(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
 
 fn repeating(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
     let last = activity.calls.back()?;
-    let count = activity.calls.iter().filter(|call| call.is_same(last) && call.ok).count();
+    let count = since_progress(activity).filter(|call| call.is_same(last) && call.ok).count();
     let is_so = rules.repeats > 0 && last.ok && count >= rules.repeats as usize;
     is_so.then(|| Trouble {
         symptom: Symptom::Repeating,
@@ -296,6 +298,13 @@ fn occurrence(breach: &Breach) -> u64 {
     xxh3_64(breach.words().as_bytes())
 }
 
+/// The calls since it last got on, with that one, the latest first.
+fn since_progress(activity: &Activity) -> impl Iterator<Item = &PastCall> {
+    let calls = &activity.calls;
+    let first = calls.iter().rposition(|call| call.got_on).unwrap_or(0);
+    calls.iter().skip(first).rev()
+}
+
 fn last_of(activity: &Activity, count: usize) -> Option<Vec<&PastCall>> {
     let calls = &activity.calls;
     (count > 0 && calls.len() >= count).then(|| calls.iter().skip(calls.len() - count).collect())
@@ -303,4 +312,82 @@ fn last_of(activity: &Activity, count: usize) -> Option<Vec<&PastCall>> {
 
 fn seconds_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from((to - from).num_seconds()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::board::activity::Effect;
+
+    /// One that works for ten minutes at most, a call each second; with what was found of it by a look behind each.
+    struct Run {
+        activity: Activity,
+        watched: Watched,
+        now: Timestamp,
+        found: Vec<(Symptom, Deed)>,
+    }
+
+    impl Run {
+        fn begin() -> Run {
+            let activity = Activity { makes_changes: true, hears: true, limit: Some(600), ..Activity::default() };
+            Run { activity, watched: Watched::default(), now: Timestamp::default(), found: Vec::new() }
+        }
+
+        fn call(&mut self, input: u64, ok: bool, effect: Effect) {
+            self.now += TimeDelta::seconds(1);
+            self.activity.seen = self.now;
+            let call = PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1, got_on: false };
+            self.activity.ended(call, effect, self.now);
+            let rules = WatchRules::default();
+            let troubles = judge(&self.activity, &rules, self.now);
+            let found = treat(&self.activity, troubles, &rules, &mut self.watched);
+            self.found.extend(found.map(|(trouble, deed)| (trouble.symptom, deed)));
+        }
+
+        fn symptoms(&self) -> Vec<Symptom> {
+            self.found.iter().map(|(symptom, _)| *symptom).collect()
+        }
+    }
+
+    #[test]
+    fn tests_that_pass_again_after_each_edit_are_no_trouble() {
+        let mut run = Run::begin();
+        for edit in 0..100 {
+            run.call(100 + edit, true, Effect::Change);
+            run.call(1, true, Effect::Change);
+            run.call(2, true, Effect::Look);
+        }
+        assert_eq!(run.symptoms(), []);
+    }
+
+    #[test]
+    fn who_looks_around_and_recovers_from_each_failure_is_never_paused() {
+        let mut run = Run::begin();
+        for round in 0..20 {
+            (0..3).for_each(|call| run.call(1000 * round + call, false, Effect::Look));
+            (10..22).for_each(|call| run.call(1000 * round + call, true, Effect::Look));
+        }
+        assert!(run.found.iter().all(|(_, deed)| *deed == Deed::Nudged(Urgency::Hint)), "{:?}", run.found);
+        // Who does not is paused.
+        let mut run = Run::begin();
+        (0..40).for_each(|call| run.call(call, false, Effect::Look));
+        assert_eq!(run.found.last().map(|(_, deed)| *deed), Some(Deed::Paused));
+    }
+
+    #[test]
+    fn failures_are_told_once_and_not_again_after_a_change() {
+        let mut run = Run::begin();
+        (0..3).for_each(|call| run.call(call, false, Effect::Look));
+        (10..20).for_each(|call| run.call(call, true, Effect::Change));
+        assert_eq!(run.symptoms(), [Symptom::Struggling]);
+    }
+
+    #[test]
+    fn a_time_that_is_nearly_up_is_told_once_whatever_is_done() {
+        let mut run = Run::begin();
+        (0..600).for_each(|call| run.call(call, true, Effect::Change));
+        assert_eq!(run.symptoms(), [Symptom::Late]);
+    }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::shell_line::commands_of;
 use super::status::words;
-use super::touches::shared;
+use super::touches::meant;
 
 /// The rules of config.yaml, by their names.
 pub type BoardRules = BTreeMap<String, Rule>;
@@ -68,6 +69,22 @@ impl Rule {
         self.paths.is_empty() && self.commands.is_empty() && self.acts.is_empty() && self.lines.is_none()
     }
 
+    /// What in it can't mean what its writer wants: what that is, and what to write.
+    pub fn fault(&self) -> Option<(String, &'static str)> {
+        let is_odd = |path: &&String| {
+            let plain = path.trim_start_matches("./");
+            plain.trim_end_matches(['/', '.']).is_empty()
+                || plain.starts_with(['/', '[', '{', '~'])
+                || plain.split('/').any(|part| part == "..")
+        };
+        let path = self.paths.iter().find(is_odd).map(|path| {
+            let hint = "write paths below the root of the repository, or patterns that begin with a name: db/*.sql";
+            (format!("the path `{path}`"), hint)
+        });
+        let is_empty = self.commands.iter().any(|words| words.trim().is_empty());
+        path.or_else(|| is_empty.then(|| ("an empty command".to_owned(), "write how such commands begin: npm publish")))
+    }
+
     /// The beginnings of commands that are not to be run.
     pub fn all_commands(&self) -> impl Iterator<Item = &str> {
         let push = self.acts.contains(&Act::Push).then_some("git push");
@@ -96,22 +113,22 @@ pub fn question(breach: &str) -> String {
     format!("{breach}. May it? (yes or no)")
 }
 
-/// The rules that a command breaks. Each part of it counts, between `;`, `&`, `|` and at the beginning of a line.
-pub fn of_command(rules: &BoardRules, command: &str) -> Vec<Breach> {
+/// The rules that a command line breaks. Each command of it counts, also one that another runs, and none that stands in quotes.
+pub fn of_command(rules: &BoardRules, line: &str) -> Vec<Breach> {
+    let commands = commands_of(line);
     let begins = |words: &str| {
-        let parts = command.split([';', '&', '|', '\n', '(', ')', '`']).map(str::trim_start);
-        let is_so = |part: &str| {
-            let rest = part.strip_prefix(words.trim());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let is_so = |command: &Vec<String>| {
+            command.len() >= words.len() && command.iter().zip(&words).all(|(own, word)| own == word)
         };
-        parts.into_iter().any(is_so)
+        !words.is_empty() && commands.iter().any(is_so)
     };
     broken(rules, |rule| rule.all_commands().find(|words| begins(words)).map(str::to_owned))
 }
 
 /// The rules that a change of these paths breaks.
 pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
-    broken(rules, |rule| shared(paths, &rule.paths).map(str::to_owned))
+    broken(rules, |rule| meant(paths, &rule.paths).map(str::to_owned))
 }
 
 /// The rules that such an act breaks; `what` tells of it.
@@ -147,6 +164,15 @@ mod tests {
             ("true; (git push)", true),
             ("echo git push", false),
             ("git pushx", false),
+            ("FOO=1 git  push", true),
+            ("git \"push\" origin", true),
+            ("if true; then git push; fi", true),
+            ("env X=1 timeout -k 1 5 /usr/bin/git push", true),
+            ("sudo -u me git push", true),
+            ("bash -c 'cd x; git push'", true),
+            ("echo x | xargs git push", true),
+            ("git commit -m 'do; git push later'", false),
+            ("grep 'git push' notes", false),
         ] {
             assert_eq!(!of_command(&rules, command).is_empty(), is_broken, "{command}");
             assert_eq!(of_command(&rules, command), of_command(&by_act, command));

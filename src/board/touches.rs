@@ -9,6 +9,32 @@ pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
     own.iter().map(String::as_str).find(|one| meets(one))
 }
 
+/// The first of these paths, taken as they are, that one of `patterns` means.
+pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> Option<&'t str> {
+    let is_meant = |path: &[u8], pattern: &str| {
+        let within = [&plain(pattern)[..], b"/*"].concat();
+        fits(&plain(pattern), path) || is_folder(pattern) && fits(&within, path)
+    };
+    paths.iter().map(String::as_str).find(|path| patterns.iter().any(|pattern| is_meant(path.as_bytes(), pattern)))
+}
+
+/// The path fits the pattern.
+fn fits(pattern: &[u8], path: &[u8]) -> bool {
+    let mut row: Vec<bool> = (0..=path.len()).map(|at| at == 0).collect();
+    for byte in pattern {
+        let before = row.clone();
+        row[0] = before[0] && *byte == ANY;
+        for (at, own) in path.iter().enumerate() {
+            row[at + 1] = match *byte {
+                ANY => before[at + 1] || row[at],
+                b'?' => before[at],
+                byte => before[at] && byte == *own,
+            };
+        }
+    }
+    row[path.len()]
+}
+
 fn overlap(one: &str, other: &str) -> bool {
     let within = |folder: &str| [&plain(folder)[..], b"/*"].concat();
     meet(&plain(one), &plain(other))
@@ -51,6 +77,23 @@ fn meet(one: &[u8], other: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_taken_as_it_is() {
+        for (path, pattern, is_meant) in [
+            ("pages/[id].tsx", "pages/api", false),
+            ("pages/[id].tsx", "pages", true),
+            ("pages/[id].tsx", "pages/*.tsx", true),
+            ("src/*.rs", "src/a.rs", false),
+            ("src/{a}/x.ts", "src/generated", false),
+            ("src/gen/x.ts", "src/gen/**", true),
+            ("src/gen/x.ts", "src/[gh]en", true),
+            ("db/1.sql", "db/?.sql", true),
+            ("a", "", false),
+        ] {
+            assert_eq!(meant(&[path.to_owned()], &[pattern.to_owned()]).is_some(), is_meant, "{path} {pattern}");
+        }
+    }
 
     #[test]
     fn patterns_overlap_where_one_path_fits_both() {

@@ -79,6 +79,15 @@ pub fn words(words: &str) -> Cow<'_, str> {
     cut(words, WORDS)
 }
 
+/// Words of anybody's in one line of a table: with its line ends they could make rows of their own.
+pub fn one_line(words: &str) -> Cow<'_, str> {
+    if words.contains(['\n', '\r']) {
+        words.split_whitespace().collect::<Vec<_>>().join(" ").into()
+    } else {
+        words.into()
+    }
+}
+
 /// As [`title`], as long as it is.
 pub fn printable(line: &str) -> Cow<'_, str> {
     cut(line, usize::MAX)

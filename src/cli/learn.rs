@@ -9,7 +9,7 @@ use crate::clock;
 use crate::run::{Site, Source, Trust, make_known};
 use crate::store::{KnowledgeFile, MOST_OF_RUN};
 
-use super::human::Painted;
+use super::human::{self, Painted};
 use super::shared::{held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, OwnRun, Verb};
 
@@ -244,10 +244,13 @@ impl<'s> Lookup<'s> {
         let mut found = Vec::new();
         for file in &self.files {
             match &file.learning {
-                Ok(learning) if wanted(file, learning) => found.push((file, learning, learning.tags.join(","))),
+                Ok(learning) if wanted(file, learning) => {
+                    found.push((file, learning, human::one_line(&learning.tags.join(",")).into_owned()));
+                }
                 Ok(_) => {}
                 Err(problem) => {
-                    context.out.note(format!("{} is left out: {}; see where: tavern check", file.id, problem.message));
+                    let (id, why) = (human::one_line(&file.id), &problem.message);
+                    context.out.note(format!("{id} is left out: {why}; see where: tavern check"));
                 }
             }
         }

@@ -391,7 +391,7 @@ impl Args {
         };
         let shown = name.id().map_or_else(|| found.place(), TaskId::to_string);
         let mut text = format!("{shown} {}\n", human::title(&task.title));
-        let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
+        let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {}\n", human::one_line(&value)));
         row("status", task.status().to_string());
         row("queue", format!("{}, line {}", found.queue.id, found.line));
         steps.iter().for_each(|steps| row("steps", steps.to_string()));

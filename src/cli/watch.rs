@@ -14,7 +14,7 @@ use crate::run::{Error, Site};
 use crate::store::Slot;
 
 use super::flags::DryRun;
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, human};
 
 /// Look after the runs of agents: nudge, then pause, those that get no further
 ///
@@ -41,9 +41,17 @@ impl Verb for Args {
     const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if self.every.is_some_and(Period::is_zero) {
+            return Err(CliError::usage("it is to look every so often", "say how often: tavern watch --every 30s"));
+        }
         let mut site = context.site(context.board()?)?;
         let Some(_slot) = slot(&site)? else {
-            context.out.note("another tavern watch looks after this board".to_owned());
+            let now = clock::now();
+            let hangs = Watcher::of(&site.board).filter(|watcher| !watcher.is_at_it(now)).map(|watcher| {
+                let age = human::age((now - watcher.looked).to_std().unwrap_or_default());
+                format!(", and looked {age} ago the last time: end it, if it hangs")
+            });
+            context.out.note(format!("another tavern watch looks after this board{}", hangs.unwrap_or_default()));
             return Ok(Exit::Done);
         };
         let mut looks = ExpiredLeases::load(&site.board);
@@ -60,6 +68,9 @@ impl Verb for Args {
             if context.is_dry {
                 return looked.map(|()| Exit::Done);
             }
+            let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
+            let every = self.every.or(set).unwrap_or(WatchRules::default().every).duration();
+            watcher.every = if self.once { 0 } else { every.as_secs() };
             let failure = looked.as_ref().err().map(|error| error.message.clone());
             watcher.looked(clock::now(), began.elapsed(), failure.clone());
             watcher.keep(&site.board);
@@ -70,8 +81,6 @@ impl Verb for Args {
             }
             let told = lapse.note(&site, None, failure);
             told.into_iter().for_each(|words| context.out.note(words));
-            let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
-            let every = self.every.or(set).unwrap_or(WatchRules::default().every).duration();
             if site.interrupt.wait(every) {
                 return Ok(context.interrupted().unwrap_or(Exit::Done));
             }

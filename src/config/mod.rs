@@ -434,6 +434,15 @@ impl Config {
                 return Some((vec!["rules", name], format!("the rule `{name}` forbids nothing"), hint));
             }
         }
+        if let Some((name, what, hint)) =
+            self.rules.iter().find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
+        {
+            return Some((vec!["rules", name], format!("the rule `{name}` has {what}"), hint.to_owned()));
+        }
+        if self.watch.late > 100 {
+            let hint = "write a number of percent, such as `late: 80`; 0 turns it off".to_owned();
+            return Some((vec!["watch", "late"], "`late` is more than all of a run's time".to_owned(), hint));
+        }
         if let Some(name) = self.pass.fault() {
             return Some((vec!["pass"], odd_name(name), NAMES_ARE.to_owned()));
         }

@@ -121,7 +121,8 @@ impl<'a> Following<'a> {
                     activity.broke(breaches);
                 }
                 let effect = if may_change(&tool) { Effect::Change } else { Effect::Look };
-                activity.ended(PastCall { tool, input, ok: *ok, seconds: began.elapsed().as_secs() }, effect, now);
+                let seconds = began.elapsed().as_secs();
+                activity.ended(PastCall { tool, input, ok: *ok, seconds, got_on: false }, effect, now);
             }
             AgentEvent::TaskStarted { id } => {
                 let call = OpenToolCall {

@@ -156,7 +156,7 @@ fn carry_out(
     let was_cleaned = cleaned.filter(|_| is_broken);
     let answer = if is_lost {
         // Whoever holds the task works in its worktree.
-        let taken = || RunResult::failed_as(Outcome::Killed, "somebody else holds the task now");
+        let taken = || RunResult::failed_as(Outcome::Killed, "it was taken from its agent");
         reported(site, held)?.map_or_else(taken, |reported| reported.result).into()
     } else if let Some(why) = was_cleaned {
         RunResult::failed_as(Outcome::NotReady, why).into()

@@ -25,6 +25,9 @@ pub enum Error {
     NotReady(#[from] NotReady),
     #[error(transparent)]
     NotTrusted(#[from] Untrusted),
+    /// Its agent, or a person, has removed or spoilt its files.
+    #[error("what run `{0}` does can't be read: its `metadata.json` or `activity.json` is gone or broken")]
+    Unwatched(String),
     /// With those that there are.
     #[error("there is no role `{name}`")]
     NoRole { name: String, known: Vec<String> },
@@ -70,7 +73,11 @@ impl Error {
                 store::not_written(path, source.kind())
             }
             // Who has a program to name says it; why there is nothing to review says it by itself.
-            Error::Store(_) | Error::NothingToReview(_) | Error::Undecided(_) | Error::NotTrusted(_) => None,
+            Error::Store(_)
+            | Error::NothingToReview(_)
+            | Error::Undecided(_)
+            | Error::NotTrusted(_)
+            | Error::Unwatched(_) => None,
             Error::Git(error) => Some(error.hint()),
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),

@@ -24,8 +24,12 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
     };
     let (repository, folder) = (site.repository()?, &run.worktree);
     let tip = site.tip_of(folder)?;
-    // What others have merged meanwhile is none of its work.
-    let base = repository.fork(&base, &tip)?.unwrap_or(base);
+    // What others have merged meanwhile is none of its work, be it brought into the branch or taken over by it.
+    let merged = site.integration_tip()?.map_or(Ok(None), |merged| repository.fork(&merged, &tip))?;
+    let base = match merged {
+        Some(merged) if repository.is_ancestor(&base, &merged)? => merged,
+        _ => repository.fork(&base, &tip)?.unwrap_or(base),
+    };
     let (mut paths, lines) = repository.extent(&base, &tip)?;
     let changes = repository.changes(folder)?;
     paths.extend(changes.staged.into_iter().chain(changes.modified).chain(changes.untracked));

@@ -12,9 +12,10 @@ use super::activity::activity_of;
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::record::{Metadata, run_name, run_of};
-use super::report::most_attempts;
+use super::report::{policy, retry};
 use super::rules;
 use super::site::Site;
+use super::watcher::Watcher;
 use crate::board::activity::Activity;
 use crate::board::event::{Blame, Event, Kind, Retry};
 use crate::board::lease::{Lease, Life};
@@ -23,6 +24,7 @@ use crate::board::rule::{Breach, question};
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Role;
+use crate::runner::Outcome;
 use crate::store::{Board, Done, Entry, Note, life, walk_log};
 
 /// By this name the watcher speaks.
@@ -217,7 +219,11 @@ pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
 
 /// True if the run is over by that.
 fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
-    let Some(_slot) = site.board.try_watch_slot()? else { return Ok(false) };
+    let slot = site.board.try_watch_slot()?;
+    // One that hangs, or was stopped, looks after nobody.
+    if slot.is_none() && Watcher::of(&site.board).is_some_and(|watcher| watcher.is_at_it(clock::now())) {
+        return Ok(false);
+    }
     let Some(lease) = site.board.lease(&own.task)?.filter(|lease| lease.token == own.token) else { return Ok(false) };
     let mut is_over = false;
     look_at(site, &lease, &mut |found| is_over |= found.task == own.task && found.deed.ends())?;
@@ -237,8 +243,14 @@ fn look_at(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Resul
 fn look_into(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
     let artifacts = Artifacts::open(&site.board, &run);
-    let record = run_of(&site.board, &run).filter(|record| record.ended.is_none());
-    let (Some(record), Some(mut activity)) = (record, activity_of(&artifacts)) else { return Ok(()) };
+    let (record, activity) = (run_of(&site.board, &run), activity_of(&artifacts));
+    let (Some(record), Some(mut activity)) = (record, activity) else {
+        let is_young = lease.work.is_none() || now - lease.claimed_at < YOUNGEST;
+        return if is_young { Ok(()) } else { Err(Error::Unwatched(run)) };
+    };
+    if record.ended.is_some() {
+        return Ok(());
+    }
     if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
         return Ok(());
     }
@@ -266,7 +278,8 @@ fn look_into(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Res
         keep(site, &artifacts, &before, &watched)?;
     }
     if let Some((trouble, deed)) = found {
-        let parent = activity.parent.filter(|_| rules.gang > 0 && watched.is_told_in_vain(trouble.symptom));
+        let parent =
+            activity.parent.filter(|_| rules.gang > 0 && before.is_told_in_vain(trouble.symptom) && watched.nudges > 1);
         let gang = parent.map(|parent| Gang::of(site, parent, trouble.symptom)).transpose()?;
         match gang.filter(|gang| gang.members.len() >= rules.gang as usize) {
             Some(gang) => gang.begin_anew(site, tell)?,
@@ -393,6 +406,7 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Resul
             let asked = match trouble.symptom {
                 Symptom::Violation => question(&why),
                 Symptom::Divergence => format!("{why}, and again after a new beginning. How is it to go on?"),
+                Symptom::Runaway => format!("{why}. How is it to go on?"),
                 _ => format!("{why}, and was told so. How is it to go on?"),
             };
             drop(pause(site, lease, asked)?);
@@ -402,8 +416,8 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Resul
             submit(Event::Return { token, retry, reason: why })?;
         }
         Deed::Ended => {
-            let most = most_attempts(site, &site.board.task(task)?.task, &lease.role);
-            let retry = Retry { blame: Blame::Agent, not_before: None, most };
+            let item = site.board.task(task)?.task;
+            let retry = retry(site, &item, policy(site, Outcome::Failed), None, &lease.role);
             submit(Event::Fail { token, retry, reason: why })?;
         }
     }

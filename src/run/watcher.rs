@@ -17,6 +17,8 @@ pub struct Watcher {
     /// When the last one was, and how long it took, in milliseconds.
     pub looked: Timestamp,
     pub took: u64,
+    /// How often it looks, in seconds; 0: once.
+    pub every: u64,
     /// Why it failed, if it did.
     pub degraded: Option<String>,
     /// For how many seconds looks have failed, all in all.
@@ -24,6 +26,9 @@ pub struct Watcher {
     /// The last event of the log of which it was told what there was to tell.
     pub seen: u64,
 }
+
+/// So many seconds late is not yet overdue: a look may take a while.
+const PATIENCE: u64 = 30;
 
 /// Beside the locks of the board.
 const FILE: &str = "watch.json";
@@ -46,6 +51,12 @@ impl Watcher {
             false
         })?;
         Ok(Watcher { seen, ..Watcher::default() })
+    }
+
+    /// It looks as often as it is to, or nearly.
+    pub fn is_at_it(&self, now: Timestamp) -> bool {
+        let since = u64::try_from((now - self.looked).num_seconds()).unwrap_or(0);
+        since <= 3 * self.every + PATIENCE
     }
 
     /// One has looked by `now` and for so long, in vain where it is `degraded`.

@@ -20,6 +20,9 @@ pub const KNOWLEDGE: &str = "knowledge";
 /// Learnings of one run.
 pub const MOST_OF_RUN: usize = 20;
 
+/// A file with more bytes is no learning: a few kilobytes are all that is told of one.
+const LONGEST: u64 = 256 << 10;
+
 /// A file of the folder.
 #[derive(Clone, Debug)]
 pub struct KnowledgeFile {
@@ -94,7 +97,9 @@ impl Board {
 /// Nothing of what is no Markdown file, such as a temp file.
 fn read(path: PathBuf) -> Option<KnowledgeFile> {
     let id = path.file_name()?.to_str()?.strip_suffix(".md")?.to_owned();
+    let is_short = fs::metadata(&path).is_ok_and(|file| file.len() <= LONGEST);
     let (text, learning) = match files::read_text(&path) {
+        _ if !is_short => (String::new(), Err(too_long(&path))),
         Ok(text) if is_name(&id) => (text.clone(), parse(&text)),
         Ok(text) => (text, Err(misnamed(&path))),
         Err(error) => {
@@ -103,6 +108,11 @@ fn read(path: PathBuf) -> Option<KnowledgeFile> {
         }
     };
     Some(KnowledgeFile { id, path, text, learning })
+}
+
+fn too_long(path: &Path) -> Problem {
+    let message = format!("`{}` has more than {} KiB", path.file_name().unwrap_or_default().display(), LONGEST >> 10);
+    Problem::error("broken-learning", 0..0, message, "put it into a file of the project, and name that")
 }
 
 fn misnamed(path: &Path) -> Problem {

@@ -123,3 +123,80 @@ fn who_interrupts_a_watcher_ends_it_at_once() {
     let ended = watcher.end();
     assert!(ended.stdout.is_empty(), "{ended}");
 }
+
+#[test]
+fn what_others_have_merged_is_none_of_a_runs_own_work() {
+    let (scratch, agent) = breaking("log");
+    // One more began before that is merged, and takes it over.
+    let take_over = "touch ../held2; while [ ! -e ../go2 ]; do sleep 0.02; done; git merge -q tavern/integration; \
+                     echo 2 > two; touch ../held3; while [ ! -e ../go3 ]; do sleep 0.02; done";
+    scratch.write(QUEUE, format!("{}- [ ] T-2: Take it over\n  ```sh\n  {take_over}\n  ```\n", scratch.queue()));
+    let second = scratch.program("tavern-agent").args(&["--once", "--name", "Sam"]).start();
+    let exists = |name: &str| scratch.work().join(".tavern/worktrees").join(name).exists();
+    wait_until("it holds", || exists("held2"));
+    scratch.write(".tavern/worktrees/go", "");
+    agent.end().ends(0);
+    scratch.stands("T-1", "completed", 1);
+    scratch.write(".tavern/worktrees/go2", "");
+    wait_until("it holds again", || exists("held3"));
+    assert!(scratch.at("+10", "tavern-watch", &["--once"]).ends(0).stdout.is_empty());
+    scratch.write(".tavern/worktrees/go3", "");
+    second.end().ends(0);
+    assert_eq!(diagnoses(&scratch).len(), 1, "of the first one alone");
+}
+
+#[test]
+fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
+    let (scratch, agent) = breaking("warn");
+    scratch.write(".tavern/runs/T-1@1/activity.json", "garbage");
+    let ran = scratch.at("+10", "tavern-watch", &["--once"]);
+    assert!(ran.code != Some(0), "{ran}");
+    ran.says("what run `T-1@1` does can't be read");
+    scratch.run("tavern-status", &["--health"]).says("what agents do can't be read");
+    scratch.write(".tavern/worktrees/go", "");
+    agent.end().ends(0);
+}
+
+#[test]
+fn a_run_that_the_watcher_ends_is_not_tried_again_at_once() {
+    let (scratch, agent) = breaking("reap");
+    let config = std::fs::read_to_string(scratch.work().join(CONFIG)).expect("it is there");
+    scratch.write(CONFIG, config + "runners: {shell: {kind: shell, backoff: 1h}}\n");
+    scratch
+        .at("+10", "tavern-watch", &["--once"])
+        .ends(0)
+        .says("violation: it broke the rule `schema`: db/x; it is ended");
+    agent.end();
+    let item = scratch.stands("T-1", "pending", 1);
+    assert!(item["not_before"].is_string(), "{item}");
+}
+
+#[test]
+fn words_of_anybodys_make_no_rows_of_their_own() {
+    let (scratch, agent) = breaking("log");
+    scratch.run("tavern-tell", &["T-1", "--pause", "lunch\n  status      completed"]).succeeds();
+    agent.end();
+    for (program, arguments) in [("tavern-status", ["T-1"].as_slice()), ("tavern-runs", &["show", "T-1"])] {
+        let shown = scratch.run(program, arguments).succeeds();
+        assert!(!shown.contains("\n  status      completed"), "{shown}");
+        has(&shown, &["lunch"]);
+    }
+}
+
+#[test]
+fn rules_that_mean_nothing_are_errors() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n");
+    for (rule, says) in [
+        ("paths: ['[']", "has the path `[`"),
+        ("paths: [/etc/passwd]", "has the path `/etc/passwd`"),
+        ("paths: [../x]", "has the path `../x`"),
+        ("paths: ['']", "has the path ``"),
+        ("commands: ['']", "has an empty command"),
+    ] {
+        scratch.write(CONFIG, format!("rules:\n  mine: {{{rule}}}\n"));
+        scratch.run("tavern-check", &[]).ends(5).says(says).says(&format!("{CONFIG}:2:3"));
+    }
+    scratch.write(CONFIG, "watch: {late: 200}\n");
+    scratch.run("tavern-check", &[]).ends(5).says("`late` is more than all of a run's time");
+    scratch.run("tavern-watch", &["--every", "0s"]).ends(2).says("tavern watch --every 30s");
+}

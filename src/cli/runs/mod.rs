@@ -169,7 +169,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     let usage = &run.usage;
     let tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
     let mut text = format!("{} {}\n", run.run, human::title(&run.title));
-    let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<9} {value}\n"));
+    let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<9} {}\n", human::one_line(&value)));
     row("agent", format!("{} ({}), attempt {}, runner {}", run.agent, run.role, run.attempt, run.runner));
     row("outcome", run.outcome.map_or("running", Outcome::as_str).to_owned());
     run.reason.iter().for_each(|reason| row("reason", reason.clone()));

@@ -25,7 +25,8 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
         context.out.record(&Record::Watcher(&watcher), words)?;
     }
     if all.is_empty() {
-        context.out.note("no agent works".to_owned());
+        let is_any = board.leases()?.iter().any(|lease| lease.work.is_some());
+        context.out.note(if is_any { "what agents do can't be read: see tavern status" } else { "no agent works" });
     }
     for Health { lease, activity, watched } in &all {
         let record = Record::Health {

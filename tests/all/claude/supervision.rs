@@ -242,14 +242,14 @@ fn all_that_is_looked_at_is_filled_by_runs() {
     // What was used is asked every two seconds.
     let mut small = bash("sleep 0.3");
     small["repeat"] = json!(8);
-    let steps = json!([bash("git tag mark"), small, bash(HOLD), bash(COMMIT), say("DONE")]);
+    let steps = json!([bash("exit 1"), bash("git tag mark"), small, bash(HOLD), bash(COMMIT), say("DONE")]);
     let project = watched(json!({}), steps);
     let rules = json!({"no-tags": {"commands": ["git tag"], "then": "log"}});
     set(&project, json!({}), json!({"rules": rules, "roles": {"coder": {"budget": {"minutes": 9}}}}));
     let item = ITEM.replace("hello\n", "hello (parent: T-0, watch: {late: 90})\n");
     project.scratch.write(QUEUE, format!("- [x] T-0: All\n{item}"));
     let agent = project.agent().start();
-    wait_for_steps(&project, 9);
+    wait_for_steps(&project, 10);
     let midway = activity(&project);
     told(&project, agent);
     let end = activity(&project);
@@ -266,11 +266,39 @@ fn all_that_is_looked_at_is_filled_by_runs() {
     for key in keys {
         assert!(is_filled(&midway[key]) || is_filled(&end[key]), "{key}: {midway} {end}");
         // These two may fall into one second, and the others are set when the run begins.
-        let may_be_same =
-            ["seen", "progress_at", "began", "limit", "makes_changes", "hears", "watch", "parent", "breaches"];
+        let may_be_same = [
+            "seen",
+            "progress_at",
+            "began",
+            "limit",
+            "makes_changes",
+            "hears",
+            "watch",
+            "parent",
+            "breaches",
+            "failed",
+        ];
         assert!(midway[key] != end[key] || may_be_same.contains(&key.as_str()), "{key}: {midway} {end}");
     }
     for key in ["tool", "input", "ok", "seconds"] {
         assert!(!end["calls"][0][key].is_null(), "{end}");
     }
+}
+
+#[test]
+fn a_watcher_that_hangs_keeps_no_supervisor_from_looking() {
+    let (mut hears, mut ends, mut fails) = (bash(COMMIT), say("DONE"), bash("sleep 0.1; exit 1"));
+    hears["for"] = json!("system-nudge");
+    ends["for"] = json!("Say hello");
+    fails["repeat"] = json!(true);
+    let project = watched(json!({}), json!([hears, ends, fails]));
+    let watcher = project.scratch.program("tavern-watch").args(&["--every", "1s"]).start();
+    wait_until("it looks", || looks(&project) > 0);
+    watcher.signal(Signal::STOP);
+    project.scratch.at("+300", "tavern-watch", &["--once"]).ends(0).says("ago the last time: end it, if it hangs");
+    set(&project, json!({"every": "1s"}), json!({}));
+    project.agent().variable("TAVERN_TEST_NOW", "+300").run().ends(0);
+    has(&diagnoses(&project.scratch), &["looping: "]);
+    watcher.kill();
+    project.assert_tidy();
 }
