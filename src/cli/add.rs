@@ -172,7 +172,8 @@ impl Verb for Args {
         let birth = parent.map(|parent| birth(&board, parent, own.as_ref())).transpose()?;
         // A fresh ID is another one in each run.
         let is_fresh = new.id.is_none() && birth.is_none();
-        let status = if self.item.draft { Status::Draft } else { Status::Pending };
+        let is_draft = self.item.draft || typed.is_draft;
+        let status = if is_draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: own.as_ref().and_then(|run| run.agent.clone()), run: own.map(|run| run.run) };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
@@ -182,7 +183,7 @@ impl Verb for Args {
         };
         let id = Some(&done.task.id).filter(|_| !(context.is_dry && is_fresh));
         made_here(&board, &done.task);
-        if !self.item.draft {
+        if !is_draft {
             warn(context, &board, &done, id);
         }
         let shown = match (done.entry.change.after(), id) {
@@ -303,6 +304,7 @@ struct Typed {
     description: String,
     has_keys: bool,
     has_block: bool,
+    is_draft: bool,
 }
 
 impl Typed {
@@ -320,6 +322,15 @@ impl Typed {
             let hint = "add them one by one, or write them into the queue's file, which you may edit at any time";
             return Err(CliError::usage("one item at a time", hint));
         }
+        let open = "an item that is added is open: leave out what is in its box";
+        if item.checked || !parse(text).0.own.is_empty() {
+            return Err(CliError::usage("this one is ticked, or marked as its owner's own", open));
+        }
+        if !matches!(item.status, Status::Draft | Status::Pending) {
+            let message = format!("an item begins as pending or draft, and not as {}", item.status);
+            return Err(CliError::usage(message, "leave its `status` out, or add it with --draft"));
+        }
+        let is_draft = item.status == Status::Draft;
         let first_end = line_end(&whole, item.head.end, item.span.end);
         let title = match item.id_span() {
             Some(id) => whole[id.end..first_end].trim_start_matches(':').trim(),
@@ -334,7 +345,7 @@ impl Typed {
         let description = description.trim_matches(['\n', '\r']).to_owned();
         let (has_keys, has_block) = (item.metadata.is_some(), item.block.is_some());
         let (id, parent) = (item.id.clone(), item.parent.clone());
-        Ok(Typed { id, parent, title: title.to_owned(), description, has_keys, has_block })
+        Ok(Typed { id, parent, title: title.to_owned(), description, has_keys, has_block, is_draft })
     }
 }
 

@@ -195,8 +195,12 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) || items.own.contains(task) {
             continue;
         }
-        // It is held by the document alone: its lease was lost with the log.
-        let open = runs_of(&site.board, task)?.into_iter().filter(|run| run.ended.is_none());
+        // It is held by the document alone: its lease was lost with the log, or a person has typed that.
+        let runs = runs_of(&site.board, task)?;
+        if runs.is_empty() && site.board.is_only_typed(task)? {
+            continue;
+        }
+        let open = runs.into_iter().filter(|run| run.ended.is_none());
         actions.extend(open.map(|run| Action::EndRun { run: run.run }));
         let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
         actions.push(Action::GiveBack { task, token: None, agent: None, blame: Blame::Nobody, why });

@@ -121,7 +121,11 @@ impl View<'_> {
             let search = QueueSearch { board, index: &index, queue, is_ready, now: self.now };
             let document = text.content.open();
             let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
-                let (mut held, step) = search.taken(&document, item, seek, purpose, self.last_seq + 1)?;
+                let (mut held, step) = match search.taken(&document, item, seek, purpose, self.last_seq + 1) {
+                    // What can't be written as it would have to be keeps nobody from the others.
+                    Err(Error::Quarantined { .. }) if seek.item.is_none() => return Ok(None),
+                    taken => taken?,
+                };
                 if board.is_dry() {
                     let id_at = item.id.is_none().then_some(item.line);
                     held.unknown = Unknown { id_at, token: !board.by_hand()?.is_empty() };

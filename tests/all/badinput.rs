@@ -708,3 +708,41 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
         scratch.run("tavern-check", &[]).says(told).says("write them outside of the `yaml task` block");
     }
 }
+
+#[test]
+fn keys_of_tavern_below_a_typed_id_stop_neither_their_item_nor_others() {
+    let below = "- [ ] T-2: b\n  (reason: legal wants it)\n  ```sh\n  echo 2 > b\n  ```\n";
+    let scratch = Scratch::repository();
+    scratch.write(
+        "TODO.md",
+        format!("- [ ] T-1: a\n  ```sh\n  echo 1 > a\n  ```\n{below}- [ ] T-3: c\n  ```sh\n  echo 3 > c\n  ```\n"),
+    );
+    scratch.run("tavern-check", &["TODO.md"]).says("to keep the words put a blank line above them");
+    scratch.run("tavern-drain", &["TODO.md"]).ends(0).says("3 of 3 completed");
+}
+
+#[test]
+fn a_card_that_a_person_has_begun_is_left_alone_whatever_keys_it_has() {
+    let scratch = Scratch::repository();
+    let card = "- [ ] JIRA-12: mine (agent: bob, started: 2026-11-01)\n  ```sh\n  echo 1 > a\n  ```\n";
+    let other = "- [ ] JIRA-13: free\n  ```sh\n  echo 2 > b\n  ```\n";
+    scratch.write("TODO.md", format!("## Todo\n\n{other}\n## In Progress\n\n{card}\n## Done\n"));
+    scratch.run("tavern-drain", &["TODO.md"]);
+    let left = std::fs::read_to_string(scratch.work().join("TODO.md")).expect("it is there");
+    assert!(left.contains(card) && left.contains("- [x] JIRA-13: free"), "{left}");
+}
+
+#[test]
+fn what_is_added_begins_as_it_says_or_not_at_all() {
+    let scratch = Scratch::pending("");
+    scratch.run("tavern-add", &["Wipe it (status: draft)"]).ends(0);
+    assert_eq!(scratch.records("tavern-status", &["--items"])[1]["status"], "draft");
+    scratch
+        .run("tavern-add", &["Wipe it (status: completed)"])
+        .ends(2)
+        .says("begins as pending or draft, and not as completed");
+    for ticked in ["- [x] Done", "- [-] Dropped"] {
+        let add = scratch.program("tavern-add").input(format!("{ticked}\n")).run();
+        add.ends(2).says("leave out what is in its box");
+    }
+}

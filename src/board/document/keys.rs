@@ -6,6 +6,7 @@ use memchr::memmem;
 
 use super::{Document, Item, ItemPlace};
 use crate::board::key::Shape;
+use crate::board::markup;
 use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock, Unread, Why};
 use crate::board::problem::Problem;
 use crate::board::status::Status;
@@ -62,6 +63,10 @@ impl Document<'_> {
         let keys = self.untold_keys(item);
         let are_words = item.id.is_some()
             && item.block.is_none()
+            && item
+                .metadata
+                .as_ref()
+                .is_some_and(|span| span.start < markup::line_end(self.text, item.title.end, item.span.end))
             && !keys.is_empty()
             && keys.len() == self.entries(item).len()
             && keys.iter().all(|(key, _)| key.may_be_words());
@@ -76,7 +81,10 @@ impl Document<'_> {
         }
         let (key, name) = self.untold_keys(item).into_iter().find(|(key, _)| key.is_replaced())?;
         let message = format!("`{}` is a key of Tavern's, which the next claim replaces", key.as_str());
-        let hint = if name.start < item.head.end {
+        let is_below = item.metadata.as_ref().is_some_and(|span| self.text[item.title.end..span.start].contains('\n'));
+        let hint = if is_below && name.start < item.head.end {
+            "to keep the words put a blank line above them"
+        } else if name.start < item.head.end {
             "to keep the words as title put them into a parenthesis of their own, before the other keys"
         } else {
             "to keep the words write them outside of the `yaml task` block"
