@@ -178,6 +178,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     };
     let is_ours = |name: &&str| KEYS[OF_OTHERS..].iter().any(|(key, _)| key == name);
     let own = names.iter().find(|name| is_ours(name));
+    let of_queues = own.is_some();
     let own = own.or(names.first().filter(|_| names.iter().all(|name| is_key(name))));
     let is_own = own.is_some();
     let is_kanban = names.contains(&KANBAN);
@@ -229,7 +230,9 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
                 let expects =
                     if name == "empty_behavior" { "write idle, hibernate or terminate" } else { shape.expects() };
                 let message = format!("invalid value for the queue's `{name}`");
-                problems.push(Problem::error("wrong-type", span(), message, expects));
+                // Where other programs have all of the keys as well, it may be theirs.
+                let make = if of_queues { Problem::error } else { Problem::warning };
+                problems.push(make("wrong-type", span(), message, expects));
             }
             Some(_) => {}
             None => {

@@ -105,6 +105,8 @@ pub struct Watched {
     /// What was told since.
     told: Vec<(Symptom, u64)>,
     progress: u32,
+    /// The steps after which it was last taken for recovered.
+    recovered: u32,
     /// What stands in its worktree, as it was last looked at, and since when, and what it had written by then.
     pub files: Option<u64>,
     pub files_since: Timestamp,
@@ -144,8 +146,9 @@ pub fn treat(
     watched: &mut Watched,
 ) -> Option<(Trouble, Deed)> {
     // Who has done as much that went well as trouble is judged by has recovered.
-    if watched.progress != activity.progress || activity.streak >= rules.failures + 2 {
-        watched.progress = activity.progress;
+    let has_recovered = activity.streak >= rules.failures + 2 && watched.recovered != activity.steps;
+    if watched.progress != activity.progress || has_recovered {
+        (watched.progress, watched.recovered) = (activity.progress, activity.steps);
         watched.forgive();
     }
     let mut news: Vec<Trouble> =
@@ -340,6 +343,10 @@ mod tests {
             self.activity.seen = self.now;
             let call = PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1, got_on: false };
             self.activity.ended(call, effect, self.now);
+            self.look();
+        }
+
+        fn look(&mut self) {
             let rules = WatchRules::default();
             let troubles = judge(&self.activity, &rules, self.now);
             let found = treat(&self.activity, troubles, &rules, &mut self.watched);
@@ -374,6 +381,20 @@ mod tests {
         let mut run = Run::begin();
         (0..40).for_each(|call| run.call(call, false, Effect::Look));
         assert_eq!(run.found.last().map(|(_, deed)| *deed), Some(Deed::Paused));
+    }
+
+    #[test]
+    fn who_stops_after_much_that_went_well_is_told_every_five_minutes() {
+        let mut run = Run::begin();
+        run.activity.limit = None;
+        (0..10).for_each(|call| run.call(call, true, Effect::Change));
+        for _ in 0..32 {
+            run.now += TimeDelta::seconds(30);
+            run.look();
+        }
+        let nudged =
+            [Urgency::Hint, Urgency::Warning, Urgency::Warning].map(|urgency| (Symptom::Stuck, Deed::Nudged(urgency)));
+        assert_eq!(run.found, nudged);
     }
 
     #[test]

@@ -746,3 +746,19 @@ fn what_is_added_begins_as_it_says_or_not_at_all() {
         add.ends(2).says("leave out what is in its box");
     }
 }
+
+#[test]
+fn a_heading_or_a_key_that_everybody_has_makes_no_board_and_stops_nothing() {
+    let item = "- [ ] Look at it\n  ```sh\n  echo 1 > a\n  ```\n";
+    for head in ["# Review\n\n", "---\npriority: P1\n---\n", "---\nname: [a, b]\n---\n"] {
+        let scratch = Scratch::repository();
+        scratch.write("TODO.md", format!("{head}{item}"));
+        scratch.run("tavern-drain", &["TODO.md"]).ends(0).says("1 of 1 completed");
+    }
+    // Two are a board, and a key that only queues have is meant.
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", format!("## Review\n\n{item}\n## Pending\n"));
+    scratch.run("tavern-drain", &["TODO.md"]).ends(1).says("waits for");
+    scratch.write("TODO.md", format!("---\nmax_attempts: many\n---\n{item}"));
+    scratch.run("tavern-drain", &["TODO.md"]).ends(5).says("invalid value for the queue's `max_attempts`");
+}

@@ -18,10 +18,12 @@ pub(super) struct Other {
     pub near: Option<LaneKind>,
 }
 
-/// Whether more headings name lanes than others have items right under them. A slip of a lane's name is neither.
+/// Whether more headings name lanes than others have items right under them. A slip of a lane's name is neither. Review alone is what a
+/// list of things to look at is called.
 pub(super) fn is_board(lanes: &[Lane], others: &[Other]) -> bool {
     let own = others.iter().filter(|other| other.items > 0 && other.near.is_none());
-    worked(lanes).count() > own.count()
+    let is_of_reviewers = worked(lanes).all(|lane| lane.kind == LaneKind::InReview);
+    worked(lanes).count() > own.count() && !is_of_reviewers
 }
 
 pub(super) fn lane_set(lanes: &[Lane]) -> LaneSet {
