@@ -371,7 +371,7 @@ fn what_people_write_wrongly_is_told() {
         ("<<<<<<< HEAD\n- [ ] a\n=======\n- [ ] b\n>>>>>>> theirs\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("<<<<<<< HEAD\n- [ ] a\n", &["conflict-markers \"<<<<<<< HEAD\""]),
         ("---\nid: [\n---\n- [ ] a\n", &["broken-front-matter \"---\""]),
-        ("---\npriority: 0.8\n---\n- [ ] a\n", &["wrong-type \"priority: 0.8\""]),
+        ("---\npriority: 0.8\n---\n- [ ] a\n", &["?wrong-type \"priority: 0.8\""]),
         // Without a key of Tavern's it is somebody else's.
         ("---\nlayout: x\npriority: 0.8\nlabels: y\ndate: z\n---\n- [ ] a\n", &[]),
         ("---\nlayout: x\nlanez: y\n---\n- [ ] a\n", &["unknown-key \"lanez: y\""]),
