@@ -166,11 +166,8 @@ impl Document<'_> {
     /// The mark by which a line that goes by this ID or title is its owner's own.
     pub fn own_mark(&self, name: &str) -> Option<&str> {
         let line = self.own.iter().find(|mark| self.goes_by(mark.end, name));
-        let struck = || {
-            let items = self.called_so(name).unwrap_or_default();
-            items.iter().any(|at| self.is_struck_at(*at)).then_some(markup::STRIKE)
-        };
-        line.map(|mark| &self.text[mark.clone()]).or_else(struck)
+        let item = || self.called_so(name)?.iter().find_map(|at| self.left_out_at(*at));
+        line.map(|mark| &self.text[mark.clone()]).or_else(item)
     }
 
     /// Whether what stands from `start` to the end of its line is called so, as items are.
@@ -207,12 +204,12 @@ impl Document<'_> {
             bare.filter(is_other).into_iter().for_each(|name| go_by(&mut bare_names, name, index));
             go_by(&mut names, whole, index);
         }
-        // Whoever spells an ID otherwise is not understood, but what is struck out is asked for by it.
+        // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
         for (index, item) in items.iter().enumerate() {
             let Some(id) = &item.id else { continue };
             names
                 .entry(slug(id.as_str()))
-                .or_insert_with(|| if self.is_struck(item) { vec![index] } else { Vec::new() });
+                .or_insert_with(|| if self.left_out(item).is_some() { vec![index] } else { Vec::new() });
         }
         for (heading, items) in &self.sections {
             names.entry(slug(markup::heading_text(self.text, heading.clone()))).or_insert_with(|| items.clone());
