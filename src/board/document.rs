@@ -164,8 +164,8 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
-    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, struck or commented out.
-    /// Nobody works it, and nothing is wrong with it.
+    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, struck or commented out,
+    /// or below such a line. Nobody works it, and nothing is wrong with it.
     pub aside: bool,
     /// It says when it was claimed.
     pub begun: bool,

@@ -161,3 +161,19 @@ fn what_is_left_of_a_title_that_is_struck_or_commented_out_may_be_marks_and_tags
     assert!(scratch.read("Tasks.md").starts_with(&own), "{}", scratch.read("Tasks.md"));
     assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt\ntwo.txt");
 }
+
+#[test]
+fn what_is_below_a_line_that_is_left_alone_is_left_alone_with_it() {
+    for own in ["[-] dropped", "[>] forwarded", "[/] mine", "[ ] ~~struck~~", "[ ] <!-- hidden -->"] {
+        let scratch = Scratch::initialized();
+        let script = "\n    ```sh\n    echo no > no.txt\n    ```\n";
+        let below =
+            format!("  - [ ] part\n{script}  - plain\n    - [ ] T-7: named\n  {}", script.replace('\n', "\n  "));
+        let own = format!("- {own}\n{}\n", below.trim_end());
+        scratch.write("Tasks.md", format!("{own}- [ ] do it\n\n  ```sh\n  echo 1 > one.txt\n  ```\n"));
+        scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("1 of 1 completed, 0 left");
+        assert!(scratch.read("Tasks.md").starts_with(&own), "{}", scratch.read("Tasks.md"));
+        assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt");
+        scratch.run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-7"]).ends(3).says("a person's own");
+    }
+}
