@@ -164,8 +164,8 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Something is wrong with it: neither to be claimed nor touched.
     pub quarantined: bool,
-    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, or struck out. Nobody
-    /// works it, and nothing is wrong with it.
+    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, struck or commented out,
+    /// or below such a line. Nobody works it, and nothing is wrong with it.
     pub aside: bool,
     /// It says when it was claimed.
     pub begun: bool,
@@ -235,14 +235,17 @@ impl<'t> Item<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// How many items have which status; those that are struck out count apart.
+    /// How many items have which status; those that are struck or commented out count apart.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
-        let mut counts: BTreeMap<Option<Status>, usize> = BTreeMap::new();
-        let counted = |at| if self.is_struck_at(at) { None } else { Some(self.status_at(at)) };
-        (0..self.count()).for_each(|at| *counts.entry(counted(at)).or_default() += 1);
-        let struck = counts.remove(&None).map(|count| ("struck_out", count));
-        let named = counts.into_iter().filter_map(|(status, count)| Some((status?.as_str(), count)));
-        named.chain(struck).collect()
+        let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
+        let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for at in 0..self.count() {
+            match self.left_out_at(at) {
+                Some(mark) => *left_out.entry(own_state::counted_as(mark)).or_default() += 1,
+                None => *counts.entry(self.status_at(at)).or_default() += 1,
+            }
+        }
+        counts.into_iter().map(|(status, count)| (status.as_str(), count)).chain(left_out).collect()
     }
 
     pub fn text(&self) -> &'t str {

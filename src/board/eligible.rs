@@ -65,8 +65,8 @@ pub enum Lack {
     Held(String),
     /// It is a person's own.
     Aside,
-    /// Its title is struck out.
-    StruckOut,
+    /// Its title is struck or commented out, by this mark.
+    LeftOut(&'static str),
     /// Its question waits for an answer.
     Answer(String),
     /// It came back too often, for this reason.
@@ -210,7 +210,7 @@ impl Lack {
             // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
             Lack::Status(_)
             | Lack::Aside
-            | Lack::StruckOut
+            | Lack::LeftOut(_)
             | Lack::Held(_)
             | Lack::Answer(_)
             | Lack::Release(_)
@@ -258,7 +258,7 @@ impl fmt::Display for Lack {
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Held(agent) => write!(f, "it is held by {agent}"),
             Lack::Aside => f.write_str("it is a person's own, by where it stands"),
-            Lack::StruckOut => f.write_str("it is struck out"),
+            Lack::LeftOut(mark) => write!(f, "it is {}", meaning_of_mark(mark)),
             Lack::OwnDependency { name, mark } => write!(f, "it {}", waits_for_own(name, mark)),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
@@ -386,7 +386,7 @@ pub fn may_take(
 
 /// Why nobody works on an item that is a person's own.
 pub fn of_own(document: &Document<'_>, item: &Item<'_>) -> Option<Lack> {
-    item.aside.then(|| if document.is_struck(item) { Lack::StruckOut } else { Lack::Aside })
+    item.aside.then(|| document.left_out(item).map_or(Lack::Aside, Lack::LeftOut))
 }
 
 fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Lack> {

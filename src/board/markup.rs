@@ -525,6 +525,30 @@ pub fn is_struck(title: &str) -> bool {
     inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
+/// Between which its owner does without what stands there: struck out, or a comment.
+pub const LEFT_OUT: [(&str, &str); 5] =
+    [(STRIKE, STRIKE), ("<del>", "</del>"), ("<s>", "</s>"), (COMMENT, COMMENT), ("<!--", "-->")];
+
+/// The first of these signs in the title, if nothing is left of it without what they leave out: no word but tags (`#home`).
+pub fn left_out(title: &str) -> Option<&'static str> {
+    let (mut rest, mut sign) = (Cow::Borrowed(title), None);
+    for (open, close) in LEFT_OUT {
+        let is_there = |text: &str| {
+            let inner = text.find(open)? + open.len();
+            let length = text[inner..].find(close).filter(|length| *length > 0)?;
+            Some(inner - open.len()..inner + length + close.len())
+        };
+        while let Some(span) = is_there(&rest) {
+            rest.to_mut().replace_range(span, " ");
+            sign = sign.or(Some(open));
+        }
+    }
+    // Code is shown as it stands, and so is what is behind a backslash.
+    let is_shown = |c: char| c.is_alphanumeric() || matches!(c, '`' | '\\');
+    let is_word = |word: &str| !word.starts_with('#') && word.contains(is_shown);
+    sign.filter(|_| !rest.split_whitespace().any(is_word))
+}
+
 /// Between the signs of a strike it would be shown as struck out, all of it, with that `behind` it.
 pub fn shows_struck(title: &str, behind: &str) -> bool {
     // Behind other words it begins no block.
@@ -552,6 +576,30 @@ mod tests {
             ("`~~`", "", false),
         ] {
             assert_eq!(shows_struck(title, behind), shows, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_title_of_which_nothing_is_left_is_known() {
+        for (title, sign) in [
+            ("~~x~~", Some("~~")),
+            ("~~x~~ #tag #a/b", Some("~~")),
+            ("**~~x~~**.", Some("~~")),
+            ("~~a~~ ~~b~~", Some("~~")),
+            ("<del>x</del>", Some("<del>")),
+            ("<s>x</s> <!-- why -->", Some("<s>")),
+            ("%%x%% ~~y~~", Some("~~")),
+            ("<!-- x -->", Some("<!--")),
+            ("~~x~~ → moved to #12", None),
+            ("~~old~~ new title", None),
+            ("`~~x~~`", None),
+            ("\\~~x~~", None),
+            ("~~~~", None),
+            ("~~x", None),
+            ("…", None),
+            ("#tag", None),
+        ] {
+            assert_eq!(left_out(title), sign, "{title}");
         }
     }
 

@@ -5,7 +5,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::board::budget::Budget;
 use crate::board::children::Bounds;
-use crate::board::document::{Document, STAYS_TITLE, parse};
+use crate::board::document::{Document, STAYS_TITLE, meaning_of_mark, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::markup::{line_end, without_margin};
 use crate::board::metadata::{Key, Meaning};
@@ -163,9 +163,10 @@ impl Verb for Args {
         let block = render(&new);
         let (document, problems) = parse(&block);
         readable(&block, problems)?;
-        if let Some(item) = document.items().iter().find(|item| document.is_struck(item)) {
-            let message = format!("an item that is struck out is worked by nobody: `{}`", document.title(item));
-            return Err(CliError::usage(message, "leave out the `~~` around its title"));
+        if let Some((item, mark)) = document.items().iter().find_map(|item| Some((item, document.left_out(item)?))) {
+            let (means, title) = (meaning_of_mark(mark), document.title(item));
+            let message = format!("an item that is {means} is worked by nobody: `{title}`");
+            return Err(CliError::usage(message, format!("leave out the `{mark}` around its title")));
         }
         self.may_be_said(&document, own.as_ref())?;
         own.as_ref().map_or(Ok(()), |run| stays_in_sandbox(&board, &queue, &document, run))?;

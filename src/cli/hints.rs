@@ -228,7 +228,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
         Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
-        Lack::StruckOut => format!("to have it worked take the `~~` from its title{edit}"),
+        Lack::LeftOut(mark) => format!("to have it worked take the `{mark}` from its title{edit}"),
         Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),

@@ -121,3 +121,27 @@ fn an_old_text_that_is_saved_over_a_claim_gives_the_item_to_nobody_else() {
         assert!(!log.contains("by hand"), "{log}");
     }
 }
+
+#[test]
+fn an_item_goes_by_the_number_at_the_start_of_its_title() {
+    let scratch = Scratch::initialized();
+    let item = |title: &str| format!("- [ ] {title}\n\n  ```sh\n  echo 1 >> done.txt\n  ```\n");
+    let told = ["depends on T012, T013", "blocked by T012", "requires US-12"];
+    let rest = told.map(|words| item(&format!("Told ({words})"))).concat();
+    let first = [item("T014 [US1] Next (after: T012)"), item("T012 [P] One"), item("T013 Two"), item("US-12 Three")];
+    // What two go by names neither.
+    let twice = [item("T020 a"), item("T020 b"), item("Unclear (after: T020)")].concat();
+    scratch.write("tasks.md", [&first.concat(), &rest, &twice].map(String::as_str).concat());
+    let check = scratch.run("tavern-check", &["tasks.md"]).ends(5);
+    check
+        .says("depends")
+        .says("blocked by")
+        .says("requires")
+        .says("there is no item `T020` to wait for, or more than one");
+    let drained = scratch.run("tavern-drain", &["tasks.md"]).ends(5).says("6 of 10 completed, 4 left");
+    drained.says("claimed: T014 [US1] Next\n");
+    let text = scratch.read("tasks.md");
+    for words in told {
+        assert!(text.contains(&format!("- [ ] Told ({words})\n")), "{text}");
+    }
+}

@@ -132,3 +132,48 @@ fn what_is_struck_out_is_not_added() {
     scratch.run("tavern-add", &["~~x~~"]).ends(2).says(told);
     assert_eq!(scratch.queue(), before);
 }
+
+#[test]
+fn what_is_left_of_a_title_that_is_struck_or_commented_out_may_be_marks_and_tags() {
+    let scratch = Scratch::initialized();
+    let own = [
+        "~~a~~ #home",
+        "~~b~~ 📅 2026-12-01",
+        "~~c~~.",
+        "**~~d~~**",
+        "~~e~~ ~~f~~",
+        "<del>g</del>",
+        "<s>h</s>",
+        "%%i%%",
+        "<!-- j -->",
+    ];
+    let own = own.map(|title| format!("- [ ] {title}\n\n  ```sh\n  echo no > no.txt\n  ```\n")).concat();
+    let item = |title: &str, file: &str| format!("- [ ] {title}\n\n  ```sh\n  echo 1 > {file}\n  ```\n");
+    let worked = [item("~~x~~ → moved to #12", "one.txt"), item("~~old~~ new title", "two.txt")].concat();
+    scratch.write("Tasks.md", format!("{own}{worked}"));
+    let status = scratch.run("tavern-status", &["Tasks.md"]).ends(0);
+    status
+        .says("2 pending, 2 commented_out, 7 struck_out")
+        .says("Tasks.md:1: `~~…~~` is struck out: 5 lines like this are left alone\n")
+        .says("`<del>` is struck out: this line is left alone\n")
+        .says("`%%` is commented out: this line is left alone\n");
+    scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("2 of 2 completed, 0 left");
+    assert!(scratch.read("Tasks.md").starts_with(&own), "{}", scratch.read("Tasks.md"));
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt\ntwo.txt");
+}
+
+#[test]
+fn what_is_below_a_line_that_is_left_alone_is_left_alone_with_it() {
+    for own in ["[-] dropped", "[>] forwarded", "[/] mine", "[ ] ~~struck~~", "[ ] <!-- hidden -->"] {
+        let scratch = Scratch::initialized();
+        let script = "\n    ```sh\n    echo no > no.txt\n    ```\n";
+        let below =
+            format!("  - [ ] part\n{script}  - plain\n    - [ ] T-7: named\n  {}", script.replace('\n', "\n  "));
+        let own = format!("- {own}\n{}\n", below.trim_end());
+        scratch.write("Tasks.md", format!("{own}- [ ] do it\n\n  ```sh\n  echo 1 > one.txt\n  ```\n"));
+        scratch.run("tavern-drain", &["Tasks.md"]).ends(0).says("1 of 1 completed, 0 left");
+        assert!(scratch.read("Tasks.md").starts_with(&own), "{}", scratch.read("Tasks.md"));
+        assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\none.txt");
+        scratch.run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-7"]).ends(3).says("a person's own");
+    }
+}

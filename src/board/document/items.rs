@@ -153,7 +153,7 @@ impl<'t> Document<'t> {
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = lane::status(self.place(item), item.said, self.lane_set);
         // Whoever claims an item writes when it was begun.
-        item.aside = item.status.is_held() && !item.begun || markup::is_struck(self.title(item));
+        item.aside |= item.status.is_held() && !item.begun || markup::left_out(self.title(item)).is_some();
         let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else { return };
         item.quarantined = true;
         item.aside |= !is_slip;

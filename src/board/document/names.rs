@@ -158,7 +158,7 @@ impl Document<'_> {
         names.any(|name| self.by_name().get(&name).is_some_and(|items| !items.contains(&own)))
     }
 
-    /// The one item with this title, or with these words before a colon in it; or all that stand under this heading.
+    /// The one item with this title, with these words before a colon in it, or with this number at its start; or all that stand under this heading.
     fn called_so(&self, name: &str) -> Option<&[usize]> {
         self.by_name().get(&slug(name)).map(Vec::as_slice).filter(|items| !items.is_empty())
     }
@@ -166,11 +166,8 @@ impl Document<'_> {
     /// The mark by which a line that goes by this ID or title is its owner's own.
     pub fn own_mark(&self, name: &str) -> Option<&str> {
         let line = self.own.iter().find(|mark| self.goes_by(mark.end, name));
-        let struck = || {
-            let items = self.called_so(name).unwrap_or_default();
-            items.iter().any(|at| self.is_struck_at(*at)).then_some(markup::STRIKE)
-        };
-        line.map(|mark| &self.text[mark.clone()]).or_else(struck)
+        let item = || self.called_so(name)?.iter().find_map(|at| self.left_out_at(*at));
+        line.map(|mark| &self.text[mark.clone()]).or_else(item)
     }
 
     /// Whether what stands from `start` to the end of its line is called so, as items are.
@@ -181,9 +178,9 @@ impl Document<'_> {
         let rest = &line[length..];
         let keys = metadata::find_parenthesis(rest, Owner::of_line(id.as_ref())).ok().flatten();
         let title = keys.map_or(rest, |keys| &rest[..keys.start]);
-        let before = title.split_once(':').map(|(before, _)| before);
         let name = slug(name);
-        [Some(title), before, id.as_ref().map(TaskId::as_str)].into_iter().flatten().any(|own| slug(own) == name)
+        let own = [Some(title), before_colon(title), number(title), id.as_ref().map(TaskId::as_str)];
+        own.into_iter().flatten().any(|own| slug(own) == name)
     }
 
     fn by_name(&self) -> &BTreeMap<String, Vec<usize>> {
@@ -197,27 +194,25 @@ impl Document<'_> {
     }
 
     fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
-        let [mut names, mut bare_names] = [BTreeMap::new(), BTreeMap::new()];
+        let [mut names, mut short_names] = [BTreeMap::new(), BTreeMap::new()];
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
-            let (whole, before) = (slug(title), title.split_once(':').map(|(before, _)| slug(before)));
-            let bare = title.strip_suffix(')').and_then(|title| title.rsplit_once('(')).map(|(bare, _)| slug(bare));
-            let is_other = |name: &String| *name != whole;
-            before.filter(is_other).into_iter().for_each(|name| go_by(&mut names, name, index));
-            bare.filter(is_other).into_iter().for_each(|name| go_by(&mut bare_names, name, index));
-            go_by(&mut names, whole, index);
+            let bare = title.strip_suffix(')').and_then(|title| title.rsplit_once('(')).map(|(bare, _)| bare);
+            let (own, short) = ([Some(title), before_colon(title)], [bare, number(title)]);
+            own.into_iter().flatten().for_each(|name| go_by(&mut names, slug(name), index));
+            short.into_iter().flatten().for_each(|name| go_by(&mut short_names, slug(name), index));
         }
-        // Whoever spells an ID otherwise is not understood, but what is struck out is asked for by it.
+        // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
         for (index, item) in items.iter().enumerate() {
             let Some(id) = &item.id else { continue };
             names
                 .entry(slug(id.as_str()))
-                .or_insert_with(|| if self.is_struck(item) { vec![index] } else { Vec::new() });
+                .or_insert_with(|| if self.left_out(item).is_some() { vec![index] } else { Vec::new() });
         }
         for (heading, items) in &self.sections {
             names.entry(slug(markup::heading_text(self.text, heading.clone()))).or_insert_with(|| items.clone());
         }
-        for (name, items) in bare_names {
+        for (name, items) in short_names {
             names.entry(name).or_insert(items);
         }
         names.remove("");
@@ -232,7 +227,22 @@ fn bracketed(words: &str) -> Cow<'_, str> {
 
 /// Nobody knows which of two is meant.
 fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
-    names.entry(name).and_modify(Vec::clear).or_insert_with(|| vec![item]);
+    let items = names.entry(name).or_insert_with(|| vec![item]);
+    items.retain(|known| *known == item);
+}
+
+/// The words of a title before a colon in it.
+fn before_colon(title: &str) -> Option<&str> {
+    title.split_once(':').map(|(before, _)| before)
+}
+
+/// The first word of a title, where other programs number items by it: `T012`, `US-12`.
+fn number(title: &str) -> Option<&str> {
+    let word = title.split_whitespace().next()?.trim_end_matches([':', '.']);
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let has_capitals = digits.len() < word.len();
+    let digits = digits.strip_prefix('-').unwrap_or(digits);
+    (has_capitals && digits.len() >= 2 && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(word)
 }
 
 /// The letters and digits of a text, as links to headings have them.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Document, Item};
-use crate::board::markup::{STRIKE, is_struck};
+use crate::board::markup::{LEFT_OUT, STRIKE, left_out};
 use crate::board::problem::Problem;
 
 /// One character in a box that a person, or Obsidian's Tasks, gives a meaning to.
@@ -16,20 +16,27 @@ pub fn meaning_of_mark(mark: &str) -> &'static str {
     match mark {
         "[-]" => "cancelled",
         "[/]" => "in progress by hand",
-        STRIKE => "struck out",
+        STRIKE | "<del>" | "<s>" => "struck out",
+        "%%" | "<!--" => "commented out",
         _ => "in a state of its owner's own",
     }
 }
 
+/// What an item is counted as whose title has this mark.
+pub(super) fn counted_as(mark: &str) -> &'static str {
+    if meaning_of_mark(mark) == "struck out" { "struck_out" } else { "commented_out" }
+}
+
 impl Document<'_> {
-    /// Its title is struck out, and it has not ended: its owner does without it.
-    pub fn is_struck(&self, item: &Item<'_>) -> bool {
-        !item.status.is_ended() && is_struck(self.title(item))
+    /// The mark by which its title is struck or commented out, where it has not ended: its owner does without it.
+    pub fn left_out(&self, item: &Item<'_>) -> Option<&'static str> {
+        left_out(self.title(item)).filter(|_| !item.status.is_ended())
     }
 
-    /// The item at this index is.
-    pub(super) fn is_struck_at(&self, at: usize) -> bool {
-        self.may_say(at, STRIKE) && self.is_struck(self.item(at))
+    /// The same of the item at this index.
+    pub(super) fn left_out_at(&self, at: usize) -> Option<&'static str> {
+        let may_be = LEFT_OUT.iter().any(|(open, _)| self.may_say(at, open));
+        if may_be { self.left_out(self.item(at)) } else { None }
     }
 }
 
@@ -37,8 +44,8 @@ impl Document<'_> {
 pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> {
     let mut marks: Vec<(&str, Range<usize>, usize)> = Vec::new();
     let boxes = document.own.iter().map(|mark| (&document.text[mark.clone()], mark.clone()));
-    let struck = items.iter().filter(|item| document.is_struck(item)).map(|item| (STRIKE, item.title.clone()));
-    for (mark, span) in boxes.chain(struck) {
+    let titles = items.iter().filter_map(|item| Some((document.left_out(item)?, item.title.clone())));
+    for (mark, span) in boxes.chain(titles) {
         match marks.iter_mut().find(|(known, ..)| *known == mark) {
             Some((.., count)) => *count += 1,
             None => marks.push((mark, span, 1)),
@@ -51,7 +58,7 @@ pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> 
             "own-state",
             first,
             format!("`{shown}` is {means}: {lines} left alone"),
-            "to have it worked write a box `[ ]` and a title that is not struck out",
+            "to have it worked write a box `[ ]` and a title that is neither struck nor commented out",
         )
     };
     marks.into_iter().map(problem).collect()

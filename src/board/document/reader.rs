@@ -152,6 +152,8 @@ struct Frame {
     item: Option<usize>,
     /// It is, or is in, a step of that item.
     is_step: bool,
+    /// It is, or is in, what its owner has marked as their own.
+    is_own: bool,
 }
 
 impl<'t, 's> Reader<'t, 's> {
@@ -298,9 +300,11 @@ impl<'t, 's> Reader<'t, 's> {
             let (first, count) = self.listed;
             self.listed = (if count == 0 { span.start } else { first }, count + 1);
         }
-        let (item, is_step) = self.frames.last().map_or((None, false), |frame| (frame.item, frame.is_step));
+        let around = self.frames.last().map(|frame| (frame.item, frame.is_step, frame.is_own));
+        let (item, is_step, is_in_own) = around.unwrap_or_default();
+        let is_own = is_in_own || self.own.last().is_some_and(|mark| span.contains(&mark.start));
         let items_before = self.items.len();
-        self.frames.push(Frame { start: span.start, end: span.end, items_before, own: None, item, is_step });
+        self.frames.push(Frame { start: span.start, end: span.end, items_before, own: None, item, is_step, is_own });
     }
 
     fn close_list_item(&mut self) {
@@ -364,7 +368,7 @@ impl<'t, 's> Reader<'t, 's> {
         let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else { return };
         let line = &text[head.after_box..head.line_end];
         let (id, after_id) = markup::leading_id(line);
-        frame.is_step = frame.item.is_some() && id.is_none();
+        frame.is_step = (frame.item.is_some() || frame.is_own) && id.is_none();
         if frame.is_step {
             return;
         }
@@ -390,7 +394,7 @@ impl<'t, 's> Reader<'t, 's> {
         }
         frame.own = Some(index);
         frame.item = Some(index);
-        let frame_end = frame.end;
+        let (frame_end, is_in_own) = (frame.end, frame.is_own);
 
         let under = match within {
             Some(within) => self.under[within],
@@ -429,7 +433,7 @@ impl<'t, 's> Reader<'t, 's> {
             nested: within.is_some() || !head.begins_line,
             within,
             quarantined,
-            aside: false,
+            aside: is_in_own,
             begun: false,
             priority: DEFAULT_PRIORITY,
             role: None,
@@ -468,6 +472,9 @@ impl<'t, 's> Reader<'t, 's> {
             if item.id.is_none() && seen == Meaning::Absent(Key::Tags).bit() && !item.quarantined {
                 self.problems.truncate(told);
             }
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.is_own |= !checked && markup::left_out(&text[item.title.clone()]).is_some();
         }
         // Tavern strikes out what is cancelled.
         if checked && item.said.status == Some(Status::Cancelled) && markup::is_struck(&text[item.title.clone()]) {
