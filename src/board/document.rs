@@ -240,8 +240,8 @@ impl<'t> Document<'t> {
         let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
         let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
         for at in 0..self.count() {
-            match self.left_out_at(at) {
-                Some(mark) => *left_out.entry(own_state::counted_as(mark)).or_default() += 1,
+            match self.counted_apart(at) {
+                Some(name) => *left_out.entry(name).or_default() += 1,
                 None => *counts.entry(self.status_at(at)).or_default() += 1,
             }
         }

@@ -22,11 +22,6 @@ pub fn meaning_of_mark(mark: &str) -> &'static str {
     }
 }
 
-/// What an item is counted as whose title has this mark.
-pub(super) fn counted_as(mark: &str) -> &'static str {
-    if meaning_of_mark(mark) == "struck out" { "struck_out" } else { "commented_out" }
-}
-
 impl Document<'_> {
     /// The mark by which its title is struck or commented out, where it has not ended: its owner does without it.
     pub fn left_out(&self, item: &Item<'_>) -> Option<&'static str> {
@@ -37,6 +32,12 @@ impl Document<'_> {
     pub(super) fn left_out_at(&self, at: usize) -> Option<&'static str> {
         let may_be = LEFT_OUT.iter().any(|(open, _)| self.may_say(at, open));
         if may_be { self.left_out(self.item(at)) } else { None }
+    }
+
+    /// What the item at this index counts as, where that is not its status.
+    pub(super) fn counted_apart(&self, at: usize) -> Option<&'static str> {
+        let is_struck = |mark| meaning_of_mark(mark) == meaning_of_mark(STRIKE);
+        self.left_out_at(at).map(|mark| if is_struck(mark) { "struck_out" } else { "commented_out" })
     }
 }
 
