@@ -1,6 +1,12 @@
 //! Whether two items may change the same files, by the paths and patterns of their `touches`.
 
-const ANY: u8 = b'*';
+/// What stands for a byte, or for several, of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GlobSign {
+    Any,
+    One,
+    Byte(u8),
+}
 
 /// The first pattern of `own` that may mean a path which one of `others` means too. A folder means all that is in it; a name with a
 /// dot and no slash behind it is none.
@@ -11,35 +17,25 @@ pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
 
 /// The first of these paths, taken as they are, that one of `patterns` means.
 pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> Option<&'t str> {
-    let is_meant = |path: &[u8], pattern: &str| {
-        let within = [&plain(pattern)[..], b"/*"].concat();
-        fits(&plain(pattern), path) || is_folder(pattern) && fits(&within, path)
+    let is_meant = |path: &[GlobSign], pattern: &str| {
+        meet(&plain(pattern), path) || is_folder(pattern) && meet(&within(pattern), path)
     };
-    paths.iter().map(String::as_str).find(|path| patterns.iter().any(|pattern| is_meant(path.as_bytes(), pattern)))
-}
-
-/// The path fits the pattern.
-fn fits(pattern: &[u8], path: &[u8]) -> bool {
-    let mut row: Vec<bool> = (0..=path.len()).map(|at| at == 0).collect();
-    for byte in pattern {
-        let before = row.clone();
-        row[0] = before[0] && *byte == ANY;
-        for (at, own) in path.iter().enumerate() {
-            row[at + 1] = match *byte {
-                ANY => before[at + 1] || row[at],
-                b'?' => before[at],
-                byte => before[at] && byte == *own,
-            };
-        }
-    }
-    row[path.len()]
+    let is_meant = |path: &&str| {
+        let path: Vec<GlobSign> = path.bytes().map(GlobSign::Byte).collect();
+        patterns.iter().any(|pattern| is_meant(&path, pattern))
+    };
+    paths.iter().map(String::as_str).find(is_meant)
 }
 
 fn overlap(one: &str, other: &str) -> bool {
-    let within = |folder: &str| [&plain(folder)[..], b"/*"].concat();
     meet(&plain(one), &plain(other))
         || is_folder(one) && meet(&within(one), &plain(other))
         || is_folder(other) && meet(&plain(one), &within(other))
+}
+
+/// All that is in a folder.
+fn within(folder: &str) -> Vec<GlobSign> {
+    [&plain(folder)[..], &[GlobSign::Byte(b'/'), GlobSign::Any]].concat()
 }
 
 fn is_folder(pattern: &str) -> bool {
@@ -49,25 +45,30 @@ fn is_folder(pattern: &str) -> bool {
 
 /// `**` is no more than `*`, which goes over `/` here. What `[` or `{` begins may be anything: to keep two items apart for nothing does
 /// no harm.
-fn plain(pattern: &str) -> Vec<u8> {
+fn plain(pattern: &str) -> Vec<GlobSign> {
     let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
     let end = pattern.find(['[', '{']);
-    let mut plain = pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec();
-    plain.extend(end.map(|_| ANY));
-    plain
+    let sign = |byte| match byte {
+        b'*' => GlobSign::Any,
+        b'?' => GlobSign::One,
+        byte => GlobSign::Byte(byte),
+    };
+    pattern[..end.unwrap_or(pattern.len())].bytes().map(sign).chain(end.map(|_| GlobSign::Any)).collect()
 }
 
 /// Some text fits both.
-fn meet(one: &[u8], other: &[u8]) -> bool {
+fn meet(one: &[GlobSign], other: &[GlobSign]) -> bool {
+    use GlobSign::{Any, One};
     // At each place of `other`: what was read of `one` and what stands before that place fit one text.
-    let mut row: Vec<bool> = (0..=other.len()).map(|at| other[..at].iter().all(|byte| *byte == ANY)).collect();
-    for byte in one {
+    let mut row: Vec<bool> = (0..=other.len()).map(|at| other[..at].iter().all(|sign| *sign == Any)).collect();
+    for sign in one {
         let before = row.clone();
-        row[0] = before[0] && *byte == ANY;
+        row[0] = before[0] && *sign == Any;
         for (at, near) in other.iter().enumerate() {
-            row[at + 1] = match (*byte, *near) {
-                (ANY, _) | (_, ANY) => before[at + 1] || row[at],
-                (byte, near) => before[at] && (byte == near || byte == b'?' || near == b'?'),
+            row[at + 1] = match (*sign, *near) {
+                (Any, _) | (_, Any) => before[at + 1] || row[at],
+                (One, _) | (_, One) => before[at],
+                (sign, near) => before[at] && sign == near,
             };
         }
     }
