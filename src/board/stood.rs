@@ -138,11 +138,21 @@ impl Document<'_> {
 
     /// As [`Document::full_names`], of those that are not the only ones of their title.
     fn names_of_namesakes(&self, indices: impl Iterator<Item = usize>) -> HashMap<usize, String> {
-        let has_namesake = |index: &usize| {
-            let title = self.names(self.item(*index)).pop();
-            title.is_some_and(|title| self.going_by(title, self.body..self.text.len()).nth(1).is_some())
+        let titled = indices.filter_map(|at| Some((at, self.names(self.item(at)).pop()?, 0)));
+        // In one pass: to look for each of them takes as long as all else that is done with an item.
+        let mut titled: Vec<(usize, &str, usize)> = titled.collect();
+        // What goes on with a letter is no title of that length, unless that is cut.
+        let may_be = |text: &[u8], title: &str| {
+            let is_end = text.get(title.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+            (is_end || title.len() >= NAME) && text.starts_with(title.as_bytes())
         };
-        self.full_names(indices.filter(has_namesake).collect())
+        for at in if titled.is_empty() { 0..0 } else { 0..self.count() } {
+            let text = self.from_title(at).as_bytes();
+            for (_, title, count) in titled.iter_mut().filter(|(_, title, count)| *count < 2 && may_be(text, title)) {
+                *count += usize::from(self.names(self.item(at)).contains(title));
+            }
+        }
+        self.full_names(titled.into_iter().filter(|(.., count)| *count > 1).map(|(at, ..)| at).collect())
     }
 
     /// Where `edits` take the item from, and where they put it as `block`, which is to stand as in `to` too; nothing of what they

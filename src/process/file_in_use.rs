@@ -2,7 +2,7 @@
 //! killed program has left. Is it being written? Asked before a save is taken for whole.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -54,18 +54,29 @@ pub fn is_being_written(files: &[&Path]) -> bool {
     all().iter().any(|entry| writes(entry.pid, &is_one)) || !sees_all() && files.iter().any(is_fresh)
 }
 
+/// Of `asm-generic/fcntl.h`; the crate has it for few systems.
+const F_SETSIG: libc::c_int = 10;
+
 /// The kernel gives a read lease on the file, and so nobody has it open for writing. It gives none either on a file of another
 /// user, or where its file system has no leases.
 #[expect(unsafe_code, reason = "no crate offers leases without; the arguments are numbers, and the file is open")]
 fn has_no_writer(file: &Path) -> bool {
-    // Of `asm-generic/fcntl.h`; the crate has it for few systems.
-    const F_SETSIG: libc::c_int = 10;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else { return false };
     let set = |what, to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), what, to) } == 0;
     // Whoever opens it for writing meanwhile waits until it is closed here, and we are told: by a signal that is ignored, since
     // the usual one would end us.
     set(F_SETSIG, libc::SIGURG) && set(libc::F_SETLEASE, libc::F_RDLCK)
+}
+
+/// The kernel gives a write lease on the file, which is open here for writing, and so nobody else has it open at all. It gives none either
+/// where [`is_being_written`] can't ask it.
+#[expect(unsafe_code, reason = "no crate offers leases without; the arguments are numbers, and the file is open")]
+pub fn is_open_here_alone(file: &File) -> bool {
+    let set = |to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, to) } == 0;
+    // Whoever opens it before the lease is given back waits for that, and the signal of it is ignored, as above.
+    let has_sole = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) } == 0 && set(libc::F_WRLCK);
+    has_sole && set(libc::F_UNLCK)
 }
 
 /// The mode of each link in `fd` tells how the file was opened: no other file is touched.
@@ -103,7 +114,7 @@ fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
     }
     ["environ", "cmdline"].iter().any(|name| {
         let mut bytes = Vec::new();
-        let file = fs::File::open(format!("/proc/{pid}/{name}"));
+        let file = File::open(format!("/proc/{pid}/{name}"));
         let Ok(_) = file.and_then(|mut file| file.read_to_end(&mut bytes)) else { return true };
         // git says `GIT_DIR=.git` to what it starts; a path that can't be followed may lead anywhere.
         let leads_in = |word: &[u8]| {
@@ -131,8 +142,18 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("there is room");
         assert!(is_being_written(&[Path::new("/nowhere"), file.path()]));
         let path = file.into_temp_path();
-        let reading = fs::File::open(&path).expect("it is there");
+        let reading = File::open(&path).expect("it is there");
         reading.set_modified(SystemTime::UNIX_EPOCH).expect("it is ours");
         assert!(!is_being_written(&[&path]));
+    }
+
+    #[test]
+    fn a_file_is_open_here_alone_until_somebody_opens_it_to_read() {
+        let file = tempfile::NamedTempFile::new().expect("there is room");
+        assert!(is_open_here_alone(file.as_file()));
+        let reading = File::open(file.path()).expect("it is there");
+        assert!(!is_open_here_alone(file.as_file()));
+        drop(reading);
+        assert!(is_open_here_alone(file.as_file()));
     }
 }

@@ -177,7 +177,7 @@ impl View<'_> {
             ..Entry::new(event.kind(), self.now)
         };
         let step = Step { edits, ..entry.into() };
-        let mut change = Change::of_queue(self.sight(&text), text, vec![step]);
+        let mut change = self.change(text, vec![step]);
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
         let left = archive::forget(&own.content, id);
         change.files.extend(left.map(|content| Rewrite::File { path: own.queue.path, content }));

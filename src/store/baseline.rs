@@ -15,7 +15,7 @@ use super::content::QueueVersion;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
-use super::replace::{Staged, replace_by_spare};
+use super::replace::{Replaced, Staged, replace_by_spare};
 use super::stamp::Stamp;
 use crate::files;
 
@@ -192,6 +192,16 @@ impl Baseline {
 /// Where the file goes that the queue's newest replaces.
 pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
     board.private(FOLDER).join(format!("{}.old", escaped(queue)))
+}
+
+/// What becomes of the file that the queue's newest replaces; `known` is the one before it, as it was taken over.
+pub(super) fn replaced(board: &Board, queue: &Queue, known: Option<Stamp>) -> Replaced {
+    Replaced { path: old_path(board, queue), spent: spent_path(board, queue), known }
+}
+
+/// Where the file is that the queue's next is written over.
+pub(super) fn spent_path(board: &Board, queue: &Queue) -> PathBuf {
+    board.private(FOLDER).join(format!("{}.spent", escaped(queue)))
 }
 
 /// Where a save goes that is not believed: a file of its own, but for one that says the same.

@@ -1,5 +1,6 @@
 //! A change of the board as it is decided, before anything of it is written.
 
+use std::mem;
 use std::path::PathBuf;
 
 use super::baseline::Sight;
@@ -56,13 +57,17 @@ pub(super) struct Step {
 
 impl Change {
     /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
-    pub(super) fn of_queue(sight: Sight, text: Text, steps: Vec<Step>) -> Change {
+    pub(super) fn of_queue(sight: Sight, text: Text, mut steps: Vec<Step>) -> Change {
+        let edits = steps.iter_mut().map(|step| mem::take(&mut step.edits)).filter(|edits| !edits.is_empty());
+        let edits: Vec<Vec<Edit>> = edits.collect();
+        let entries = steps.into_iter().map(Step::into_entry).collect();
+        if edits.is_empty() {
+            return Change::notes(entries);
+        }
         let Text { queue, content, .. } = text;
         let mut content = content.into_string();
-        let is_rewritten = steps.iter().any(|step| !step.edits.is_empty());
-        steps.iter().for_each(|step| apply_in_place(&mut content, &step.edits));
-        let entries = steps.into_iter().map(Step::into_entry).collect();
-        if is_rewritten { Change::rewrite(queue, sight, content, entries) } else { Change::notes(entries) }
+        edits.iter().for_each(|edits| apply_in_place(&mut content, edits));
+        Change::rewrite(queue, sight, content, entries)
     }
 
     /// `content` in the place of what is in the queue's files as of `sight`.

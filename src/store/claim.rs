@@ -133,7 +133,7 @@ impl View<'_> {
                 Ok(Some((step, held)))
             })?;
             if let Some((step, held)) = found {
-                return Ok((Change::of_queue(self.sight(&text), text, vec![step]), Ok(held)));
+                return Ok((self.change(text, vec![step]), Ok(held)));
             }
         }
         unread.map_or(Ok((Change::default(), Err(nothing))), Err)

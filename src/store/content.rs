@@ -85,6 +85,10 @@ impl LastRead {
         known.get(path).filter(|(known, _)| *known == version).map(|(_, content)| content.clone())
     }
 
+    pub(super) fn forget(&self, path: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+    }
+
     pub(super) fn keep(&self, path: &Path, version: QueueVersion, content: Content) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), (version, content));
     }

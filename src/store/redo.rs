@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::archived::{FOLDER, archive_of, content};
-use super::baseline::{Baseline, Sight, header, old_path};
+use super::baseline::{self, Baseline, Sight, header, old_path};
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -61,7 +61,7 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
 fn replaced(board: &Board, queue: &Queue) -> Replaced {
     let (path, seen) = (old_path(board, queue), header(board, queue));
     let own = Stamp::at(&path).filter(|old| seen.as_ref().is_some_and(|seen| seen.version.file == *old));
-    Replaced { path, known: own.or(seen.and_then(|seen| seen.old)) }
+    baseline::replaced(board, queue, own.or(seen.and_then(|seen| seen.old)))
 }
 
 pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {

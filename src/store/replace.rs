@@ -17,7 +17,7 @@ use super::error::Error;
 use super::stamp::Stamp;
 use crate::failpoint;
 use crate::files;
-use crate::process::file_in_use::is_being_written;
+use crate::process::file_in_use::{is_being_written, is_open_here_alone};
 
 /// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
 pub const TEMP_PREFIX: &str = ".tavern-";
@@ -29,7 +29,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// The same for a file that Tavern alone writes: an agent's link in its place is replaced, and not followed.
 pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    Staged::synced(path, bytes)?.put()
+    Staged::synced(path, bytes, None)?.put()
 }
 
 /// Replaces `path`, a file that Tavern alone writes, atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
@@ -68,22 +68,24 @@ pub(super) struct Staged {
 impl Staged {
     /// On disk when it returns. A symlink is written through.
     pub(super) fn durable(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
-        match path.is_symlink().then(|| fs::canonicalize(path)) {
-            Some(Ok(target)) => Staged::synced(&target, bytes),
-            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("follow", path)(error)),
-            _ => Staged::synced(path, bytes),
-        }
+        Staged::synced(&target_of(path)?, bytes, None)
     }
 
-    fn synced(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
-        let temp = stage(path, &[bytes])?;
+    /// As [`Staged::durable`], written over `spent`, a file of the past that nothing names but this path, if nobody has it open: a long text
+    /// then needs no new room, which takes longer than to write it.
+    pub(super) fn over(spent: &Path, path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
+        Staged::synced(&target_of(path)?, bytes, Some(spent))
+    }
+
+    fn synced(path: &Path, bytes: &[u8], spent: Option<&Path>) -> Result<Staged, Error> {
+        let temp = stage(path, &[bytes], spent)?;
         failpoint::hit("replace.written").and_then(|()| temp.as_file().sync_all()).map_err(Error::io("write", path))?;
         Ok(Staged { temp, path: path.to_owned(), is_durable: true })
     }
 
     /// Of these parts in a row, with `modified` as its modification time (else now), and written to disk when the system likes.
     pub(super) fn volatile(path: &Path, parts: &[&[u8]], modified: Option<SystemTime>) -> Result<Staged, Error> {
-        let temp = stage(path, parts)?;
+        let temp = stage(path, parts, None)?;
         if let Some(modified) = modified {
             temp.as_file().set_modified(modified).map_err(Error::io("set the time of", path))?;
         }
@@ -167,6 +169,8 @@ impl Staged {
 /// The file that the newest replaced.
 pub(super) struct Replaced {
     pub path: PathBuf,
+    /// Where the one before it goes when this one takes its place.
+    pub spent: PathBuf,
     /// As it was when what stands there was taken over.
     pub known: Option<Stamp>,
 }
@@ -182,7 +186,11 @@ impl Replaced {
             drop(fs::rename(temp, &self.path).or_else(|_| fs::remove_file(temp)));
             return true;
         }
-        is_free(self.known) || exchange_names(temp, &self.path).is_err() || is_free(Some(expected))
+        if is_free(self.known) {
+            drop(fs::rename(temp, &self.spent));
+            return true;
+        }
+        exchange_names(temp, &self.path).is_err() || is_free(Some(expected))
     }
 }
 
@@ -201,8 +209,18 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
 }
 
-/// The new bytes in a temp file beside the file that is to be replaced, with the mode and the owner of that.
-fn stage(path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
+/// What a symlink leads to, else the path.
+fn target_of(path: &Path) -> Result<PathBuf, Error> {
+    match path.is_symlink().then(|| fs::canonicalize(path)) {
+        Some(Ok(target)) => Ok(target),
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("follow", path)(error)),
+        _ => Ok(path.to_owned()),
+    }
+}
+
+/// The new bytes in a temp file beside the file that is to be replaced, with the mode and the owner of that; made of `spent`
+/// where that can be written over.
+fn stage(path: &Path, parts: &[&[u8]], spent: Option<&Path>) -> Result<NamedTempFile, Error> {
     let folder = folder_of(path);
     // Somebody may have removed it with all that was in it.
     files::make_folder(folder).map_err(Error::io("write to", folder))?;
@@ -211,11 +229,27 @@ fn stage(path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
         tempfile::Builder::new().prefix(TEMP_PREFIX).permissions(mode).tempfile_in(folder)
     };
     let mut temp = make().map_err(Error::io("write to", folder))?;
+    if let Some(spent) = spent {
+        temp = reused(spent, temp).or_else(|_| make()).map_err(Error::io("write to", folder))?;
+    }
     keep_mode(path, temp.as_file()).map_err(Error::io("keep the owner of", path))?;
     failpoint::hit("replace.staged")
         .and_then(|()| parts.iter().try_for_each(|part| temp.write_all(part)))
+        .and_then(|()| temp.as_file().set_len(parts.iter().map(|part| part.len() as u64).sum()))
         .map_err(Error::io("write", path))?;
     Ok(temp)
+}
+
+/// The file at `spent` in the place of `temp`, to be written over.
+///
+/// # Errors
+/// Somebody has it open, or it has another name, or is on another disk: then it is gone from there, or stays.
+fn reused(spent: &Path, temp: NamedTempFile) -> io::Result<NamedTempFile> {
+    let place = temp.into_temp_path();
+    fs::rename(spent, &place)?;
+    let file = files::open_to_write(&place)?;
+    let is_ours = file.metadata()?.nlink() == 1 && is_open_here_alone(&file);
+    if is_ours { Ok(NamedTempFile::from_parts(file, place)) } else { Err(io::ErrorKind::ResourceBusy.into()) }
 }
 
 fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use memchr::memmem;
+
 use super::archived::with_archived;
 use super::change::{Change, Step};
 use super::entry::{Entry, LeaseEntry, TextChange};
@@ -254,7 +256,7 @@ impl View<'_> {
         };
         let (steps, task, lease) = done?;
         let queue = text.queue.clone();
-        let mut change = Change::of_queue(self.sight(&text), text, steps);
+        let mut change = self.change(text, steps);
         change.number(self.last_seq);
         let entry = change.entries.last().expect("an event is logged").clone();
         Ok((change, Done { entry, queue, task, lease }))
@@ -305,7 +307,7 @@ impl View<'_> {
         };
         let step = Step { edits, ..entry.clone().into() };
         let done = Done { entry, queue: queue.clone(), task, lease: None };
-        Ok((Change::of_queue(self.sight(&text), text, vec![step]), done))
+        Ok((self.change(text, vec![step]), done))
     }
 
     fn transition(
@@ -337,11 +339,12 @@ pub(super) fn with_item<R>(
     then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
 ) -> Result<(Text, R), Error> {
     let (mut texts, mut unreadable, name) = (Vec::new(), None, format!("{task}:"));
+    let names_it = |text: &Text| memmem::find(text.content.as_bytes(), name.as_bytes()).is_some();
     let leased = board.lease(task).ok().flatten().map(|lease| board.queue_of(&lease.queue));
     for queues in [leased.into_iter().collect(), board.queues()?] {
         for queue in if texts.is_empty() { queues } else { Vec::new() } {
             match text_of(&queue) {
-                Ok(text) => texts.extend(text.content.contains(&name).then_some(text)),
+                Ok(text) => texts.extend(Some(text).filter(names_it)),
                 Err(error) => unreadable = Some(error),
             }
         }

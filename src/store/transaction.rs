@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::applied::{read_applied, write_applied, write_shown};
-use super::baseline::{Baseline, Sight, old_path};
-use super::change::{Change, QueueRewrite, Rewrite};
+use super::baseline::{Baseline, Sight, replaced, spent_path};
+use super::change::{Change, QueueRewrite, Rewrite, Step};
 use super::content::QueueVersion;
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
@@ -23,7 +23,7 @@ use super::log::{Log, known_seq, tail_log};
 use super::moved::moved;
 use super::queue::{Queue, Text, has_too_many};
 use super::redo::{redo, redo_archive, set_lease, unshown};
-use super::replace::{Replaced, Staged};
+use super::replace::Staged;
 use super::stamp::Stamp;
 use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
@@ -55,6 +55,16 @@ impl View<'_> {
     /// The files of `text`'s queue, as they were when it was read.
     pub(super) fn sight(&self, text: &Text) -> Sight {
         Sight::when_read(self.board, text)
+    }
+
+    /// Steps that rest on one another, the first one on `text`.
+    pub(super) fn change(&self, text: Text, steps: Vec<Step>) -> Change {
+        let sight = self.sight(&text);
+        if steps.iter().any(|step| !step.edits.is_empty()) {
+            // Nobody reads it again, and so it need not be copied to be changed.
+            self.board.last_read.forget(&text.queue.path);
+        }
+        Change::of_queue(sight, text, steps)
     }
 }
 
@@ -243,7 +253,8 @@ impl<'b> Locked<'b> {
         {
             *words = redact(words).into_owned();
         }
-        let files: Vec<(Rewrite, Option<Staged>)> = files.into_iter().map(stage).collect::<Result<_, Error>>()?;
+        let files: Vec<(Rewrite, Option<Staged>)> =
+            files.into_iter().map(|file| stage(self.board, file)).collect::<Result<_, Error>>()?;
         let stage_lease = |entry: &Entry| match &entry.lease {
             Some(LeaseEntry::Put(lease)) => self.board.stage_lease(lease).map(Some),
             Some(LeaseEntry::Drop) | None => Ok(None),
@@ -306,7 +317,7 @@ impl<'b> Locked<'b> {
         let QueueRewrite { queue, expected, content, is_of_save, .. } = rewrite;
         let keep = |sight: &Sight| Baseline::write(self.board, &queue, &content, sight, self.seq);
         let Some(staged) = staged else { return keep(&expected) };
-        let old = Replaced { path: old_path(self.board, &queue), known: expected.old };
+        let old = replaced(self.board, &queue, expected.old);
         let found = Sight::of(self.board, &queue);
         let file =
             if found.is_as(&expected) { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
@@ -337,19 +348,20 @@ impl<'b> Locked<'b> {
 }
 
 /// Writes the new bytes of a file beside it.
-fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
-    let (path, content) = match &file {
+fn stage(board: &Board, file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
+    let staged = match &file {
         Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => return Ok((file, None)),
         Rewrite::Queue(QueueRewrite { queue, content, .. }) if has_too_many(content) => {
             return Err(Error::TooMany(queue.path.clone()));
         }
-        Rewrite::Queue(QueueRewrite { queue, content, .. }) => (&queue.path, content),
+        Rewrite::Queue(QueueRewrite { queue, content, .. }) => {
+            Staged::over(&spent_path(board, queue), &queue.path, content.as_bytes())?
+        }
         Rewrite::Save { path, content } => {
             Staged::durable(path, content.as_bytes())?.put()?;
             return Ok((file, None));
         }
-        Rewrite::File { path, content } => (path, content),
+        Rewrite::File { path, content } => Staged::durable(path, content.as_bytes())?,
     };
-    let staged = Staged::durable(path, content.as_bytes())?;
     Ok((file, Some(staged)))
 }

@@ -177,7 +177,7 @@ fn reviewed(number: u32) -> &'static str {
 }
 
 /// Of each kind of Tavern's files and folders one that is on the used board: the gate damages these.
-const KINDS: [&str; 45] = [
+const KINDS: [&str; 46] = [
     ".tavern",
     ".tavern/.gitattributes",
     ".tavern/.gitignore",
@@ -214,6 +214,7 @@ const KINDS: [&str; 45] = [
     ".git/tavern/seen/main.md",
     ".git/tavern/seen/main.old",
     ".git/tavern/seen/main.spare",
+    ".git/tavern/seen/main.spent",
     ".git/tavern/slots",
     ".git/tavern/slots/committed",
     ".git/tavern/slots/run-0",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -1207,4 +1207,34 @@ fn an_item_that_a_person_gives_another_id_is_there_once() {
     scratch.run("tavern-status", &[&added]).ends(2);
     scratch.run("tavern-add", &["Zed"]).succeeds();
     assert_eq!(scratch.queue().matches("Zed").count(), 2);
+}
+
+#[test]
+fn a_file_of_the_past_is_written_over_once_nobody_has_it_open() {
+    let scratch = Scratch::board("- [ ] T-1: one\n");
+    let add = |times| {
+        for _ in 0..times {
+            scratch.run("tavern-add", &["another, which is longer than that"]).succeeds();
+        }
+    };
+    let path = scratch.work().join(QUEUE);
+    add(3);
+    let (said, mut reading) = (scratch.queue(), File::open(&path).expect("it is there"));
+    add(4);
+    let mut read = String::new();
+    reading.read_to_string(&mut read).expect("it is text");
+    assert_eq!(read, said);
+    assert_eq!(scratch.queue().matches("another").count(), 7);
+    // A file with another name is not written over either.
+    let kept = scratch.work().join("kept.md");
+    fs::hard_link(&path, &kept).expect("one disk");
+    let said = scratch.queue();
+    add(4);
+    assert_eq!(fs::read_to_string(&kept).expect("it is there"), said);
+    add(3);
+    scratch.write("now", "");
+    let made = |path| fs::metadata(scratch.work().join(path)).and_then(|file| file.created());
+    let Ok(now) = made("now") else { return };
+    add(1);
+    assert!(made(QUEUE).expect("it was told just now") < now, "a new file was made");
 }

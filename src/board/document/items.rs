@@ -121,6 +121,18 @@ impl<'t> Document<'t> {
         memmem::find(&self.text.as_bytes()[places[at].span.clone()], words.as_bytes()).is_some()
     }
 
+    /// The text from where the title of the item at this index begins, told without reading it.
+    pub(crate) fn from_title(&self, at: usize) -> &str {
+        match &self.items {
+            ItemList::Read(items) => &self.text[items[at].title.start..],
+            ItemList::Outlined { places, .. } => {
+                let line = &self.text[places[at].span.start + BOX + 2..places[at].span.end];
+                let title = line[markup::leading_id(line).1..].trim_start();
+                title.strip_prefix(markup::STRIKE).unwrap_or(title)
+            }
+        }
+    }
+
     /// The index of the first item that begins at `start` or behind it.
     pub(crate) fn index_from(&self, start: usize) -> usize {
         match &self.items {
