@@ -4,6 +4,7 @@
 //! is read again, and lines that separate are put in until every other item reads as before.
 
 use std::ops::Range;
+use std::slice;
 
 use crate::board::document::{Document, Item, Lane, Tail, parse, parse_alone};
 use crate::board::lane::{self, LaneKind, LanePlace};
@@ -109,7 +110,7 @@ impl<'t> Document<'t> {
     pub(crate) fn taken_out(&self, item: &Item<'_>, stood: Option<&Stood>) -> Vec<Edit> {
         if let Some(edit) = stood.and_then(|stood| self.put_back(item, stood)) {
             let is_it = |other: &Item<'_>| within(&item.span, other);
-            if self.applied(std::slice::from_ref(&edit), &is_it, &|_| false, &|_| true).is_some() {
+            if self.applied(slice::from_ref(&edit), &is_it, &|_| false, &|_| true).is_some() {
                 return vec![edit];
             }
         }
@@ -162,7 +163,8 @@ impl<'t> Document<'t> {
         let put_back = stood.and_then(|stood| self.put_back(item, stood));
         let spot = &goal.spots[0];
         let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(spot, &block);
-        let is_plain = is_plain && goal.exact.is_none() && put_back.is_none();
+        let leaves_blank = |edit: &Edit| self.leaves_blank_line(item, edit);
+        let is_plain = is_plain && goal.exact.is_none() && put_back.as_ref().is_none_or(leaves_blank);
         // From the least that is put in to the most.
         let fills = || Fill::ALL.into_iter().flat_map(Fill::pairs);
         let gone = |fill| {
@@ -357,8 +359,22 @@ impl<'t> Document<'t> {
                 || self.lanes().iter().any(|lane| lane.heading.end == start)
                 || (self.ends_item(start) && !self.is_ordered(item)));
         before
+            && !self.is_ruled_off(start)
             && is_at_margin(text, end)
             && (end == text.len() || markup::is_blank_line(text, end) || self.is_start(end))
+    }
+
+    /// A rule stands before `at`: on a board of Obsidian's Kanban the heading right behind one is the archive.
+    fn is_ruled_off(&self, at: usize) -> bool {
+        let line = || self.text[self.body..at].trim_end().lines().next_back().unwrap_or_default();
+        self.front().is_kanban && line().chars().all(|c| "*-_ \t".contains(c))
+    }
+
+    /// Nothing but a blank line is left between the item's neighbours by the edit, and what follows them begins at the margin.
+    fn leaves_blank_line(&self, item: &Item<'_>, edit: &Edit) -> bool {
+        let around = self.around_item(item);
+        let left = apply_within(&self.text[around.clone()], around.start, slice::from_ref(edit));
+        left.trim().is_empty() && left.matches('\n').count() > 1 && is_at_margin(self.text, around.end)
     }
 
     /// The block at the spot can't be read but as an item, and nothing behind it but as before.
@@ -515,10 +531,10 @@ enum Fill {
 impl Fill {
     const ALL: [Fill; 3] = [Fill::Nothing, Fill::Blank, Fill::Comment];
 
-    /// This one in the old place and around the new one, then with less in either.
+    /// This one in the old place or around the new one, with less in the other; then in both.
     fn pairs(self) -> impl Iterator<Item = (Fill, Fill)> {
         let less = Fill::ALL.into_iter().take_while(move |other| *other != self);
-        std::iter::once((self, self)).chain(less.flat_map(move |other| [(self, other), (other, self)]))
+        less.flat_map(move |other| [(self, other), (other, self)]).chain([(self, self)])
     }
 }
 
@@ -681,6 +697,13 @@ mod tests {
                 "# Todo\n- Backend\n# Done\n\n- [x] a\n  text\n\n      code\n",
             ),
             (" - [ ] a\n# Done\n - [x] b\n", "a", Completed, "# Done\n - [x] b\n - [x] a\n"),
+            // A heading right behind a rule would be the archive.
+            (
+                "---\nkanban-plugin: board\n---\n\n## Dead\n\n***\n\n- [ ] a\n\n## Later\n\n- [ ] b\n\n## Todo\n",
+                "a",
+                Pending,
+                "---\nkanban-plugin: board\n---\n\n## Dead\n\n***\n\n\n<!-- -->\n\n\n## Later\n\n- [ ] b\n\n## Todo\n\n- [ ] a\n",
+            ),
             // A part stays where it is.
             (
                 "# Todo\n- [ ] a\n  - [ ] T-2: b\n# Waiting\n",
