@@ -9,7 +9,7 @@ use crate::board::task::Status;
 use crate::board::text::{Edit, apply};
 
 /// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other, and
-/// what is indented behind them goes on with what stands before.
+/// what is indented behind them goes on with what stands before, or is a heading that would get to a rule.
 pub(crate) fn apply_each<T>(
     mut text: String,
     mut things: Vec<T>,
@@ -19,7 +19,12 @@ pub(crate) fn apply_each<T>(
         let (document, _) = parse(&text);
         let meet = |one: &Edit, next: &Edit| {
             let mut behind = next.text.chars().chain(text[next.span.end..].chars()).skip_while(|c| "\r\n".contains(*c));
-            one.span.end == next.span.start && matches!(behind.next(), Some(' ' | '\t'))
+            let between = text.get(one.span.end..next.span.start);
+            match behind.next() {
+                Some(' ' | '\t') => between == Some(""),
+                Some('#') => document.front().is_kanban && between.is_some_and(|between| between.trim().is_empty()),
+                _ => false,
+            }
         };
         let mut made: Vec<Edit> = Vec::new();
         things.retain(|thing| {

@@ -698,10 +698,17 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
     scratch.run("tavern-release", &["T-2", "--reopen", "-m", "again"]).succeeds();
     has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
     scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
-    for key in ["answer", "author", "approvals"] {
-        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({key}: Anna, priority: 1)\n"));
+    for typed in ["answer: Anna", "author: Anna", "approvals: Anna", "returns: 404", "rounds: 3", "mode: plan"] {
+        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({typed}, priority: 1)\n"));
+        let key = typed.split(':').next().expect("it has a key");
         scratch.run("tavern-check", &[]).says(&format!("`{key}` is a key"));
     }
+    // Nor is how often Tavern says that it was tried.
+    scratch.begin("## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1)\n");
+    let token = scratch.claim("AUTH-7", &[]);
+    scratch.run("tavern-report", &["AUTH-7", "--token", &token, "--failed", "no time"]).ends(1);
+    has(&scratch.queue(), &["attempt: 1"]);
+    scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
     for id in ["", "AUTH-7: "] {
         let block = "  ```yaml task\n  reason: token expired\n  ```";
         scratch.begin(&format!("## Pending\n\n- [ ] {id}Login fails\n{block}\n- [ ] T-2: two\n"));

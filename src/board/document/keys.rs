@@ -39,8 +39,8 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
 }
 
 impl Document<'_> {
-    /// The keys of a pending item among which none tells that Tavern wrote them, with where their names are.
-    fn untold_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
+    /// The keys of a pending item that somebody may have typed as they are, with where their names are.
+    fn pending_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
         let has_keys = item.block.is_some() || (item.id.is_some() && item.metadata.is_some());
         if item.status != Status::Pending || !has_keys {
             return Vec::new();
@@ -49,7 +49,12 @@ impl Document<'_> {
             Meaning::Known(key, _) => Some((key, entry.at..entry.at + entry.name.len())),
             _ => None,
         };
-        let keys: Vec<(Key, Range<usize>)> = self.entries(item).into_iter().filter_map(known).collect();
+        self.entries(item).into_iter().filter_map(known).collect()
+    }
+
+    /// The same where none tells that Tavern wrote them.
+    fn untold_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
+        let keys = self.pending_keys(item);
         // How often it was tried or came back stands beside the reason, or beside keys of a person.
         let stands_beside = |key: &Key| key.may_be_typed() || *key == Key::Reason;
         let is_beside = keys.iter().any(|(key, _)| stands_beside(key));
@@ -73,13 +78,27 @@ impl Document<'_> {
         are_words.then(|| item.with_keys_in_title())
     }
 
-    /// The first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it, and what is told of it.
-    /// A `reason` it may have written alone.
-    pub fn replaced_key(&self, item: &Item<'_>) -> Option<(Key, Problem)> {
-        if self.with_words(item).is_some() {
-            return None;
+    /// What is told of the first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it.
+    pub(super) fn replaced_key(&self, item: &Item<'_>) -> Option<Problem> {
+        let keys = if self.with_words(item).is_some() { Vec::new() } else { self.untold_keys(item) };
+        let (key, name) = keys.into_iter().find(|(key, _)| key.is_replaced() && *key != Key::Reason)?;
+        Some(self.told_as_replaced(item, key, name))
+    }
+
+    /// The keys of a pending item that Tavern may have written, and that the next claim replaces, each with what is to be told of it if
+    /// it was typed: its log knows. What it has worked on has an `attempt`.
+    pub fn doubtful_keys(&self, item: &Item<'_>) -> Vec<(Key, Problem)> {
+        let mut keys = self.pending_keys(item);
+        let tells = |key: Key| matches!(key, Key::Status | Key::NotBefore | Key::Attempt);
+        if keys.iter().any(|(key, _)| tells(*key)) || self.with_words(item).is_some() {
+            keys.clear();
         }
-        let (key, name) = self.untold_keys(item).into_iter().find(|(key, _)| key.is_replaced())?;
+        let is_doubtful = |key: &Key| !key.may_be_typed() && (!key.is_replaced() || *key == Key::Reason);
+        let doubtful = keys.into_iter().filter(|(key, _)| is_doubtful(key));
+        doubtful.map(|(key, name)| (key, self.told_as_replaced(item, key, name))).collect()
+    }
+
+    fn told_as_replaced(&self, item: &Item<'_>, key: Key, name: Range<usize>) -> Problem {
         let message = format!("`{}` is a key of Tavern's, which the next claim replaces", key.as_str());
         let is_below = item.metadata.as_ref().is_some_and(|span| self.text[item.title.end..span.start].contains('\n'));
         let hint = if is_below && name.start < item.head.end {
@@ -89,7 +108,7 @@ impl Document<'_> {
         } else {
             "to keep the words write them outside of the `yaml task` block"
         };
-        Some((key, Problem::warning("misplaced-key", name, message, hint)))
+        Problem::warning("misplaced-key", name, message, hint)
     }
 }
 

@@ -125,8 +125,7 @@ impl Document<'_> {
 
     /// Tells of such keys, and has nobody work their items.
     fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
-        let replaced_keys = self.items().iter().filter_map(|item| self.replaced_key(item));
-        problems.extend(replaced_keys.filter(|(key, _)| *key != Key::Reason).map(|(_, problem)| problem));
+        problems.extend(self.items().iter().filter_map(|item| self.replaced_key(item)));
         let found = |at: usize| self.misplaced_guard(self.item(at)).map(|guard| (at, guard));
         let all: Vec<_> = (0..self.count()).filter_map(found).collect();
         let ItemList::Read(items) = &mut self.items else { return };

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::board::document::{Document, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, for_roles};
-use crate::board::metadata::Key;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{PERSON, Status, TaskId};
 use crate::cli::{CliError, hints};
@@ -170,9 +169,10 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             }));
         }
         let is_typed = |id: &TaskId| board.is_none_or(|board| board.is_only_typed(id).unwrap_or_default());
-        problems.extend(document.items().iter().filter_map(|item| {
-            let (_, problem) = document.replaced_key(item).filter(|(key, _)| *key == Key::Reason)?;
-            item.id.as_ref().is_none_or(is_typed).then_some(problem)
+        problems.extend(document.items().iter().flat_map(|item| {
+            let keys = document.doubtful_keys(item);
+            let are_typed = !keys.is_empty() && item.id.as_ref().is_none_or(is_typed);
+            keys.into_iter().filter(move |_| are_typed).map(|(_, problem)| problem)
         }));
         if let Some(config) = config {
             let queue = board.and(Some(ids[number]));

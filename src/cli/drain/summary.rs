@@ -304,7 +304,7 @@ pub(super) fn summarise(
             }
             let (task, status) = (document.task_of(item), item.status);
             let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
-            let is_reason = || document.replaced_key(item).is_some_and(|(key, _)| key == Key::Reason);
+            let is_reason = || document.doubtful_keys(item).iter().any(|(key, _)| *key == Key::Reason);
             let is_typed =
                 (document.with_words(item).is_some() || is_reason()) && site.board.is_only_typed(&task.id)?;
             let reason = task.reason().filter(|_| !is_typed);
