@@ -717,6 +717,15 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
 }
 
 #[test]
+fn a_status_beside_keys_that_stand_below_stops_its_item() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: Deploy (status: draft)\n  (tags: ops)\n");
+    scratch.run("tavern-check", &[]).ends(5).says("`status` is not read as it stands here");
+    scratch.run("tavern-claim", &[]).ends(3);
+    scratch.change(QUEUE, " (status: draft)\n  (tags: ops)", "\n  (status: draft, tags: ops)");
+    has(&scratch.run("tavern-status", &[]).ends(0).stdout, &["1 draft"]);
+}
+
+#[test]
 fn keys_of_tavern_below_a_typed_id_stop_neither_their_item_nor_others() {
     let below = "- [ ] T-2: b\n  (reason: legal wants it)\n  ```sh\n  echo 2 > b\n  ```\n";
     let scratch = Scratch::repository();

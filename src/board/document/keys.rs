@@ -149,6 +149,21 @@ pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unrea
     is_error
 }
 
+/// Reports a status that ends `line`, a title line whose keys stand below it: it is not read, and whoever wrote it relies on it. Returns
+/// whether there is one.
+pub(super) fn tell_status_beside(problems: &mut Vec<Problem>, text: &str, line: Range<usize>) -> bool {
+    let Ok(Some(span)) = metadata::find_parenthesis(&text[line.clone()], Owner::State) else { return false };
+    let mut found = None;
+    metadata::read_parenthesis(text, line.start + span.start..line.start + span.end, &mut |entry| {
+        let is_held_back =
+            matches!(entry.meaning, Meaning::Known(Key::Status, Field::Status(to)) if to != Status::Pending);
+        found = found.take().or(is_held_back.then(|| entry.at..entry.at + entry.name.len()));
+    });
+    let is_found = found.is_some();
+    problems.extend(found.map(|name| misplaced(text, name, "put it into the parenthesis of the line below")));
+    is_found
+}
+
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
 pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: KeyEntry<'t>) {
     let name_span = entry.at..entry.at + entry.name.len();

@@ -9,7 +9,7 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::kanban::{dropped, moved};
-use super::keys::{guard_in_example, leave_to_keys, note, read_task_block, tell_unread};
+use super::keys::{guard_in_example, leave_to_keys, note, read_task_block, tell_status_beside, tell_unread};
 use super::outline::Outline;
 use super::own_state::told;
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
@@ -410,7 +410,10 @@ impl<'t, 's> Reader<'t, 's> {
         let paragraph = next..markup::paragraph_end(self.source, head.line_end, frame_end).max(next);
         self.warn_of_missing_bullets(paragraph, head.content_column);
         let (metadata, quarantined) = match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
-            Some(span) => (Some(next + span.start..next + span.end), false),
+            Some(span) => {
+                let is_status = tell_status_beside(&mut self.problems, text, rest.clone());
+                (Some(next + span.start..next + span.end), is_status)
+            }
             None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {
                 Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
                 Err(Unread { name, why }) => {
