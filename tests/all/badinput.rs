@@ -726,6 +726,21 @@ fn a_status_beside_keys_that_stand_below_stops_its_item() {
 }
 
 #[test]
+fn who_waits_by_the_signs_of_obsidian_is_left_while_that_is_open() {
+    let list = "- [ ] Build 🆔 abc-1 📅 2026-12-01\n- [ ] Ship 📅 2026-12-02 ⛔ xyz, abc-1\n- [ ] Tell them ⛔ abc\n- [x] Plan 🆔 p\n- [ ] Draw ⛔ p\n";
+    let scratch = Scratch::board(list);
+    let told = ".tavern/queues/main.md:2:25: error: `⛔` is not read as it stands here";
+    scratch.run("tavern-check", &[]).ends(5).says(told).says("`(after: …)`");
+    let taken = || scratch.run("tavern-claim", &["--agent", "Sam"]);
+    for title in ["Build", "Tell them", "Draw"] {
+        taken().ends(0).says(title);
+    }
+    taken().ends(3);
+    scratch.change(QUEUE, " ⛔ xyz, abc-1", " (after: Build)");
+    scratch.run("tavern-check", &[]).says_not("⛔");
+}
+
+#[test]
 fn keys_of_tavern_below_a_typed_id_stop_neither_their_item_nor_others() {
     let below = "- [ ] T-2: b\n  (reason: legal wants it)\n  ```sh\n  echo 2 > b\n  ```\n";
     let scratch = Scratch::repository();

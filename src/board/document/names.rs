@@ -16,6 +16,10 @@ use crate::board::task::{Status, TaskId};
 use crate::board::title_tail::before_tail;
 use crate::near;
 
+/// Of Obsidian Tasks: an item's own name, and those that it waits for.
+const NAMED: char = '🆔';
+const BLOCKED_BY: char = '⛔';
+
 impl Document<'_> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
     pub fn named_by<'a>(&self, item: &'a Item<'_>) -> Result<Vec<usize>, &'a str> {
@@ -82,7 +86,29 @@ impl Document<'_> {
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
         let found = found.into_iter().find(is_meant);
         let found = found.map(|it| (item.title.start + it.name.start..item.title.start + it.name.end, it.key));
-        found.or_else(|| self.guard_below(item))
+        found.or_else(|| self.guard_below(item)).or_else(|| self.sign_of_blocker(item))
+    }
+
+    /// The sign by which Obsidian Tasks says that an item waits for another, behind its title, if that stands here with the box of an
+    /// open one.
+    fn sign_of_blocker(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let line = &self.text[item.title.end..markup::line_end(self.text, item.head.end, item.span.end)];
+        let at = line.find(BLOCKED_BY)?;
+        let ids = line[at + BLOCKED_BY.len_utf8()..].trim_start_matches('\u{fe0f}').split(',').map_while(|id| {
+            let id = id.trim_start();
+            Some(&id[..id.find(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_')).unwrap_or(id.len())])
+        });
+        let is_open = |id: &str| {
+            let sign = format!("{NAMED} {id}");
+            let mut lines = self.text.lines().filter(|line| {
+                let behind = line.split_once(&sign).map(|(_, behind)| behind);
+                behind.is_some_and(|behind| !behind.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
+            });
+            lines.any(|line| ["[ ]", "[/]"].iter().any(|open| line.contains(open)))
+        };
+        let is_blocked = ids.filter(|id| !id.is_empty()).any(is_open);
+        let start = item.title.end + at;
+        is_blocked.then_some((start..start + BLOCKED_BY.len_utf8(), Key::After))
     }
 
     /// The same in a parenthesis below the title: `after` where it names an item, and what else guards the work where nothing but keys is
