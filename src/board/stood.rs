@@ -147,7 +147,7 @@ impl Document<'_> {
             (is_end || title.len() >= NAME) && text.starts_with(title.as_bytes())
         };
         for at in if titled.is_empty() { 0..0 } else { 0..self.count() } {
-            let text = self.from_title(at).as_bytes();
+            let text = self.text_from_title(at).as_bytes();
             for (_, title, count) in titled.iter_mut().filter(|(_, title, count)| *count < 2 && may_be(text, title)) {
                 *count += usize::from(self.names(self.item(at)).contains(title));
             }

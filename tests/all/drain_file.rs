@@ -652,9 +652,14 @@ fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some()
                  hint: write `- [ ] ` before what is to be done\n";
     let odd = "TODO.md:2: `[v]` is not a checkbox, so this line is not an item\n\
                hint: write `[ ]` or `[x]`, and a plain blank before and behind it\n";
-    for (text, told) in
-        [("- [] a\n- [v] b\n", boxes), ("# List\n\n- a\n  - part\n* b\n", plain), ("- [x] a\n- [v] b\n", odd)]
-    {
+    let quoted = "TODO.md:1: the 2 boxes stand in quotes, so none of their lines is an item\n\
+                  hint: take the `>` away before what is to be done\n";
+    for (text, told) in [
+        ("- [] a\n- [v] b\n", boxes),
+        ("# List\n\n- a\n  - part\n* b\n", plain),
+        ("- [x] a\n- [v] b\n", odd),
+        ("> - [ ] a\n> - [ ] b\n", quoted),
+    ] {
         let scratch = with_file(text);
         let ran = drain(&scratch, &["TODO.md"]).ends(3);
         assert_eq!(ran.stderr, format!("{told}there is nothing to do: no item is open\n"));

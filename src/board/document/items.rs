@@ -122,7 +122,7 @@ impl<'t> Document<'t> {
     }
 
     /// The text from where the title of the item at this index begins, told without reading it.
-    pub(crate) fn from_title(&self, at: usize) -> &str {
+    pub(crate) fn text_from_title(&self, at: usize) -> &str {
         match &self.items {
             ItemList::Read(items) => &self.text[items[at].title.start..],
             ItemList::Outlined { places, .. } => {

@@ -139,6 +139,8 @@ struct Reader<'t, 's> {
     counted: (usize, usize),
     /// Where the first list item of the document begins that is in no other, and how many there are.
     listed: (usize, usize),
+    /// The boxes in quotes.
+    quoted: Vec<Range<usize>>,
 }
 
 struct Frame {
@@ -178,6 +180,7 @@ impl<'t, 's> Reader<'t, 's> {
             under: Vec::new(),
             counted: (0, 1),
             listed: (0, 0),
+            quoted: Vec::new(),
         }
     }
 
@@ -338,30 +341,9 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    /// A document with lists and without a box was likely meant to have items.
-    fn warn_of_plain_list(&mut self) {
-        let (first, count) = self.listed;
-        if count == 0
-            || !self.items.is_empty()
-            || !self.own.is_empty()
-            || self.problems.iter().any(|problem| matches!(problem.code, "odd-box" | "empty-box"))
-        {
-            return;
-        }
-        self.problems.push(Problem::warning(
-            "plain-list",
-            markup::trimmed(self.text, first..markup::line_end(self.text, first, self.text.len())),
-            match count {
-                1 => "the list has no boxes, so its line is no item".to_owned(),
-                _ => format!("the list has no boxes, so none of its {count} lines is an item"),
-            },
-            "write `- [ ] ` before what is to be done",
-        ));
-    }
-
     fn task(&mut self, marker: Range<usize>) {
         if self.quotes > 0 {
-            return;
+            return self.quoted.push(marker);
         }
         let text = self.text;
         let Some(frame) = self.frames.last_mut() else { return };

@@ -34,6 +34,33 @@ impl Reader<'_, '_> {
         ));
     }
 
+    /// A document with lists, or boxes in quotes, and without a box that is one was likely meant to have items.
+    pub(super) fn warn_of_plain_list(&mut self) {
+        let is_told = |problem: &Problem| matches!(problem.code, "odd-box" | "empty-box");
+        if !self.items.is_empty() || !self.own.is_empty() || self.problems.iter().any(is_told) {
+            return;
+        }
+        let (first, message, hint) = match (self.listed, self.quoted.first()) {
+            (_, Some(first)) => {
+                let message = match self.quoted.len() {
+                    1 => "the box stands in a quote, so its line is no item".to_owned(),
+                    count => format!("the {count} boxes stand in quotes, so none of their lines is an item"),
+                };
+                (first.start, message, "take the `>` away before what is to be done")
+            }
+            ((_, 0), None) => return,
+            ((first, count), None) => {
+                let message = match count {
+                    1 => "the list has no boxes, so its line is no item".to_owned(),
+                    _ => format!("the list has no boxes, so none of its {count} lines is an item"),
+                };
+                (first, message, "write `- [ ] ` before what is to be done")
+            }
+        };
+        let line = markup::trimmed(self.text, first..markup::line_end(self.text, first, self.text.len()));
+        self.problems.push(Problem::warning("plain-list", line, message, hint));
+    }
+
     /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
     pub(super) fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
         let mut at = paragraph.start;
