@@ -531,10 +531,10 @@ enum Fill {
 impl Fill {
     const ALL: [Fill; 3] = [Fill::Nothing, Fill::Blank, Fill::Comment];
 
-    /// This one in the old place or around the new one, with less in the other; then in both.
+    /// This one in the old place and around the new one, then with less in either.
     fn pairs(self) -> impl Iterator<Item = (Fill, Fill)> {
         let less = Fill::ALL.into_iter().take_while(move |other| *other != self);
-        less.flat_map(move |other| [(self, other), (other, self)]).chain([(self, self)])
+        std::iter::once((self, self)).chain(less.flat_map(move |other| [(self, other), (other, self)]))
     }
 }
 
@@ -702,7 +702,7 @@ mod tests {
                 "---\nkanban-plugin: board\n---\n\n## Dead\n\n***\n\n- [ ] a\n\n## Later\n\n- [ ] b\n\n## Todo\n",
                 "a",
                 Pending,
-                "---\nkanban-plugin: board\n---\n\n## Dead\n\n***\n\n\n<!-- -->\n\n\n## Later\n\n- [ ] b\n\n## Todo\n\n- [ ] a\n",
+                "---\nkanban-plugin: board\n---\n\n## Dead\n\n***\n\n\n<!-- -->\n\n\n## Later\n\n- [ ] b\n\n## Todo\n\n<!-- -->\n\n- [ ] a\n",
             ),
             // A part stays where it is.
             (

@@ -5,17 +5,17 @@ use std::env::temp_dir;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::artifacts::Artifacts;
 use super::launch::Launch;
 use crate::board::activity::{Activity, Effect, PastCall};
-use crate::board::rule::{Act, BoardRules, Breach, of_act, of_command, of_paths};
+use crate::board::rule::{BoardRules, Breach};
 use crate::board::task::Task;
 use crate::clock;
 use crate::config::Does;
 use crate::prompt::head;
+use crate::runner::forbidden::breaches;
 use crate::runner::{AgentEvent, Nesting, may_change};
 
 const FILE: &str = "activity.json";
@@ -90,19 +90,6 @@ impl<'a> Following<'a> {
         self.activity.breaches.len() > before
     }
 
-    /// The rules that a call breaks.
-    fn breaches(&self, input: &Value) -> Vec<Breach> {
-        let command = input["command"].as_str().map(|command| of_command(self.rules, command));
-        let path = ["file_path", "notebook_path"].iter().find_map(|name| input[*name].as_str());
-        let path = path.map(|path| match Path::new(path).strip_prefix(self.worktree) {
-            Ok(within) => of_paths(self.rules, &[within.to_string_lossy().into_owned()]),
-            // A place for what is thrown away.
-            _ if Path::new(path).is_relative() || Path::new(path).starts_with(temp_dir()) => Vec::new(),
-            Err(_) => of_act(self.rules, Act::Outside, path),
-        });
-        command.into_iter().chain(path).flatten().collect()
-    }
-
     fn take(&mut self, event: &AgentEvent) {
         let (now, activity) = (clock::now(), &mut self.activity);
         activity.seen = now;
@@ -111,7 +98,7 @@ impl<'a> Following<'a> {
             AgentEvent::Text { text, nesting: Nesting::Main } => activity.said = head(text.trim(), MOST_SAID),
             AgentEvent::ToolCall { id, name, input, .. } => {
                 let digest = xxh3_64(input.to_string().as_bytes());
-                let breaches = if may_change(name) { self.breaches(input) } else { Vec::new() };
+                let breaches = breaches(self.rules, [self.worktree, &temp_dir()], name, input);
                 let call = OpenToolCall { tool: name.clone(), input: digest, breaches, began: clock::instant() };
                 self.open.insert(id.clone(), call);
             }

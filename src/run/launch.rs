@@ -146,6 +146,7 @@ impl<'a> Launch<'a> {
             grace: site.config.grace.duration(),
             prods: brief.prods(role)?,
             permits: brief.permits(),
+            forbids: site.config.rules.clone(),
             is_proven_live: attendance == Attendance::Followed,
             form: form.filter(|_| tool.is_some()),
             script: held.script.clone(),

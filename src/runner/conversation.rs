@@ -1,6 +1,7 @@
 //! What the Claude CLI says in its live mode, and how it is spoken to: messages, prods, budgets that need its figures.
 
 use std::collections::VecDeque;
+use std::env::temp_dir;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::ChildStdin;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::event::{AgentEvent, Prodding};
+use super::forbidden::{TOOLS, breaches, forbids, may_forbid};
 use super::job::{Job, Opening};
 use super::outcome::{EndReason, SessionEnd, Usage};
 use super::permission::{self, Leave};
@@ -79,6 +81,11 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
             stderr,
             stderr_before,
         };
+        if may_forbid(&job.forbids) {
+            // Seconds, after which a call is made that nobody has judged.
+            let hook = json!([{"matcher": TOOLS, "hookCallbackIds": ["rules"], "timeout": 60}]);
+            conversation.request_with(&json!({"subtype": "initialize", "hooks": {permission::HOOK: hook}}));
+        }
         if conversation.before.is_none() {
             conversation.request("get_usage");
         }
@@ -94,9 +101,13 @@ impl Conversation {
     }
 
     fn request(&mut self, subtype: &str) {
+        self.request_with(&json!({"subtype": subtype}));
+    }
+
+    fn request_with(&mut self, request: &Value) {
         self.requests += 1;
         let id = format!("tavern-{}", self.requests);
-        self.send(&json!({"type": "control_request", "request_id": id, "request": {"subtype": subtype}}));
+        self.send(&json!({"type": "control_request", "request_id": id, "request": request}));
     }
 
     /// What follows from `event`: a reason to end the program, perhaps.
@@ -110,6 +121,11 @@ impl Conversation {
             AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
             AgentEvent::Spent { usage } => return self.overspent(usage),
             AgentEvent::LeaveAsked { request, tool, input } => self.answer(request, tool, input),
+            AgentEvent::CallProposed { request, tool, input } => {
+                let places = [&*self.job.worktree, &*temp_dir()];
+                let breach = forbids(breaches(&self.job.forbids, places, tool, input));
+                self.send(&permission::verdict(request, breach.as_ref()));
+            }
             _ => {}
         }
         None

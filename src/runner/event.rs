@@ -49,6 +49,12 @@ pub enum AgentEvent {
         tool: String,
         input: Value,
     },
+    /// The agent is about to make this call, and its program asks whether a rule forbids it.
+    CallProposed {
+        request: String,
+        tool: String,
+        input: Value,
+    },
     /// The agent says that it is done, and its session is held open until its supervisor accepts or refutes that:
     /// [`super::Session::accept`], [`super::Session::refute`].
     Answered {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::form::Form;
+use crate::board::rule::BoardRules;
 use crate::process::Mark;
 
 /// The prompt of a run as it was given, to the byte, in the run's folder.
@@ -43,6 +44,8 @@ pub struct Job {
     pub prods: Prods,
     /// Calls that a person has allowed, as [`super::permission::called`] tells them.
     pub permits: Vec<String>,
+    /// The rules of the board: a call that breaks one is not made, where its program asks before.
+    pub forbids: BoardRules,
     /// That it is done is put to the proof while its session is open, as often as it may be prodded.
     pub is_proven_live: bool,
     /// What it is held to answer in, where its program can do that.
@@ -134,6 +137,7 @@ impl Job {
             grace: Duration::from_millis(500),
             prods: Prods::default(),
             permits: Vec::new(),
+            forbids: BoardRules::new(),
             is_proven_live: false,
             form: None,
             script: None,

@@ -5,7 +5,7 @@
 //! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
 //! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `reading` and `transcript`.
 //!
-//! Knows nothing of tasks or of git, and of the board only why something is not ready: who runs what, and what an outcome
+//! Knows nothing of tasks or of git, and of the board only why something is not ready, and its rules for calls: who runs what, and what an outcome
 //! means for an item, is decided above.
 
 use std::ffi::OsStr;
@@ -22,6 +22,7 @@ pub mod command;
 mod conversation;
 pub mod discovery;
 pub mod event;
+pub mod forbidden;
 pub mod form;
 pub mod job;
 pub mod mended_commands;

@@ -2,6 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::board::rule::Breach;
+
+/// Before a call is made.
+pub const HOOK: &str = "PreToolUse";
+
 /// What the agent is told that may not do something.
 const REFUSED: &str = "Nobody is here to allow this. Do without it if you can. If you can't, say why you need it in your last line, which \
                        begins with WAITING: and a person can allow it.";
@@ -37,6 +42,20 @@ pub fn reply(request: &str, input: &Value, is: Leave) -> Value {
         Leave::Given => json!({"behavior": "allow", "updatedInput": input}),
         Leave::Refused => json!({"behavior": "deny", "message": REFUSED}),
     };
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": request, "response": said}})
+}
+
+/// The answer to the request with this ID for a call that breaks a rule, or none.
+pub fn verdict(request: &str, breach: Option<&Breach>) -> Value {
+    let said = breach.map_or_else(
+        || json!({}),
+        |breach| {
+            let why = format!("the rule `{}` of this board forbids it ({}). Do without it.", breach.rule, breach.what);
+            let decision =
+                json!({"permissionDecision": "deny", "permissionDecisionReason": why, "hookEventName": HOOK});
+            json!({"hookSpecificOutput": decision})
+        },
+    );
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": request, "response": said}})
 }
 

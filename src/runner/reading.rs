@@ -133,6 +133,7 @@ impl Reading {
             AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
             AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
             AgentEvent::LeaveAsked { .. }
+            | AgentEvent::CallProposed { .. }
             | AgentEvent::Delivered { .. }
             | AgentEvent::Answered { .. }
             | AgentEvent::Prodded { .. } => {}

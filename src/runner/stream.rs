@@ -32,6 +32,11 @@ fn event(value: &Value) -> Vec<AgentEvent> {
             tool: text(&value["request"], "tool_name").to_owned(),
             input: value["request"]["input"].clone(),
         }],
+        "control_request" if text(&value["request"], "subtype") == "hook_callback" => vec![AgentEvent::CallProposed {
+            request: text(value, "request_id").to_owned(),
+            tool: text(&value["request"]["input"], "tool_name").to_owned(),
+            input: value["request"]["input"]["tool_input"].clone(),
+        }],
         "control_response" => reply(&value["response"]).into_iter().collect(),
         _ => Vec::new(),
     }

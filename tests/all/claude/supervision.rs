@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::project::{COMMIT, HOLD, ITEM, Project, bash, of, say};
+use super::project::{COMMIT, HOLD, ITEM, Project, answer, bash, of, say};
 use super::watch::{activity, failing, look, set, told, wait_for_steps, watched};
 use crate::support::{CONFIG, QUEUE, Running, Scratch, has, wait_until};
 
@@ -207,14 +207,22 @@ fn what_is_no_part_of_the_work_is_kept_by_rules_too() {
         }
     }
     let write = json!({"tool": "Write", "input": {"file_path": outside, "content": "x"}});
-    let project = watched(json!({}), json!([write, bash(HOLD), bash(COMMIT), say("DONE")]));
-    let rules = json!({"mine": {"acts": ["outside"], "then": "warn"}});
-    set(&project, json!({}), json!({"rules": rules}));
-    let agent = project.agent().start();
-    wait_for_steps(&project, 1);
-    wait_until("it is told", || diagnoses(&project.scratch).contains("violation: it broke the rule `mine`: "));
-    has(&told(&project, agent), &[&format!("{outside}. Undo it, and do without.")]);
-    drop(std::fs::remove_file(outside));
+    for (then, is_made) in [("warn", false), ("log", true)] {
+        let project = watched(json!({}), json!([write, bash(HOLD), bash(COMMIT), say("DONE")]));
+        let rules = json!({"mine": {"acts": ["outside"], "then": then}});
+        set(&project, json!({}), json!({"rules": rules}));
+        let agent = project.agent().start();
+        wait_for_steps(&project, 1);
+        let broken = "violation: it broke the rule `mine`: ";
+        if is_made {
+            wait_until("it is told", || diagnoses(&project.scratch).contains(broken));
+        }
+        let told = told(&project, agent);
+        let why = format!("the rule `mine` of this board forbids it ({outside}). Do without it.");
+        assert_eq!((told.contains(&why), diagnoses(&project.scratch).contains(broken)), (!is_made, is_made), "{told}");
+        assert_eq!(std::fs::remove_file(&outside).is_ok(), is_made);
+    }
+    let project = watched(json!({}), json!([]));
     set(&project, json!({}), json!({"rules": {"x": {"acts": ["dance"]}}}));
     project.scratch.run("tavern-check", &[]).says("outside").says("settings");
 }
@@ -301,4 +309,44 @@ fn a_watcher_that_hangs_keeps_no_supervisor_from_looking() {
     has(&diagnoses(&project.scratch), &["looping: "]);
     watcher.kill();
     project.assert_tidy();
+}
+
+#[test]
+fn who_reads_and_writes_much_to_judge_work_is_left_alone() {
+    let mut steps = vec![bash(COMMIT), say("DONE")];
+    steps.extend(["a*", "b*", "c*"].map(|pattern| {
+        let usage = json!({"input_tokens": 70_000, "output_tokens": 30_000});
+        json!({"tool": "Glob", "input": {"pattern": pattern}, "usage": usage})
+    }));
+    steps.extend([bash(HOLD), answer(json!({"verdict": "approve", "summary": "well"}))]);
+    let project = watched(json!({}), json!(steps));
+    let reviewer = json!({"runner": "claude", "prods": 0});
+    set(&project, json!({}), json!({"review": ["reviewer"], "roles": {"reviewer": reviewer}}));
+    project.work();
+    let arguments = ["--name", "Sam", "--role", "reviewer", "--until-empty"];
+    let agent = project.scratch.program("tavern-agent").args(&arguments).start();
+    project.wait_for_hold();
+    let is_seen = || project.scratch.run("tavern-status", &["--health"]).succeeds().contains("Bash");
+    wait_until("its command is seen", is_seen);
+    for ahead in [10, 250, 1000] {
+        assert_eq!(look(&project, ahead).stdout, "", "{ahead}");
+    }
+    project.let_go();
+    agent.end().succeeds();
+    project.scratch.stands("T-1", "completed", 1);
+    assert_eq!(diagnoses(&project.scratch), "");
+}
+
+#[test]
+fn who_waits_for_a_command_in_the_background_is_left_alone() {
+    let mut wait = bash(HOLD);
+    wait["input"]["run_in_background"] = json!(true);
+    let project = watched(json!({}), json!([bash(COMMIT), wait, say("I am told when it ends."), say("DONE")]));
+    let agent = project.agent().start();
+    wait_until("it waits", || activity(&project)["tool"] == "background");
+    for ahead in [10, 250, 1000] {
+        assert_eq!(look(&project, ahead).stdout, "", "{ahead}");
+    }
+    let _ = told(&project, agent);
+    assert_eq!(diagnoses(&project.scratch), "");
 }

@@ -354,10 +354,10 @@ fn a_person_pauses_a_run_lets_it_go_on_and_stops_it() {
 
 #[test]
 fn a_rule_is_kept_before_the_fact_and_what_slips_through_is_told() {
-    let tag = || bash("git tag mark");
-    let steps = json!([tag(), bash(HOLD), bash(COMMIT), say("DONE")]);
-    for (then, is_told) in [("warn", false), ("log", true)] {
-        let project = watched(json!({}), steps.clone());
+    // `--disallowedTools` knows the first one only.
+    let (plain, disguised) = ("git tag mark", "sh -c 'true; git tag mark'");
+    for (tag, then, is_told) in [(plain, "warn", false), (disguised, "warn", false), (disguised, "log", true)] {
+        let project = watched(json!({}), json!([bash(tag), bash(HOLD), bash(COMMIT), say("DONE")]));
         set(&project, json!({}), json!({"rules": {"no-tags": {"commands": ["git tag"], "then": then}}}));
         let agent = project.agent().start();
         wait_for_steps(&project, 1);
@@ -367,12 +367,14 @@ fn a_rule_is_kept_before_the_fact_and_what_slips_through_is_told() {
             wait_until("it is told", || !found().is_empty());
             has(&found(), &["violation: it broke the rule `no-tags`: git tag; it is not told"]);
         }
-        told(&project, agent);
+        let told = told(&project, agent);
         assert_eq!(
             (found().lines().count() == 1, project.scratch.git(&["tag"]) == "mark"),
             (is_told, is_told),
             "{then}"
         );
+        let why = "the rule `no-tags` of this board forbids it (git tag). Do without it.";
+        assert_eq!(told.contains(why), !is_told, "{told}");
     }
 }
 

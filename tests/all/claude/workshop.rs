@@ -61,6 +61,7 @@ impl Workshop {
             grace: Duration::from_secs(5),
             prods: Prods::default(),
             permits: Vec::new(),
+            forbids: std::collections::BTreeMap::new(),
             is_proven_live: false,
             form: None,
             script: None,
