@@ -146,6 +146,16 @@ fn what_others_have_merged_is_none_of_a_runs_own_work() {
 }
 
 #[test]
+fn a_run_whose_set_up_took_long_is_looked_at_as_soon_as_it_begins() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    scratch.write(QUEUE, "- [ ] T-1: One\n  ```sh\n  echo x > one\n  ```\n");
+    let agent = scratch.holding("run.ready", "tavern-agent", &["--once"]);
+    scratch.at("+60", "tavern-watch", &["--once"]).succeeds();
+    agent.goes_on().ends(0);
+}
+
+#[test]
 fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
     let (scratch, agent) = breaking("warn");
     scratch.write(".tavern/runs/T-1@1/activity.json", "garbage");
