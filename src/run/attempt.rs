@@ -88,7 +88,9 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
         Err(Error::NothingToReview(why)) => return Ok(RunResult::failed(why).into()),
         launch => launch?,
     };
-    let record = launch.begin()?;
+    let record = launch.record()?;
+    Following::begin(record.artifacts(), &site.config.rules, &held.task, &launch);
+    launch.announce()?;
     carry_out(site, held, launch, record, heartbeat)
         .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
 }

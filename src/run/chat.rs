@@ -59,7 +59,8 @@ pub fn talk(
     let _loss = heartbeat.ring_when_lost(&bell);
     let _subscription = bell.ring_at(&site.interrupt);
     let launch = launch(site, held)?;
-    let mut record = launch.begin()?;
+    let mut record = launch.record()?;
+    launch.announce()?;
     let program = match launch.attend(&bell, || begun(record.metadata())) {
         Ok(program) => program,
         Err(error) => {

@@ -204,14 +204,19 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Puts on disk what must be there before the program starts, and says on the board with what it works.
-    pub fn begin(&self) -> Result<Record<'a>, Error> {
+    /// Puts on disk what must be there before the program starts.
+    pub fn record(&self) -> Result<Record<'a>, Error> {
         let record = Record::begin(self.site, self.metadata.clone(), &self.job)?;
         if let Some((cell, state)) = &self.cell {
             // The same claim's run was killed, and begins once more.
             take_over(self.site, &self.held.task.id, &self.metadata)?;
             cell.make(self.site, &self.metadata.worktree, state)?;
         }
+        Ok(record)
+    }
+
+    /// Says on the board with what it works: from now on its run is looked at.
+    pub fn announce(&self) -> Result<(), Error> {
         let work = Work {
             run: self.metadata.run.clone(),
             worktree: self.metadata.worktree.clone(),
@@ -222,7 +227,7 @@ impl<'a> Launch<'a> {
         };
         let start = Event::Start { token: self.held.lease.token, work };
         self.site.board.submit(&self.held.task.id, &start, &Note::default())?;
-        Ok(record)
+        Ok(())
     }
 
     /// Its program tells what it does, and hears messages while it runs.
