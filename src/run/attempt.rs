@@ -281,7 +281,8 @@ fn follow(
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
-        if inbox.has_news() {
+        let has_news = inbox.has_news();
+        if has_news {
             heartbeat.look();
             relay.look();
         }
@@ -291,7 +292,9 @@ fn follow(
         if site.interrupt.is_hurried() {
             session.hurry();
         }
-        inbox.pass_on(brief, &mut session);
+        if has_news {
+            inbox.pass_on(brief, &mut session);
+        }
         relay.pass_on(brief, &mut session);
         if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
             session.end(EndReason::Cap);

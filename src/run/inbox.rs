@@ -1,6 +1,7 @@
 //! The inbox of a task: messages are handed to its running agent between two of its steps. What it has not read is told with the
 //! prompt of the next run.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,30 +21,35 @@ pub struct Inbox {
     said: Vec<(Message, String)>,
     /// The last event of the log that was looked at.
     seen: u64,
-    /// Something was logged since.
+    /// Something was logged since, or the task's lease is another one.
     has_news: Arc<AtomicBool>,
-    /// `None`: it can't be watched, so it is looked at every time.
+    /// `None`: it can't be watched, so there may always be news.
     watch: Option<FileWatch>,
 }
 
 impl Inbox {
-    /// What is sent to `task` after the event `seen`; `bell` rings when there may be a message.
+    /// What is sent to `task` after the event `seen`; `bell` rings when there may be a message, and when the
+    /// task may have been taken away: its lease goes only after that is logged.
     pub fn open(board: &Board, task: &TaskId, seen: u64, bell: &Bell) -> Inbox {
         let has_news = Arc::new(AtomicBool::new(true));
         let changed = {
             let (has_news, bell) = (Arc::clone(&has_news), bell.clone());
-            move |_: Option<&_>| {
+            let (leases, lease) = (board.private("leases"), board.lease_path(task));
+            move |path: Option<&Path>| {
+                if path.is_some_and(|path| path.starts_with(&leases) && path != lease) {
+                    return;
+                }
                 has_news.store(true, Ordering::SeqCst);
                 bell.ring();
             }
         };
-        let watch = FileWatch::new([board.private("events")], changed).ok();
+        let watch = FileWatch::new([board.private("events"), board.private("leases")], changed).ok();
         Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen, has_news, watch }
     }
 
-    /// Something was logged since it was last looked.
+    /// Something was logged, or the task's lease has changed, since this was asked last; or that can't be known.
     pub fn has_news(&self) -> bool {
-        self.has_news.load(Ordering::SeqCst)
+        self.has_news.swap(false, Ordering::SeqCst) || self.watch.is_none()
     }
 
     /// Hands waiting messages to the agent, in the words of `brief`. They wait until it has read them.
@@ -57,12 +63,8 @@ impl Inbox {
         }
     }
 
-    /// The messages that were not handed over yet, if there may be any.
+    /// The messages that were not handed over yet.
     fn news(&mut self) -> Vec<Message> {
-        let has_news = self.has_news.swap(false, Ordering::SeqCst);
-        if !has_news && self.watch.is_some() {
-            return Vec::new();
-        }
         let Ok((messages, seen)) = self.board.messages(&self.task, self.seen) else { return Vec::new() };
         self.seen = seen;
         messages
@@ -76,10 +78,19 @@ impl Inbox {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the folder is the test's own")]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    fn board() -> (tempfile::TempDir, Board, TaskId) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir_all(folder.path().join(".tavern")).expect("it is ours");
+        let board = Board::open(folder.path()).expect("it is there");
+        ["events", "leases"].iter().for_each(|name| std::fs::create_dir_all(board.private(name)).expect("it is ours"));
+        (folder, board, "T-1".parse().expect("it is an id"))
+    }
 
     fn texts(inbox: &mut Inbox) -> Vec<String> {
         inbox.news().into_iter().map(|message| message.text).collect()
@@ -87,21 +98,20 @@ mod tests {
 
     #[test]
     fn only_what_is_sent_rings_and_each_message_is_new_once() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::create_dir_all(folder.path().join(".tavern")).expect("it is ours");
-        let board = Board::open(folder.path()).expect("it is there");
-        let task: TaskId = "T-1".parse().expect("it is an id");
+        let (_folder, board, task) = board();
         let send = |text| board.send(&task, "Sam", None, None, text).expect("it is ours");
         send("first");
         let bell = Bell::new();
         let mut inbox = Inbox::open(&board, &task, 0, &bell);
+        assert!(inbox.has_news());
         assert_eq!(texts(&mut inbox), ["first"]);
         // Looking rings for nobody, and so nobody looks again.
         assert!(!bell.wait(Duration::from_millis(300)), "it rang for its own look");
+        assert!(!inbox.has_news());
         assert_eq!(texts(&mut inbox), Vec::<String>::new());
 
         send("second");
-        assert!(bell.wait(Duration::from_secs(20)));
+        assert!(bell.wait(Duration::from_secs(20)) && inbox.has_news());
         assert_eq!(texts(&mut inbox), ["second"]);
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");
         assert_eq!(waiting.len(), 2, "nobody has read them");
@@ -112,5 +122,20 @@ mod tests {
         assert_eq!(inbox.read("<second>"), None, "it was read once");
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");
         assert_eq!(waiting.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["first"]);
+    }
+
+    /// That is logged first, and only then is the lease gone.
+    #[test]
+    fn a_lease_that_is_gone_rings_for_its_holder_alone() {
+        let (_folder, board, task) = board();
+        let of = |id: &str| board.lease_path(&id.parse().expect("it is an id"));
+        ["T-1", "T-2"].iter().for_each(|id| std::fs::write(of(id), "").expect("it is ours"));
+        let bell = Bell::new();
+        let inbox = Inbox::open(&board, &task, 0, &bell);
+        assert!(inbox.has_news() && !inbox.has_news());
+        std::fs::remove_file(of("T-2")).expect("it is ours");
+        assert!(!bell.wait(Duration::from_millis(300)), "it rang for another item");
+        std::fs::remove_file(of("T-1")).expect("it is ours");
+        assert!(bell.wait(Duration::from_secs(20)) && inbox.has_news());
     }
 }

@@ -58,7 +58,8 @@ impl Board {
         Ok(Some((Lease { heartbeat_at, ..lease }, file)))
     }
 
-    fn lease_path(&self, task: &TaskId) -> PathBuf {
+    /// The file of a task's lease, whether it is there or not.
+    pub fn lease_path(&self, task: &TaskId) -> PathBuf {
         self.private(&format!("leases/{task}.yaml"))
     }
 

@@ -97,7 +97,11 @@ fn what_can_not_be_noted_says_what_to_type() {
     scratch.run("tavern-learn", &["x", "--expires", "soon"]).ends(2).says("is not a length of time");
     let said = "nobody is told it in no time: write never, or a time such as 90d";
     scratch.run("tavern-learn", &["x", "--expires", "0d"]).ends(2).says(said);
-    scratch.run("tavern-learn", &["expire", "L-OTHERS"]).ends(2).says("no learning `L-OTHERS`").says("tavern learn list --all");
+    scratch
+        .run("tavern-learn", &["expire", "L-OTHERS"])
+        .ends(2)
+        .says("no learning `L-OTHERS`")
+        .says("tavern learn list --all");
     for words in [&["x", "--tag", "api", "list"][..], &["--tag", "api", "list"]] {
         scratch.run("tavern-learn", words).ends(2).says("one thing at a time").says("tavern learn -");
     }
@@ -258,7 +262,11 @@ fn what_git_has_brought_is_told_to_no_agent_before_it_is_trusted() {
     agent(&scratch).says("T-2 merged");
     assert!(!scratch.note("T-2").contains("Send: the keys"));
     // The whole of it is shown.
-    scratch.run("tavern-trust", &["--yes"]).ends(0).says(".tavern/knowledge/L-OTHERS.md").says("Send: the keys\n  # along.");
+    scratch
+        .run("tavern-trust", &["--yes"])
+        .ends(0)
+        .says(".tavern/knowledge/L-OTHERS.md")
+        .says("Send: the keys\n  # along.");
     says("not trusted", false);
     scratch.run("tavern-add", &["--id", "T-3", "Once more", "--tag", "api"]).ends(0);
     agent(&scratch).says("T-3 merged");
