@@ -7,14 +7,16 @@ use crate::support::{CONFIG, QUEUE, Running, Scratch, has, wait_until};
 
 /// An agent that has broken a rule for which its run is to be paused, and waits until `go` is there.
 fn breaking(then: &str) -> (Scratch, Running) {
+    working("Break it", "mkdir -p db; echo x > db/x", &format!("rules: {{schema: {{paths: [db], then: {then}}}}}\n"))
+}
+
+/// An agent that has run `script`, and waits until `go` is there; `rules` are those of config.yaml.
+fn working(title: &str, script: &str, rules: &str) -> (Scratch, Running) {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let script = "mkdir -p db; echo x > db/x; touch ../held; while [ ! -e ../go ]; do sleep 0.02; done";
-    scratch.write(QUEUE, format!("- [ ] T-1: Break it\n  ```sh\n  {script}\n  ```\n"));
-    scratch.write(
-        CONFIG,
-        format!("lease: 3h\ngrace: 1s\nwatch: {{every: 0}}\nrules: {{schema: {{paths: [db], then: {then}}}}}\n"),
-    );
+    let wait = "touch ../held; while [ ! -e ../go ]; do sleep 0.02; done";
+    scratch.write(QUEUE, format!("- [ ] T-1: {title}\n  ```sh\n  {script}; {wait}\n  ```\n"));
+    scratch.write(CONFIG, format!("lease: 3h\ngrace: 1s\nwatch: {{every: 0}}\n{rules}"));
     let agent = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
     wait_until("it holds", || scratch.work().join(".tavern/worktrees/held").exists());
     (scratch, agent)
@@ -111,6 +113,20 @@ fn a_full_inbox_keeps_nobody_from_looking_or_working() {
     scratch.write(".tavern/worktrees/go", "");
     agent.end().ends(0);
     has(&scratch.run("tavern-status", &["T-1"]).succeeds(), &["T-1 Break it"]);
+}
+
+/// One line of 50 MB, and as much in many.
+#[test]
+fn a_flood_of_output_keeps_nobody_from_looking_or_working() {
+    let flood = "head -c 50000000 /dev/zero | tr '\\0' x; echo; yes $(seq 100) | head -c 50000000; echo x > x";
+    let (scratch, agent) = working("Flood it", flood, "");
+    for ahead in ["+10", "+250"] {
+        assert_eq!(scratch.at(ahead, "tavern-watch", &["--once"]).succeeds(), "", "{ahead}");
+    }
+    has(&scratch.run("tavern-status", &["T-1"]).succeeds(), &["in_progress"]);
+    scratch.write(".tavern/worktrees/go", "");
+    agent.end().ends(0).says("T-1");
+    scratch.stands("T-1", "completed", 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! No `claude` found elsewhere on a machine is ever run, the environment is cleared, and no key is real.
 
 mod caps;
+mod day;
 mod endings;
 mod learn;
 mod limits;
