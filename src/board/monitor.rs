@@ -113,13 +113,16 @@ pub struct Watched {
     pub output: u64,
     /// The steps after which its work was found to break no rule.
     pub held_to_rules: Option<u32>,
+    /// When that was last looked for.
+    pub held_to_rules_at: Timestamp,
 }
 
 /// Half of the time after which a run counts as stuck has gone by, or half of its tokens: its files are worth a look.
 pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> bool {
     let idle = 2 * seconds_between(activity.progress_at, now);
     let written = 2 * (activity.output - activity.progress_output.min(activity.output));
-    let is_long = !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
+    // What tells nothing of what it does counts as one long call, and is never stuck.
+    let is_long = activity.hears && !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
     activity.makes_changes && (is_long || rules.tokens > 0 && written >= rules.tokens)
 }
 

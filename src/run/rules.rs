@@ -12,16 +12,19 @@ use crate::git::CommitId;
 use crate::runner::permission::is_yes;
 use crate::store::walk_log;
 
+/// Its rules are such that git has to be asked what a run has changed.
+pub(super) fn are_for_files(site: &Site) -> bool {
+    site.config.rules.values().any(|rule| !rule.paths.is_empty() || rule.lines.is_some())
+}
+
 /// The rules that the work of `run` breaks as it is now, whatever its agent says.
 ///
 /// # Errors
 /// Its worktree can't be read.
 pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let rules = &site.config.rules;
-    let needs_look = rules.values().any(|rule| !rule.paths.is_empty() || rule.lines.is_some());
-    let Some(base) = run.base.as_ref().and_then(|base| base.parse::<CommitId>().ok()).filter(|_| needs_look) else {
-        return Ok(Vec::new());
-    };
+    let base = run.base.as_ref().and_then(|base| base.parse::<CommitId>().ok());
+    let Some(base) = base.filter(|_| are_for_files(site)) else { return Ok(Vec::new()) };
     let (repository, folder) = (site.repository()?, &run.worktree);
     let tip = site.tip_of(folder)?;
     // What others have merged meanwhile is none of its work, be it brought into the branch or taken over by it.

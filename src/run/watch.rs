@@ -36,6 +36,9 @@ const FILE: &str = "watched.json";
 /// A run that is younger is left alone.
 const YOUNGEST: TimeDelta = TimeDelta::seconds(5);
 
+/// How many runs git is asked for in a look, because of rules: that is some milliseconds each.
+const MOST_ASKED: usize = 8;
+
 /// What was found of a run, and what is done about it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
@@ -201,16 +204,21 @@ impl Lapse {
 }
 
 /// Looks at each run once, and gives `tell` what is found and was not told before. That is done something about, unless the site is dry.
+/// Of many, some are held to the rules for files, those first that were not for longest; each is when its agent is done.
 ///
 /// # Errors
 /// The board, or one of the runs, can't be looked at; the others were.
 pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
-    let mut failure = None;
-    for lease in site.board.leases()? {
+    let (mut failure, mut asks) = (None, MOST_ASKED);
+    let mut leases = site.board.leases()?;
+    leases.sort_by_cached_key(|lease| {
+        watched_of(&Artifacts::open(&site.board, &run_name(&lease.task, lease.token))).held_to_rules_at
+    });
+    for lease in leases {
         if site.interrupt.is_raised() {
             break;
         }
-        if let Err(error) = look_at(site, &lease, tell) {
+        if let Err(error) = look_at(site, &lease, &mut asks, tell) {
             failure = failure.or(Some(error));
         }
     }
@@ -226,21 +234,21 @@ fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
     }
     let Some(lease) = site.board.lease(&own.task)?.filter(|lease| lease.token == own.token) else { return Ok(false) };
     let mut is_over = false;
-    look_at(site, &lease, &mut |found| is_over |= found.task == own.task && found.deed.ends())?;
+    look_at(site, &lease, &mut 1, &mut |found| is_over |= found.task == own.task && found.deed.ends())?;
     Ok(is_over)
 }
 
 /// Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
-fn look_at(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+fn look_at(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(clock::now()) {
         return Ok(());
     }
     // It may have ended meanwhile, and its worktree with it.
-    look_into(site, lease, tell).or_else(|error| if is_held(site, lease)? { Err(error) } else { Ok(()) })
+    look_into(site, lease, asks, tell).or_else(|error| if is_held(site, lease)? { Err(error) } else { Ok(()) })
 }
 
-/// What of a run can't be looked at keeps nobody from judging the rest.
-fn look_into(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+/// What of a run can't be looked at keeps nobody from judging the rest. `asks` is how often git may still be asked for its files.
+fn look_into(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
     let artifacts = Artifacts::open(&site.board, &run);
     let (record, activity) = (run_of(&site.board, &run), activity_of(&artifacts));
@@ -262,7 +270,9 @@ fn look_into(site: &Site, lease: &Lease, tell: &mut dyn FnMut(Diagnosis)) -> Res
     if record.branch.is_some() && is_in_doubt(&activity, rules, now) {
         looked = look_at_files(site, &record, &mut activity, &mut watched, now);
     }
-    if may_break_rules(&activity, &watched) {
+    if *asks > 0 && rules::are_for_files(site) && may_break_rules(&activity, &watched) {
+        *asks -= 1;
+        watched.held_to_rules_at = now;
         match rules::broken(site, &record) {
             Ok(breaches) => {
                 watched.held_to_rules = breaches.is_empty().then_some(activity.steps);

@@ -59,6 +59,27 @@ fn a_watcher_that_is_killed_anywhere_pauses_all_the_same() {
     assert!(places > 8, "it was killed at {places} places");
 }
 
+/// Git is asked for the files of eight runs in a look, and next of those that it was not asked for.
+#[test]
+fn each_of_many_runs_is_held_to_the_rules_in_its_turn() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    let script = "mkdir db; echo x > db/x; touch ../held-$TAVERN_TASK; while [ ! -e ../go ]; do sleep 0.1; done";
+    let item = |number| format!("- [ ] T-{number}: Break it\n  ```sh\n  {script}\n  ```\n");
+    scratch.write(QUEUE, (1..=10).map(item).collect::<String>());
+    scratch.write(CONFIG, "lease: 3h\nwatch: {every: 0}\nrules: {schema: {paths: [db], then: log}}\n");
+    let agents: Vec<Running> = (1..=10)
+        .map(|number| scratch.program("tavern-agent").args(&["--once", "--name", &format!("A{number}")]).start())
+        .collect();
+    let is_held = |number| scratch.work().join(format!(".tavern/worktrees/held-T-{number}")).exists();
+    wait_until("they hold", || (1..=10).all(is_held));
+    let looks = [10, 11, 12, 13]
+        .map(|ahead| scratch.at(format!("+{ahead}"), "tavern-watch", &["--once"]).succeeds().lines().count());
+    assert_eq!(looks, [8, 2, 0, 0]);
+    scratch.write(".tavern/worktrees/go", "");
+    agents.into_iter().for_each(|agent| drop(agent.end().ends(0)));
+}
+
 #[test]
 fn an_item_that_ends_while_it_is_looked_at_is_left_alone() {
     for then in ["warn", "pause"] {
