@@ -89,6 +89,7 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
         launch => launch?,
     };
     let record = launch.record()?;
+    // There before anybody looks at the run.
     Following::begin(record.artifacts(), &site.config.rules, &held.task, &launch);
     launch.announce()?;
     carry_out(site, held, launch, record, heartbeat)
