@@ -54,6 +54,24 @@ fn nothing_set_is_the_defaults() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "an editor that saves in place")]
+fn a_save_in_place_is_never_read_half() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join(FILE);
+    let save = || std::fs::write(&path, "lease: 90\n").expect("it is ours");
+    save();
+    thread::scope(|scope| {
+        let saves = scope.spawn(|| (0..2000).for_each(|_| save()));
+        while !saves.is_finished() {
+            let (config, text) = Config::load_with_text(folder.path()).expect("it is right");
+            assert_eq!((config.lease, text.as_str()), (Period::seconds(90), "lease: 90\n"));
+        }
+    });
+    std::fs::write(&path, "").expect("it is ours");
+    assert_eq!(Config::load(folder.path()).expect("nobody goes on to save it"), Config::default());
+}
+
+#[test]
 fn what_is_set_goes_over_the_defaults() {
     let config = parse(
         "lease: 90\nroles:\n  coder: {model: opus, budget: {usd: 2.5}}\n  reviewer:\n    runner: codex\n\
