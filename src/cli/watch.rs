@@ -89,7 +89,7 @@ impl Verb for Args {
 }
 
 /// Reads the configuration again if it is another by now, gives back what the dead held, and looks at each run. A configuration
-/// that is broken now leaves the last good one.
+/// that is broken, empty or gone leaves the last good one.
 fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> Result<(), CliError> {
     let renewed = renew(context, site);
     let mut printed = Ok(());
@@ -115,7 +115,9 @@ fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError
 
 fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
     let (_, settings) = Config::load_with_text(site.board.dir()).map_err(Error::from)?;
-    if settings != site.settings {
+    // A file that is gone may be one that an editor is about to put back.
+    let is_gone = settings.is_empty();
+    if settings != site.settings && !is_gone {
         *site = context.site(site.board.clone())?;
     }
     Ok(())

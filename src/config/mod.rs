@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_yaml::{Mapping, Value};
@@ -17,6 +19,7 @@ use crate::board::rule::BoardRules;
 use crate::board::task::PERSON;
 use crate::board::wake::WakeCause;
 use crate::board::watch_rules::WatchRules;
+use crate::clock;
 use crate::files;
 use crate::near::nearest;
 use crate::yaml::{self, YamlError};
@@ -59,6 +62,10 @@ pub const FILE: &str = "config.yaml";
 
 /// The newest shape of the file that this program understands.
 const VERSION: u32 = 1;
+
+/// What was emptied longer ago than this is empty.
+const SAVE: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// Everything that can be set for a board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -352,7 +359,7 @@ impl Config {
     /// The same, and the text that says so; nothing if there is no file.
     pub fn load_with_text(dir: &Path) -> Result<(Config, String), ConfigError> {
         let path = dir.join(FILE);
-        match files::read_text(&path) {
+        match read_saved(&path) {
             Ok(text) => Ok((Config::parse(&text, &path)?, text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((Config::default(), String::new())),
             Err(source) => Err(ConfigError::Read { path, source }),
@@ -534,6 +541,20 @@ fn with_coders_runner(mut set: Value) -> Value {
         }
     }
     set
+}
+
+/// An editor that saves in place empties the file first, and nothing set would be the defaults: one that was emptied just now is read
+/// until something stands there.
+#[expect(clippy::disallowed_methods, reason = "an editor is waited for")]
+fn read_saved(path: &Path) -> io::Result<String> {
+    let is_fresh =
+        || path.metadata().and_then(|file| file.modified()).ok().and_then(clock::since).is_some_and(|age| age < SAVE);
+    let mut text = files::read_text(path)?;
+    while text.is_empty() && is_fresh() {
+        thread::sleep(BETWEEN_LOOKS);
+        text = files::read_text(path)?;
+    }
+    Ok(text)
 }
 
 fn merged(under: Value, over: Value) -> Value {
