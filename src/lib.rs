@@ -7,6 +7,7 @@ pub mod file_watch;
 pub mod files;
 pub mod interrupt;
 pub mod near;
+pub mod printable;
 pub mod secrets;
 pub mod yaml;
 

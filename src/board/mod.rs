@@ -45,6 +45,7 @@ pub mod decide;
 pub mod eligible;
 pub mod event;
 pub mod lease;
+pub mod need;
 pub mod plan;
 pub mod wake;
 

@@ -9,6 +9,7 @@ use anstyle::Style;
 use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthChar;
 
+use crate::printable::is_command;
 use crate::secrets::redact;
 
 /// How long ago or how long in all, in its largest unit: `12s`, `3m`, `5h`, `2d`.
@@ -210,15 +211,6 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(replaced(start, |_| None, |_| "·".to_owned()) + mark)
-}
-
-/// A terminal obeys it instead of showing it, or shows nothing of it. So are control characters, and those that reorder what stands
-/// around them (Unicode's bidirectional marks). So are those without a width (tags, joiners): words can be hidden in them, which a
-/// model reads.
-fn is_command(c: char) -> bool {
-    c.is_control() && c != '\t'
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Blanks in a row, and empty lines, that are shown of a text that somebody is to judge: more would push what follows off the screen.

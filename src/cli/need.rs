@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::board::eligible::Lack;
+use crate::board::need::{NeedKind, need_of};
 use crate::board::problem::listed;
 use crate::board::task::TaskId;
 use crate::run::readiness::lacks_of;
@@ -20,40 +21,10 @@ pub(super) struct Need {
     pub todo: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum NeedKind {
-    /// Its agent asked a question.
-    Answer,
-    /// It came back too often.
-    Release,
-    /// It may be started only then.
-    Permission,
-    /// Its work may be merged only then, and no agent can see to it.
-    Approval,
-    /// A child failed that it does not go on without.
-    Child,
-}
-
-impl NeedKind {
-    /// `None`: it is not a person that it waits for.
-    pub(super) fn of(lack: &Lack) -> Option<NeedKind> {
-        Some(match lack {
-            Lack::Answer(_) => NeedKind::Answer,
-            Lack::FailedChild(_) => NeedKind::Child,
-            Lack::Permission => NeedKind::Permission,
-            Lack::Approval | Lack::NoReviewer(_) | Lack::NoJudge { .. } => NeedKind::Approval,
-            Lack::Release(_) => NeedKind::Release,
-            _ => return None,
-        })
-    }
-}
-
 /// What an item that lacks all that needs of a person.
 pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<Need> {
-    let (lack, need) = lacks.iter().find_map(|lack| Some((lack, NeedKind::of(lack)?)))?;
+    let (lack, need, why) = need_of(lacks)?;
     let todo = hints::lack(lack, task, Some(queue)).unwrap_or_default();
-    let why = if let Lack::Answer(question) = lack { question.clone() } else { lack.to_string() };
     Some(Need { need, why, todo })
 }
 

@@ -25,9 +25,10 @@ use crate::store::{AgentState, Archived, Board, Error, NamedItem, Queue, Switch,
 
 use super::alike::Alike;
 use super::moment::moment;
-use super::need::{self, NeedKind, tell_of_queues};
+use super::need::{self, tell_of_queues};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, ItemName, Verb, hints, human, left_alone, misread};
+use crate::board::need::NeedKind;
 
 mod health;
 mod next;
