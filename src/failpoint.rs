@@ -32,6 +32,7 @@ pub const LIST: &[(&str, &str)] = &[
     ("run.ended", "the agent program has ended, nothing is concluded from it"),
     ("cell.taken", "what an agent's cell held is taken over, the cell is still there"),
     ("worktree.kept", "what a worktree holds is kept, the worktree is still there"),
+    ("notices.sent", "people are told, and it is not kept that they are"),
     ("integrate.advanced", "the integration branch has moved, the item is still approved"),
 ];
 

@@ -253,6 +253,8 @@ words! {
         Strayed "strayed",
         /// What it does was found to be a sign of trouble; the cause says of which, and what was done.
         Diagnosed "diagnosed",
+        /// A runner takes nothing until a person has seen to it; the cause is its name, a colon, and why.
+        Closed "closed",
         /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
         Noted "noted",
     }

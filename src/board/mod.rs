@@ -23,6 +23,7 @@ pub mod merge;
 pub mod metadata;
 pub mod monitor;
 pub mod new_item;
+pub mod notice;
 pub mod number_or_text;
 pub mod patch;
 pub mod period;

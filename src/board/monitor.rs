@@ -71,8 +71,10 @@ impl Trouble {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Advice {
-    /// People are told.
+    /// The log tells of it.
     Note,
+    /// People are told, too.
+    Notify,
     /// Once, and never more than a hint.
     Mention,
     Nudge,
@@ -87,6 +89,8 @@ enum Advice {
 pub enum Deed {
     /// Its agent can't be told, so people are.
     Noted,
+    /// People are told, beside the log.
+    Notified,
     Nudged(Urgency),
     /// It is ended, its work is kept, and its item begins anew, in a session of its own.
     Restarted,
@@ -194,6 +198,7 @@ impl Watched {
         let is_enough = rules.nudges > 0 && self.nudges >= rules.nudges;
         match trouble.advice {
             Advice::Note => Deed::Noted,
+            Advice::Notify => Deed::Notified,
             Advice::End => Deed::Ended,
             Advice::Pause if trouble.symptom == Symptom::Violation => Deed::Paused,
             _ if !activity.hears => Deed::Noted,
@@ -293,6 +298,7 @@ fn violations(activity: &Activity) -> impl Iterator<Item = Trouble> {
         why: breach.words(),
         advice: match breach.consequence {
             Consequence::Log => Advice::Note,
+            Consequence::Notify => Advice::Notify,
             Consequence::Warn => Advice::Warn,
             Consequence::Pause => Advice::Pause,
             Consequence::Reap => Advice::End,

@@ -47,6 +47,8 @@ words! {
     Consequence {
         /// The log tells of it.
         Log "log",
+        /// People are told, too.
+        Notify "notify",
         /// Its agent is told, too, and Claude does not let it.
         Warn "warn",
         /// The run is paused, with a question to a person.
@@ -60,6 +62,13 @@ words! {
 impl Default for Consequence {
     fn default() -> Consequence {
         Consequence::Warn
+    }
+}
+
+impl Consequence {
+    /// Claude is kept from it, where that can be seen before.
+    pub fn forbids(self) -> bool {
+        self >= Consequence::Warn
     }
 }
 

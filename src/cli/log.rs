@@ -241,6 +241,7 @@ pub(super) fn deed(entry: &Entry) -> String {
             format!("{agent} works on {task}")
         }
         Kind::Diagnosed => format!("{agent} is in trouble with {task}"),
+        Kind::Closed => "a runner takes nothing until you have seen to it".to_owned(),
         Kind::Noted => task,
     };
     if let Some(commit) = &entry.commit {

@@ -55,6 +55,7 @@ pub mod learn;
 pub mod log;
 pub mod merge;
 pub mod merge_driver;
+pub mod notify;
 pub mod plan;
 pub mod queue;
 pub mod reap;

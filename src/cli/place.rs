@@ -73,7 +73,9 @@ impl Context {
 
     /// The board with its configuration and repository. Signals raise the site's interrupt from now on.
     pub fn site(&self, board: Board) -> Result<Site, CliError> {
-        Ok(Site::open(board, self.interrupt()?.clone())?)
+        let mut site = Site::open(board, self.interrupt()?.clone())?;
+        site.todo = hints::lack;
+        Ok(site)
     }
 
     /// The site of a program that changes the board in steps which need no polite end.

@@ -13,8 +13,8 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver, plan,
-    queue, reap, release, renew, report, runs, spawn, status, tell, trust, undo, watch,
+    add, agent, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver, notify,
+    plan, queue, reap, release, renew, report, runs, spawn, status, tell, trust, undo, watch,
 };
 use crate::process::keep_inherited;
 
@@ -40,6 +40,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<tell::Args>(),
     Program::of::<learn::Args>(),
     Program::of::<watch::Args>(),
+    Program::of::<notify::Args>(),
     Program::of::<claim::Args>(),
     Program::of::<spawn::Args>(),
     Program::of::<report::Args>(),

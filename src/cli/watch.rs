@@ -7,6 +7,7 @@ use crate::board::period::Period;
 use crate::board::watch_rules::WatchRules;
 use crate::clock;
 use crate::config::Config;
+use crate::run::notices::tell_people;
 use crate::run::reap::{ExpiredLeases, clear};
 use crate::run::watch::{Diagnosis, Lapse, look, news};
 use crate::run::watcher::Watcher;
@@ -103,7 +104,8 @@ fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> R
     });
     printed?;
     renewed?;
-    Ok(cleared.map(|_| ()).and(looked)?)
+    let told = tell_people(site).map(|_| ());
+    Ok(cleared.map(|_| ()).and(looked).and(told)?)
 }
 
 /// Prints what the log tells of runs behind this event, and returns its last.

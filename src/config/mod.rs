@@ -25,6 +25,7 @@ use crate::near::nearest;
 use crate::yaml::{self, YamlError};
 
 pub use crate::board::period::Period;
+pub use channel::Channel;
 pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
@@ -32,6 +33,7 @@ pub use role::{Does, Effort, Network, Role};
 pub use runner::{RunnerConfig, RunnerKind};
 pub use size::Size;
 
+mod channel;
 mod flaw;
 mod outcome;
 mod pass;
@@ -108,6 +110,8 @@ pub struct Config {
     pub watch: WatchRules,
     /// What agents are not to do, by the name of each rule.
     pub rules: BoardRules,
+    /// How people are told of what happens, by names of theirs.
+    pub notify: BTreeMap<String, Channel>,
     pub archive: Archive,
     pub runs: Runs,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
@@ -267,6 +271,7 @@ impl Default for Config {
             plan: PlanConfig::default(),
             watch: WatchRules::default(),
             rules: BoardRules::new(),
+            notify: BTreeMap::new(),
             archive: Archive::default(),
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
@@ -445,6 +450,11 @@ impl Config {
             self.rules.iter().find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
         {
             return Some((vec!["rules", name], format!("the rule `{name}` has {what}"), hint.to_owned()));
+        }
+        for (name, channel) in &self.notify {
+            if let Some((what, hint)) = channel.fault() {
+                return Some((vec!["notify", name], format!("`{name}` {what}"), hint.to_owned()));
+            }
         }
         if self.watch.late > 100 {
             let hint = "write a number of percent, such as `late: 80`; 0 turns it off".to_owned();

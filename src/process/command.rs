@@ -23,6 +23,8 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
+    /// What it reads on its standard input; else that is empty.
+    pub input: Vec<u8>,
     /// As [`Spec::inherits`].
     pub inherits: bool,
     /// How long it may take.
@@ -83,6 +85,7 @@ impl CommandSpec {
             cwd: cwd.into(),
             env: Vec::new(),
             env_remove: Vec::new(),
+            input: Vec::new(),
             inherits: true,
             timeout: Duration::from_secs(600),
             grace: Duration::from_secs(2),
@@ -110,7 +113,7 @@ impl fmt::Display for CommandEnd {
     }
 }
 
-/// Run `spec` with no input, in a group of its own; end it, with all that it started, when its time is up or `interrupt`
+/// Run `spec` in a group of its own; end it, with all that it started, when its time is up or `interrupt`
 /// is raised, and end what it left running when it is done.
 ///
 /// # Errors
@@ -121,6 +124,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
     program.wrapper.clone_from(&spec.wrapper);
     program.inherits = spec.inherits;
+    program.input = Some(spec.input.clone()).filter(|input| !input.is_empty());
     let unattended = UNATTENDED.iter().map(|(name, value)| (name.into(), value.into()));
     program.env = unattended.chain(spec.env.iter().map(|(name, value)| (name.into(), value.into()))).collect();
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();

@@ -193,6 +193,7 @@ fn held_to_rules(
     for breach in found {
         let deed = match breach.consequence {
             Consequence::Log | Consequence::Warn => Deed::Noted,
+            Consequence::Notify => Deed::Notified,
             Consequence::Pause => Deed::Paused,
             Consequence::Reap => Deed::Ended,
         };

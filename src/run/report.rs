@@ -10,12 +10,12 @@ use super::plan;
 use super::result::{Ruling, RunFailure, RunResult, ShownBy, Verdict};
 use super::site::Site;
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::event::{Blame, Event, Retry, Review};
+use crate::board::event::{Blame, Event, Kind, Retry, Review};
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::{OutcomePolicy, RunnerConfig};
 use crate::runner::{Outcome, RateWindow};
-use crate::store::{Claimed, Quota};
+use crate::store::{Claimed, Entry, Quota};
 
 /// The event that reports `result` for its holder.
 pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
@@ -68,6 +68,10 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
     };
     let was_closed = site.board.quota(runner, now).is_some();
     site.board.close_runner(runner, &quota, now)?;
+    if quota.needs_person && !was_closed {
+        let cause = Some(format!("{runner}: {reason}"));
+        site.board.note(Entry { cause, ..Entry::new(Kind::Closed, now) })?;
+    }
     Ok((!was_closed).then(|| (runner.clone(), quota)))
 }
 

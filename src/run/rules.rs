@@ -66,7 +66,7 @@ pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
     let worst = breaches.iter().max_by_key(|breach| breach.consequence);
     match (&answer, worst) {
         (AgentAnswer::Done { .. }, Some(breach)) => match breach.consequence {
-            Consequence::Log | Consequence::Warn => answer,
+            Consequence::Log | Consequence::Notify | Consequence::Warn => answer,
             Consequence::Pause => RunResult::Asks(question(&breach.words())).into(),
             Consequence::Reap => RunResult::failed(breach.words()).into(),
         },

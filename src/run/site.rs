@@ -11,7 +11,7 @@ use super::error::Error;
 use super::tracked::refuse_tracked;
 use crate::board::eligible::{Lack, NotReady};
 use crate::board::event::Kind;
-use crate::board::rule::{BoardRules, Consequence};
+use crate::board::rule::BoardRules;
 use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Integration, Role, RunnerKind};
@@ -54,7 +54,12 @@ pub struct Site {
     pub runner: Option<String>,
     /// `--model`: likewise.
     pub model: Option<String>,
+    /// What a person types for what an item lacks, of such an ID and queue: which programs there are is known above.
+    pub todo: Todo,
 }
+
+/// See [`Site::todo`].
+pub type Todo = fn(&Lack, Option<&TaskId>, Option<&str>) -> Option<String>;
 
 impl Site {
     /// With its repository, which must not have brought what is Tavern's own.
@@ -82,6 +87,7 @@ impl Site {
             interrupt,
             runner: None,
             model: None,
+            todo: |_, _, _| None,
         })
     }
 
@@ -389,7 +395,7 @@ impl Site {
 /// What Claude is to deny by the rules of the board, before it is done. What has signs that its rules are made of is seen when it is done.
 fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
     let is_plain = |words: &&str| !words.contains([',', '(', ')', ':']);
-    rules.values().filter(|rule| rule.consequence != Consequence::Log).flat_map(move |rule| {
+    rules.values().filter(|rule| rule.consequence.forbids()).flat_map(move |rule| {
         let commands = rule.all_commands().filter(is_plain).map(|words| format!("Bash({}:*)", words.trim()));
         let paths = rule.paths.iter().map(String::as_str).filter(is_plain).flat_map(|path| {
             let path = path.trim_start_matches("./").trim_end_matches('/');

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::activity::activity_of;
 use super::artifacts::Artifacts;
 use super::error::Error;
+use super::notices::tell_people;
 use super::record::{Metadata, run_name, run_of};
 use super::report::{policy, retry};
 use super::rules;
@@ -55,6 +56,7 @@ impl Diagnosis {
     fn new(lease: &Lease, trouble: &Trouble, deed: Deed) -> Diagnosis {
         let done = match deed {
             Deed::Noted => "it is not told".to_owned(),
+            Deed::Notified => "people are told".to_owned(),
             Deed::Nudged(urgency) => format!("it is told ({urgency})"),
             Deed::Ended => "it is ended".to_owned(),
             Deed::Restarted => "it begins anew".to_owned(),
@@ -170,6 +172,8 @@ impl Watch {
         self.looked = clock::instant();
         let looked = look_at_own(site, own);
         self.lapse.note(site, Some(own), looked.as_ref().err().map(Error::in_words));
+        // That people can't be told is told by their channels, and in the log.
+        drop(tell_people(site));
         looked.unwrap_or(false)
     }
 }
@@ -408,7 +412,7 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Resul
     })?;
     let submit = |event: Event| site.board.submit(task, &event, &Note { agent, run: Some(run) });
     match deed {
-        Deed::Noted => {}
+        Deed::Noted | Deed::Notified => {}
         Deed::Nudged(urgency) => {
             site.board.send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }

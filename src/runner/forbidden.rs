@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::reading::may_change;
-use crate::board::rule::{Act, BoardRules, Breach, Consequence, of_act, of_command, of_paths};
+use crate::board::rule::{Act, BoardRules, Breach, of_act, of_command, of_paths};
 
 /// The tools whose calls can break a rule, as the Claude CLI matches them.
 pub(super) const TOOLS: &str = "Bash|Edit|MultiEdit|Write|NotebookEdit";
@@ -27,7 +27,7 @@ pub fn breaches(rules: &BoardRules, [worktree, scratch]: [&Path; 2], tool: &str,
 
 /// The gravest of them, if it is not only to be logged: the call is not to be made.
 pub(super) fn forbids(breaches: Vec<Breach>) -> Option<Breach> {
-    breaches.into_iter().filter(|breach| breach.consequence > Consequence::Log).max_by_key(|breach| breach.consequence)
+    breaches.into_iter().filter(|breach| breach.consequence.forbids()).max_by_key(|breach| breach.consequence)
 }
 
 /// A call can break one of the rules that forbid it.
@@ -35,7 +35,7 @@ pub(super) fn may_forbid(rules: &BoardRules) -> bool {
     let is_seen = |act: &Act| matches!(act, Act::Outside | Act::Push);
     rules.values().any(|rule| {
         let is_of_calls = !rule.commands.is_empty() || !rule.paths.is_empty() || rule.acts.iter().any(is_seen);
-        is_of_calls && rule.consequence > Consequence::Log
+        is_of_calls && rule.consequence.forbids()
     })
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::board::rule::Rule;
+    use crate::board::rule::{Consequence, Rule};
 
     #[test]
     fn a_call_is_forbidden_by_what_it_would_do_and_one_that_looks_by_nothing() {
@@ -55,8 +55,10 @@ mod tests {
             consequence,
             ..Rule::default()
         };
-        let rules =
-            BoardRules::from([("mild".to_owned(), rule(Consequence::Log)), ("r".to_owned(), rule(Consequence::Pause))]);
+        let rules = BoardRules::from([
+            ("mild".to_owned(), rule(Consequence::Notify)),
+            ("r".to_owned(), rule(Consequence::Pause)),
+        ]);
         let places = [Path::new("/w"), Path::new("/tmp")];
         let says = |tool, input: Value| {
             forbids(breaches(&rules, places, tool, &input)).map(|breach| (breach.rule, breach.what))

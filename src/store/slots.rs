@@ -102,6 +102,11 @@ impl Board {
         self.try_slot("watch")
     }
 
+    /// The one slot of telling people, or `None` while somebody else has it.
+    pub fn try_notice_slot(&self) -> Result<Option<Slot>, Error> {
+        self.try_slot("notices")
+    }
+
     pub fn try_reap_slot(&self) -> Result<Option<Slot>, Error> {
         self.try_slot("reap")
     }

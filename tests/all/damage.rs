@@ -168,6 +168,7 @@ fn used_board() -> Scratch {
     agent.kill();
     scratch.write(".git/tavern/leases/looks.json", "{}");
     scratch.write(".git/tavern/watch.json", "{}");
+    scratch.write(".git/tavern/notices.json", "{}");
     scratch.write(".git/tavern/cells/.broken-T-7@1/git/HEAD", "ref: refs/heads/main\n");
     scratch
 }
@@ -177,7 +178,7 @@ fn reviewed(number: u32) -> &'static str {
 }
 
 /// Of each kind of Tavern's files and folders one that is on the used board: the gate damages these.
-const KINDS: [&str; 46] = [
+const KINDS: [&str; 47] = [
     ".tavern",
     ".tavern/.gitattributes",
     ".tavern/.gitignore",
@@ -223,6 +224,7 @@ const KINDS: [&str; 46] = [
     ".git/tavern/typed",
     ".git/tavern/typed/config.yaml",
     ".git/tavern/typed/templates/own.md",
+    ".git/tavern/notices.json",
     ".git/tavern/watch.json",
 ];
 
@@ -272,7 +274,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 31] = [
+const LINES: [&str; 32] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-diff T-1",
@@ -284,6 +286,7 @@ const LINES: [&str; 31] = [
     "tavern-learn new --tag x",
     "tavern-learn list",
     "tavern-watch --once",
+    "tavern-notify",
     "tavern-plan new",
     "tavern-queue",
     "tavern-queue add new",

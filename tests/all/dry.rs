@@ -73,7 +73,7 @@ enum Same {
 fn board() -> Scratch {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(CONFIG, "base: main\narchive: {keep: 1}\ncommit: transition\n");
+    scratch.write(CONFIG, "base: main\narchive: {keep: 1}\ncommit: transition\nnotify: {list: {file: told}}\n");
     scratch.write(QUEUE, ITEMS);
     scratch.write(".tavern/knowledge/L-1.md", LEARNING);
     scratch.run("tavern-add", &["--id", "T-0", "Begin"]).succeeds();
@@ -138,6 +138,8 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-tell", &["T-8", "Try again."], Same::Lines),
         ("tavern-tell", &["T-99", "Hello."], Same::Lines),
         ("tavern-watch", &["--once"], Same::Lines),
+        ("tavern-notify", &[], Same::Lines),
+        ("tavern-notify", &["--test"], Same::Lines),
         ("tavern-learn", &["expire", "L-1"], Same::Lines),
         ("tavern-learn", &["expire", "L-9", "--format", "json"], Same::Lines),
         ("tavern-undo", &["T-0"], Same::Lines),

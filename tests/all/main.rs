@@ -50,6 +50,7 @@ mod mess;
 mod model;
 mod moves;
 mod naming;
+mod notify;
 mod obsidian;
 mod past;
 mod plan;

@@ -6,6 +6,7 @@ use crate::board::activity::Activity;
 use crate::board::task::Timestamp;
 use crate::cli::{CliError, Context, human};
 use crate::clock;
+use crate::run::notices::channel_states;
 use crate::run::run_name;
 use crate::run::watch::{Health, health};
 use crate::run::watcher::Watcher;
@@ -23,6 +24,12 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
         words += &format!(", the last {} ago", age(watcher.looked, now));
         words.extend(watcher.degraded.iter().map(|why| format!(", degraded: {}", human::words(why))));
         context.out.record(&Record::Watcher(&watcher), words)?;
+    }
+    for (name, state) in channel_states(board) {
+        let Some(failure) = &state.failure else { continue };
+        let (why, next) = (human::words(&failure.why), clock::shown(failure.next));
+        let words = format!("the channel `{name}` tells nobody: {why}; tried again at {next}");
+        context.out.record(&Record::Channel { channel: &name, state: &state }, words)?;
     }
     if all.is_empty() {
         let is_any = board.leases()?.iter().any(|lease| lease.work.is_some());

@@ -10,6 +10,7 @@ use crate::board::steps::Steps;
 use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
 use crate::cli::need::Need;
 use crate::cli::strayed::Strayed;
+use crate::run::notices::ChannelState;
 use crate::run::record::Metadata;
 use crate::run::watcher::Watcher;
 use crate::store::{AgentFile, Quota};
@@ -78,6 +79,12 @@ pub(super) enum Record<'a> {
     },
     /// How the program that watches them gets on.
     Watcher(&'a Watcher),
+    /// A way in which people are told, and what it has told.
+    Channel {
+        channel: &'a str,
+        #[serde(flatten)]
+        state: &'a ChannelState,
+    },
     /// How a run goes, as its supervisor sees it.
     Health {
         task: &'a TaskId,

@@ -231,7 +231,7 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
                     Some(Deed::Paused) => stats.pauses += 1,
                     Some(Deed::Restarted) => stats.restarts += 1,
                     Some(Deed::Ended) => stats.ends += 1,
-                    Some(Deed::Noted) | None => {}
+                    Some(Deed::Noted | Deed::Notified) | None => {}
                 }
             }
             Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.change.to() == Some(Status::Pending)),

@@ -16,7 +16,7 @@ fn closings(told: &[Value]) -> Vec<&Value> {
 fn a_refused_key_closes_the_runner_and_ends_a_drain() {
     let items = "- [ ] T-1: Write hello\n- [ ] T-2: Write more\n- [ ] T-3: Need nobody (runner: shell)\n  ```sh\n  echo x > x\n  ```\n";
     let steps = json!([{"error": 401, "message": "invalid x-api-key", "repeat": true}]);
-    let project = Project::new(items, steps);
+    let project = Project::with(json!({"notify": {"mine": {"file": "../told"}}}), items, steps);
     let drained = project.scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
     project.assert_tidy();
     let said: Vec<&str> = drained.stderr.lines().filter(|line| line.contains("closed until")).collect();
@@ -25,6 +25,9 @@ fn a_refused_key_closes_the_runner_and_ends_a_drain() {
     assert_eq!(project.scratch.stands("T-1", "pending", 0)["returns"], 1);
     assert_eq!(project.item("T-2")["runs"], json!([]));
     has(&project.scratch.read(QUOTA), &["needs_person: true", "Invalid API key"]);
+    let told = project.scratch.read("../told");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    has(&told, &["needs_you: runner claude takes nothing: ", "Invalid API key", "rm .tavern/quota/claude.yaml"]);
 }
 
 /// The CLI tries again by itself.

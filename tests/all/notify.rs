@@ -1,0 +1,300 @@
+//! People are told what needs them: once by each channel, whoever tells it, and with what to type.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use serde_json::Value;
+
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, has, wait_until};
+
+/// Asks, dies or is done, as the title says.
+const AGENT: &str = r#"#!/bin/sh -eu
+prompt=$(cat)
+case $prompt in
+*Ask*) printf 'WAITING: red or blue?\033[31m\n'; exit 0 ;;
+*Fail*) echo 'the tests are red' >&2; exit 1 ;;
+esac
+echo 1 >"$TAVERN_TASK.txt"
+git add --all; git commit -qm Work
+echo DONE
+"#;
+
+const ITEMS: &str = "- [ ] T-1: Ask it\n- [ ] T-2: Fail at it\n- [ ] T-3: Do it\n";
+
+/// A board with `items`, whose people are told by `channels`.
+fn board(items: &str, channels: &str) -> Scratch {
+    let scratch = Scratch::with_agent(AGENT, items, &format!("max_attempts: 1\nnotify:\n{channels}"));
+    scratch.settle();
+    scratch
+}
+
+fn work(scratch: &Scratch) -> Ran {
+    scratch.run("tavern-agent", &["--name", "Frodo", "--until-empty"])
+}
+
+/// What a file of notices has, without the times.
+fn told(scratch: &Scratch, file: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(scratch.work().join(file)).unwrap_or_default();
+    text.lines().map(|line| line.splitn(4, ' ').nth(3).unwrap_or(line).to_owned()).collect()
+}
+
+fn notify(scratch: &Scratch, arguments: &[&str]) -> Ran {
+    scratch.run("tavern-notify", arguments)
+}
+
+const ASKED: &str = "warning needs_you: T-1 asks: red or blue?·[31m: tavern tell T-1 \"…\"";
+const DIED: &str =
+    "warning died: T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive";
+
+#[test]
+fn each_channel_tells_what_it_takes_once() {
+    let scratch = board(
+        ITEMS,
+        "  usual: {file: usual.txt}\n  all: {file: all.txt, severity: info}\n  end: {file: end.txt, on: [finished]}\n  \
+         worst: {file: worst.txt, severity: critical}\n  \
+         mine: {command: 'cat >>../mine; echo \"$TAVERN_NOTICE\" >>../mine', on: [died]}\n",
+    );
+    work(&scratch).ends(0);
+    let mut usual = told(&scratch, "usual.txt");
+    usual.sort();
+    assert_eq!(usual, [DIED, ASKED]);
+    assert_eq!(told(&scratch, "end.txt"), ["info finished: T-3 is completed"]);
+    assert_eq!(told(&scratch, "all.txt").len(), 3);
+    assert_eq!(told(&scratch, "worst.txt"), [""; 0]);
+    let mine = scratch.read("../mine");
+    assert_eq!(
+        mine,
+        "T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive\nwork: T-2 is dead: Fail at it\n"
+    );
+    // Whoever comes next has nothing to tell, until it happens again.
+    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    work(&scratch).ends(0);
+    assert_eq!(told(&scratch, "usual.txt").len(), 2);
+    scratch.run("tavern-tell", &["T-1", "Ask again"]).succeeds();
+    work(&scratch).ends(0);
+    assert_eq!(told(&scratch, "usual.txt")[2..], [ASKED]);
+}
+
+#[test]
+fn work_that_a_person_has_to_approve_is_told() {
+    let scratch = board(
+        "- [ ] T-1: Do it (review: [person])\n- [ ] T-2: Do it (review: [reviewer])\n",
+        "  mine: {file: mine.txt}\n",
+    );
+    work(&scratch).ends(0);
+    let says = "warning needs_you: T-1 needs you: ";
+    let told = told(&scratch, "mine.txt");
+    assert!(told.len() == 1 && told[0].starts_with(says), "{told:?}");
+    has(&told[0], &["tavern diff T-1, then tavern report T-1 --approve"]);
+}
+
+#[test]
+fn what_a_person_does_is_told_to_nobody() {
+    let scratch = board("- [ ] T-1: One\n- [ ] T-2: Two\n", "  all: {file: all.txt, severity: info}\n");
+    notify(&scratch, &[]).ends(0);
+    scratch.change(QUEUE, "[ ] T-1", "[x] T-1");
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    assert_eq!(told(&scratch, "all.txt"), [""; 0]);
+}
+
+#[test]
+fn many_at_once_are_one_message() {
+    let items: String = (1..9).map(|number| format!("- [ ] T-{number}: Fail at it\n")).collect();
+    let scratch = board(&items, "  mine: {command: 'cat >>../mine; echo \"$TAVERN_NOTICE\" >>../mine'}\n");
+    untold(&scratch, || drop(work(&scratch).ends(0)));
+    let dry = notify(&scratch, &["--dry-run"]).ends(0);
+    assert_eq!(dry.stdout.lines().count(), 8, "{dry}");
+    assert!(!scratch.folder().join("mine").exists());
+    notify(&scratch, &[]).ends(0);
+    let mine = scratch.read("../mine");
+    assert_eq!(mine.lines().count(), 9, "{mine}");
+    has(&mine, &["T-8 is dead", "\nwork: 8 notices: 8 died\n"]);
+}
+
+/// Answers posts with these statuses, one after the other, and returns them.
+fn server(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = format!("http://{}/secret-path", server.local_addr().expect("it has one"));
+    let answer = move |(status, stream): (&u16, std::io::Result<TcpStream>)| {
+        let mut stream = stream.expect("somebody calls");
+        let mut reader = BufReader::new(stream.try_clone().expect("it is open"));
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let from = head.len();
+            reader.read_line(&mut head).expect("it is text");
+            let line = head[from..].to_lowercase();
+            length = line.strip_prefix("content-length:").map_or(length, |it| it.trim().parse().expect("a number"));
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).expect("it is sent");
+        let place = if *status == 302 { "location: http://127.0.0.1:9/\r\n" } else { "" };
+        write!(stream, "HTTP/1.1 {status} X\r\n{place}content-length: 0\r\nconnection: close\r\n\r\n")
+            .expect("it reads");
+        head + &String::from_utf8(body).expect("it is text")
+    };
+    (address, std::thread::spawn(move || statuses.iter().zip(server.incoming()).map(answer).collect()))
+}
+
+fn header<'t>(post: &'t str, name: &str) -> &'t str {
+    let found = post.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}:")));
+    found.and_then(|line| line.split_once(": ")).unwrap_or_else(|| panic!("no {name}: {post}")).1
+}
+
+#[test]
+fn a_post_is_signed_and_tried_again_until_it_arrives() {
+    let (address, posts) = server(&[500, 302, 200]);
+    let scratch = board(ITEMS, "  ops: {webhook: $OPS, secret: $OPS_KEY, on: [died]}\n");
+    let run = |program: &str, arguments: &[&str], now: &str| {
+        let run = scratch.program(program).args(arguments).variable("OPS", &address);
+        run.variable("OPS_KEY", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").variable("TAVERN_TEST_NOW", now).run()
+    };
+    run("tavern-agent", &["--name", "Frodo", "--until-empty"], "+0").ends(0);
+    let health = scratch.run("tavern-status", &["--health"]).succeeds();
+    has(&health, &["the channel `ops` tells nobody: ", "http status: 500"]);
+    // An agent does not try it at once.
+    run("tavern-agent", &["--name", "Frodo", "--until-empty"], "+1").ends(0);
+    run("tavern-notify", &[], "+60").ends(1).says("not told: ").says("302").says_not("secret-path");
+    let told = run("tavern-notify", &[], "+200").ends(0);
+    assert!(told.stdout.starts_with("ops: T-2 is dead"), "{told}");
+    run("tavern-notify", &[], "+9999").ends(0).says("there is nothing to tell");
+    let posts = posts.join().expect("it answers");
+    let ids: Vec<&str> = posts.iter().map(|post| header(post, "webhook-id")).collect();
+    assert!(ids.iter().all(|id| *id == ids[0]) && ids[0].starts_with("tavern-"), "{ids:?}");
+    assert!(header(&posts[0], "webhook-signature").starts_with("v1,"));
+    let body: Value = serde_json::from_str(posts[2].split("\r\n\r\n").nth(1).expect("a body")).expect("it is JSON");
+    assert_eq!(body["data"]["notices"][0]["task"], "T-2");
+    has(body["text"].as_str().expect("words"), &["work: T-2 is dead: Fail at it\n", "tavern release T-2 --revive"]);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(log.matches("the channel `ops` of `notify` tells nobody, and is tried again").count(), 1, "{log}");
+}
+
+#[test]
+fn what_can_t_be_told_for_a_day_is_told_no_more() {
+    let scratch = board(ITEMS, "  ops: {command: 'echo no mail today; exit 3', on: [died]}\n");
+    work(&scratch).ends(0);
+    for (now, says) in [("+60", "not told: "), ("+90000", "not told: "), ("+200000", "there is nothing to tell")] {
+        scratch.at(now, "tavern-notify", &[]).says(says);
+    }
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    has(&log, &["exited with code 3: no mail today", "has told nobody for a day"]);
+}
+
+#[test]
+fn who_is_killed_while_he_tells_loses_nothing() {
+    let mut places = 0;
+    for place in ["replace.staged", "replace.synced", "replace.renamed", "notices.sent"] {
+        for nth in 1.. {
+            let scratch = board(ITEMS, "  mine: {file: mine.txt}\n");
+            untold(&scratch, || drop(work(&scratch).ends(0)));
+            let killed = scratch.failing(format!("{place}=kill@{nth}"), "tavern-notify", &[]);
+            notify(&scratch, &[]).ends(0);
+            let told = told(&scratch, "mine.txt");
+            let count = |line: &str| told.iter().filter(|told| *told == line).count();
+            let counts = [count(ASKED), count(DIED)];
+            // Twice at most, and once each where nobody was killed.
+            assert!(counts.iter().all(|count| (1..=2).contains(count)) && told.len() <= 3, "{place}@{nth}: {told:?}");
+            if killed.code.is_some() {
+                assert_eq!(counts, [1, 1], "{place}@{nth}");
+                break;
+            }
+            places += 1;
+        }
+    }
+    assert!(places > 2, "it was killed at {places} places");
+}
+
+/// What the agent does is told when this is over.
+fn untold(scratch: &Scratch, work: impl Fn()) {
+    notify(scratch, &[]).ends(0);
+    let settings = scratch.read(CONFIG);
+    scratch.write(CONFIG, settings.split("notify:").next().expect("a part"));
+    work();
+    scratch.write(CONFIG, settings);
+}
+
+#[test]
+fn what_happens_while_another_tells_is_told_by_that_one() {
+    let channel = "command: 'cat >>../mine; until [ -e ../go ]; do sleep 0.02; done'";
+    let scratch = board(ITEMS, &format!("  mine: {{{channel}}}\n"));
+    untold(&scratch, || drop(scratch.run("tavern-agent", &["--once"]).ends(0)));
+    let first = scratch.program("tavern-notify").start();
+    wait_until("it tells", || scratch.folder().join("mine").exists());
+    work(&scratch).ends(0);
+    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    scratch.write("../go", "");
+    let told = first.end().ends(0).stdout;
+    has(&told, &["mine: T-1 asks", "mine: T-2 is dead"]);
+    assert_eq!(scratch.read("../mine").lines().count(), 2);
+}
+
+#[test]
+fn channels_that_git_has_brought_are_not_run() {
+    let origin = board(ITEMS, "  mine: {command: 'touch ../ran', on: [finished, died, needs_you]}\n");
+    origin.commit(&["--all"], "Board");
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    notify(&clone, &["--test"]).ends(4).says("tavern trust");
+    notify(&clone, &[]).ends(0);
+    let token = clone.claim("T-2", &[]);
+    clone.run("tavern-report", &["T-2", "--failed", "x", "--token", &token]).ends(1);
+    notify(&clone, &[]).ends(4).says("config.yaml is not trusted here").says("tavern trust");
+    assert!(!clone.folder().join("ran").exists());
+}
+
+#[test]
+fn a_test_shows_whether_each_channel_works() {
+    let scratch = board(
+        "",
+        "  a: {file: a.txt}\n  b: {command: exit 7}\n  c: {file: .tavern/queues/main.md}\n  d: {desktop: true}\n",
+    );
+    let path = scratch.folder().join("bin");
+    let ran = notify(&scratch, &["--test", "--format", "json"]).ends(1);
+    let failures: Vec<Value> = ran.records().iter().map(|record| record["failure"].clone()).collect();
+    assert_eq!((failures.len(), &failures[0]), (4, &Value::Null));
+    has(&ran.stdout, &["`exit 7` exited with code 7", "is the board's own: name a file beside it"]);
+    assert_eq!(told(&scratch, "a.txt"), ["info test: a test: nothing happened"]);
+    assert_eq!(scratch.queue(), "");
+    scratch.executable("../bin/notify-send", "#!/bin/sh\nprintf '%s\\n' \"$@\" >../desktop\n");
+    let ways = format!("{}:{}", path.display(), std::env::var("PATH").expect("there is one"));
+    scratch.program("tavern-notify").args(&["--test"]).variable("PATH", ways).run().ends(1);
+    assert_eq!(
+        scratch.read("../desktop"),
+        "--app-name=Tavern\n--urgency=low\n--\nwork: a test: nothing happened\na test: nothing happened\n"
+    );
+}
+
+#[test]
+fn channels_that_can_tell_nobody_are_errors() {
+    for (channel, says) in [
+        ("{}", "`mine` tells nobody"),
+        ("{desktop: false}", "`mine` tells nobody"),
+        ("{file: a, command: b}", "`mine` has two ways"),
+        ("{webhook: example.org}", "`mine` has no address"),
+        ("{file: a, secret: $KEY}", "`mine` signs nothing"),
+        ("{fil: a}", "unknown key `fil`"),
+        ("{file: a, on: [finishd]}", "finished"),
+        ("{file: a, severity: error}", "critical"),
+    ] {
+        let scratch = Scratch::shell("", &format!("notify:\n  mine: {channel}\n"));
+        scratch.run("tavern-check", &[]).ends(5).says(says).says(&format!("{CONFIG}:2:"));
+    }
+    let scratch = Scratch::shell("", "");
+    notify(&scratch, &[]).ends(0).says("config.yaml names no channel");
+}
+
+#[test]
+fn a_rule_may_have_people_told_and_lets_it_be_done() {
+    for (script, count) in [("mkdir -p db; echo x >db/x", 1), ("echo x >y", 0)] {
+        let queue = format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n");
+        let rules = "rules: {schema: {paths: [db], then: notify}}\nnotify: {mine: {file: mine.txt}}\n";
+        let scratch = Scratch::shell(&queue, rules);
+        scratch.settle();
+        work(&scratch).ends(0);
+        scratch.stands("T-1", "completed", 1);
+        let told = told(&scratch, "mine.txt");
+        let says = "warning trouble: Frodo works on T-1: violation: it broke the rule `schema`: db/x";
+        assert_eq!(told.iter().filter(|told| told.starts_with(says)).count(), count, "{told:?}");
+        assert_eq!(told.len(), count, "{told:?}");
+    }
+}
