@@ -91,7 +91,18 @@ impl Rule {
             (format!("the path `{path}`"), hint)
         });
         let is_empty = self.commands.iter().any(|words| words.trim().is_empty());
-        path.or_else(|| is_empty.then(|| ("an empty command".to_owned(), "write how such commands begin: npm publish")))
+        let empty = || is_empty.then(|| ("an empty command".to_owned(), "write how such commands begin: npm publish"));
+        let compound = self.commands.iter().find(|words| words.contains(['&', '|', ';', '<', '>', '\n']));
+        let compound = || {
+            let words = compound?.trim();
+            Some((format!("`{words}`, which is more than one command"), "give each command an entry of its own"))
+        };
+        path.or_else(empty).or_else(compound)
+    }
+
+    /// It can be held only to those who tell of each call that they make.
+    pub fn is_of_calls(&self) -> bool {
+        !self.commands.is_empty() || self.acts.contains(&Act::Outside)
     }
 
     /// The beginnings of commands that are not to be run.
@@ -117,9 +128,39 @@ impl Breach {
     }
 }
 
-/// What a person is asked of a breach in these words. A yes allows it.
-pub fn question(breach: &str) -> String {
-    format!("{breach}. May it? (yes or no)")
+/// Of more than so many breaches the others are asked about later.
+const MOST_NAMED: usize = 20;
+
+/// Between two breaches, and behind the last of a question.
+const AND: &str = "; ";
+const END: &str = ". May it? (yes or no)";
+
+/// Several breaches in one sentence, those of a rule together.
+pub fn in_words(breaches: &[&Breach]) -> String {
+    let named = &breaches[..breaches.len().min(MOST_NAMED)];
+    let of_rule = |of_rule: &[&Breach]| {
+        let more = of_rule[1..].iter().map(|breach| AND.to_owned() + &breach.what);
+        of_rule[0].words() + &more.collect::<String>()
+    };
+    let mut words: Vec<String> = named.chunk_by(|one, next| one.rule == next.rule).map(of_rule).collect();
+    if breaches.len() > named.len() {
+        words.push(format!("and {} more", breaches.len() - named.len()));
+    }
+    words.join(AND)
+}
+
+/// What a person is asked of breaches in these words. A yes allows those that they name.
+pub fn question(breaches: &str) -> String {
+    format!("{breaches}{END}")
+}
+
+/// That question is about this breach, too.
+pub fn names(question: &str, breach: &Breach) -> bool {
+    let rule = Breach { what: String::new(), ..breach.clone() }.words();
+    let Some((_, of_rule)) = question.split_once(&rule) else { return false };
+    let next = of_rule.find("; it broke the rule `").unwrap_or(of_rule.len());
+    let of_rule = AND.to_owned() + of_rule[..next].trim_end_matches(END) + AND;
+    of_rule.contains(&format!("{AND}{}{AND}", breach.what))
 }
 
 /// The rules that a command line breaks. Each command of it counts, also one that another runs, and none that stands in quotes.
@@ -135,9 +176,9 @@ pub fn of_command(rules: &BoardRules, line: &str) -> Vec<Breach> {
     broken(rules, |rule| rule.all_commands().find(|words| begins(words)).map(str::to_owned))
 }
 
-/// The rules that a change of these paths breaks.
+/// The rules that a change of these paths breaks, each by each path.
 pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
-    broken(rules, |rule| meant(paths, &rule.paths).map(str::to_owned))
+    broken(rules, |rule| meant(paths, &rule.paths).map(str::to_owned).collect::<Vec<_>>())
 }
 
 /// The rules that such an act breaks; `what` tells of it.
@@ -150,11 +191,12 @@ pub fn of_lines(rules: &BoardRules, lines: u64) -> Vec<Breach> {
     broken(rules, |rule| Some(format!("{lines} lines changed")).filter(|_| rule.lines.is_some_and(|most| lines > most)))
 }
 
-fn broken(rules: &BoardRules, what: impl Fn(&Rule) -> Option<String>) -> Vec<Breach> {
-    let breach = |(name, rule): (&String, &Rule)| {
-        Some(Breach { rule: name.clone(), what: what(rule)?, consequence: rule.consequence })
+fn broken<W: IntoIterator<Item = String>>(rules: &BoardRules, what: impl Fn(&Rule) -> W) -> Vec<Breach> {
+    let of_rule = |(name, rule): (&String, &Rule)| {
+        let (name, consequence) = (name.clone(), rule.consequence);
+        what(rule).into_iter().map(move |what| Breach { rule: name.clone(), what, consequence })
     };
-    rules.iter().filter_map(breach).collect()
+    rules.iter().flat_map(of_rule).collect()
 }
 
 #[cfg(test)]
@@ -186,6 +228,23 @@ mod tests {
             assert_eq!(!of_command(&rules, command).is_empty(), is_broken, "{command}");
             assert_eq!(of_command(&rules, command), of_command(&by_act, command));
         }
+    }
+
+    #[test]
+    fn a_question_names_what_it_is_about() {
+        let breach = |rule: &str, what: &str| Breach {
+            rule: rule.to_owned(),
+            what: what.to_owned(),
+            consequence: Consequence::Pause,
+        };
+        let asked = [breach("db", "db/f10"), breach("db", "a; b"), breach("x", "db/f3")];
+        let question = question(&in_words(&asked.iter().collect::<Vec<_>>()));
+        assert_eq!(question, "it broke the rule `db`: db/f10; a; b; it broke the rule `x`: db/f3. May it? (yes or no)");
+        assert!(asked.iter().all(|breach| names(&question, breach)));
+        for other in [breach("db", "db/f1"), breach("db", "db/f3"), breach("y", "db/f3"), breach("x", "db/f10")] {
+            assert!(!names(&question, &other), "{other:?}");
+        }
+        assert!(names("it broke the rule `db`: db/f1; it is told", &breach("db", "db/f1")));
     }
 
     #[test]

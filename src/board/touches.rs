@@ -15,16 +15,15 @@ pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
     own.iter().map(String::as_str).find(|one| meets(one))
 }
 
-/// The first of these paths, taken as they are, that one of `patterns` means.
-pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> Option<&'t str> {
-    let is_meant = |path: &[GlobSign], pattern: &str| {
-        meet(&plain(pattern), path) || is_folder(pattern) && meet(&within(pattern), path)
-    };
-    let is_meant = |path: &&str| {
+/// Those of these paths, taken as they are, that one of `patterns` means.
+pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> impl Iterator<Item = &'t str> {
+    let of = |pattern: &String| [Some(plain(pattern)), is_folder(pattern).then(|| within(pattern))];
+    let patterns: Vec<Vec<GlobSign>> = patterns.iter().flat_map(of).flatten().collect();
+    let is_meant = move |path: &&str| {
         let path: Vec<GlobSign> = path.bytes().map(GlobSign::Byte).collect();
-        patterns.iter().any(|pattern| is_meant(&path, pattern))
+        patterns.iter().any(|pattern| meet(pattern, &path))
     };
-    paths.iter().map(String::as_str).find(is_meant)
+    paths.iter().map(String::as_str).filter(is_meant)
 }
 
 fn overlap(one: &str, other: &str) -> bool {
@@ -92,7 +91,7 @@ mod tests {
             ("db/1.sql", "db/?.sql", true),
             ("a", "", false),
         ] {
-            assert_eq!(meant(&[path.to_owned()], &[pattern.to_owned()]).is_some(), is_meant, "{path} {pattern}");
+            assert_eq!(meant(&[path.to_owned()], &[pattern.to_owned()]).next().is_some(), is_meant, "{path} {pattern}");
         }
     }
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::history::path_of;
 use super::program::THOROUGH;
 use super::repository::Checkout;
-use super::{GitError, Repository};
+use super::{CommitId, GitError, Repository};
+use crate::files;
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +50,30 @@ impl Repository {
             .read()?;
         Ok(parse(&output))
     }
+
+    /// How many lines are added and taken out since `base` in a linked worktree, with those of its `untracked` files. Those of binary
+    /// files don't count.
+    pub fn lines_since(&self, worktree: &Path, base: &CommitId, untracked: &[PathBuf]) -> Result<u64, GitError> {
+        let flags =
+            ["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules"];
+        let output = self.call(&self.checkout(worktree)?).args(flags).arg(base.as_str()).limit(THOROUGH).read()?;
+        let tracked: u64 = output.split(|byte| *byte == 0).map(lines_of_record).sum();
+        Ok(tracked + untracked.iter().map(|path| lines_of_file(&worktree.join(path))).sum::<u64>())
+    }
+}
+
+/// ADDED, a tab, REMOVED, a tab, the path; `-` of a binary file.
+fn lines_of_record(record: &[u8]) -> u64 {
+    let record = String::from_utf8_lossy(record);
+    record.splitn(3, '\t').take(2).filter_map(|number| number.parse::<u64>().ok()).sum()
+}
+
+/// Of one that can't be read, and of a binary one, none.
+fn lines_of_file(path: &Path) -> u64 {
+    let text = files::read(path).unwrap_or_default();
+    let is_binary = text.iter().take(8000).any(|byte| *byte == 0);
+    let has_open_end = text.last().is_some_and(|last| *last != b'\n');
+    if is_binary { 0 } else { memchr::memchr_iter(b'\n', &text).count() as u64 + u64::from(has_open_end) }
 }
 
 /// Reads `git status --porcelain=v2 -z`; source of the format: git-status(1). Unknown lines are passed over.

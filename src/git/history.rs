@@ -147,16 +147,15 @@ impl Repository {
         self.patch(&old, &new, &[], limit)
     }
 
-    /// The paths that differ between `base` and `tip`, and how many lines were added and taken out.
-    pub fn extent(&self, base: &CommitId, tip: &CommitId) -> Result<(Vec<PathBuf>, u64), GitError> {
+    /// The paths that differ between `base` and `tip`.
+    pub fn extent(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<PathBuf>, GitError> {
         let comparing = || GitError::library(format!("compare {base} with {tip}"));
         let [old, new] = [base, tip].map(|commit| self.find_commit(commit)?.tree().map_err(comparing()));
         let diff = self.git.diff_tree_to_tree(Some(&old?), Some(&new?), None).map_err(comparing())?;
         let paths = diff.deltas().flat_map(|delta| [delta.old_file().path(), delta.new_file().path()]).flatten();
         let mut paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
         paths.dedup();
-        let stats = diff.stats().map_err(comparing())?;
-        Ok((paths, (stats.insertions() + stats.deletions()) as u64))
+        Ok(paths)
     }
 
     /// What changes from `old` to `new` at or under `paths` (none: all of it), as [`Repository::diff`].

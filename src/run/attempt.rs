@@ -32,11 +32,11 @@ use super::worktree::{self, Worktree};
 use crate::board::cap::CapUse;
 use crate::board::event::Kind;
 use crate::board::monitor::{Deed, Symptom};
-use crate::board::rule::Consequence;
+use crate::board::rule::{Breach, Consequence, in_words};
 use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
-use crate::git::{CommitId, GitError, OutsideChange};
+use crate::git::{CommitId, GitError};
 use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal};
 use crate::store::{Claimed, Entry};
@@ -171,33 +171,32 @@ fn carry_out(
             answer => answer,
         }
     };
-    let answer = held_to_rules(site, held, record.metadata(), &strayed, answer);
+    record.strayed(strayed::broken(&site.config.rules, &strayed))?;
+    let answer = held_to_rules(site, held, record.metadata(), answer);
     record.answered(&answer)?;
     Ok(answer)
 }
 
-/// What becomes of work that is done and breaks a rule; the log tells of what no look has found. Who has `strayed` breaks some, too.
-fn held_to_rules(
-    site: &Site,
-    held: &Claimed,
-    run: &Metadata,
-    strayed: &[OutsideChange],
-    answer: AgentAnswer,
-) -> AgentAnswer {
+/// What becomes of work that is done and breaks a rule, or that some run of its item has strayed from; the log tells of what no look
+/// has found.
+fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswer) -> AgentAnswer {
     let is_done = matches!(answer, AgentAnswer::Done { .. });
-    let mut breaches = strayed::broken(&site.config.rules, strayed);
+    let mut breaches = run.acts.clone();
     if is_done && run.branch.is_some() {
         breaches.extend(rules::broken(site, run).unwrap_or_default());
     }
-    let found = breaches.iter().filter(|breach| !watch::was_told(site, run, breach));
-    for breach in found {
-        let deed = match breach.consequence {
+    let found: Vec<&Breach> = breaches.iter().filter(|breach| !watch::was_told(site, run, breach)).collect();
+    for of_rule in found.chunk_by(|one, next| one.rule == next.rule) {
+        let deed = match of_rule[0].consequence {
             Consequence::Log | Consequence::Warn => Deed::Noted,
             Consequence::Notify => Deed::Notified,
             Consequence::Pause => Deed::Paused,
             Consequence::Reap => Deed::Ended,
         };
-        diagnosed(site, held, Symptom::Violation, deed, &breach.words());
+        diagnosed(site, held, Symptom::Violation, deed, &in_words(of_rule));
+    }
+    if is_done {
+        breaches.extend(rules::earlier_acts(site, run).unwrap_or_default());
     }
     rules::judged(answer, &breaches)
 }

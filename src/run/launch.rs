@@ -115,6 +115,7 @@ impl<'a> Launch<'a> {
             tool_calls: 0,
             denials: Vec::new(),
             refused: Vec::new(),
+            acts: Vec::new(),
             knowledge: Vec::new(),
             summary: String::new(),
         };

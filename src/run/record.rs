@@ -15,6 +15,7 @@ use super::surroundings;
 use crate::board::cap::Spent;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::Token;
+use crate::board::rule::Breach;
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Does;
@@ -96,6 +97,9 @@ pub struct Metadata {
     /// Calls that it was refused and that a person can allow, by `yes` to its question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// The acts that are no part of its work, and that a rule of the board forbids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acts: Vec<Breach>,
     /// The learnings that it was told, with its prompt or while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<String>,
@@ -232,6 +236,12 @@ impl<'a> Record<'a> {
         if self.is_kept() {
             drop(self.save());
         }
+    }
+
+    /// What it did that is no part of its work and breaks a rule.
+    pub fn strayed(&mut self, acts: Vec<Breach>) -> Result<(), Error> {
+        self.metadata.acts = acts;
+        self.save()
     }
 
     /// What its agent says of it, which is not verified yet.

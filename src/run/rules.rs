@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::error::Error;
-use super::record::Metadata;
+use super::record::{Metadata, runs_of};
 use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
 use crate::board::event::Kind;
-use crate::board::rule::{Breach, Consequence, of_lines, of_paths, question};
+use crate::board::rule::{Breach, Consequence, in_words, names, of_lines, of_paths, question};
 use crate::git::CommitId;
 use crate::runner::permission::is_yes;
 use crate::store::walk_log;
@@ -33,9 +33,13 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
         Some(merged) if repository.is_ancestor(&base, &merged)? => merged,
         _ => repository.fork(&base, &tip)?.unwrap_or(base),
     };
-    let (mut paths, lines) = repository.extent(&base, &tip)?;
+    let mut paths = repository.extent(&base, &tip)?;
     let changes = repository.changes(folder)?;
+    let counts_lines = rules.values().any(|rule| rule.lines.is_some());
+    let lines = if counts_lines { repository.lines_since(folder, &base, &changes.untracked)? } else { 0 };
     paths.extend(changes.staged.into_iter().chain(changes.modified).chain(changes.untracked));
+    paths.sort();
+    paths.dedup();
     let paths: Vec<String> = paths.iter().map(|path| Path::to_string_lossy(path).into_owned()).collect();
     let mut breaches = [of_paths(rules, &paths), of_lines(rules, lines)].concat();
     breaches.retain(|breach| breach.consequence != Consequence::Pause || !is_allowed(site, run, breach));
@@ -44,32 +48,44 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
 
 /// A person was asked about it, and said yes.
 fn is_allowed(site: &Site, run: &Metadata, breach: &Breach) -> bool {
-    let (mut answer, mut is_allowed) = (None, false);
+    answer_to(site, run, breach).is_some_and(|answer| is_yes(&answer))
+}
+
+/// What a person said when they were last asked about it; nothing if they only let it go on.
+fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
+    let (mut answer, mut was_asked) = (None, false);
     let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
         let cause = entry.cause.unwrap_or_default();
         match entry.kind {
             Kind::Resumed | Kind::Claimed if !cause.is_empty() => answer = Some(cause),
-            Kind::Asked => {
-                let was_asked = cause.contains(&breach.words());
-                is_allowed = was_asked && answer.take().is_some_and(|answer| is_yes(&answer));
-                return !was_asked;
-            }
+            Kind::Asked if names(&cause, breach) => was_asked = true,
+            Kind::Asked => answer = None,
             _ => {}
         }
-        true
+        !was_asked
     });
-    walked.is_ok() && is_allowed
+    walked.ok().filter(|()| was_asked).map(|()| answer.unwrap_or_default())
 }
 
-/// What becomes of work that is done and breaks a rule; the answer as it is where that only is to be told.
+/// What earlier runs of the item did that is no part of its work, and of which nobody was asked: they came to another end.
+pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
+    let earlier = runs_of(&site.board, &run.task)?.into_iter().filter(|other| other.token < run.token);
+    let acts = earlier.flat_map(|other| other.acts).filter(|breach| breach.consequence == Consequence::Pause);
+    Ok(acts.filter(|breach| answer_to(site, run, breach).is_none()).collect())
+}
+
+/// What becomes of work that is done and breaks rules; the answer as it is where that only is to be told.
 pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
-    let worst = breaches.iter().max_by_key(|breach| breach.consequence);
+    let worst = breaches.iter().map(|breach| breach.consequence).max();
+    let words = |consequence| {
+        let such: Vec<&Breach> = breaches.iter().filter(|breach| breach.consequence == consequence).collect();
+        in_words(&such)
+    };
     match (&answer, worst) {
-        (AgentAnswer::Done { .. }, Some(breach)) => match breach.consequence {
-            Consequence::Log | Consequence::Notify | Consequence::Warn => answer,
-            Consequence::Pause => RunResult::Asks(question(&breach.words())).into(),
-            Consequence::Reap => RunResult::failed(breach.words()).into(),
-        },
+        (AgentAnswer::Done { .. }, Some(Consequence::Pause)) => {
+            RunResult::Asks(question(&words(Consequence::Pause))).into()
+        }
+        (AgentAnswer::Done { .. }, Some(Consequence::Reap)) => RunResult::failed(words(Consequence::Reap)).into(),
         _ => answer,
     }
 }

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::site::{ITEM_BRANCHES, Site};
 use super::worktree::Worktree;
-use crate::board::rule::{Act, BoardRules, Breach, of_act};
+use crate::board::rule::{Act, BoardRules, Breach, Consequence, of_act};
 use crate::config::Role;
 use crate::git::{Outside, OutsideChange};
 
@@ -32,7 +32,7 @@ pub(super) fn changes(site: &Site, before: &Outside, worktree: &Worktree) -> Res
     Ok(changes)
 }
 
-/// The rules that these changes break.
+/// The rules that these changes break. What was found by comparing may be somebody else's doing: nobody fails for it, a person is asked.
 pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breach> {
     let of = |change: &OutsideChange| {
         let act = match change {
@@ -42,5 +42,6 @@ pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breac
         };
         of_act(rules, act, &change.to_string())
     };
-    changes.iter().flat_map(of).collect()
+    let at_most = |breach: Breach| Breach { consequence: breach.consequence.min(Consequence::Pause), ..breach };
+    changes.iter().flat_map(of).map(at_most).collect()
 }

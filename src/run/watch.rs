@@ -278,8 +278,10 @@ fn look_into(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(
         *asks -= 1;
         watched.held_to_rules_at = now;
         match rules::broken(site, &record) {
-            Ok(breaches) => {
+            Ok(mut breaches) => {
                 watched.held_to_rules = breaches.is_empty().then_some(activity.steps);
+                // One is enough to tell of while it works; what it has done at its end is told in full.
+                breaches.dedup_by(|other, first| other.rule == first.rule);
                 activity.broke(breaches);
             }
             Err(error) => looked = looked.and(Err(error)),

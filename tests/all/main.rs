@@ -61,6 +61,7 @@ mod queues;
 mod readiness;
 mod recovery;
 mod review;
+mod rules;
 mod sandbox;
 mod saves;
 mod standing;

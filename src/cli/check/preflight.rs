@@ -1,6 +1,6 @@
 //! Whether agents could start here, and what died and was not cleared up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::board::eligible::NotReady;
 use crate::board::event::Kind;
 use crate::board::problem::{Problem, Severity, listed};
 use crate::board::task::{Budget, Status, TaskId};
-use crate::config::{Config, Role};
+use crate::config::{Config, Role, RunnerKind};
 use crate::files;
 use crate::git::Repository;
 use crate::interrupt::Interrupt;
@@ -81,6 +81,18 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
     for name in needs_of_command(config, &config.worktree.setup) {
         let (message, hint) = not_passed(&name, "`worktree.setup`");
         faults.warning("not-passed", &config_file, message, hint);
+    }
+    let unseen: Vec<String> =
+        config.rules.iter().filter(|(_, rule)| rule.is_of_calls()).map(|(name, _)| format!("`{name}`")).collect();
+    let silent = config.roles.values().map(|role| &role.runner);
+    let silent =
+        silent.filter(|name| config.runners.get(*name).is_some_and(|runner| runner.kind != RunnerKind::Claude));
+    for name in silent.filter(|_| !unseen.is_empty()).collect::<BTreeSet<_>>() {
+        let message =
+            format!("the runner `{name}` tells of no command that it runs: {} can't hold it", unseen.join(", "));
+        let hint =
+            "`commands` and `outside` are seen of kind claude; `sandbox: true` keeps the others in their worktree";
+        faults.warning("unkept-rule", &config_file, message, hint.to_owned());
     }
     let (usd, tokens) = (config.caps.has(Measure::Usd), config.caps.has(Measure::Tokens));
     // An amount of no account: what is asked is whether it would be kept.
