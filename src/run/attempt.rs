@@ -272,7 +272,7 @@ fn follow(
     let bell = session.bell();
     let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
-    let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
+    let mut inbox = Inbox::open(&site.board, &held.task.id, &held.queue.path, brief.seen(), &bell);
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
     let mut following = Following::begin(&artifacts, &site.config.rules, &held.task, launch);
@@ -282,6 +282,9 @@ fn follow(
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
+        if inbox.is_saved() {
+            heartbeat.look_at_saves();
+        }
         let has_news = inbox.has_news();
         if has_news {
             heartbeat.look();

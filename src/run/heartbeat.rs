@@ -61,6 +61,14 @@ impl Heartbeat {
         }
     }
 
+    /// Takes over what was saved by hand, which may have taken the task from its holder, and need not wait for the next beat.
+    pub fn look_at_saves(&self) {
+        if self.board.has_saves().unwrap_or(false) {
+            drop(self.board.settle());
+            self.look();
+        }
+    }
+
     /// Somebody else holds the task now.
     pub fn is_lost(&self) -> bool {
         self.lost.is_raised()

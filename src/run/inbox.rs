@@ -23,19 +23,29 @@ pub struct Inbox {
     seen: u64,
     /// Something was logged since, or the task's lease is another one.
     has_news: Arc<AtomicBool>,
+    /// The task's queue was written, by whomever.
+    is_saved: Arc<AtomicBool>,
     /// `None`: it can't be watched, so there may always be news.
     watch: Option<FileWatch>,
 }
 
 impl Inbox {
-    /// What is sent to `task` after the event `seen`; `bell` rings when there may be a message, and when the
-    /// task may have been taken away: its lease goes only after that is logged.
-    pub fn open(board: &Board, task: &TaskId, seen: u64, bell: &Bell) -> Inbox {
-        let has_news = Arc::new(AtomicBool::new(true));
+    /// What is sent to `task` of `queue` after the event `seen`. `bell` rings when there may be a message, and when the
+    /// task may have been taken away: its lease goes only after that is logged. A save of the queue may do it, too.
+    pub fn open(board: &Board, task: &TaskId, queue: &Path, seen: u64, bell: &Bell) -> Inbox {
+        let (has_news, is_saved) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
         let changed = {
-            let (has_news, bell) = (Arc::clone(&has_news), bell.clone());
+            let (has_news, is_saved, bell) = (Arc::clone(&has_news), Arc::clone(&is_saved), bell.clone());
             let (leases, lease) = (board.private("leases"), board.lease_path(task));
+            let (queue, folder) = (queue.to_owned(), queue.parent().map(Path::to_owned));
             move |path: Option<&Path>| {
+                if path.is_some_and(|path| path.parent() == folder.as_deref()) {
+                    if path == Some(&queue) {
+                        is_saved.store(true, Ordering::SeqCst);
+                        bell.ring();
+                    }
+                    return;
+                }
                 if path.is_some_and(|path| path.starts_with(&leases) && path != lease) {
                     return;
                 }
@@ -43,8 +53,14 @@ impl Inbox {
                 bell.ring();
             }
         };
-        let watch = FileWatch::new([board.private("events"), board.private("leases")], changed).ok();
-        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen, has_news, watch }
+        let folders = [board.private("events"), board.private("leases")].into_iter();
+        let watch = FileWatch::new(folders.chain(queue.parent().map(Path::to_owned)), changed).ok();
+        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen, has_news, is_saved, watch }
+    }
+
+    /// The task's queue was written since this was asked last.
+    pub fn is_saved(&self) -> bool {
+        self.is_saved.swap(false, Ordering::SeqCst)
     }
 
     /// Something was logged, or the task's lease has changed, since this was asked last; or that can't be known.
@@ -98,11 +114,11 @@ mod tests {
 
     #[test]
     fn only_what_is_sent_rings_and_each_message_is_new_once() {
-        let (_folder, board, task) = board();
+        let (folder, board, task) = board();
         let send = |text| board.send(&task, "Sam", None, None, text).expect("it is ours");
         send("first");
         let bell = Bell::new();
-        let mut inbox = Inbox::open(&board, &task, 0, &bell);
+        let mut inbox = Inbox::open(&board, &task, &folder.path().join("queue.md"), 0, &bell);
         assert!(inbox.has_news());
         assert_eq!(texts(&mut inbox), ["first"]);
         // Looking rings for nobody, and so nobody looks again.
@@ -127,11 +143,11 @@ mod tests {
     /// That is logged first, and only then is the lease gone.
     #[test]
     fn a_lease_that_is_gone_rings_for_its_holder_alone() {
-        let (_folder, board, task) = board();
+        let (folder, board, task) = board();
         let of = |id: &str| board.lease_path(&id.parse().expect("it is an id"));
         ["T-1", "T-2"].iter().for_each(|id| std::fs::write(of(id), "").expect("it is ours"));
         let bell = Bell::new();
-        let inbox = Inbox::open(&board, &task, 0, &bell);
+        let inbox = Inbox::open(&board, &task, &folder.path().join("queue.md"), 0, &bell);
         assert!(inbox.has_news() && !inbox.has_news());
         std::fs::remove_file(of("T-2")).expect("it is ours");
         assert!(!bell.wait(Duration::from_millis(300)), "it rang for another item");

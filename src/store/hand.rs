@@ -501,6 +501,11 @@ impl Board {
         Ok(gone(self)?.iter().any(|queue| self.is_held_in(queue).unwrap_or(true)))
     }
 
+    /// Somebody has saved a queue by hand since this board was last written.
+    pub fn has_saves(&self) -> Result<bool, Error> {
+        Ok(!self.by_hand()?.is_empty())
+    }
+
     /// The queues that were written to by other hands, and how they stand; also one whose file has gone, until it was looked
     /// where its items are, and while somebody holds one of them.
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {

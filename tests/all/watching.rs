@@ -1,5 +1,7 @@
 //! What befalls a watcher: it is killed anywhere, its clock jumps, an item ends while it looks, an inbox is full.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -246,4 +248,17 @@ fn rules_that_mean_nothing_are_errors() {
     scratch.write(CONFIG, "watch: {late: 200}\n");
     scratch.run("tavern-check", &[]).ends(5).says("`late` is more than all of a run's time");
     scratch.run("tavern-watch", &["--every", "0s"]).ends(2).says("tavern watch --every 30s");
+}
+
+#[test]
+fn what_is_typed_at_an_item_that_is_worked_counts_without_another_program() {
+    let (scratch, mut agent) = working("Write it", "echo made >made", "");
+    let begun = Instant::now();
+    scratch.change(QUEUE, "- [ ] T-1", "- [x] T-1");
+    wait_until("its tick is put back", || scratch.queue().contains("- [ ] T-1"));
+    scratch.change(QUEUE, "- [ ] T-1", "- [-] T-1");
+    wait_until("it has ended", || agent.has_ended());
+    assert!(begun.elapsed() < Duration::from_secs(25), "the next heartbeat was waited for");
+    agent.end();
+    assert!(scratch.queue().contains("- [-] T-1: Write it\n"), "{}", scratch.queue());
 }
