@@ -54,7 +54,12 @@ impl Marks {
     /// Of each item why nobody holds it any more.
     pub(super) fn causes(&self) -> impl Iterator<Item = (TaskId, String)> {
         let cause = |(id, mark): (&TaskId, &String)| {
-            (id.clone(), format!("it was marked `[{mark}]` by hand; what was made of it stays on tavern/{id}"))
+            (
+                id.clone(),
+                format!(
+                    "it was marked `[{mark}]` by hand; what was made of it is kept, on tavern/{id} or under refs/tavern/salvage/{id}"
+                ),
+            )
         };
         self.0.iter().map(cause)
     }

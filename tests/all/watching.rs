@@ -261,4 +261,10 @@ fn what_is_typed_at_an_item_that_is_worked_counts_without_another_program() {
     assert!(begun.elapsed() < Duration::from_secs(25), "the next heartbeat was waited for");
     agent.end();
     assert!(scratch.queue().contains("- [-] T-1: Write it\n"), "{}", scratch.queue());
+    scratch
+        .run("tavern-log", &["T-1"])
+        .says("what was made of it is kept, on tavern/T-1 or under refs/tavern/salvage/T-1");
+    scratch.settle();
+    scratch.run("tavern-runs", &["show", "T-1@1"]).ends(0).says("  kept      refs/tavern/salvage/T-1/");
+    assert_eq!(scratch.git(&["show", "refs/tavern/salvage/T-1/1:made"]), "made");
 }

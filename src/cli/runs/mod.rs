@@ -5,8 +5,11 @@ use walkdir::WalkDir;
 
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
+use crate::config::Config;
 use crate::files;
+use crate::git::Repository;
 use crate::run::record::{Metadata, runs};
+use crate::run::unmerged::Unmerged;
 use crate::runner::Outcome;
 use crate::store::Board;
 
@@ -75,6 +78,8 @@ struct Shown<'a> {
     #[serde(flatten)]
     run: &'a Metadata,
     files: Vec<String>,
+    /// Where work on its item is that is not merged, as git takes it.
+    kept: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -177,6 +182,10 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     run.commit.iter().for_each(|commit| row("commit", commit.clone()));
     run.branch.iter().for_each(|branch| row("branch", branch.clone()));
     row("worktree", run.worktree.display().to_string());
+    let kept = kept(board, &run.task);
+    if !kept.is_empty() {
+        row("kept", kept.join(" "));
+    }
     row("started", clock::dated(run.started));
     if usage.is_known() {
         row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
@@ -186,8 +195,15 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
         row("knew", run.knowledge.join(" "));
     }
     row("files", files.join(" "));
-    context.out.record(&Shown { run, files }, text.trim_end())?;
+    context.out.record(&Shown { run, files, kept }, text.trim_end())?;
     Ok(Exit::Done)
+}
+
+/// Where work on its item is that is not merged.
+fn kept(board: &Board, task: &TaskId) -> Vec<String> {
+    let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
+    let repository = Repository::discover(board.root());
+    repository.map(|repository| Unmerged::of(&repository, &integration).places(task)).unwrap_or_default()
 }
 
 fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<Exit, CliError> {
