@@ -121,7 +121,15 @@ fn carry_out(
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
     let outside = strayed::look(site, launch.role);
     let mut meter = Meter::begin(site, record.metadata());
-    let (mut ended, mut proven) = follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat);
+    let is_script = site.config.runs_scripts(&record.metadata().runner);
+    let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
+        // It may not bear to be run once more.
+        let why = "a person allowed what it did, so its script is not run again".to_owned();
+        note(site, held, why.clone());
+        (SessionEnd::done(why), None)
+    } else {
+        follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat)
+    };
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
@@ -138,7 +146,7 @@ fn carry_out(
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
-    if ended.signal == Signal::None && site.config.runs_scripts(&record.metadata().runner) {
+    if ended.signal == Signal::None && is_script {
         // A script says so by its exit status.
         ended.signal = Signal::Done;
     }
@@ -172,14 +180,14 @@ fn carry_out(
         }
     };
     record.strayed(strayed::broken(&site.config.rules, &strayed))?;
-    let answer = held_to_rules(site, held, record.metadata(), answer);
-    record.answered(&answer)?;
+    let (answer, asks_about) = held_to_rules(site, held, record.metadata(), answer);
+    record.answered(&answer, asks_about)?;
     Ok(answer)
 }
 
 /// What becomes of work that is done and breaks a rule, or that some run of its item has strayed from; the log tells of what no look
-/// has found.
-fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswer) -> AgentAnswer {
+/// has found. Gives the breaches that a person is asked about, too.
+fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswer) -> (AgentAnswer, Vec<Breach>) {
     let is_done = matches!(answer, AgentAnswer::Done { .. });
     let mut breaches = run.acts.clone();
     if is_done && run.branch.is_some() {
@@ -198,7 +206,10 @@ fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswe
     if is_done {
         breaches.extend(rules::earlier_acts(site, run).unwrap_or_default());
     }
-    rules::judged(answer, &breaches)
+    let answer = rules::judged(answer, &breaches);
+    let asks = is_done && answer.result().is_some_and(|result| result.question().is_some());
+    let asks_about = rules::such(&breaches, Consequence::Pause).filter(|_| asks).cloned().collect();
+    (answer, asks_about)
 }
 
 /// Puts in order where it worked, and keeps the plan or the verdict that it gave.

@@ -116,6 +116,7 @@ impl<'a> Launch<'a> {
             denials: Vec::new(),
             refused: Vec::new(),
             acts: Vec::new(),
+            breaches: Vec::new(),
             knowledge: Vec::new(),
             summary: String::new(),
         };

@@ -100,6 +100,9 @@ pub struct Metadata {
     /// The acts that are no part of its work, and that a rule of the board forbids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acts: Vec<Breach>,
+    /// What a person was asked about, of work that is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<Breach>,
     /// The learnings that it was told, with its prompt or while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<String>,
@@ -244,8 +247,9 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    /// What its agent says of it, which is not verified yet.
-    pub fn answered(&mut self, answer: &AgentAnswer) -> Result<(), Error> {
+    /// What its agent says of it, which is not verified yet, and the breaches that a person is asked about.
+    pub fn answered(&mut self, answer: &AgentAnswer, breaches: Vec<Breach>) -> Result<(), Error> {
+        self.metadata.breaches = breaches;
         self.comes_to(answer.outcome(), answer.reason());
         self.metadata.silent = matches!(answer, AgentAnswer::Done { is_silent: true, .. });
         self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);

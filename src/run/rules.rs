@@ -74,13 +74,17 @@ pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, E
     Ok(acts.filter(|breach| answer_to(site, run, breach).is_none()).collect())
 }
 
+/// The work of the run before this one was done, and a person said yes to all that they were asked about: there is nothing left to do.
+pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
+    let earlier = runs_of(&site.board, &run.task).unwrap_or_default();
+    let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else { return false };
+    !last.breaches.is_empty() && last.breaches.iter().all(|breach| is_allowed(site, run, breach))
+}
+
 /// What becomes of work that is done and breaks rules; the answer as it is where that only is to be told.
 pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
     let worst = breaches.iter().map(|breach| breach.consequence).max();
-    let words = |consequence| {
-        let such: Vec<&Breach> = breaches.iter().filter(|breach| breach.consequence == consequence).collect();
-        in_words(&such)
-    };
+    let words = |consequence| in_words(&such(breaches, consequence).collect::<Vec<_>>());
     match (&answer, worst) {
         (AgentAnswer::Done { .. }, Some(Consequence::Pause)) => {
             RunResult::Asks(question(&words(Consequence::Pause))).into()
@@ -88,4 +92,9 @@ pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
         (AgentAnswer::Done { .. }, Some(Consequence::Reap)) => RunResult::failed(words(Consequence::Reap)).into(),
         _ => answer,
     }
+}
+
+/// Those that have this consequence.
+pub(super) fn such(breaches: &[Breach], consequence: Consequence) -> impl Iterator<Item = &Breach> {
+    breaches.iter().filter(move |breach| breach.consequence == consequence)
 }

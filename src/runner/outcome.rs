@@ -125,6 +125,11 @@ impl SessionEnd {
         SessionEnd { reason: told(&self.reason), result: told(&self.result), signal, denials, refused, ..self }
     }
 
+    /// One whose work is done, as is known without it.
+    pub fn done(reason: String) -> SessionEnd {
+        SessionEnd { signal: Signal::Done, ..SessionEnd::of(Outcome::Success, reason) }
+    }
+
     /// One of which nothing more is known than how it ended.
     pub(super) fn of(outcome: Outcome, reason: String) -> SessionEnd {
         SessionEnd {
