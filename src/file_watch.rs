@@ -38,12 +38,14 @@ impl FileWatch {
         paths: impl IntoIterator<Item = PathBuf>,
         told: impl Fn(Option<&Path>) + Send + 'static,
     ) -> Result<FileWatch, (PathBuf, io::Error)> {
-        let inotify = init(CreateFlags::CLOEXEC).map_err(|error| (PathBuf::new(), error.into()))?;
+        let mut paths = paths.into_iter().peekable();
+        let mut first = || paths.peek().cloned().unwrap_or_default();
+        let inotify = init(CreateFlags::CLOEXEC).map_err(|error| (first(), error.into()))?;
         let watch = |path: PathBuf| match add_watch(&inotify, &path, CHANGES) {
             Ok(number) => Ok((number, path)),
             Err(error) => Err((path, error.into())),
         };
-        let watched = paths.into_iter().map(watch).collect::<Result<Vec<_>, _>>()?;
+        let watched = paths.map(watch).collect::<Result<Vec<_>, _>>()?;
         let (inotify, is_over) = (Arc::new(inotify), Arc::new(AtomicBool::new(false)));
         std::thread::spawn({
             let (inotify, watched, is_over) = (Arc::clone(&inotify), watched.clone(), Arc::clone(&is_over));

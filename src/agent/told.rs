@@ -183,7 +183,7 @@ impl fmt::Display for Told {
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
             Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
             Told::Reported { task, status } => {
-                write!(f, "{task} is {status}, as was reported while its agent program ran")
+                write!(f, "{task} is {status}: that came while its agent program ran")
             }
             Told::Closed { runner, until, reason, hint } => {
                 write!(f, "runner {runner} is closed until {}: {reason}", clock::shown(*until))?;

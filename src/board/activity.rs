@@ -7,10 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::id::TaskId;
 use super::rule::Breach;
 use super::status::Timestamp;
-use super::watch_rules::WatchSetting;
-
-/// Calls that are looked back at.
-pub const MOST_CALLS: usize = 20;
+use super::watch_rules::{MOST_CALLS, WatchSetting};
 
 /// What is known of a run's agent: `runs/<run>/activity.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

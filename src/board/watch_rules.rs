@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::period::Period;
 
+/// Calls that are looked back at.
+pub const MOST_CALLS: usize = 20;
+
 /// When a run is found to be in trouble. Zero turns a rule off.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WatchRules {
@@ -122,7 +125,18 @@ impl Thresholds {
                 _ => return None,
             }
         }
-        Some(set)
+        set.fault().is_none().then_some(set)
+    }
+
+    /// What of it can never be met, in words.
+    fn fault(&self) -> Option<String> {
+        let most = [
+            ("failures", self.failures, MOST_CALLS as u32 - 2),
+            ("repeats", self.repeats, MOST_CALLS as u32),
+            ("late", self.late, 100),
+        ];
+        let above = most.into_iter().find(|(_, number, most)| number.is_some_and(|number| number > *most));
+        above.map(|(name, _, most)| format!("`{name}` is {most} at most; 0 turns it off"))
     }
 }
 
@@ -148,7 +162,8 @@ impl<'de> Deserialize<'de> for WatchSetting {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WatchSetting, A::Error> {
-                Thresholds::deserialize(MapAccessDeserializer::new(map)).map(WatchSetting::Set)
+                let set = Thresholds::deserialize(MapAccessDeserializer::new(map))?;
+                set.fault().map_or(Ok(WatchSetting::Set(set)), |fault| Err(A::Error::custom(fault)))
             }
         }
 

@@ -456,10 +456,6 @@ impl Config {
                 return Some((vec!["notify", name], format!("`{name}` {what}"), hint.to_owned()));
             }
         }
-        if self.watch.late > 100 {
-            let hint = "write a number of percent, such as `late: 80`; 0 turns it off".to_owned();
-            return Some((vec!["watch", "late"], "`late` is more than all of a run's time".to_owned(), hint));
-        }
         if let Some(name) = self.pass.fault() {
             return Some((vec!["pass"], odd_name(name), NAMES_ARE.to_owned()));
         }

@@ -467,7 +467,7 @@ fn an_item_may_be_reported_by_the_script_that_works_it() {
     let scratch = Scratch::shell(&items, "max_attempts: 1\n");
     let ran = scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0);
     for (id, status) in [("T-1", "approved"), ("T-2", "dead"), ("T-3", "waiting")] {
-        let told = format!("Frodo: {id} is {status}, as was reported while its agent program ran\n");
+        let told = format!("Frodo: {id} is {status}: that came while its agent program ran\n");
         assert!(ran.stdout.contains(&told), "{ran}");
     }
     assert!(!ran.stdout.contains("blocked"), "{ran}");

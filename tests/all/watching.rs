@@ -246,7 +246,7 @@ fn rules_that_mean_nothing_are_errors() {
         scratch.run("tavern-check", &[]).ends(5).says(says).says(&format!("{CONFIG}:2:3"));
     }
     scratch.write(CONFIG, "watch: {late: 200}\n");
-    scratch.run("tavern-check", &[]).ends(5).says("`late` is more than all of a run's time");
+    scratch.run("tavern-check", &[]).ends(5).says("`late` is 100 at most; 0 turns it off");
     scratch.run("tavern-watch", &["--every", "0s"]).ends(2).says("tavern watch --every 30s");
 }
 

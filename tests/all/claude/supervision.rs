@@ -50,11 +50,16 @@ fn an_item_a_queue_and_a_role_say_otherwise_than_the_board() {
 #[test]
 fn thresholds_that_are_none_are_told_where_they_stand() {
     let project = watched(json!({}), json!([]));
-    project.scratch.write(QUEUE, "---\nwatch: {stuk: 1m}\n---\n- [ ] T-1: One\n");
-    project.scratch.run("tavern-check", &[]).says("invalid value for the queue's `watch`").says("stuck: 5m");
-    for (said, says) in
-        [(json!({"stuk": 1}), "unknown key `stuk`"), (json!("soon"), "true, false, or numbers such as {stuck: 20m}")]
-    {
+    for wrong in ["{stuk: 1m}", "{late: 500}", "{repeats: 21}"] {
+        project.scratch.write(QUEUE, format!("---\nwatch: {wrong}\n---\n- [ ] T-1: One\n"));
+        project.scratch.run("tavern-check", &[]).says("invalid value for the queue's `watch`").says("stuck: 5m");
+    }
+    for (said, says) in [
+        (json!({"late": 500}), "`late` is 100 at most; 0 turns it off"),
+        (json!({"failures": 19}), "`failures` is 18 at most"),
+        (json!({"stuk": 1}), "unknown key `stuk`"),
+        (json!("soon"), "true, false, or numbers such as {stuck: 20m}"),
+    ] {
         set(&project, said.clone(), json!({}));
         if said.is_string() {
             project.scratch.write(CONFIG, "watch: soon\n");
