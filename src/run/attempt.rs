@@ -29,7 +29,7 @@ use super::trust::Trust;
 use super::verify::verify;
 use super::watch::{self, Watch};
 use super::worktree::{self, Worktree};
-use crate::board::cap::CapUse;
+use crate::board::cap::{CapScope, CapUse};
 use crate::board::event::Kind;
 use crate::board::monitor::{Deed, Symptom};
 use crate::board::rule::{Breach, Consequence, in_words};
@@ -39,7 +39,7 @@ use crate::failpoint;
 use crate::git::{CommitId, GitError};
 use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal};
-use crate::store::{Claimed, Entry};
+use crate::store::{Claimed, Entry, walk_log};
 
 /// What a run's folder that is gone means: nobody's fault who works.
 const CLEANED: &str =
@@ -388,12 +388,37 @@ fn follow(
 /// The cap that is reached, with what the run's record says by now; what is passed of others is told.
 fn measure(site: &Site, held: &Claimed, meter: &mut Meter<'_>, record: &Record<'_>) -> Option<CapUse> {
     let (passed, reached) = meter.look(record.metadata());
-    for (percent, cap) in passed {
+    let run = record.metadata();
+    for (percent, cap) in passed.into_iter().filter(|(percent, cap)| !another_told(site, run, *percent, cap)) {
         let (symptom, deed) =
             if percent < 100 { (Symptom::Spending, Deed::Noted) } else { (Symptom::Spent, Deed::Ended) };
         diagnosed(site, held, symptom, deed, &format!("{percent} %: {cap}"));
     }
     reached
+}
+
+/// Another run that is up has passed the same share of the same cap, and the log tells of it.
+fn another_told(site: &Site, run: &Metadata, percent: u32, cap: &CapUse) -> bool {
+    let told = |percent: u32, cap: &str| cap.split_once(" of ").map(|(_, most)| format!("{percent} % {most}"));
+    let this = told(percent, &cap.to_string());
+    let mut is_told = false;
+    let walked = walk_log(&site.board, None, &mut |entry| {
+        let is_of_cap = match cap.scope {
+            CapScope::Item => entry.task.as_ref() == Some(&run.task),
+            CapScope::Queue => {
+                let other = entry.run.as_deref().and_then(|other| run_of(&site.board, other));
+                other.is_some_and(|other| other.queue == run.queue)
+            }
+            CapScope::Day | CapScope::Drain | CapScope::Board => true,
+            CapScope::Agent => false,
+        };
+        let cause = entry.cause.as_deref().unwrap_or_default().split_once(": ").map(|(_, cause)| cause);
+        let share =
+            cause.and_then(|cause| cause.split_once(" %: ")).and_then(|(share, cap)| told(share.parse().ok()?, cap));
+        is_told = entry.kind == Kind::Diagnosed && is_of_cap && share.is_some() && share == this;
+        !is_told && entry.time >= run.started
+    });
+    walked.is_ok() && is_told
 }
 
 /// Says in the log what was found of the run by its supervisor itself.

@@ -93,7 +93,7 @@ pub fn tell_people_now(site: &Site) -> Result<Vec<Delivery>, Error> {
 }
 
 fn tell(site: &Site, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Vec<Delivery>, Error> {
-    let mut all = Vec::new();
+    let (mut all, mut is_over) = (Vec::new(), is_over);
     if site.config.notify.is_empty() {
         return Ok(all);
     }
@@ -102,6 +102,8 @@ fn tell(site: &Site, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Vec<De
         let Some(slot) = site.board.try_notice_slot()? else { break };
         all.extend(tell_until(site, last, is_over)?);
         drop(slot);
+        // What has failed just now is not tried at once.
+        is_over = &|failure| failure.next <= clock::now();
         // Who has come meanwhile found the slot taken.
         if site.board.is_dry() || site.board.last_seq()? == last {
             break;

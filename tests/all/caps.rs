@@ -89,3 +89,16 @@ fn what_is_begun_once_more_under_one_claim_counts_twice() {
     assert!(status.contains("spent: 0.1 of 0.1 minutes of the board's cap are used"), "{status}");
     scratch.run("tavern-spawn", &["T-1", "--token", &token]).ends(7);
 }
+
+#[test]
+fn a_share_that_several_runs_pass_is_told_once() {
+    let nap = |id: &str| format!("- [ ] {id}: Nap\n  ```sh\n  sleep 60\n  ```\n");
+    let scratch = Scratch::shell(&(nap("T-1") + &nap("T-2")), "caps: {board: {minutes: 0.25}}\ngrace: 1s\n");
+    let agents = ["Frodo", "Sam"].map(|name| scratch.program("tavern-agent").args(&["--name", name, "--once"]).start());
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+    let told = scratch.run("tavern-log", &["--diagnoses"]).succeeds();
+    for share in ["50 %: ", "75 %: ", "90 %: ", "100 %: "] {
+        assert!(told.matches(share).count() <= 1, "{told}");
+    }
+    assert!(told.contains("50 %: ") || told.contains("75 %: "), "{told}");
+}

@@ -181,6 +181,14 @@ fn what_can_t_be_told_for_a_day_is_told_no_more() {
 }
 
 #[test]
+fn what_fails_is_tried_once() {
+    let scratch = board(ITEMS, "  mine: {command: 'echo 1 >>../tries; exit 1', on: [died]}\n");
+    untold(&scratch, || drop(work(&scratch).ends(0)));
+    let failed = notify(&scratch, &[]).ends(1);
+    assert_eq!((failed.stdout.lines().count(), scratch.read("../tries").lines().count()), (1, 1), "{failed}");
+}
+
+#[test]
 fn who_is_killed_while_he_tells_loses_nothing() {
     let mut places = 0;
     for place in ["replace.staged", "replace.synced", "replace.renamed", "notices.sent"] {
