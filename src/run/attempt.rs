@@ -32,7 +32,7 @@ use super::worktree::{self, Worktree};
 use crate::board::cap::{CapScope, CapUse};
 use crate::board::event::Kind;
 use crate::board::monitor::{Deed, Symptom};
-use crate::board::rule::{Breach, Consequence, in_words};
+use crate::board::rule::{Breach, Consequence, in_words, names};
 use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
@@ -207,8 +207,9 @@ fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswe
         breaches.extend(rules::earlier_acts(site, run).unwrap_or_default());
     }
     let answer = rules::judged(answer, &breaches);
-    let asks = is_done && answer.result().is_some_and(|result| result.question().is_some());
-    let asks_about = rules::such(&breaches, Consequence::Pause).filter(|_| asks).cloned().collect();
+    let question = answer.result().and_then(RunResult::question).filter(|_| is_done);
+    let is_asked = |breach: &&Breach| question.is_some_and(|question| names(question, breach));
+    let asks_about = breaches.iter().filter(is_asked).cloned().collect();
     (answer, asks_about)
 }
 
@@ -319,7 +320,7 @@ fn follow(
             heartbeat.finds_lost();
             continue;
         }
-        let patience = [meter.patience(), following.patience(), watch.patience(), relay.patience()];
+        let patience = [meter.patience(), following.patience(), watch.patience(), relay.patience(), inbox.patience()];
         let patience = patience.into_iter().fold(Duration::from_secs(30), Duration::min);
         let patience = if has_answered { Duration::ZERO } else { patience };
         let event = match session.next(patience) {

@@ -4,14 +4,19 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::board::task::TaskId;
+use crate::clock;
 use crate::file_watch::FileWatch;
 use crate::process::Bell;
 use crate::runner::Session;
 use crate::store::{Board, Message};
 
 use super::brief::Brief;
+
+/// The queue is looked at no more often.
+const BETWEEN_SAVES: Duration = Duration::from_secs(1);
 
 /// The inbox of one task while its agent runs.
 pub struct Inbox {
@@ -23,8 +28,9 @@ pub struct Inbox {
     seen: u64,
     /// Something was logged since, or the task's lease is another one.
     has_news: Arc<AtomicBool>,
-    /// The task's queue was written, by whomever.
+    /// The task's queue was written, by whomever, since that was looked at.
     is_saved: Arc<AtomicBool>,
+    looked_at: Instant,
     /// `None`: it can't be watched, so there may always be news.
     watch: Option<FileWatch>,
 }
@@ -55,12 +61,24 @@ impl Inbox {
         };
         let folders = [board.private("events"), board.private("leases")].into_iter();
         let watch = FileWatch::new(folders.chain(queue.parent().map(Path::to_owned)), changed).ok();
-        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen, has_news, is_saved, watch }
+        let (said, looked_at) = (Vec::new(), clock::instant());
+        Inbox { board: board.clone(), task: task.clone(), said, seen, has_news, is_saved, looked_at, watch }
     }
 
-    /// The task's queue was written since this was asked last.
-    pub fn is_saved(&self) -> bool {
-        self.is_saved.swap(false, Ordering::SeqCst)
+    /// The task's queue was written since this was so last. Others write it often, and at that moment it looks as if a person had.
+    pub fn is_saved(&mut self) -> bool {
+        let is_due = self.patience().is_zero();
+        if is_due {
+            self.is_saved.store(false, Ordering::SeqCst);
+            self.looked_at = clock::instant();
+        }
+        is_due
+    }
+
+    /// Until the queue is to be looked at.
+    pub fn patience(&self) -> Duration {
+        let is_saved = self.is_saved.load(Ordering::SeqCst);
+        if is_saved { BETWEEN_SAVES.saturating_sub(self.looked_at.elapsed()) } else { Duration::MAX }
     }
 
     /// Something was logged, or the task's lease has changed, since this was asked last; or that can't be known.
@@ -96,8 +114,6 @@ impl Inbox {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the folder is the test's own")]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn board() -> (tempfile::TempDir, Board, TaskId) {

@@ -84,7 +84,10 @@ pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
 /// What becomes of work that is done and breaks rules; the answer as it is where that only is to be told.
 pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
     let worst = breaches.iter().map(|breach| breach.consequence).max();
-    let words = |consequence| in_words(&such(breaches, consequence).collect::<Vec<_>>());
+    let words = |consequence| {
+        let such: Vec<&Breach> = breaches.iter().filter(|breach| breach.consequence == consequence).collect();
+        in_words(&such)
+    };
     match (&answer, worst) {
         (AgentAnswer::Done { .. }, Some(Consequence::Pause)) => {
             RunResult::Asks(question(&words(Consequence::Pause))).into()
@@ -92,9 +95,4 @@ pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
         (AgentAnswer::Done { .. }, Some(Consequence::Reap)) => RunResult::failed(words(Consequence::Reap)).into(),
         _ => answer,
     }
-}
-
-/// Those that have this consequence.
-pub(super) fn such(breaches: &[Breach], consequence: Consequence) -> impl Iterator<Item = &Breach> {
-    breaches.iter().filter(move |breach| breach.consequence == consequence)
 }

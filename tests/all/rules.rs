@@ -90,7 +90,7 @@ fn a_question_names_all_paths_and_a_yes_allows_these() {
 #[test]
 fn of_many_paths_twenty_are_named() {
     let scratch = board(
-        "mkdir -p db; for i in $(seq 10 34); do echo 1 >db/$i; done",
+        "mkdir db; for i in $(seq 10 34); do echo 1 >db/$i; done",
         "rules: {schema: {paths: [db], then: pause}}\n",
     );
     work(&scratch);
