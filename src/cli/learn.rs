@@ -42,7 +42,7 @@ pub struct NewLearning {
     pub tags: Vec<String>,
 
     /// A path or glob: items that touch it are told (repeatable)
-    #[arg(long, value_name = "PATH", value_parser = word)]
+    #[arg(long, value_name = "PATH", value_parser = path_below)]
     pub scope: Vec<String>,
 
     /// learning, decision, fact, preference or error_resolution
@@ -164,6 +164,10 @@ impl Verb for Args {
             }
             Some(LearnCommand::Supersede { id, text }) => {
                 let (file, old) = known.find(&id)?;
+                if let Some(by) = &old.superseded_by {
+                    let hint = format!("put another in the place of that one: tavern learn supersede {by}");
+                    return Err(CliError::refused(format!("`{id}` is superseded by {by}"), hint));
+                }
                 let (text, source) = (said(&text)?, source(&site, own));
                 let lifetime = old.expires.map_or(Period::default(), |_| LIFETIME);
                 let learning = source.learning(old.kind, old.tags.clone(), old.scope.clone(), &text, lifetime);
@@ -303,6 +307,11 @@ fn word(text: &str) -> Result<String, String> {
     let is_word =
         !text.is_empty() && text.len() <= 256 && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     if is_word { Ok(text.to_owned()) } else { Err("one word without blanks".to_owned()) }
+}
+
+fn path_below(text: &str) -> Result<String, String> {
+    let is_outside = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
+    if is_outside { Err("a path below the root of the repository".to_owned()) } else { word(text) }
 }
 
 fn kind_named(name: &str) -> Result<LearningKind, String> {

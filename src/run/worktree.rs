@@ -11,17 +11,18 @@ use super::children;
 use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
-use super::record::{close_run, last_token, role_of_work, run_name, runs_of};
+use super::record::{Metadata, close_run, last_token, role_of_work, run_name, runs_of};
 use super::site::{SALVAGED, Site};
 use super::take_over::take_over_all;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
+use crate::board::monitor::{Deed, Symptom};
 use crate::board::problem::listed;
 use crate::board::task::Task;
 use crate::clock;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Head, Merge, MergeConflict, Salvage};
-use crate::store::{Claimed, Entry, Queue};
+use crate::store::{Claimed, Entry, Queue, walk_log};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -193,16 +194,30 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     }))
 }
 
-/// Earlier work was taken back on the integration branch; or it conflicts with that, and nobody goes on from it: a script that is
-/// run once more does the same upon what is new.
+/// Earlier work was taken back on the integration branch, or was ended for breaking a rule; or it conflicts with that branch, and nobody
+/// goes on from it: a script that is run once more does the same upon what is new.
 fn is_outdated(site: &Site, held: &Claimed, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
     if site.repository()?.reverted(earlier, tip)?.is_some() {
         return Ok(true);
     }
     let runs = runs_of(&site.board, &held.task.id)?;
     let last = runs.iter().rfind(|run| run.token < held.lease.token && run.role == held.lease.role);
+    if last.is_some_and(|last| was_reaped(site, last)) {
+        return Ok(true);
+    }
     let goes_on = last.is_some_and(|last| last.session.is_some());
     Ok(!goes_on && conflict(site, &held.queue, tip, earlier)?.is_some())
+}
+
+/// The run was ended for breaking a rule: what it left breaks that still.
+fn was_reaped(site: &Site, run: &Metadata) -> bool {
+    let mut was_reaped = false;
+    let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
+        let is_breach = entry.symptom == Some(Symptom::Violation) && entry.deed == Some(Deed::Ended);
+        was_reaped = is_breach && entry.run.as_ref() == Some(&run.run);
+        !was_reaped
+    });
+    walked.is_ok() && was_reaped
 }
 
 /// The first of these paths in one line, and how many more there are.

@@ -305,3 +305,19 @@ fn learnings_are_committed_with_the_queues() {
     assert_eq!(scratch.git(&["status", "--porcelain", ".tavern/knowledge"]), "");
     assert!(scratch.git(&["show", &format!("HEAD:{}", file_of(&id))]).contains("It needs a slash."));
 }
+
+#[test]
+fn what_no_item_can_have_is_refused() {
+    let scratch = Scratch::pending("");
+    for scope in ["/etc", "../other", "~/x"] {
+        scratch
+            .run("tavern-learn", &["A word", "--scope", scope])
+            .ends(2)
+            .says("a path below the root of the repository");
+    }
+    let id = learn(&scratch, &["One", "--tag", "x"]);
+    let next = scratch.run("tavern-learn", &["supersede", &id, "Two"]).succeeds().trim().to_owned();
+    let told = scratch.run("tavern-learn", &["supersede", &id, "Three"]).ends(4);
+    told.says(&format!("`{id}` is superseded by {next}")).says(&format!("tavern learn supersede {next}"));
+    assert!(!scratch.run("tavern-learn", &["list"]).succeeds().contains("Three"));
+}

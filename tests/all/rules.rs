@@ -113,3 +113,14 @@ fn rules_that_nobody_can_keep_are_told() {
     scratch.write(CONFIG, "rules: {tag: {commands: ['git push && x']}}\n");
     scratch.run("tavern-check", &[]).ends(5).says("is more than one command");
 }
+
+#[test]
+fn who_is_ended_for_a_rule_begins_clean_and_what_it_left_is_kept() {
+    let script = "[ -e ~/once ] || echo bad >bad; touch ~/once; echo good >good";
+    let scratch = board(script, "rules: {mine: {paths: [bad], then: reap}}\n");
+    work(&scratch);
+    scratch.stands("T-1", "completed", 2);
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\ngood");
+    let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern/salvage/T-1"]);
+    assert_eq!(scratch.git(&["show", &format!("{kept}:bad")]), "bad");
+}
