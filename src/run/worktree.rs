@@ -194,7 +194,7 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     }))
 }
 
-/// Earlier work was taken back on the integration branch, or was ended for breaking a rule; or it conflicts with that branch, and nobody
+/// Earlier work was taken back on the integration branch, or was ended for breaking a rule. Or it conflicts with that branch, and nobody
 /// goes on from it: a script that is run once more does the same upon what is new.
 fn is_outdated(site: &Site, held: &Claimed, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
     if site.repository()?.reverted(earlier, tip)?.is_some() {
