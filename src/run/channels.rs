@@ -26,7 +26,7 @@ use crate::store::Board;
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 const POST_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the desktop's own programs are told where the desktop is by.
+/// Shows a notice on the desktop, by the rules of freedesktop.org.
 const DESKTOP: &str = "notify-send";
 
 /// One or more notices, as they are told.
