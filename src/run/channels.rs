@@ -1,6 +1,7 @@
 //! Brings a message to people: a notice of the desktop, a command, a post, a line of a file.
 
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ use crate::store::Board;
 /// How long a program, and a post, may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 const POST_LIMIT: Duration = Duration::from_secs(10);
+
+/// Bytes of the notices that a message has as JSON: a variable of a program's environment may have 128 KiB.
+const MOST_BYTES: usize = 64 << 10;
 
 /// Shows a notice on the desktop, by the rules of freedesktop.org.
 const DESKTOP: &str = "notify-send";
@@ -59,7 +63,17 @@ impl<'a> NoticeMessage<'a> {
     /// As a post has it. `text` alone is what Slack and those like it show.
     fn json(&self) -> String {
         let text = format!("{}\n{}", self.subject, self.text);
-        let data = json!({"board": self.board, "notices": self.notices});
+        let (mut told, mut bytes) = (Vec::new(), 0);
+        for notice in self.notices {
+            let notice = json!(notice);
+            bytes += notice.to_string().len();
+            if bytes > MOST_BYTES {
+                break;
+            }
+            told.push(notice);
+        }
+        let left_off = self.notices.len() - told.len();
+        let data = json!({"board": self.board, "notices": told, "left_off": left_off});
         json!({"type": "tavern.notice", "timestamp": clock::now(), "text": text, "data": data}).to_string()
     }
 }
@@ -125,8 +139,11 @@ fn last_line(output: &str) -> String {
 
 fn append(site: &Site, file: &Path, message: &NoticeMessage<'_>) -> Result<(), String> {
     let path = site.board.root().join(file);
-    let is_own = path.starts_with(site.board.dir()) || path.components().any(|part| part.as_os_str() == ".git");
-    if is_own {
+    let failed = |error: io::Error| format!("can't write {}: {error}", path.display());
+    let folder = fs::canonicalize(path.parent().unwrap_or(&path)).map_err(failed)?;
+    let own = [site.board.dir().to_owned(), site.board.private("")];
+    let is_own = own.iter().filter_map(|own| fs::canonicalize(own).ok()).any(|own| folder.starts_with(own));
+    if is_own || folder.iter().any(|part| part == ".git") {
         return Err(format!("{} is the board's own: name a file beside it", path.display()));
     }
     let line = |notice: &Notice| {
@@ -134,7 +151,7 @@ fn append(site: &Site, file: &Path, message: &NoticeMessage<'_>) -> Result<(), S
     };
     let lines: String = message.notices.iter().map(line).collect();
     let write = || files::open_to_append(&path)?.write_all(lines.as_bytes());
-    write().map_err(|error| format!("can't write {}: {error}", path.display()))
+    write().map_err(failed)
 }
 
 /// Posts it, signed as Standard Webhooks says (standardwebhooks.com) where there is a key.
@@ -183,6 +200,31 @@ fn signature(key: &str, id: &str, at: &str, body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::notice::NoticeKind;
+
+    #[test]
+    fn a_message_of_very_many_fits_into_a_variable_and_says_how_many_are_left_off() {
+        let of = |seq: u64| Notice {
+            seq,
+            time: clock::now(),
+            kind: NoticeKind::Died,
+            severity: NoticeSeverity::Warning,
+            task: None,
+            queue: None,
+            title: None,
+            text: "\u{1f6d1}".repeat(250),
+            todo: None,
+        };
+        let notices: Vec<Notice> = (0..1000).map(of).collect();
+        let (id, board, subject) = (String::new(), String::new(), String::new());
+        let text = text(&notices);
+        let message = NoticeMessage { id, board, subject, text, severity: NoticeSeverity::Warning, notices: &notices };
+        let json = message.json();
+        assert!(json.len() < 128 << 10, "{}", json.len());
+        let data: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+        let told = data["data"]["notices"].as_array().expect("a list").len() as u64;
+        assert_eq!((told > 10, data["data"]["left_off"].as_u64()), (true, Some(1000 - told)));
+    }
 
     #[test]
     fn a_signature_is_that_of_the_standard() {

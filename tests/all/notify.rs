@@ -254,13 +254,20 @@ fn channels_that_git_has_brought_are_not_run() {
 fn a_test_shows_whether_each_channel_works() {
     let scratch = board(
         "",
-        "  a: {file: a.txt}\n  b: {command: exit 7}\n  c: {file: .tavern/queues/main.md}\n  d: {desktop: true}\n",
+        "  a: {file: a.txt}\n  b: {command: exit 7}\n  c: {file: .tavern/queues/main.md}\n  d: {desktop: true}\n  \
+         e: {file: x/../.tavern/queues/main.md}\n  f: {file: x/../.git/hooks/post-commit}\n",
     );
     let path = scratch.folder().join("bin");
+    std::fs::create_dir(scratch.work().join("x")).expect("it is not there");
     let ran = notify(&scratch, &["--test", "--format", "json"]).ends(1);
     let failures: Vec<Value> = ran.records().iter().map(|record| record["failure"].clone()).collect();
-    assert_eq!((failures.len(), &failures[0]), (4, &Value::Null));
-    has(&ran.stdout, &["`exit 7` exited with code 7", "is the board's own: name a file beside it"]);
+    assert_eq!((failures.len(), &failures[0]), (6, &Value::Null));
+    has(&ran.stdout, &["`exit 7` exited with code 7"]);
+    for own in [2, 4, 5] {
+        let failure = failures[own].as_str().unwrap_or_default();
+        assert!(failure.ends_with("is the board's own: name a file beside it"), "{failure}");
+    }
+    assert!(!scratch.work().join(".git/hooks/post-commit").exists());
     assert_eq!(told(&scratch, "a.txt"), ["info test: a test: nothing happened"]);
     assert_eq!(scratch.queue(), "");
     scratch.executable("../bin/notify-send", "#!/bin/sh\nprintf '%s\\n' \"$@\" >../desktop\n");
