@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
@@ -19,6 +21,49 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::MOVE);
+
+/// How often somebody is told to look where nothing can be watched.
+const WITHOUT_WATCH: Duration = Duration::from_secs(2);
+
+/// Files and folders that are watched until this is dropped, or where the user has no watches left, a call to look now and then.
+#[derive(Debug)]
+pub enum WatchOrLook {
+    Watch { _files: FileWatch },
+    Look { _until_dropped: Sender<()> },
+}
+
+impl WatchOrLook {
+    /// As [`FileWatch::new`]. Where the user has no watches left (`fs.inotify.max_user_instances` is 128 in many places), `told` is
+    /// called with `None` every two seconds.
+    ///
+    /// # Errors
+    /// The path that can't be watched, and why: it is not there, say.
+    pub fn new(
+        paths: impl IntoIterator<Item = PathBuf>,
+        told: impl Fn(Option<&Path>) + Send + Sync + 'static,
+    ) -> Result<WatchOrLook, (PathBuf, io::Error)> {
+        let told = Arc::new(told);
+        let by_watch = Arc::clone(&told);
+        match FileWatch::new(paths, move |path| by_watch(path)) {
+            Ok(watch) => Ok(WatchOrLook::Watch { _files: watch }),
+            Err((_, error)) if is_used_up(&error) => {
+                let (until_dropped, end) = channel();
+                std::thread::spawn(move || {
+                    while end.recv_timeout(WITHOUT_WATCH) == Err(RecvTimeoutError::Timeout) {
+                        told(None);
+                    }
+                });
+                Ok(WatchOrLook::Look { _until_dropped: until_dropped })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The user, or the system, has no more of them.
+fn is_used_up(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOSPC | Errno::NOMEM))
+}
 
 /// Files and folders that are watched until this is dropped.
 #[derive(Debug)]

@@ -96,9 +96,6 @@ pub(super) fn store(error: &Error) -> Option<String> {
         }
         Error::OlderBoard(_) => "end its programs, then bring it up to date: tavern init".into(),
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
-        Error::Io { action: "watch", source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
-            "more agents than may watch files: sudo sysctl fs.inotify.max_user_instances=1024".to_owned()
-        }
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
         Error::Busy(_) => "try again; who holds it: fuser .git/tavern/lock".into(),
         Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern queue add {}", quoted(name)),

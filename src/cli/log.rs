@@ -15,7 +15,7 @@ use crate::board::monitor::Symptom;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::config::Period;
-use crate::file_watch::FileWatch;
+use crate::file_watch::WatchOrLook;
 use crate::interrupt::{Interrupt, InterruptCause};
 use crate::process::Bell;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
@@ -325,11 +325,11 @@ pub(super) fn diff(entry: &Entry) -> String {
 }
 
 /// Rings `bell` when the log grows, until what is returned is dropped, and raises `end` when nobody reads any more.
-fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<FileWatch, CliError> {
+fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<WatchOrLook, CliError> {
     board.make_folders()?;
     watch_reader(end.clone());
     let bell = bell.clone();
-    Ok(FileWatch::new([board.private("events")], move |_| bell.ring()).map_err(|(_, error)| error)?)
+    Ok(WatchOrLook::new([board.private("events")], move |_| bell.ring()).map_err(|(_, error)| error)?)
 }
 
 /// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a

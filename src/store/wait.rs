@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, is_queue};
-use crate::file_watch::FileWatch;
+use crate::file_watch::WatchOrLook;
 use crate::process::Bell;
 
 impl Board {
@@ -13,7 +13,7 @@ impl Board {
     /// a quota file), until what is returned is dropped. Made before looking at the board, so that no change falls between
     /// the look and the wait. It is for who looks into `queues`: their items may wait for those of any other queue, so it is
     /// on all; on none for who looks into none.
-    pub fn ring_at_changes(&self, queues: &[Queue], bell: &Bell) -> Result<FileWatch, Error> {
+    pub fn ring_at_changes(&self, queues: &[Queue], bell: &Bell) -> Result<WatchOrLook, Error> {
         self.make_folders()?;
         let others = if queues.is_empty() { Vec::new() } else { self.queues()? };
         let named = queues.iter().chain(&others).flat_map(Queue::files);
@@ -24,7 +24,7 @@ impl Board {
         let bell = bell.clone();
         // One that people make meanwhile.
         let is_new = move |path: &Path| own.is_some() && path.parent() == own.as_deref() && is_queue(path);
-        let watch = FileWatch::new(folders, move |path| {
+        let watch = WatchOrLook::new(folders, move |path| {
             // Where too much has changed to be named, too: looking once more is always right.
             if path.is_none_or(|path| files.iter().any(|file| file == path) || path.starts_with(&quota) || is_new(path))
             {
