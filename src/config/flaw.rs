@@ -41,8 +41,44 @@ impl Flaw {
         let (within, fault) = split_path(message);
         let (message, hint) = reworded(within, fault);
         let word = quoted(fault).unwrap_or_default();
-        Flaw::at(path, text, place.map(|place| at_word(text, place, word)), message, hint)
+        let place = place.map(|place| at_word(text, place, word)).or_else(|| only_place(text, word));
+        Flaw::at(path, text, place, message, hint)
     }
+}
+
+/// Where the word stands, if it stands in one place.
+fn only_place(text: &str, word: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_whole = |at: &usize| {
+        !text[..*at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part) && !word.is_empty()
+    };
+    let mut places = text.match_indices(word).map(|(at, _)| at).filter(is_whole);
+    places.next().filter(|_| places.next().is_none())
+}
+
+/// What the reader says of a value of another type, in words of YAML; the rest as it is.
+fn in_words(fault: &str) -> String {
+    let Some((found, expected)) = fault.rsplit_once(", expected ") else { return fault.to_owned() };
+    let Some(found) = ["invalid type: ", "invalid value: "].iter().find_map(|start| found.strip_prefix(start)) else {
+        return fault.to_owned();
+    };
+    let word = |kind: &str| match kind {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative".to_owned(),
+        "i8" | "i16" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" | "sequence" => "a list".to_owned(),
+        "map" | "a map" => "a mapping".to_owned(),
+        "unit value" => "nothing".to_owned(),
+        _ if kind.starts_with("struct ") => "a mapping".to_owned(),
+        _ => match kind.split_once(" `").or_else(|| kind.split_once(" \"")) {
+            Some(("integer" | "floating point" | "boolean" | "string", value)) => {
+                format!("`{}`", value.trim_end_matches(['`', '"']))
+            }
+            _ => kind.to_owned(),
+        },
+    };
+    format!("{} where {} is expected", word(found), word(expected))
 }
 
 /// The reader names the place of a mapping rather than that of its wrong key: the key is at or below it.
@@ -76,7 +112,7 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
     let is_value = fault.starts_with("unknown variant `");
     if !is_key && !is_value {
         let place = if within.is_empty() { String::new() } else { format!("`{within}`: ") };
-        return (format!("{place}{fault}"), None);
+        return (format!("{place}{}", in_words(fault)), None);
     }
     let word = quoted(fault).unwrap_or_default();
     let known: Vec<&str> = fault.split('`').skip(3).step_by(2).collect();
@@ -97,5 +133,30 @@ impl fmt::Display for Flaw {
         let Some(span) = &self.span else { return write!(f, "{path}: {message}") };
         let Position { line, column } = Position::of(&self.text, span.start);
         write!(f, "{path}:{line}:{column}: {message}\n{}", excerpt(&self.text, span))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_reader_says_of_types_is_put_into_words() {
+        for (says, words) in [
+            ("invalid type: string \"x\", expected u32", "`x` where a whole number that is not negative is expected"),
+            ("invalid type: integer `5`, expected struct Cap", "`5` where a mapping is expected"),
+            ("invalid type: sequence, expected a string", "a list where a string is expected"),
+            ("invalid type: map, expected 30s, or none", "a mapping where 30s, or none is expected"),
+            ("it is longer than 5 bytes", "it is longer than 5 bytes"),
+        ] {
+            assert_eq!(in_words(says), words);
+        }
+    }
+
+    #[test]
+    fn a_word_has_a_place_if_it_stands_in_one() {
+        assert_eq!(only_place("paths: [1, 10]", "1"), Some(8));
+        assert_eq!(only_place("paths: [1, 10]\nlines: 1", "1"), None);
+        assert_eq!(only_place("paths: []", ""), None);
     }
 }
