@@ -5,15 +5,19 @@ use std::fmt;
 use std::time::SystemTime;
 
 use git2::Config;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
 use super::{CommitId, GitError, Repository};
 
-/// References, settings and hooks, as they were at one moment.
-#[derive(Clone, Debug, PartialEq)]
+/// References, settings and hooks, as they were at one moment; what is kept of it is without the references.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outside {
+    #[serde(skip)]
     references: BTreeMap<String, CommitId>,
-    settings: BTreeMap<String, Vec<String>>,
+    /// What is made of the values: there are keys among them.
+    settings: BTreeMap<String, Vec<u64>>,
     /// By name, with length and time.
     hooks: BTreeMap<String, (u64, Option<SystemTime>)>,
 }
@@ -89,14 +93,14 @@ impl Repository {
     }
 
     /// Of the repository's own file; where a branch is pushed to and pulled from is nobody's concern.
-    fn settings(&self) -> Result<BTreeMap<String, Vec<String>>, GitError> {
+    fn settings(&self) -> Result<BTreeMap<String, Vec<u64>>, GitError> {
         let read = || {
             let config = Config::open(&self.common_dir().join("config"))?;
             let mut entries = config.entries(None)?;
-            let mut settings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            let mut settings: BTreeMap<String, Vec<u64>> = BTreeMap::new();
             while let Some(entry) = entries.next() {
                 let entry = entry?;
-                let value = String::from_utf8_lossy(entry.value_bytes()).into_owned();
+                let value = xxh3_64(entry.value_bytes());
                 settings.entry(String::from_utf8_lossy(entry.name_bytes()).into_owned()).or_default().push(value);
             }
             settings.retain(|key, _| !key.starts_with("branch."));

@@ -119,7 +119,7 @@ fn carry_out(
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
-    let outside = strayed::look(site, launch.role);
+    let outside = strayed::look(site, launch.role, record.artifacts());
     let mut meter = Meter::begin(site, record.metadata());
     let is_script = site.config.runs_scripts(&record.metadata().runner);
     let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
@@ -160,7 +160,8 @@ fn carry_out(
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
     measure(site, held, &mut meter, &record);
-    let strayed = outside.and_then(|outside| strayed::changes(site, &outside, worktree).ok()).unwrap_or_default();
+    let work = worktree.branch.as_ref().map(|branch| (branch.name.as_str(), &branch.base));
+    let strayed = outside.and_then(|outside| strayed::changes(site, &outside, work).ok()).unwrap_or_default();
     strayed.iter().for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
     // Of what a provider or a limit has ended nothing is to be excused.
     let is_broken = matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use super::expired::ExpiredLeases;
 use super::processes::{INTEGRATION, end_processes, is_marked, mark_of, marked_runs};
-use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
+use super::record::{Metadata, run_name, run_of, runs, runs_of};
 
 use super::cell::Cell;
 use super::error::Error;
@@ -21,6 +21,7 @@ use super::expiry::{Expiry, expiries_in};
 use super::prune::{cell_may_go, may_go, spent_runs};
 use super::report::{back_off, most_attempts};
 use super::site::{ITEM_BRANCHES, Site};
+use super::strayed::end_of_dead;
 use super::take_over::{cells_aside, left_cells, take_over};
 use super::worktree;
 use crate::board::archive::Policy;
@@ -522,7 +523,7 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
     if let Some(metadata) = run_of(&site.board, run) {
         take_over(site, &metadata.task, &metadata)?;
     }
-    close_run(site, run)?;
+    end_of_dead(site, run)?;
     Ok(true)
 }
 

@@ -1,16 +1,46 @@
 //! What changed in the repository outside of an agent's worktree while it ran. Without a sandbox that can't be prevented, so it is told.
 
+use super::artifacts::Artifacts;
 use super::error::Error;
+use super::record::{Record, close_run, run_of};
 use super::site::{ITEM_BRANCHES, Site};
-use super::worktree::Worktree;
+use crate::board::event::Kind;
 use crate::board::rule::{Act, BoardRules, Breach, Consequence, of_act};
+use crate::clock;
 use crate::config::Role;
-use crate::git::{Outside, OutsideChange};
+use crate::git::{CommitId, Outside, OutsideChange};
+use crate::store::Entry;
 
-/// What an agent of `role` could change, as it is when it begins; `None` in a sandbox, which it does not leave, and where there is
-/// no repository.
-pub(super) fn look(site: &Site, role: &Role) -> Option<Outside> {
-    if role.sandbox { None } else { outside(site).ok() }
+/// What there was when a run began, in its folder: who is killed leaves it to whoever ends the run to compare.
+const FILE: &str = "outside.json";
+
+/// What an agent of `role` could change, as it is when its run begins; `None` in a sandbox, which it does not leave, and where there
+/// is no repository.
+pub(super) fn look(site: &Site, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
+    let outside = if role.sandbox { None } else { outside(site).ok() }?;
+    // It is only for the case that this program dies.
+    drop(artifacts.write(FILE, &serde_json::to_string(&outside).expect("it is plain data")));
+    Some(outside)
+}
+
+/// Ends a run whose supervisor died: what its agent changed is told, and written down with the run. Of references that is not known
+/// any more.
+pub(super) fn end_of_dead(site: &Site, run: &str) -> Result<(), Error> {
+    let artifacts = Artifacts::open(&site.board, run);
+    if let Ok(before) = serde_json::from_str::<Outside>(&artifacts.read(FILE))
+        && let Some(metadata) = run_of(&site.board, run).filter(|metadata| metadata.ended.is_none())
+    {
+        let changes = site.repository()?.changed_since(&before, &outside(site)?, None)?;
+        for change in &changes {
+            let (task, agent) = (Some(metadata.task.clone()), Some(metadata.agent.clone()));
+            let (run, cause) = (Some(run.to_owned()), Some(change.to_string()));
+            site.board.note(Entry { task, agent, run, cause, ..Entry::new(Kind::Strayed, clock::now()) })?;
+        }
+        if let Some(mut record) = Record::open(site, run) {
+            record.strayed(broken(&site.config.rules, &changes))?;
+        }
+    }
+    Ok(close_run(site, run)?)
 }
 
 /// Without the branches that Tavern itself moves.
@@ -18,13 +48,16 @@ fn outside(site: &Site) -> Result<Outside, Error> {
     Ok(site.repository()?.outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
 }
 
-/// What has changed since, with where the work in `worktree` is now.
-pub(super) fn changes(site: &Site, before: &Outside, worktree: &Worktree) -> Result<Vec<OutsideChange>, Error> {
+/// What has changed since; `work` are the branch that the agent works on, and where that began.
+pub(super) fn changes(
+    site: &Site,
+    before: &Outside,
+    work: Option<(&str, &CommitId)>,
+) -> Result<Vec<OutsideChange>, Error> {
     let repository = site.repository()?;
     let now = outside(site)?;
-    let branch = worktree.branch.as_ref();
-    let tip = branch.map_or(Ok(None), |branch| repository.branch_tip(&branch.name))?;
-    let work = branch.zip(tip.as_ref()).map(|(branch, tip)| (&branch.base, tip));
+    let tip = work.map_or(Ok(None), |(branch, _)| repository.branch_tip(branch))?;
+    let work = work.zip(tip.as_ref()).map(|((_, base), tip)| (base, tip));
     let integration = site.integration();
     let mut changes = repository.changed_since(before, &now, work)?;
     // Where that is is looked at before each merge.

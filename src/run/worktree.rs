@@ -11,8 +11,9 @@ use super::children;
 use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
-use super::record::{Metadata, close_run, last_token, role_of_work, run_name, runs_of};
+use super::record::{Metadata, last_token, role_of_work, run_name, runs_of};
 use super::site::{SALVAGED, Site};
+use super::strayed::end_of_dead;
 use super::take_over::take_over_all;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
@@ -167,7 +168,7 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     let last = earlier.last().map(|run| run.token);
     for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
         end_processes(site, &run.run)?;
-        close_run(site, &run.run)?;
+        end_of_dead(site, &run.run)?;
     }
     take_over_all(site, &held.task.id)
 }

@@ -1,6 +1,6 @@
 //! What agents are not to do, of programs that tell nothing of what they do: what they have done is looked at.
 
-use crate::support::{CONFIG, Scratch, has};
+use crate::support::{CONFIG, Scratch, has, wait_until};
 
 /// A board with one item, which is this script, and these settings.
 fn board(script: &str, settings: &str) -> Scratch {
@@ -62,6 +62,21 @@ fn an_act_is_asked_about_whatever_its_run_came_to() {
         work(&scratch);
         assert_eq!(scratch.item("T-1")["status"], "completed");
     }
+}
+
+#[test]
+fn an_act_is_asked_about_though_its_supervisor_was_killed() {
+    let script = format!("[ -e ~/once ] && echo ok >ok && exit; {HOOK}; touch ~/once; sleep 600");
+    let scratch = board(&script, "rules: {mine: {acts: [hooks], then: pause}}\n");
+    let agent = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
+    wait_until("it has changed a hook", || scratch.folder().join("home/once").exists());
+    agent.kill();
+    scratch.run("tavern-reap", &[]).ends(0);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    has(&log, &["while Frodo ran T-1: .git/hooks/post-commit was changed"]);
+    work(&scratch);
+    assert_eq!(question(&scratch), "it broke the rule `mine`: .git/hooks/post-commit was changed. May it? (yes or no)");
+    scratch.has_no_process();
 }
 
 #[test]
