@@ -95,6 +95,15 @@ pub struct CapUse {
     pub most: f64,
 }
 
+/// A share of a cap that was passed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CapShare {
+    pub percent: u32,
+    pub scope: CapScope,
+    pub measure: Measure,
+    pub most: f64,
+}
+
 /// What all runs have used, and what they may.
 #[derive(Clone, Debug)]
 pub struct Spending {
@@ -182,6 +191,11 @@ impl Spent {
 }
 
 impl CapUse {
+    /// So much of it is used, in whole percents.
+    pub fn passed(&self, percent: u32) -> CapShare {
+        CapShare { percent, scope: self.scope, measure: self.measure, most: self.most }
+    }
+
     /// From 0 to 1, and beyond.
     pub fn share(&self) -> f64 {
         if self.most > 0.0 { self.used / self.most } else { 1.0 }

@@ -29,7 +29,7 @@ use super::trust::Trust;
 use super::verify::verify;
 use super::watch::{self, Watch};
 use super::worktree::{self, Worktree};
-use crate::board::cap::{CapScope, CapUse};
+use crate::board::cap::{CapScope, CapShare, CapUse};
 use crate::board::event::Kind;
 use crate::board::monitor::{Deed, Symptom};
 use crate::board::rule::{Breach, Consequence, in_words, names};
@@ -391,21 +391,24 @@ fn follow(
 fn measure(site: &Site, held: &Claimed, meter: &mut Meter<'_>, record: &Record<'_>) -> Option<CapUse> {
     let (passed, reached) = meter.look(record.metadata());
     let run = record.metadata();
-    for (percent, cap) in passed.into_iter().filter(|(percent, cap)| !another_told(site, run, *percent, cap)) {
+    for (percent, cap) in passed {
+        let share = cap.passed(percent);
+        if another_told(site, run, share) {
+            continue;
+        }
         let (symptom, deed) =
             if percent < 100 { (Symptom::Spending, Deed::Noted) } else { (Symptom::Spent, Deed::Ended) };
-        diagnosed(site, held, symptom, deed, &format!("{percent} %: {cap}"));
+        let found = found(symptom, deed, &format!("{percent} %: {cap}"));
+        log(site, held, Entry { share: Some(share), ..found });
     }
     reached
 }
 
 /// Another run that is up has passed the same share of the same cap, and the log tells of it.
-fn another_told(site: &Site, run: &Metadata, percent: u32, cap: &CapUse) -> bool {
-    let told = |percent: u32, cap: &str| cap.split_once(" of ").map(|(_, most)| format!("{percent} % {most}"));
-    let this = told(percent, &cap.to_string());
+fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
     let mut is_told = false;
     let walked = walk_log(&site.board, None, &mut |entry| {
-        let is_of_cap = match cap.scope {
+        let is_of_cap = || match share.scope {
             CapScope::Item => entry.task.as_ref() == Some(&run.task),
             CapScope::Queue => {
                 let other = entry.run.as_deref().and_then(|other| run_of(&site.board, other));
@@ -414,10 +417,7 @@ fn another_told(site: &Site, run: &Metadata, percent: u32, cap: &CapUse) -> bool
             CapScope::Day | CapScope::Drain | CapScope::Board => true,
             CapScope::Agent => false,
         };
-        let cause = entry.cause.as_deref().unwrap_or_default().split_once(": ").map(|(_, cause)| cause);
-        let share =
-            cause.and_then(|cause| cause.split_once(" %: ")).and_then(|(share, cap)| told(share.parse().ok()?, cap));
-        is_told = entry.kind == Kind::Diagnosed && is_of_cap && share.is_some() && share == this;
+        is_told = entry.share == Some(share) && is_of_cap();
         !is_told && entry.time >= run.started
     });
     walked.is_ok() && is_told
@@ -425,8 +425,12 @@ fn another_told(site: &Site, run: &Metadata, percent: u32, cap: &CapUse) -> bool
 
 /// Says in the log what was found of the run by its supervisor itself.
 fn diagnosed(site: &Site, held: &Claimed, symptom: Symptom, deed: Deed, what: &str) {
+    log(site, held, found(symptom, deed, what));
+}
+
+fn found(symptom: Symptom, deed: Deed, what: &str) -> Entry {
     let (cause, symptom, deed) = (Some(format!("{symptom}: {what}")), Some(symptom), Some(deed));
-    log(site, held, Entry { cause, symptom, deed, ..Entry::new(Kind::Diagnosed, clock::now()) });
+    Entry { cause, symptom, deed, ..Entry::new(Kind::Diagnosed, clock::now()) }
 }
 
 fn note(site: &Site, held: &Claimed, text: String) {

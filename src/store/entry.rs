@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::board::cap::CapShare;
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
 use crate::board::monitor::{Deed, Symptom, Urgency};
@@ -62,6 +63,9 @@ pub struct Entry {
     pub symptom: Option<Symptom>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deed: Option<Deed>,
+    /// Of what was used of a cap, which share was passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<CapShare>,
     /// Of a message that was told, the `seq` of the event by which it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
@@ -136,6 +140,7 @@ impl Entry {
             undoes: None,
             urgency: None,
             symptom: None,
+            share: None,
             deed: None,
             sent: None,
             commit: None,
