@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shell_line::commands_of;
 use super::status::words;
-use super::touches::meant;
+use super::touches::{is_below_root, meant};
 
 /// The rules of config.yaml, by their names.
 pub type BoardRules = BTreeMap<String, Rule>;
@@ -82,9 +82,7 @@ impl Rule {
     pub fn fault(&self) -> Option<(String, &'static str)> {
         let is_odd = |path: &&String| {
             let plain = path.trim_start_matches("./");
-            plain.trim_end_matches(['/', '.']).is_empty()
-                || plain.starts_with(['/', '[', '{', '~'])
-                || plain.split('/').any(|part| part == "..")
+            plain.trim_end_matches(['/', '.']).is_empty() || plain.starts_with(['[', '{']) || !is_below_root(plain)
         };
         let path = self.paths.iter().find(is_odd).map(|path| {
             let hint = "write paths below the root of the repository, or patterns that begin with a name: db/*.sql";

@@ -26,6 +26,11 @@ pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> impl Iterator<Item
     paths.iter().map(String::as_str).filter(is_meant)
 }
 
+/// It can be a path or pattern below the root of a repository.
+pub fn is_below_root(path: &str) -> bool {
+    !path.starts_with(['/', '~']) && !path.split('/').any(|part| part == "..")
+}
+
 fn overlap(one: &str, other: &str) -> bool {
     meet(&plain(one), &plain(other))
         || is_folder(one) && meet(&within(one), &plain(other))

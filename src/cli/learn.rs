@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::board::learning::{LIFETIME, Learning, LearningKind};
 use crate::board::period::Period;
 use crate::board::task::Timestamp;
+use crate::board::touches::is_below_root;
 use crate::clock;
 use crate::run::{Site, Source, Trust, make_known};
 use crate::store::{KnowledgeFile, MOST_OF_RUN};
@@ -38,7 +39,7 @@ pub struct NewLearning {
     pub text: Vec<String>,
 
     /// A tag: items with it are told (repeatable)
-    #[arg(long = "tag", value_name = "TAG", value_parser = word)]
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = word)]
     pub tags: Vec<String>,
 
     /// A path or glob: items that touch it are told (repeatable)
@@ -310,8 +311,7 @@ fn word(text: &str) -> Result<String, String> {
 }
 
 fn path_below(text: &str) -> Result<String, String> {
-    let is_outside = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
-    if is_outside { Err("a path below the root of the repository".to_owned()) } else { word(text) }
+    if is_below_root(text) { word(text) } else { Err("a path below the root of the repository".to_owned()) }
 }
 
 fn kind_named(name: &str) -> Result<LearningKind, String> {
