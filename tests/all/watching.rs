@@ -1,11 +1,12 @@
 //! What befalls a watcher: it is killed anywhere, its clock jumps, an item ends while it looks, an inbox is full.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{CONFIG, QUEUE, Running, Scratch, has, wait_until};
+use crate::support::{self, CONFIG, QUEUE, Running, Scratch, has, wait_until};
 
 /// An agent that has broken a rule for which its run is to be paused, and waits until `go` is there.
 fn breaking(then: &str) -> (Scratch, Running) {
@@ -204,6 +205,40 @@ fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
     scratch.run("tavern-status", &["--health"]).says("what agents do can't be read");
     scratch.write(".tavern/worktrees/go", "");
     agent.end().ends(0);
+}
+
+#[test]
+fn a_run_whose_supervisor_died_is_told_of_until_it_is_ended() {
+    let (scratch, agent) = breaking("warn");
+    let health = || scratch.run("tavern-status", &["--health"]);
+    let says = "T-1 Frodo: its supervisor died; end it: tavern reap";
+    health().says_not(says);
+    agent.kill();
+    health().says(says);
+    scratch.run("tavern-reap", &[]).ends(0);
+    health().says("no agent works");
+    scratch.has_no_process();
+}
+
+#[test]
+fn an_agent_looks_now_and_then_where_nothing_can_be_watched() {
+    let scratch = Scratch::shell("", "");
+    let without = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+    let within = |program: &str, arguments: &[&str]| {
+        let path = support::program(program).display().to_string();
+        let arguments = [&["--user", "--map-root-user", "sh", "-c", without, &path], arguments].concat();
+        scratch.command(Path::new("unshare")).args(&arguments)
+    };
+    if within("tavern-status", &[]).run().code != Some(0) {
+        eprintln!("this system makes no namespaces: nothing was tested");
+        return;
+    }
+    let agent = within("tavern-agent", &["--name", "Frodo"]).start();
+    wait_until("it waits", || scratch.run("tavern-status", &[]).stdout.contains("Frodo      waiting"));
+    scratch.write(QUEUE, "- [ ] T-1: One\n  ```sh\n  echo x > one\n  ```\n");
+    wait_until("it finds the item", || scratch.item("T-1")["status"] == "completed");
+    agent.signal(Signal::TERM);
+    agent.end();
 }
 
 #[test]

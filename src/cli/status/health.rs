@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::board::activity::Activity;
+use crate::board::lease::{Lease, Life};
 use crate::board::task::Timestamp;
 use crate::cli::{CliError, Context, human};
 use crate::clock;
@@ -10,7 +11,7 @@ use crate::run::notices::channel_states;
 use crate::run::run_name;
 use crate::run::watch::{Health, health};
 use crate::run::watcher::Watcher;
-use crate::store::Board;
+use crate::store::{Board, life};
 
 use super::record::Record;
 
@@ -31,8 +32,14 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
         let words = format!("the channel `{name}` tells nobody: {why}; tried again at {next}");
         context.out.record(&Record::Channel { channel: &name, state: &state }, words)?;
     }
-    if all.is_empty() {
-        let is_any = board.leases()?.iter().any(|lease| lease.work.is_some());
+    let at_work = board.leases()?.into_iter().filter(|lease| lease.work.is_some());
+    let (orphans, others): (Vec<Lease>, Vec<Lease>) = at_work.partition(|lease| life(&lease.holder) == Life::Gone);
+    for Lease { task, agent, token, .. } in &orphans {
+        let words = format!("{task} {agent}: its supervisor died; end it: tavern reap");
+        context.out.record(&Record::Orphan { task, agent, run: run_name(task, *token) }, words)?;
+    }
+    if all.is_empty() && orphans.is_empty() {
+        let is_any = !others.is_empty();
         context.out.note(if is_any { "what agents do can't be read: see tavern status" } else { "no agent works" });
     }
     for Health { lease, activity, watched } in &all {

@@ -95,6 +95,12 @@ pub(super) enum Record<'a> {
         #[serde(flatten)]
         activity: &'a Activity,
     },
+    /// A run whose supervisor died: nobody sees how it goes.
+    Orphan {
+        task: &'a TaskId,
+        agent: &'a str,
+        run: String,
+    },
     Strayed(&'a Strayed),
     Quota {
         runner: &'a str,
