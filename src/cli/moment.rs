@@ -1,25 +1,41 @@
 //! A time in the past as people type it. Times without an offset are those of their clocks, as the log prints them.
 
-use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
+use chrono::{DateTime, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
 
 use crate::board::task::Timestamp;
 use crate::clock;
 use crate::config::Period;
 
-/// Reads `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one) or `2h ago`.
+/// Reads `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one), `2h ago`, `today` or `yesterday` (when they
+/// began).
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     read(text.trim(), &clock::now().with_timezone(&Local))
 }
 
+/// Reads `2026-11-22`, `today` or `yesterday`; gives the day as [`clock::day_of`] does.
+pub(super) fn day(text: &str) -> Result<String, String> {
+    let now = clock::now().with_timezone(&Local);
+    let days = NaiveDate::parse_from_str(text, "%Y-%m-%d").map(|day| day.to_string());
+    match text {
+        "today" => Ok(now.date_naive().to_string()),
+        "yesterday" => now.date_naive().pred_opt().map(|day| day.to_string()).ok_or_else(|| "no such day".to_owned()),
+        _ => days.map_err(|_| "not a day such as 2026-11-22, today or yesterday".to_owned()),
+    }
+}
+
 fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, String> {
     let (now, zone) = (local.to_utc(), local.timezone());
-    let bad = || "not a time such as 2026-11-22T10:00, 10:00 or \"2h ago\"".to_owned();
+    let bad = || "not a time such as 2026-11-22T10:00, 10:00, yesterday or \"2h ago\"".to_owned();
     if let Some(ago) = text.strip_suffix("ago") {
         let period: Period = ago.trim().parse().map_err(|_| bad())?;
         let ago = TimeDelta::from_std(period.duration()).map_err(|_| bad())?;
         return now.checked_sub_signed(ago).ok_or_else(bad);
     }
-    let text = text.replacen(' ', "T", 1);
+    let text = match text {
+        "today" => local.date_naive().to_string(),
+        "yesterday" => local.date_naive().pred_opt().ok_or_else(bad)?.to_string(),
+        text => text.replacen(' ', "T", 1),
+    };
     // What is left out is zero.
     let whole = ["", ":00", "T00:00:00"].map(|rest| format!("{text}{rest}"));
     if let Some(time) = whole.iter().find_map(|time| NaiveTime::parse_from_str(time, "%H:%M:%S").ok()) {
@@ -51,6 +67,8 @@ mod tests {
             ("13:00", "2026-11-21T13:00:00Z"),
             ("2h ago", "2026-11-22T10:00:00Z"),
             ("1d2h ago", "2026-11-21T10:00:00Z"),
+            ("today", "2026-11-22T00:00:00Z"),
+            ("yesterday", "2026-11-21T00:00:00Z"),
         ];
         for (text, expected) in rows {
             assert_eq!(read(text, &utc), Ok(expected.parse().expect("a time")), "{text}");
