@@ -70,13 +70,7 @@ pub fn encoding(bytes: &[u8]) -> &'static str {
 /// a way out (`..`) means it.
 pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;
-    let mut typed = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(typed.pop()),
-            part => typed.push(part),
-        }
-    }
+    let typed = plain_path(path);
     let is_out = typed.starts_with(root) && !target.starts_with(root);
     if is_out {
         return Err(refused("it is a link that leads out of the repository"));
@@ -87,6 +81,19 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
         return Err(refused("it is a link to what git or Tavern keeps"));
     }
     Ok(target)
+}
+
+/// The path without `.`, `..` and doubled slashes, whatever lies there.
+pub fn plain_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Makes the folder, and those above it that are missing: none is more open than the one that it is in.

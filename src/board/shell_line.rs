@@ -1,47 +1,76 @@
 //! The commands of a shell line, as far as they can be told without a shell. Who means to hide one can: a rule is no sandbox.
 
 /// Words that run the command behind them.
-const RUNNERS: [&str; 17] = [
-    "!", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "sudo", "then", "time",
-    "until", "while", "xargs",
+const RUNNERS: [&str; 21] = [
+    "!", "builtin", "command", "do", "doas", "elif", "else", "env", "exec", "if", "ionice", "nice", "nohup", "setsid",
+    "stdbuf", "sudo", "then", "time", "until", "while", "xargs",
 ];
 
 const SHELLS: [&str; 4] = ["bash", "dash", "sh", "zsh"];
 
-/// The words of each command, without quotes, its program without a path.
+/// Options of git before its command that take a word.
+const GIT_OPTIONS: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
+
+/// The words of each command, without quotes, its program without a path, and git's without the options before its command.
 pub fn commands_of(line: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    for words in parts(line) {
-        let mut words = &words[..];
-        let mut is_behind_runner = false;
-        while let Some(word) = words.first() {
-            let is_variable = word.split_once('=').is_some_and(|(name, _)| is_name(name));
-            // Options of a runner, and what they take, where that is no command.
-            let is_option = is_behind_runner && word.starts_with('-');
-            if is_option {
-                let takes_word = matches!(&**word, "-u" | "-g" | "-k" | "-n" | "-s" | "-I");
-                words = words.get(1 + usize::from(takes_word)..).unwrap_or(&[]);
-            } else if word == "timeout" {
-                let options = words[1..].iter().take_while(|word| word.starts_with('-')).count();
-                let values = words[1..].iter().filter(|word| matches!(&***word, "-k" | "-s")).count();
-                words = words.get(2 + options + values..).unwrap_or(&[]);
-            } else if is_variable || RUNNERS.contains(&&**word) {
-                is_behind_runner = !is_variable || is_behind_runner;
-                words = &words[1..];
-            } else {
-                break;
+    parts(line).iter().flat_map(|words| command(words)).collect()
+}
+
+/// The command of these words, behind those that it runs itself.
+fn command(mut words: &[String]) -> Vec<Vec<String>> {
+    let mut is_behind_runner = false;
+    while let Some(word) = words.first() {
+        let is_variable = word.split_once('=').is_some_and(|(name, _)| is_name(name));
+        // Options of a runner, and what they take, where that is no command.
+        let is_option = is_behind_runner && word.starts_with('-');
+        if let Some(target) = redirected(word) {
+            words = words.get(1 + usize::from(target.is_empty())..).unwrap_or(&[]);
+        } else if is_option {
+            let takes_word = matches!(&**word, "-u" | "-g" | "-k" | "-n" | "-s" | "-I");
+            words = words.get(1 + usize::from(takes_word)..).unwrap_or(&[]);
+        } else if word == "timeout" {
+            let options = words[1..].iter().take_while(|word| word.starts_with('-')).count();
+            let values = words[1..].iter().filter(|word| matches!(&***word, "-k" | "-s")).count();
+            words = words.get(2 + options + values..).unwrap_or(&[]);
+        } else if is_variable || RUNNERS.contains(&&**word) {
+            is_behind_runner = !is_variable || is_behind_runner;
+            words = &words[1..];
+        } else {
+            break;
+        }
+    }
+    let Some((program, rest)) = words.split_first() else { return Vec::new() };
+    let program = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let (mut found, mut rest) = (Vec::new(), rest);
+    match &*program {
+        "eval" => found.extend(commands_of(&rest.join(" "))),
+        "find" => {
+            let inner =
+                |at: usize| command(rest[at + 1..].split(|word| matches!(&**word, ";" | "+")).next().unwrap_or(&[]));
+            let is_exec = |word: &String| matches!(&**word, "-exec" | "-execdir" | "-ok" | "-okdir");
+            found.extend((0..rest.len()).filter(|at| is_exec(&rest[*at])).flat_map(inner));
+        }
+        "git" => {
+            while let Some(option) = rest.first().filter(|word| word.starts_with('-')) {
+                let takes_word = GIT_OPTIONS.contains(&&**option);
+                rest = rest.get(1 + usize::from(takes_word)..).unwrap_or(&[]);
             }
         }
-        let Some((program, rest)) = words.split_first() else { continue };
-        let program = program.rsplit('/').next().unwrap_or(program).to_owned();
-        if SHELLS.contains(&&*program)
-            && let Some(at) = rest.iter().position(|word| word == "-c")
-        {
-            found.extend(rest.get(at + 1).into_iter().flat_map(|line| commands_of(line)));
+        shell if SHELLS.contains(&shell) => {
+            let is_line = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+            let line = rest.iter().position(is_line).and_then(|at| rest.get(at + 1));
+            found.extend(line.into_iter().flat_map(|line| commands_of(line)));
         }
-        found.push(std::iter::once(program).chain(rest.iter().cloned()).collect());
+        _ => {}
     }
+    found.push(std::iter::once(program).chain(rest.iter().cloned()).collect());
     found
+}
+
+/// Where a redirection such as `2>>file` leads; empty: the next word says so.
+fn redirected(word: &str) -> Option<&str> {
+    let operator = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+    operator.starts_with(['<', '>']).then(|| operator.trim_start_matches(['<', '>', '&', '|']))
 }
 
 fn is_name(name: &str) -> bool {
@@ -51,19 +80,31 @@ fn is_name(name: &str) -> bool {
 /// The words between operators and at line ends.
 fn parts(line: &str) -> Vec<Vec<String>> {
     let (mut parts, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None::<String>, None);
-    let mut letters = line.chars();
+    let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
         match (quote, letter) {
             (Some(open), _) if letter == open => quote = None,
             (Some('\''), _) => word.get_or_insert_default().push(letter),
-            (_, '\\') => word.get_or_insert_default().extend(letters.next().filter(|escaped| *escaped != '\n')),
+            (_, '\\') => {
+                let escaped = letters.next().filter(|escaped| *escaped != '\n');
+                escaped.into_iter().for_each(|letter| word.get_or_insert_default().push(letter));
+            }
             (Some(_), _) => word.get_or_insert_default().push(letter),
             (None, '\'' | '"') => {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
+            // A brace that is a word of its own; `{}` is none.
+            (None, '{' | '}') if word.is_some() || letters.peek().is_some_and(|next| !";&|) \t\n".contains(*next)) => {
+                word.get_or_insert_default().push(letter);
+            }
             (None, ';' | '&' | '|' | '\n' | '(' | ')' | '`' | '{' | '}') => {
                 words.extend(word.take());
+                parts.push(std::mem::take(&mut words));
+            }
+            (None, '#') if word.is_none() => {
+                // A comment, up to the end of the line.
+                letters.by_ref().take_while(|letter| *letter != '\n').for_each(drop);
                 parts.push(std::mem::take(&mut words));
             }
             (None, _) if letter.is_whitespace() => words.extend(word.take()),
@@ -84,7 +125,16 @@ mod tests {
         for (line, found) in [
             ("a b; c", &["a b", "c"][..]),
             ("x=1 y=\"2 3\" ./bin/a 'b c' && (d)", &["a b c", "d"]),
-            ("bash -ec 'no' -c 'a; b'", &["a", "b", "bash -ec no -c a; b"]),
+            ("bash -ec 'a; b' -c no", &["a", "b", "bash -ec a; b -c no"]),
+            ("bash --norc -lc a", &["a", "bash --norc -lc a"]),
+            ("eval 'a b' c", &["a b c", "eval a b c"]),
+            ("git -C . -c x=y --no-pager push it", &["git push it"]),
+            (">x 2> y a >z", &["a >z"]),
+            ("find . -exec a {} \\; -exec b", &["a {}", "b", "find . -exec a {} ; -exec b"]),
+            ("f() { a {}; }", &["f", "a {}"]),
+            ("stdbuf -oL setsid a", &["a"]),
+            ("a \\\n b", &["a b"]),
+            ("a # b; c\nd#e", &["a", "d#e"]),
             ("echo \"a; b\" \\; c", &["echo a; b ; c"]),
             ("timeout 5 sudo -u me env -i A=1 a", &["a"]),
             ("", &[]),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::reading::may_change;
 use crate::board::rule::{Act, BoardRules, Breach, of_act, of_command, of_paths};
+use crate::files::plain_path;
 
 /// The tools whose calls can break a rule, as the Claude CLI matches them.
 pub(super) const TOOLS: &str = "Bash|Edit|MultiEdit|Write|NotebookEdit";
@@ -16,10 +17,11 @@ pub fn breaches(rules: &BoardRules, [worktree, scratch]: [&Path; 2], tool: &str,
         return Vec::new();
     }
     let command = input["command"].as_str().map(|command| of_command(rules, command));
-    let path = ["file_path", "notebook_path"].iter().find_map(|name| input[*name].as_str()).map(Path::new);
+    let path = ["file_path", "notebook_path"].iter().find_map(|name| input[*name].as_str());
+    let path = path.map(|path| plain_path(&worktree.join(path)));
     let path = path.map(|path| match path.strip_prefix(worktree) {
         Ok(within) => of_paths(rules, &[within.to_string_lossy().into_owned()]),
-        Err(_) if path.is_relative() || path.starts_with(scratch) => Vec::new(),
+        Err(_) if path.starts_with(scratch) => Vec::new(),
         Err(_) => of_act(rules, Act::Outside, &path.to_string_lossy()),
     });
     command.into_iter().chain(path).flatten().collect()
@@ -65,7 +67,9 @@ mod tests {
         };
         let breach = |what: &str| Some(("r".to_owned(), what.to_owned()));
         assert_eq!(says("Bash", json!({"command": "sh -c 'npm publish'"})), breach("npm publish"));
-        assert_eq!(says("Write", json!({"file_path": "/w/db/1.sql"})), breach("db/1.sql"));
+        for path in ["/w/db/1.sql", "db/1.sql", "/w/db//1.sql", "/w/x/../db/./1.sql", "/x/../w/db/1.sql"] {
+            assert_eq!(says("Write", json!({"file_path": path})), breach("db/1.sql"), "{path}");
+        }
         assert_eq!(says("Write", json!({"file_path": "/etc/x"})), breach("/etc/x"));
         for path in ["/w/src/1.rs", "/tmp/x", "src/1.rs"] {
             assert_eq!(says("Edit", json!({"file_path": path})), None, "{path}");
