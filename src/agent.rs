@@ -113,9 +113,9 @@ impl Agent<'_> {
     /// Works until there is a reason to end. An error is one that would come again at the next try. On the board of a dry
     /// run it tells what it would do up to the first item, or why it would wait.
     pub fn work(&self) -> Result<End, Error> {
-        self.tell_people();
+        tell_people(self.site);
         let result = self.run_loop();
-        self.tell_people();
+        tell_people(self.site);
         self.site.board.remove_agent(&self.name);
         result
     }
@@ -239,7 +239,7 @@ impl Agent<'_> {
 
     /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
     fn sleep(&self, bell: &Bell, wait: &Wait) -> Result<(), Error> {
-        self.tell_people();
+        tell_people(self.site);
         self.show(None, wait.why.to_string())?;
         if wait.is_asleep {
             while !bell.wait(FOR_EVER) {}
@@ -253,7 +253,7 @@ impl Agent<'_> {
             if bell.wait(nap.max(Duration::from_millis(100))) || deadline.has_passed() {
                 return Ok(());
             }
-            self.tell_people();
+            tell_people(self.site);
             self.show(None, wait.why.to_string())?;
             if self.somebody_died()? {
                 return Ok(());
@@ -284,13 +284,8 @@ impl Agent<'_> {
         let result = attempt::run(self.site, held, &heartbeat);
         let reported = self.report(held, &result);
         self.commit();
-        self.tell_people();
+        tell_people(self.site);
         reported
-    }
-
-    /// What people are to be told of, by the channels of config.yaml. That they can't be keeps nobody from working, and the log says so.
-    fn tell_people(&self) {
-        drop(tell_people(self.site));
     }
 
     /// Commits the queues, where config.yaml asks for it; that they can't be is told, and keeps nobody from working.

@@ -106,8 +106,15 @@ impl Notice {
 /// So many lines of a message tell of a notice each; of more it tells how many.
 const MOST_LINES: usize = 20;
 
+/// What matters most comes first, and of that the oldest.
+pub fn by_severity(notices: &[Notice]) -> Vec<&Notice> {
+    let mut notices: Vec<&Notice> = notices.iter().collect();
+    notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
+    notices
+}
+
 /// What stands above `notices`, in a line.
-pub fn subject(notices: &[Notice]) -> String {
+pub fn subject(notices: &[&Notice]) -> String {
     let [one] = notices else {
         let counts = NoticeKind::ALL.map(|kind| (kind, notices.iter().filter(|it| it.kind == kind).count()));
         let counts = counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
@@ -127,8 +134,8 @@ pub fn subject(notices: &[Notice]) -> String {
 }
 
 /// `notices` as the text of a message, a line each.
-pub fn text(notices: &[Notice]) -> String {
-    let mut lines: Vec<String> = notices.iter().take(MOST_LINES).map(Notice::line).collect();
+pub fn text(notices: &[&Notice]) -> String {
+    let mut lines: Vec<String> = notices.iter().take(MOST_LINES).map(|notice| notice.line()).collect();
     if notices.len() > MOST_LINES {
         lines.push(format!("and {} more", notices.len() - MOST_LINES));
     }

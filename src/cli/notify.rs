@@ -31,7 +31,13 @@ impl Verb for Args {
             context.out.note("config.yaml names no channel: see `notify` there, such as notify: {me: {desktop: true}}");
             return Ok(Exit::Done);
         }
-        let told = if self.test { try_channels(&site) } else { tell_people_now(&site)? };
+        // Who can be told nothing is told why.
+        Trust::of(&site).settings().map_err(Error::from)?;
+        let told = if self.test { Some(try_channels(&site)) } else { tell_people_now(&site)? };
+        let Some(told) = told else {
+            context.out.note("another program tells people at the moment, this too");
+            return Ok(Exit::Done);
+        };
         for delivery in &told {
             context.out.record(delivery, line(delivery))?;
         }
@@ -42,9 +48,6 @@ impl Verb for Args {
             return Ok(exit);
         }
         let has_failed = told.iter().any(|delivery| delivery.failure.is_some());
-        if has_failed {
-            Trust::of(&site).settings().map_err(Error::from)?;
-        }
         Ok(if has_failed { Exit::Failed } else { Exit::Done })
     }
 }

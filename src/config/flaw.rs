@@ -70,10 +70,11 @@ fn in_words(fault: &str) -> String {
         "a sequence" | "sequence" => "a list".to_owned(),
         "map" | "a map" => "a mapping".to_owned(),
         "unit value" => "nothing".to_owned(),
+        "a YAML tag starting with '!'" => "a word".to_owned(),
         _ if kind.starts_with("struct ") => "a mapping".to_owned(),
         _ => match kind.split_once(" `").or_else(|| kind.split_once(" \"")) {
             Some(("integer" | "floating point" | "boolean" | "string", value)) => {
-                format!("`{}`", value.trim_end_matches(['`', '"']))
+                format!("`{}`", value.rsplit_once(['`', '"']).map_or(value, |(value, _)| value))
             }
             _ => kind.to_owned(),
         },
@@ -147,6 +148,11 @@ mod tests {
             ("invalid type: integer `5`, expected struct Cap", "`5` where a mapping is expected"),
             ("invalid type: sequence, expected a string", "a list where a string is expected"),
             ("invalid type: map, expected 30s, or none", "a mapping where 30s, or none is expected"),
+            (
+                "invalid value: integer `99` as u128, expected u32",
+                "`99` where a whole number that is not negative is expected",
+            ),
+            ("invalid type: sequence, expected a YAML tag starting with '!'", "a list where a word is expected"),
             ("it is longer than 5 bytes", "it is longer than 5 bytes"),
         ] {
             assert_eq!(in_words(says), words);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine;
@@ -15,13 +15,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::site::Site;
 use super::surroundings;
 use super::trust::Trust;
-use crate::board::notice::{Notice, NoticeSeverity, subject, text};
+use crate::board::notice::{Notice, NoticeSeverity, by_severity, subject, text};
 use crate::clock;
 use crate::config::Channel;
 use crate::files;
+use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, Spec, find_program, run_command, run_program};
 use crate::secrets::{learn, redact};
-use crate::store::Board;
 
 /// How long a program, and a post, may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
@@ -34,28 +34,29 @@ const MOST_BYTES: usize = 64 << 10;
 const DESKTOP: &str = "notify-send";
 
 /// One or more notices, as they are told.
-pub(super) struct NoticeMessage<'a> {
+struct NoticeMessage<'a> {
     /// The same one has the same, however often it is sent.
     id: String,
     board: String,
     subject: String,
     text: String,
     severity: NoticeSeverity,
-    notices: &'a [Notice],
+    /// What matters most first.
+    notices: Vec<&'a Notice>,
 }
 
 impl<'a> NoticeMessage<'a> {
     /// Of at least one.
-    pub(super) fn of(board: &Board, notices: &'a [Notice]) -> NoticeMessage<'a> {
-        let root = board.root();
+    fn of(root: &Path, told: &'a [Notice]) -> NoticeMessage<'a> {
         let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned();
-        let events: Vec<String> = notices.iter().map(|notice| notice.seq.to_string()).collect();
+        let events: Vec<String> = told.iter().map(|notice| notice.seq.to_string()).collect();
+        let notices = by_severity(told);
         NoticeMessage {
             id: format!("tavern-{:016x}-{}", xxh3_64(root.as_os_str().as_encoded_bytes()), events.join("-")),
-            subject: format!("{name}: {}", subject(notices)),
+            subject: format!("{name}: {}", subject(&notices)),
             board: name,
-            text: text(notices),
-            severity: notices.iter().map(|notice| notice.severity).max().unwrap_or(NoticeSeverity::Info),
+            text: text(&notices),
+            severity: notices.first().map_or(NoticeSeverity::Info, |first| first.severity),
             notices,
         }
     }
@@ -64,7 +65,7 @@ impl<'a> NoticeMessage<'a> {
     fn json(&self) -> String {
         let text = format!("{}\n{}", self.subject, self.text);
         let (mut told, mut bytes) = (Vec::new(), 0);
-        for notice in self.notices {
+        for notice in &self.notices {
             let notice = json!(notice);
             bytes += notice.to_string().len();
             if bytes > MOST_BYTES {
@@ -78,54 +79,104 @@ impl<'a> NoticeMessage<'a> {
     }
 }
 
-/// Tells people, or says why it can't. On a dry board it does neither.
-pub(super) fn deliver(site: &Site, channel: &Channel, message: &NoticeMessage<'_>) -> Result<(), String> {
-    if site.board.is_dry() {
-        return Ok(());
-    }
-    if Trust::of(site).settings().is_err() {
-        return Err("config.yaml is not trusted here".to_owned());
-    }
-    let told = if let Some(command) = &channel.command {
-        run(site, command, message)
-    } else if let Some(address) = &channel.webhook {
-        post(address, channel.secret.as_deref(), message)
-    } else if let Some(file) = &channel.file {
-        append(site, file, message)
-    } else {
-        show(site, message)
-    };
-    told.map_err(|why| redact(&why).into_owned())
+/// What it takes to tell people, from any thread.
+pub(super) struct Sender {
+    root: PathBuf,
+    /// Folders that no channel writes to.
+    own: Vec<PathBuf>,
+    env: Vec<(String, String)>,
+    is_dry: bool,
+    is_trusted: bool,
+    /// Breaks off what is sent.
+    pub interrupt: Interrupt,
 }
 
-fn run(site: &Site, command: &str, message: &NoticeMessage<'_>) -> Result<(), String> {
-    let ours = [("TAVERN_NOTICE", message.subject.clone()), ("TAVERN_NOTICE_JSON", message.json())];
-    let spec = CommandSpec {
-        env: surroundings::of_commands(site, ours),
-        inherits: false,
-        timeout: COMMAND_LIMIT,
-        input: format!("{}\n", message.text).into_bytes(),
-        ..CommandSpec::new(command, site.board.root())
-    };
-    let ran = run_command(&spec, &site.interrupt).map_err(|error| error.to_string())?;
-    if ran.is_success() { Ok(()) } else { Err(format!("`{command}` {}{}", ran.end, last_line(&ran.output))) }
+impl Sender {
+    pub(super) fn of(site: &Site) -> Sender {
+        let own = [site.board.dir().to_owned(), site.board.private("")];
+        Sender {
+            root: site.board.root().to_owned(),
+            own: own.iter().filter_map(|own| fs::canonicalize(own).ok()).collect(),
+            env: surroundings::of_commands(site, []),
+            is_dry: site.board.is_dry(),
+            is_trusted: Trust::of(site).settings().is_ok(),
+            interrupt: site.interrupt.clone(),
+        }
+    }
+
+    /// Tells people of these notices, or says why it can't. Of a dry board it does neither.
+    pub(super) fn send(&self, channel: &Channel, notices: &[Notice]) -> Result<(), String> {
+        if self.is_dry {
+            return Ok(());
+        }
+        if !self.is_trusted {
+            return Err("config.yaml is not trusted here".to_owned());
+        }
+        let message = NoticeMessage::of(&self.root, notices);
+        let told = if let Some(command) = &channel.command {
+            self.run(command, &message)
+        } else if let Some(address) = &channel.webhook {
+            post(address, channel.secret.as_deref(), &message)
+        } else if let Some(file) = &channel.file {
+            self.append(file, notices)
+        } else {
+            self.show(&message)
+        };
+        told.map_err(|why| redact(&why).into_owned())
+    }
+
+    fn run(&self, command: &str, message: &NoticeMessage<'_>) -> Result<(), String> {
+        let ours = [("TAVERN_NOTICE", message.subject.clone()), ("TAVERN_NOTICE_JSON", message.json())];
+        let ours = ours.map(|(name, value)| (name.to_owned(), value));
+        let spec = CommandSpec {
+            env: self.env.iter().cloned().chain(ours).collect(),
+            inherits: false,
+            timeout: COMMAND_LIMIT,
+            input: format!("{}\n", message.text).into_bytes(),
+            ..CommandSpec::new(command, &self.root)
+        };
+        let ran = run_command(&spec, &self.interrupt).map_err(|error| error.to_string())?;
+        if ran.is_success() { Ok(()) } else { Err(format!("`{command}` {}{}", ran.end, last_line(&ran.output))) }
+    }
+
+    fn show(&self, message: &NoticeMessage<'_>) -> Result<(), String> {
+        let program =
+            find_program(DESKTOP.as_ref()).ok_or("there is no `notify-send`: install libnotify-bin, or what has it")?;
+        let urgency = match message.severity {
+            NoticeSeverity::Info => "low",
+            NoticeSeverity::Warning => "normal",
+            NoticeSeverity::Critical => "critical",
+        };
+        let text = for_desktop(&message.text);
+        let args = ["--app-name=Tavern", &format!("--urgency={urgency}"), "--", &message.subject, &text];
+        let ran = run_program(Spec::new(program, &self.root).args(args), COMMAND_LIMIT);
+        match ran.map_err(|error| error.to_string())? {
+            None => Err(format!("{DESKTOP} took longer than {} s", COMMAND_LIMIT.as_secs())),
+            Some(ran) if ran.exit.is_success() => Ok(()),
+            Some(ran) => Err(format!("{DESKTOP} {}{}", ran.exit, last_line(&String::from_utf8_lossy(&ran.stderr)))),
+        }
+    }
+
+    fn append(&self, file: &Path, notices: &[Notice]) -> Result<(), String> {
+        let path = self.root.join(file);
+        let failed = |error: io::Error| format!("can't write {}: {error}", path.display());
+        let folder = fs::canonicalize(path.parent().unwrap_or(&path)).map_err(failed)?;
+        let is_own = self.own.iter().any(|own| folder.starts_with(own));
+        if is_own || folder.iter().any(|part| part == ".git") {
+            return Err(format!("{} is the board's own: name a file beside it", path.display()));
+        }
+        let line = |notice: &Notice| {
+            format!("{} {} {}: {}\n", clock::dated(notice.time), notice.severity, notice.kind, notice.line())
+        };
+        let lines: String = notices.iter().map(line).collect();
+        let write = || files::open_to_append(&path)?.write_all(lines.as_bytes());
+        write().map_err(failed)
+    }
 }
 
-fn show(site: &Site, message: &NoticeMessage<'_>) -> Result<(), String> {
-    let program =
-        find_program(DESKTOP.as_ref()).ok_or("there is no `notify-send`: install libnotify-bin, or what has it")?;
-    let urgency = match message.severity {
-        NoticeSeverity::Info => "low",
-        NoticeSeverity::Warning => "normal",
-        NoticeSeverity::Critical => "critical",
-    };
-    let args = ["--app-name=Tavern", &format!("--urgency={urgency}"), "--", &message.subject, &message.text];
-    let ran = run_program(Spec::new(program, site.board.root()).args(args), COMMAND_LIMIT);
-    match ran.map_err(|error| error.to_string())? {
-        None => Err(format!("{DESKTOP} took longer than {} s", COMMAND_LIMIT.as_secs())),
-        Some(ran) if ran.exit.is_success() => Ok(()),
-        Some(ran) => Err(format!("{DESKTOP} {}{}", ran.exit, last_line(&String::from_utf8_lossy(&ran.stderr)))),
-    }
+/// `notify-send` takes backslashes of the body for escapes, as of C, and desktops take tags in it for markup.
+fn for_desktop(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn last_line(output: &str) -> String {
@@ -135,23 +186,6 @@ fn last_line(output: &str) -> String {
         .find(|line| !line.trim().is_empty())
         .map(|line| format!(": {}", line.trim()))
         .unwrap_or_default()
-}
-
-fn append(site: &Site, file: &Path, message: &NoticeMessage<'_>) -> Result<(), String> {
-    let path = site.board.root().join(file);
-    let failed = |error: io::Error| format!("can't write {}: {error}", path.display());
-    let folder = fs::canonicalize(path.parent().unwrap_or(&path)).map_err(failed)?;
-    let own = [site.board.dir().to_owned(), site.board.private("")];
-    let is_own = own.iter().filter_map(|own| fs::canonicalize(own).ok()).any(|own| folder.starts_with(own));
-    if is_own || folder.iter().any(|part| part == ".git") {
-        return Err(format!("{} is the board's own: name a file beside it", path.display()));
-    }
-    let line = |notice: &Notice| {
-        format!("{} {} {}: {}\n", clock::dated(notice.time), notice.severity, notice.kind, notice.line())
-    };
-    let lines: String = message.notices.iter().map(line).collect();
-    let write = || files::open_to_append(&path)?.write_all(lines.as_bytes());
-    write().map_err(failed)
 }
 
 /// Posts it, signed as Standard Webhooks says (standardwebhooks.com) where there is a key.
@@ -216,14 +250,16 @@ mod tests {
             todo: None,
         };
         let notices: Vec<Notice> = (0..1000).map(of).collect();
-        let (id, board, subject) = (String::new(), String::new(), String::new());
-        let text = text(&notices);
-        let message = NoticeMessage { id, board, subject, text, severity: NoticeSeverity::Warning, notices: &notices };
-        let json = message.json();
+        let json = NoticeMessage::of(Path::new("/shop"), &notices).json();
         assert!(json.len() < 128 << 10, "{}", json.len());
         let data: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
         let told = data["data"]["notices"].as_array().expect("a list").len() as u64;
         assert_eq!((told > 10, data["data"]["left_off"].as_u64()), (true, Some(1000 - told)));
+    }
+
+    #[test]
+    fn the_desktop_shows_an_agents_words_as_they_are() {
+        assert_eq!(for_desktop("\\377 \\n <b>&amp;"), "\\\\377 \\\\n &lt;b&gt;&amp;amp;");
     }
 
     #[test]

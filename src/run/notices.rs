@@ -4,11 +4,16 @@
 //! its note of it tells twice.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-use super::channels::{NoticeMessage, deliver};
+use super::background::Background;
+use super::channels::Sender;
 use super::error::Error;
 use super::readiness::lacks_of;
 use super::site::Site;
@@ -22,6 +27,7 @@ use crate::clock;
 use crate::config::Channel;
 use crate::failpoint;
 use crate::files;
+use crate::interrupt::Interrupt;
 use crate::printable::one_line;
 use crate::store::{self, Board, Entry, NamedItem, tail_log};
 
@@ -76,30 +82,36 @@ pub fn channel_states(board: &Board) -> BTreeMap<String, ChannelState> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Tells people what the log has told since they were told last. A channel that is new begins with what comes; one that
-/// failed is tried again after a while. While somebody else is at it there is nothing to do. Returns what was sent, or on a dry board what
-/// would be.
+/// Tells people what the log has told since they were told last, from another thread: a channel may take half a minute, and nobody waits
+/// for that before `site` is dropped. What can't be told is in the log, and keeps nobody from working.
+pub fn tell_people(site: &Site) {
+    if site.config.notify.is_empty() || site.board.is_dry() {
+        return;
+    }
+    let start = || {
+        let own = Interrupt::new();
+        let apart = site.apart(own.clone());
+        let is_over = |failure: &ChannelFailure| failure.next <= clock::now();
+        Background::start(own, &site.interrupt, move || drop(tell(&apart, &is_over)))
+    };
+    site.teller.get_or_init(start).ask();
+}
+
+/// Tells people now, also by channels that failed a moment ago. A channel that is new begins with what comes. Returns what was sent, or
+/// on a dry board what would be; `None` while somebody else is at it, who tells this, too.
 ///
 /// # Errors
 /// The board can't be read or written.
-pub fn tell_people(site: &Site) -> Result<Vec<Delivery>, Error> {
-    let now = clock::now();
-    tell(site, &|failure| failure.next <= now)
-}
-
-/// The same; what has failed is tried again now.
-pub fn tell_people_now(site: &Site) -> Result<Vec<Delivery>, Error> {
+pub fn tell_people_now(site: &Site) -> Result<Option<Vec<Delivery>>, Error> {
     tell(site, &|_| true)
 }
 
-fn tell(site: &Site, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Vec<Delivery>, Error> {
-    let (mut all, mut is_over) = (Vec::new(), is_over);
-    if site.config.notify.is_empty() {
-        return Ok(all);
-    }
+fn tell(site: &Site, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Option<Vec<Delivery>>, Error> {
+    let (mut all, mut is_over, mut is_first) = (Vec::new(), is_over, true);
     while !site.interrupt.is_raised() {
         let last = site.board.last_seq()?;
-        let Some(slot) = site.board.try_notice_slot()? else { break };
+        let Some(slot) = site.board.try_notice_slot()? else { return Ok((!is_first).then_some(all)) };
+        is_first = false;
         all.extend(tell_until(site, last, is_over)?);
         drop(slot);
         // What has failed just now is not tried at once.
@@ -109,7 +121,7 @@ fn tell(site: &Site, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Vec<De
             break;
         }
     }
-    Ok(all)
+    Ok(Some(all))
 }
 
 /// Sends a message by each channel, to see whether it arrives.
@@ -125,16 +137,24 @@ pub fn try_channels(site: &Site) -> Vec<Delivery> {
         text: "a test: nothing happened".to_owned(),
         todo: None,
     };
-    let tried = site.config.notify.iter().map(|(name, channel)| {
-        let notices = vec![notice.clone()];
-        let failure = deliver(site, channel, &NoticeMessage::of(&site.board, &notices)).err();
-        Delivery { channel: name.clone(), notices, failure }
-    });
-    tried.collect()
+    let (sender, notices) = (Sender::of(site), [notice]);
+    let each: Vec<_> = site.config.notify.iter().collect();
+    at_once(each, |(name, channel)| {
+        let failure = sender.send(channel, &notices).err();
+        Delivery { channel: name.clone(), notices: notices.to_vec(), failure }
+    })
+}
+
+/// Does `work` with each of `all`, each in a thread of its own: a channel that is slow keeps none waiting.
+fn at_once<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(|| work(one))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
 }
 
 fn tell_until(site: &Site, last: u64, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Vec<Delivery>, Error> {
-    let (now, channels) = (clock::now(), &site.config.notify);
+    let channels = &site.config.notify;
     let before = channel_states(&site.board);
     let of = |name: &String| before.get(name).cloned().unwrap_or(ChannelState { seq: last, failure: None });
     let mut states: BTreeMap<String, ChannelState> = channels.keys().map(|name| (name.clone(), of(name))).collect();
@@ -143,69 +163,102 @@ fn tell_until(site: &Site, last: u64, is_over: &dyn Fn(&ChannelFailure) -> bool)
     let is_due = |state: &ChannelState| state.seq < last && state.failure.as_ref().is_none_or(is_over);
     let from = states.values().filter(|state| is_due(state)).map(|state| state.seq).min();
     let notices = from.map(|from| notices(site, from, last)).transpose()?.unwrap_or_default();
-    let mut all = Vec::new();
-    for (name, channel) in channels {
-        let mut state = states[name].clone();
-        if !is_due(&state) {
-            continue;
-        }
-        let own = notices.iter().filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
-        let own: Vec<Notice> = own.cloned().collect();
-        let size = if own.len() > MOST_ALONE { own.len() } else { 1 };
-        for part in own.chunks(size) {
-            let failure = send(site, channel, &mut state, part);
-            all.push(Delivery { channel: name.clone(), notices: part.to_vec(), failure });
-            states.insert(name.clone(), state.clone());
-            keep(site, &states)?;
-            if let Some(failure) = &state.failure {
-                note_failure(site, name, failure);
-                break;
-            }
-        }
-        if site.interrupt.is_raised() {
-            return Ok(all);
-        }
-        if state.failure.as_ref().is_none_or(|failure| now - failure.since >= GIVEN_UP) {
-            states.insert(name.clone(), ChannelState { seq: last, failure: None });
-        }
+    let due: Vec<_> = channels.iter().filter(|(name, _)| is_due(&states[*name])).collect();
+    let is_new = states != before;
+    let telling = Telling {
+        sender: Sender::of(site),
+        file: (!site.board.is_dry()).then(|| site.board.private(FILE)),
+        states: Mutex::new(states),
+        notices: &notices,
+        last,
+    };
+    if is_new {
+        telling.write(&telling.states())?;
     }
-    if states != before {
-        keep(site, &states)?;
+    let told = at_once(due, |(name, channel)| telling.tell_by(name, channel));
+    let mut all = Vec::new();
+    for told in told {
+        let (deliveries, failure) = told?;
+        let name = deliveries.last().map_or("", |last| &last.channel);
+        failure.iter().for_each(|failure| note_failure(site, name, failure));
+        all.extend(deliveries);
     }
     Ok(all)
 }
 
-fn keep(site: &Site, states: &BTreeMap<String, ChannelState>) -> Result<(), Error> {
-    if site.board.is_dry() {
-        return Ok(());
-    }
-    let text = serde_json::to_string(states).expect("it is plain data");
-    Ok(store::replace(&site.board.private(FILE), (text + "\n").as_bytes())?)
+/// Several channels tell people side by side, and each keeps how far it is.
+struct Telling<'a> {
+    sender: Sender,
+    /// `None` on a dry board.
+    file: Option<PathBuf>,
+    states: Mutex<BTreeMap<String, ChannelState>>,
+    notices: &'a [Notice],
+    last: u64,
 }
 
-/// Why it could not be sent; `state` says so, too, or that it was.
-fn send(site: &Site, channel: &Channel, state: &mut ChannelState, notices: &[Notice]) -> Option<String> {
-    let told = deliver(site, channel, &NoticeMessage::of(&site.board, notices))
-        .and_then(|()| failpoint::hit("notices.sent").map_err(|error| error.to_string()));
-    let Err(why) = told else {
-        state.seq = notices.last().map_or(state.seq, |last| last.seq);
-        state.failure = None;
-        return None;
-    };
-    // It was broken off, and is no failure of the channel's.
-    if site.interrupt.is_raised() {
-        return Some(why);
+impl Telling<'_> {
+    /// What was sent, and why the rest could not be.
+    fn tell_by(&self, name: &str, channel: &Channel) -> Result<(Vec<Delivery>, Option<ChannelFailure>), Error> {
+        let (mut state, mut all) = (self.states()[name].clone(), Vec::new());
+        let own = self.notices.iter().filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
+        let own: Vec<Notice> = own.cloned().collect();
+        let size = if own.len() > MOST_ALONE { own.len() } else { 1 };
+        for part in own.chunks(size) {
+            let told = self.sender.send(channel, part);
+            let told = told.and_then(|()| failpoint::hit("notices.sent").map_err(|error| error.to_string()));
+            let failure = told.err();
+            all.push(Delivery { channel: name.to_owned(), notices: part.to_vec(), failure: failure.clone() });
+            match failure {
+                None => state = ChannelState { seq: part.last().map_or(state.seq, |last| last.seq), failure: None },
+                // It was broken off, and is no failure of the channel's.
+                Some(_) if self.sender.interrupt.is_raised() => return Ok((all, None)),
+                Some(why) => state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why)),
+            }
+            self.keep(name, &state)?;
+            if state.failure.is_some() {
+                break;
+            }
+        }
+        if state.failure.as_ref().is_none_or(ChannelFailure::is_given_up) {
+            self.keep(name, &ChannelState { seq: self.last, failure: None })?;
+        }
+        Ok((all, state.failure))
     }
-    let (now, tries) = (clock::now(), state.failure.as_ref().map_or(0, |it| it.tries) + 1);
-    let since = state.failure.as_ref().map_or(now, |it| it.since);
-    let pause = FIRST_PAUSE * 2_i32.pow(tries.min(8) - 1);
-    state.failure = Some(ChannelFailure { since, tries, next: now + pause.min(LONGEST_PAUSE), why: why.clone() });
-    Some(why)
+
+    fn keep(&self, name: &str, state: &ChannelState) -> Result<(), Error> {
+        let mut states = self.states();
+        let before = states.insert(name.to_owned(), state.clone());
+        if before.as_ref() == Some(state) { Ok(()) } else { self.write(&states) }
+    }
+
+    fn write(&self, states: &BTreeMap<String, ChannelState>) -> Result<(), Error> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let text = serde_json::to_string(states).expect("it is plain data");
+        Ok(store::replace(file, (text + "\n").as_bytes())?)
+    }
+
+    fn states(&self) -> MutexGuard<'_, BTreeMap<String, ChannelState>> {
+        // One is put in whole, so a panic of another thread leaves none half done.
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChannelFailure {
+    fn is_given_up(&self) -> bool {
+        clock::now() - self.since >= GIVEN_UP
+    }
+
+    /// The next one after `before`; it is tried again twice as late.
+    fn after(before: Option<&ChannelFailure>, why: String) -> ChannelFailure {
+        let (now, tries) = (clock::now(), before.map_or(0, |it| it.tries) + 1);
+        let pause = FIRST_PAUSE * 2_i32.pow(tries.min(8) - 1);
+        ChannelFailure { since: before.map_or(now, |it| it.since), tries, next: now + pause.min(LONGEST_PAUSE), why }
+    }
 }
 
 /// The log tells of it at the first time, and where it is given up. A board that can't be written is told of by others.
 fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
-    let what = match clock::now() - failure.since >= GIVEN_UP {
+    let what = match failure.is_given_up() {
         true => "has told nobody for a day, and what there was is no longer told",
         false if failure.tries == 1 => "tells nobody, and is tried again",
         false => return,

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::accounts::Accounts;
+use super::background::Background;
 use super::enclosure;
 use super::error::Error;
 use super::tracked::refuse_tracked;
@@ -56,6 +57,8 @@ pub struct Site {
     pub model: Option<String>,
     /// What a person types for what an item lacks, of such an ID and queue: which programs there are is known above.
     pub todo: Todo,
+    /// Tells people, from when there is somebody to tell.
+    pub(super) teller: OnceLock<Background>,
 }
 
 /// See [`Site::todo`].
@@ -88,7 +91,29 @@ impl Site {
             runner: None,
             model: None,
             todo: |_, _, _| None,
+            teller: OnceLock::new(),
         })
+    }
+
+    /// The same place for another thread, which `interrupt` ends.
+    pub(super) fn apart(&self, interrupt: Interrupt) -> Site {
+        let (texts, repository, stuck, found, accounts, teller) = Default::default();
+        Site {
+            board: self.board.clone(),
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            named: self.named.clone(),
+            texts,
+            repository,
+            stuck,
+            found,
+            accounts,
+            interrupt,
+            runner: self.runner.clone(),
+            model: self.model.clone(),
+            todo: self.todo,
+            teller,
+        }
     }
 
     /// The same, which has been given these queues by name.

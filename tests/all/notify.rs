@@ -12,6 +12,7 @@ const AGENT: &str = r#"#!/bin/sh -eu
 prompt=$(cat)
 case $prompt in
 *Ask*) printf 'WAITING: red or blue?\033[31m\n'; exit 0 ;;
+*Note*) echo DONE; exit 0 ;;
 *Fail*) echo 'the tests are red' >&2; exit 1 ;;
 esac
 echo 1 >"$TAVERN_TASK.txt"
@@ -229,11 +230,57 @@ fn what_happens_while_another_tells_is_told_by_that_one() {
     let first = scratch.program("tavern-notify").start();
     wait_until("it tells", || scratch.folder().join("mine").exists());
     work(&scratch).ends(0);
-    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    notify(&scratch, &[]).ends(0).says("another program tells people at the moment, this too");
     scratch.write("../go", "");
     let told = first.end().ends(0).stdout;
     has(&told, &["mine: T-1 asks", "mine: T-2 is dead"]);
     assert_eq!(scratch.read("../mine").lines().count(), 2);
+}
+
+#[test]
+fn nobody_waits_for_a_slow_channel() {
+    // It ends when this test says so.
+    let slow = "command: 'cat >>../slow; until [ -e ../go ]; do sleep 0.02; done', severity: info";
+    let scratch = board(
+        "- [ ] T-1: Do it\n- [ ] T-2: Ask it\n- [ ] T-3: Do it\n",
+        &format!("  a: {{{slow}}}\n  z: {{file: z.txt, severity: info}}\n"),
+    );
+    let agent = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
+    wait_until("it tells of the first item", || scratch.folder().join("slow").exists());
+    wait_until("the others are done", || scratch.item("T-3")["status"] == "completed");
+    wait_until("the next channel tells", || !told(&scratch, "z.txt").is_empty());
+    assert_eq!(scratch.read("../slow"), "T-1 is completed\n");
+    scratch.write("../go", "");
+    agent.end().ends(0);
+    assert_eq!(scratch.read("../slow").lines().count(), 3);
+    assert_eq!(told(&scratch, "z.txt").len(), 3);
+}
+
+#[test]
+fn who_is_interrupted_breaks_off_what_he_tells_and_the_next_one_tells_it() {
+    let slow = "command: 'cat >>../slow; until [ -e ../go ]; do sleep 0.02; done'";
+    let scratch = board("- [ ] T-1: Ask it\n", &format!("  a: {{{slow}}}\n"));
+    let agent = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
+    wait_until("it tells", || scratch.folder().join("slow").exists());
+    agent.signal(rustix::process::Signal::INT);
+    agent.end().ends(130);
+    scratch.has_no_process();
+    scratch.write("../go", "");
+    notify(&scratch, &[]).ends(0).says("T-1 asks");
+}
+
+#[test]
+fn of_many_notices_what_needs_a_person_stands_first() {
+    let items: String = (10..34).map(|number| format!("- [ ] T-{number}: Note it (worktree: false)\n")).collect();
+    let scratch = board(
+        &format!("{items}- [ ] T-99: Ask it (priority: 9)\n"),
+        "  mine: {command: 'cat >../mine', severity: info}\n",
+    );
+    untold(&scratch, || drop(work(&scratch).ends(0)));
+    notify(&scratch, &[]).ends(0);
+    let mine = scratch.read("../mine");
+    assert!(mine.starts_with("T-99 asks: "), "{mine}");
+    assert!(mine.ends_with("and 5 more\n"), "{mine}");
 }
 
 #[test]
@@ -243,10 +290,10 @@ fn channels_that_git_has_brought_are_not_run() {
     let clone = Scratch::empty();
     clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
     notify(&clone, &["--test"]).ends(4).says("tavern trust");
-    notify(&clone, &[]).ends(0);
+    notify(&clone, &[]).ends(4).says("tavern trust");
     let token = clone.claim("T-2", &[]);
     clone.run("tavern-report", &["T-2", "--failed", "x", "--token", &token]).ends(1);
-    notify(&clone, &[]).ends(4).says("config.yaml is not trusted here").says("tavern trust");
+    notify(&clone, &[]).ends(4).says("tavern trust");
     assert!(!clone.folder().join("ran").exists());
 }
 
@@ -254,16 +301,18 @@ fn channels_that_git_has_brought_are_not_run() {
 fn a_test_shows_whether_each_channel_works() {
     let scratch = board(
         "",
-        "  a: {file: a.txt}\n  b: {command: exit 7}\n  c: {file: .tavern/queues/main.md}\n  d: {desktop: true}\n  \
-         e: {file: x/../.tavern/queues/main.md}\n  f: {file: x/../.git/hooks/post-commit}\n",
+        "  a: {file: a.txt}\n  b: {command: exit 7}\n  c: {file: board/main.md}\n  d: {desktop: true}\n  \
+         e: {file: hooks/post-commit}\n",
     );
     let path = scratch.folder().join("bin");
-    std::fs::create_dir(scratch.work().join("x")).expect("it is not there");
+    for (link, target) in [("board", ".tavern/queues"), ("hooks", ".git/hooks")] {
+        std::os::unix::fs::symlink(target, scratch.work().join(link)).expect("it is not there");
+    }
     let ran = notify(&scratch, &["--test", "--format", "json"]).ends(1);
     let failures: Vec<Value> = ran.records().iter().map(|record| record["failure"].clone()).collect();
-    assert_eq!((failures.len(), &failures[0]), (6, &Value::Null));
+    assert_eq!((failures.len(), &failures[0]), (5, &Value::Null));
     has(&ran.stdout, &["`exit 7` exited with code 7"]);
-    for own in [2, 4, 5] {
+    for own in [2, 4] {
         let failure = failures[own].as_str().unwrap_or_default();
         assert!(failure.ends_with("is the board's own: name a file beside it"), "{failure}");
     }
@@ -287,6 +336,13 @@ fn channels_that_can_tell_nobody_are_errors() {
         ("{file: a, command: b}", "`mine` has two ways"),
         ("{webhook: example.org}", "`mine` has no address"),
         ("{file: a, secret: $KEY}", "`mine` signs nothing"),
+        ("{webhook: $A$B}", "`mine` has no address"),
+        ("{webhook: $}", "`mine` has no address"),
+        ("{webhook: $A, secret: whsec_ab/c=}", "`mine` has no name of a variable"),
+        ("{file: .tavern/queues/main.md}", "`mine` has no file"),
+        ("{file: x/../.git/config}", "`mine` has no file"),
+        ("{file: .}", "`mine` has no file"),
+        ("5", "`5` where a mapping is expected"),
         ("{fil: a}", "unknown key `fil`"),
         ("{file: a, on: [finishd]}", "finished"),
         ("{file: a, severity: error}", "critical"),
