@@ -46,6 +46,8 @@ pub struct Activity {
     pub failed: u32,
     /// New calls that went well since the last one that did not.
     pub streak: u32,
+    /// The steps by which it last had a streak of each length, the longest first; of two as long the later.
+    pub streaks: Vec<(u32, u32)>,
     /// When it last got on, and what it had written by then.
     pub progress_at: Timestamp,
     pub progress_output: u64,
@@ -101,6 +103,10 @@ impl Activity {
         let is_new = !self.calls.iter().any(|earlier| earlier.is_same(&call));
         self.failed += u32::from(!call.ok);
         self.streak = if call.ok { self.streak + u32::from(is_new) } else { 0 };
+        self.streaks.retain(|(length, _)| *length > self.streak || self.streak == 0);
+        if self.streak > 0 && self.streaks.len() < MOST_CALLS {
+            self.streaks.push((self.streak, self.steps));
+        }
         if call.ok && is_new && (effect == Effect::Change || !self.makes_changes) {
             call.got_on = true;
             self.progress += 1;
@@ -110,6 +116,11 @@ impl Activity {
         if self.calls.len() > MOST_CALLS {
             self.calls.pop_front();
         }
+    }
+
+    /// So many new calls in a row have gone well since it had done `steps`, whoever looked meanwhile.
+    pub fn has_done_well(&self, calls: u32, steps: u32) -> bool {
+        self.streaks.iter().any(|(length, at)| *length >= calls && *at > steps)
     }
 
     /// It got on by `at`, when it had written so many tokens.
@@ -140,5 +151,25 @@ mod tests {
         }
         assert_eq!(after(1, true, Effect::Change), 3);
         assert_eq!((activity.calls.len(), activity.steps), (MOST_CALLS, 41));
+    }
+
+    #[test]
+    fn a_streak_counts_until_it_is_looked_at() {
+        let mut activity = Activity::begin(Timestamp::default());
+        let mut input = 0;
+        let mut after = |ok: bool, times: u32| {
+            for _ in 0..times {
+                input += 1;
+                let call = PastCall { tool: "Read".to_owned(), input, ok, seconds: 1, got_on: false };
+                activity.ended(call, Effect::Look, Timestamp::default());
+            }
+            [activity.has_done_well(5, 0), activity.has_done_well(5, 15), activity.has_done_well(3, 15)]
+        };
+        assert_eq!(after(true, 4), [false, false, false]);
+        assert_eq!(after(false, 1), [false, false, false]);
+        assert_eq!(after(true, 6), [true, false, false]);
+        assert_eq!(after(false, 8), [true, false, false]);
+        assert_eq!(after(true, 3), [true, false, true]);
+        assert_eq!(after(true, 2), [true, true, true]);
     }
 }

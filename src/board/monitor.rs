@@ -57,6 +57,9 @@ pub struct Trouble {
     advice: Advice,
 }
 
+/// By this name the watcher speaks.
+pub const WATCHER: &str = "the watcher";
+
 impl Trouble {
     /// Of the children of an item, so many of which show the same symptom.
     pub fn of_gang(parent: &TaskId, symptom: Symptom, count: usize) -> Trouble {
@@ -153,7 +156,7 @@ pub fn treat(
     watched: &mut Watched,
 ) -> Option<(Trouble, Deed)> {
     // Who has done as much that went well as trouble is judged by has recovered.
-    let has_recovered = activity.streak >= rules.failures + 2 && watched.recovered != activity.steps;
+    let has_recovered = activity.has_done_well(rules.failures + 2, watched.recovered);
     if watched.progress != activity.progress || has_recovered {
         (watched.progress, watched.recovered) = (activity.progress, activity.steps);
         watched.forgive();

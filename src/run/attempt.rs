@@ -393,13 +393,11 @@ fn measure(site: &Site, held: &Claimed, meter: &mut Meter<'_>, record: &Record<'
     let run = record.metadata();
     for (percent, cap) in passed {
         let share = cap.passed(percent);
-        if another_told(site, run, share) {
-            continue;
-        }
         let (symptom, deed) =
             if percent < 100 { (Symptom::Spending, Deed::Noted) } else { (Symptom::Spent, Deed::Ended) };
-        let found = found(symptom, deed, &format!("{percent} %: {cap}"));
-        log(site, held, Entry { share: Some(share), ..found });
+        let entry = Entry { share: Some(share), ..found(symptom, deed, &format!("{percent} %: {cap}")) };
+        // Two runs may pass it at once.
+        drop(site.board.note_unless(of_run(held, entry), || another_told(site, run, share)));
     }
     reached
 }
@@ -443,10 +441,14 @@ fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
 
 /// Says something of the run in the log. A board that can't be written now tells of it at the next event.
 fn log(site: &Site, held: &Claimed, entry: Entry) {
-    drop(site.board.note(Entry {
+    drop(site.board.note(of_run(held, entry)));
+}
+
+fn of_run(held: &Claimed, entry: Entry) -> Entry {
+    Entry {
         task: Some(held.task.id.clone()),
         agent: Some(held.lease.agent.clone()),
         run: Some(run_name(&held.task.id, held.lease.token)),
         ..entry
-    }));
+    }
 }

@@ -14,6 +14,7 @@ use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
 use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::monitor::Deed;
+use crate::board::monitor::WATCHER;
 use crate::board::steps::boxes;
 use crate::board::task::{Status, Task, Timestamp};
 use crate::config::{Does, Role};
@@ -177,7 +178,7 @@ impl<'a> Brief<'a> {
 
     /// A message as its session is told while it runs.
     pub fn message(&self, message: &Message) -> Result<String, Error> {
-        self.told(MESSAGE, &Assigned { notes: letters(std::slice::from_ref(message)), ..self.values.clone() })
+        self.told(MESSAGE, &Assigned { notes: vec![letter(message)], ..self.values.clone() })
     }
 
     /// What others have found out, as its session is told while it runs.
@@ -339,14 +340,16 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec
     words.filter_map(|entry| sent(entry).map_or_else(|| note(entry), |message| letters(&[message]).pop())).collect()
 }
 
-/// What was sent to it, each with its sender as the log has it: an agent can't pass for a person.
+/// What was sent to it. What the watcher said is for the run that it watched, and nobody's business in the next.
 fn letters(unread: &[Message]) -> Vec<Remark> {
-    let note = |message: &Message| {
-        let from = if message.run.is_some() { format!("{}, an agent", message.from) } else { message.from.clone() };
-        let severity = message.urgency.map(|urgency| urgency.to_string());
-        Remark { from, severity, text: message.text.trim().to_owned() }
-    };
-    unread.iter().map(note).collect()
+    unread.iter().filter(|message| message.from != WATCHER).map(letter).collect()
+}
+
+/// With its sender as the log has it: an agent can't pass for a person.
+fn letter(message: &Message) -> Remark {
+    let from = if message.run.is_some() { format!("{}, an agent", message.from) } else { message.from.clone() };
+    let severity = message.urgency.map(|urgency| urgency.to_string());
+    Remark { from, severity, text: message.text.trim().to_owned() }
 }
 
 /// What reviews have found, since `since` if that is given.

@@ -20,16 +20,15 @@ use super::watcher::Watcher;
 use crate::board::activity::Activity;
 use crate::board::event::{Blame, Event, Kind, Retry};
 use crate::board::lease::{Lease, Life};
-use crate::board::monitor::{Deed, Symptom, Trouble, Urgency, Watched, is_in_doubt, judge, may_break_rules, treat};
+use crate::board::monitor::{
+    Deed, Symptom, Trouble, Urgency, WATCHER, Watched, is_in_doubt, judge, may_break_rules, treat,
+};
 use crate::board::rule::{Breach, question};
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Role;
 use crate::runner::Outcome;
 use crate::store::{Board, Done, Entry, Note, life, walk_log};
-
-/// By this name the watcher speaks.
-pub const WATCHER: &str = "the watcher";
 
 /// What was done about a run, in its folder.
 const FILE: &str = "watched.json";
@@ -55,7 +54,7 @@ pub struct Diagnosis {
 impl Diagnosis {
     fn new(lease: &Lease, trouble: &Trouble, deed: Deed) -> Diagnosis {
         let done = match deed {
-            Deed::Noted => "it is not told".to_owned(),
+            Deed::Noted => "its agent is not told of it".to_owned(),
             Deed::Notified => "people are told".to_owned(),
             Deed::Nudged(urgency) => format!("it is told ({urgency})"),
             Deed::Ended => "it is ended".to_owned(),
@@ -172,8 +171,7 @@ impl Watch {
         self.looked = clock::instant();
         let looked = look_at_own(site, own);
         self.lapse.note(site, Some(own), looked.as_ref().err().map(Error::in_words));
-        // That people can't be told is told by their channels, and in the log.
-        drop(tell_people(site));
+        tell_people(site);
         looked.unwrap_or(false)
     }
 }
@@ -245,6 +243,10 @@ fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
 /// Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
 fn look_at(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(clock::now()) {
+        return Ok(());
+    }
+    // With another run it may have been ended in this look.
+    if !is_held(site, lease)? {
         return Ok(());
     }
     // It may have ended meanwhile, and its worktree with it.

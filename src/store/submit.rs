@@ -206,6 +206,14 @@ impl Board {
         self.transact(|view| Ok((Change::notes(vec![Entry { time: view.now, ..entry }]), ())))
     }
 
+    /// The same, unless it `is_known`, which is asked while nobody else writes.
+    pub fn note_unless(&self, entry: Entry, is_known: impl FnOnce() -> bool) -> Result<(), Error> {
+        self.transact(|view| {
+            let news = if is_known() { Vec::new() } else { vec![Entry { time: view.now, ..entry }] };
+            Ok((Change::notes(news), ()))
+        })
+    }
+
     /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand); without a token one that can't be
     /// read.
     pub fn drop_stray_lease(&self, task: &TaskId, token: Option<Token>) -> Result<bool, Error> {

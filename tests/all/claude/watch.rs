@@ -365,7 +365,7 @@ fn a_rule_is_kept_before_the_fact_and_what_slips_through_is_told() {
         let found = || project.scratch.run("tavern-log", &["--diagnoses"]).succeeds();
         if is_told {
             wait_until("it is told", || !found().is_empty());
-            has(&found(), &["violation: it broke the rule `no-tags`: git tag; it is not told"]);
+            has(&found(), &["violation: it broke the rule `no-tags`: git tag; its agent is not told of it"]);
         }
         let told = told(&project, agent);
         assert_eq!(
