@@ -33,6 +33,7 @@ mod misread;
 mod moment;
 mod need;
 mod output;
+mod overview;
 mod place;
 mod program;
 mod resolve;

@@ -13,7 +13,7 @@ use super::{Context, hints, human};
 
 /// One item that a person can free, and nobody else.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Need {
+pub struct Need {
     pub need: NeedKind,
     /// The question, or why it waits.
     pub why: String,

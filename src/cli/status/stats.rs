@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::since::StandingSince;
 use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::monitor::Deed;
 use crate::board::task::{Status, TaskId, Timestamp};
+use crate::cli::overview::since::StandingSince;
 use crate::cli::{CliError, Context, human};
 use crate::clock;
 use crate::run::record::{Metadata, runs, spent_by_ended};

@@ -8,7 +8,7 @@ use crate::store::{Board, Entry, Text};
 
 /// Since when each item has its status, after the events that were passed.
 #[derive(Default)]
-pub(super) struct StandingSince<'a> {
+pub struct StandingSince<'a> {
     by_id: HashMap<&'a TaskId, Timestamp>,
     by_text: HashMap<&'a str, Timestamp>,
     /// When the log first speaks of a queue: what it never tells of was there by then.

@@ -10,7 +10,7 @@ use crate::store::Text;
 
 /// The items that are taken next, by the places of their documents and in them, each with the role whose agents take it. `lacks` is what the items of the first
 /// documents lack, which are looked at.
-pub(super) fn next(
+pub fn next(
     site: &Site,
     texts: &[Text],
     documents: &[Document<'_>],

@@ -1,30 +1,30 @@
-//! What runs have used, and what is left of what they may.
+//! What runs have used, and what is left of what they may, as plain values.
 
 use serde::Serialize;
 
 use crate::board::cap::{CapScope, CapUse, Measure, Spending};
 use crate::board::task::TaskId;
-use crate::cli::{CliError, Context, human};
+use crate::cli::human;
 use crate::run::Site;
 use crate::run::spending::spending_of_all;
 use crate::store::Queue;
 
 /// What all runs have used.
-#[derive(Serialize)]
-struct Record<'a> {
+#[derive(Clone, Debug, Serialize)]
+pub struct SpendingLine {
     kind: &'static str,
-    usd_today: f64,
-    usd: f64,
-    tokens_today: f64,
-    tokens: f64,
-    minutes_today: f64,
-    minutes: f64,
-    caps: &'a [CapLine],
+    pub usd_today: f64,
+    pub usd: f64,
+    pub tokens_today: f64,
+    pub tokens: f64,
+    pub minutes_today: f64,
+    pub minutes: f64,
+    pub caps: Vec<CapLine>,
 }
 
 /// How much of a cap is used.
-#[derive(Serialize)]
-struct CapLine {
+#[derive(Clone, Debug, Serialize)]
+pub struct CapLine {
     #[serde(flatten)]
     of: CapUse,
     /// The item or the queue.
@@ -38,23 +38,29 @@ impl CapLine {
     }
 }
 
-/// A line, where any money was spent or anything is capped.
-pub(super) fn print(context: &Context, site: &Site, queues: &[Queue]) -> Result<(), CliError> {
+impl SpendingLine {
+    /// In a line.
+    pub fn words(&self) -> String {
+        let sums = || format!("{} today, {} in all", human::money(self.usd_today), human::money(self.usd));
+        // Of programs that don't tell of money nothing is known.
+        let is_money = self.usd > 0.0 || self.caps.iter().any(|cap| cap.of.measure == Measure::Usd);
+        let words: Vec<String> = is_money.then(sums).into_iter().chain(self.caps.iter().map(CapLine::words)).collect();
+        format!("spent: {}", words.join("; "))
+    }
+}
+
+/// Nothing, unless any money was spent or anything is capped.
+pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
     let all = spending_of_all(site);
     let (usd_today, usd) = all.sums(Measure::Usd);
     let caps = caps(&all, queues);
     if usd == 0.0 && caps.is_empty() {
-        return Ok(());
+        return None;
     }
     let (tokens_today, tokens) = all.sums(Measure::Tokens);
     let (minutes_today, minutes) = all.sums(Measure::Minutes);
     let kind = "spending";
-    let record = Record { kind, usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps: &caps };
-    let sums = || format!("{} today, {} in all", human::money(usd_today), human::money(usd));
-    // Of programs that don't tell of money nothing is known.
-    let is_money = usd > 0.0 || caps.iter().any(|cap| cap.of.measure == Measure::Usd);
-    let words: Vec<String> = is_money.then(sums).into_iter().chain(caps.iter().map(CapLine::words)).collect();
-    context.out.record(&record, format!("spent: {}", words.join("; ")))
+    Some(SpendingLine { kind, usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps })
 }
 
 /// Of what counts for every item; of each queue that is shown; and of the item that has used most of its own.

@@ -1,0 +1,120 @@
+//! What there is to see of a board, as plain values: what `tavern status` prints, and its JSON, and what the live view shows. It
+//! prints nothing, and knows no terminal.
+
+use serde::Serialize;
+
+use crate::board::lease::{Freshness, Life};
+use crate::board::task::{Mode, TaskId, Timestamp};
+use crate::clock;
+use crate::run::readiness::texts;
+use crate::run::record::last_output;
+use crate::run::{Site, run_name};
+use crate::store::{AgentFile, Board, Queue, Quota, Switch, life};
+
+use super::CliError;
+use super::strayed::Strayed;
+
+pub mod listing;
+mod next;
+pub mod since;
+pub mod spending;
+
+use listing::{Listing, WantedItems};
+use spending::SpendingLine;
+
+/// All of it at one time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Overview {
+    pub switched: Option<Switched>,
+    /// Queues that can't be read, and why.
+    pub unread: Vec<String>,
+    #[serde(flatten)]
+    pub listing: Listing,
+    pub spending: Option<SpendingLine>,
+    pub strayed: Vec<Strayed>,
+    pub agents: Vec<AgentLine>,
+    pub quotas: Vec<QuotaLine>,
+}
+
+/// The board is paused, or stopped.
+#[derive(Clone, Debug, Serialize)]
+pub struct Switched {
+    pub state: &'static str,
+    pub reason: String,
+}
+
+/// An agent, and what it does.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentLine {
+    #[serde(flatten)]
+    pub agent: AgentFile,
+    pub heartbeat_at: Timestamp,
+    pub freshness: Freshness,
+    pub alive: bool,
+    /// When its program has said something last.
+    pub last_output: Option<Timestamp>,
+    /// What it does with its item.
+    pub mode: Option<Mode>,
+}
+
+/// A runner that is closed.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuotaLine {
+    pub runner: String,
+    #[serde(flatten)]
+    pub quota: Quota,
+}
+
+impl Overview {
+    /// What there is to see of `queues` now. Settings that can't be read leave out what only they tell.
+    pub fn gather(
+        board: &Board,
+        queues: &[Queue],
+        site: Option<&Site>,
+        wanted: WantedItems<'_>,
+    ) -> Result<Overview, CliError> {
+        let (texts, unread) = texts(board, queues);
+        let unread = unread.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue));
+        Ok(Overview {
+            switched: switched(board),
+            unread: unread.map(|lost| format!("{}: {}", lost.queue, lost.foremost())).collect(),
+            listing: Listing::gather(board, texts, queues, site, wanted)?,
+            spending: site.and_then(|site| spending::of(site, queues)),
+            strayed: Strayed::recent(board)?,
+            agents: agents(board),
+            quotas: quotas(board),
+        })
+    }
+}
+
+/// Whether the board is paused, or stopped.
+pub fn switched(board: &Board) -> Option<Switched> {
+    match board.switch() {
+        Switch::On => None,
+        Switch::Paused(reason) => Some(Switched { state: "paused", reason }),
+        Switch::Stopped(reason) => Some(Switched { state: "stopped", reason }),
+    }
+}
+
+/// The agents of the board, living or not, by name.
+pub fn agents(board: &Board) -> Vec<AgentLine> {
+    let now = clock::now();
+    let line = |agent: AgentFile| {
+        // While it works, its lease is what it renews.
+        let lease = agent.task.as_ref().and_then(|task| board.lease(task).ok().flatten());
+        let lease = lease.filter(|lease| agent.run == Some(run_name(&lease.task, lease.token)));
+        let heartbeat_at = lease.map_or(agent.heartbeat_at, |lease| lease.heartbeat_at.max(agent.heartbeat_at));
+        let last_output = agent.run.as_ref().and_then(|run| last_output(board, run));
+        let freshness = Freshness::of(last_output.unwrap_or(heartbeat_at), now);
+        let alive = life(&agent.holder) != Life::Gone;
+        let mode = |task: &TaskId| Some(board.task(task).ok()?.task.mode());
+        let mode = agent.task.as_ref().and_then(mode);
+        AgentLine { agent, heartbeat_at, freshness, alive, last_output, mode }
+    };
+    board.agents().into_iter().map(line).collect()
+}
+
+/// The runners that are closed now.
+pub fn quotas(board: &Board) -> Vec<QuotaLine> {
+    board.quotas(clock::now()).into_iter().map(|(runner, quota)| QuotaLine { runner, quota }).collect()
+}
