@@ -19,7 +19,8 @@ use super::overview::{AgentLine, agents, quotas, spending, switched};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, ItemName, Verb, human, left_alone, misread};
 
-pub(super) mod full;
+pub(super) mod digest;
+mod full;
 mod health;
 mod record;
 mod stats;
@@ -58,6 +59,10 @@ pub struct Args {
     #[arg(long, short)]
     pub watch: bool,
 
+    /// Show what needs you, and what has ended and was spent since: `yesterday`, `18:00`, `2h ago`
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["at", "stats", "health", "items", "status"])]
+    pub since: Option<Timestamp>,
+
     /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats", "health"])]
     pub at: Option<Timestamp>,
@@ -74,6 +79,7 @@ impl Args {
             health: false,
             verbose: false,
             watch: false,
+            since: None,
             at: None,
         }
     }
@@ -130,6 +136,7 @@ impl Verb for Args {
             tasks.iter().try_for_each(|task| full::print(context, &settled, task, None, self.detail()))?;
             match tasks.is_empty() {
                 false => {}
+                true if let Some(since) = self.since => digest::print(context, &settled, &queues, since)?,
                 true if self.health => health::print(context, &settled)?,
                 true if self.stats => stats::print(context, &settled, &queues, names)?,
                 true => self.all(context, &settled, &queues)?,

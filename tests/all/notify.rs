@@ -369,3 +369,53 @@ fn a_rule_may_have_people_told_and_lets_it_be_done() {
         assert_eq!(told.len(), count, "{told:?}");
     }
 }
+
+#[test]
+fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
+    let scratch =
+        board(&format!("{ITEMS}- [x] T-4: Done before\n- [ ] T-5: Later (after: T-2)\n"), "  mine: {file: mine.txt}\n");
+    work(&scratch).ends(0);
+    let since = |now: &str, more: &[&str]| {
+        let arguments = [&["--since", "1h ago"], more].concat();
+        scratch.at(now, "tavern-status", &arguments).ends(0)
+    };
+    let text = since("+0", &[]).stdout;
+    has(&text, &[": 1 completed, 1 dead; 3 runs\n", "waits for you:\n  T-1 asks: red or blue?"]);
+    has(&text, &["\ndead:\n  T-2 ", "exited with code 1: the tests are red", "\ncompleted:\n  T-3 ", "Frodo\n"]);
+    let later = since("+7200", &[]).stdout;
+    has(&later, &[": nothing has ended; 0 runs\n", "  T-1 asks: red or blue?"]);
+    assert!(!later.contains("T-2 "), "{later}");
+    let kinds: Vec<String> = since("+0", &["--format", "json"])
+        .records()
+        .iter()
+        .map(|record| format!("{} {}", record["kind"].as_str().unwrap_or("?"), record["task"]))
+        .collect();
+    assert_eq!(kinds, ["digest null", "need \"T-1\"", "ended \"T-2\"", "ended \"T-3\""]);
+    scratch.run("tavern-release", &["T-2", "--revive"]).succeeds();
+    assert!(!since("+0", &[]).stdout.contains("dead:"), "it came back");
+}
+
+#[test]
+fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
+    let scratch = board(
+        "- [ ] T-1: Note it (worktree: false)\n- [ ] T-1.1: Note more (worktree: false, parent: T-1)\n- [ ] T-2: Fail at it\n",
+        "  mine: {file: mine.txt}\n",
+    );
+    work(&scratch).ends(0);
+    let list = |arguments: &[&str]| {
+        let records = scratch.records("tavern-runs", &[&["list"], arguments].concat());
+        records.iter().map(|run| run["task"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&[]), ["T-1", "T-1.1", "T-2"]);
+    assert_eq!(list(&["--request", "T-1"]), ["T-1", "T-1.1"]);
+    assert_eq!(list(&["--since", "1h ago"]), ["T-1", "T-1.1", "T-2"]);
+    assert_eq!(list(&["--day", "2020-01-01"]), [""; 0]);
+    let later = scratch.at("+7200", "tavern-runs", &["list", "--since", "1h ago"]).ends(0);
+    later.says("no run is like that");
+    let grep = |arguments: &[&str]| scratch.run("tavern-runs", &[&["grep"], arguments].concat());
+    grep(&["tests (are|were) red"]).ends(0).says("T-2@3/");
+    grep(&["TESTS ARE RED", "--ignore-case", "--task", "T-2"]).ends(0);
+    grep(&["TESTS ARE RED"]).ends(3);
+    grep(&["tests (are", "--fixed"]).ends(3);
+    grep(&["tests (are"]).ends(2).says("`tests (are` is no regular expression: unclosed group").says("--fixed");
+}
