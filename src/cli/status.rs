@@ -12,6 +12,7 @@ use crate::run::readiness::texts;
 use crate::store::{AgentState, Board, NamedItem, Queue};
 
 use super::alike::Alike;
+use super::live::view;
 use super::moment::moment;
 use super::need::tell_of_queues;
 use super::overview::listing::{ItemLine, Listing, QueueLine, WantedItems};
@@ -68,9 +69,16 @@ pub struct Args {
     pub at: Option<Timestamp>,
 }
 
+/// How often it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HowOften {
+    Once,
+    AgainAndAgain,
+}
+
 impl Args {
-    /// Of these queues, without a flag.
-    pub(super) fn of_queues(what: Vec<String>) -> Args {
+    /// Of these queues, without another flag.
+    pub(super) fn of_queues(what: Vec<String>, often: HowOften) -> Args {
         Args {
             what,
             items: false,
@@ -78,10 +86,15 @@ impl Args {
             stats: false,
             health: false,
             verbose: false,
-            watch: false,
+            watch: often == HowOften::AgainAndAgain,
             since: None,
             at: None,
         }
+    }
+
+    /// No flag says what is to be shown.
+    fn is_plain(&self) -> bool {
+        !(self.items || self.stats || self.health || self.verbose) && self.status.is_empty()
     }
 }
 
@@ -121,6 +134,9 @@ impl Verb for Args {
                 self.print_list(context, &Listing::gather(&board, then.texts, &queues, None, self.wanted())?)?;
             }
             return Ok(Exit::Done);
+        }
+        if self.watch && tasks.is_empty() && self.is_plain() && view::can_draw(context) {
+            return view::run(context, names);
         }
         let bell = Bell::new();
         loop {

@@ -72,6 +72,7 @@ mod switches;
 mod tell;
 mod terminal;
 mod tidy;
+mod top;
 mod typed;
 mod undo;
 mod watching;

@@ -36,6 +36,11 @@ impl Terminal {
         wait_until(&format!("`{text}` is shown"), has_text);
     }
 
+    /// All that was written to it so far.
+    pub fn written(&self) -> Vec<u8> {
+        fs::read(&self.shown).unwrap_or_default()
+    }
+
     /// Waits for the program's end; its exit code, and all that was shown.
     pub fn end(self) -> Ran {
         self.running.end()

@@ -1,0 +1,243 @@
+//! A screen becomes what stands in each cell of the terminal. Pure.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
+use unicode_width::UnicodeWidthStr;
+
+use super::look::{Look, Tone};
+use super::scene::SceneRow;
+use super::screen::{KEYS, OpenPage, PageKind, Screen};
+
+/// Cells, and where the cursor stands if something is typed.
+pub struct Picture {
+    pub cells: Buffer,
+    pub cursor: Option<Position>,
+}
+
+/// A mark behind a title leaves so many cells to that.
+const LEAST: usize = 20;
+
+/// Rows that the list, or a page, has on a terminal of this height: all but the head and the foot.
+pub fn room(height: u16) -> usize {
+    usize::from(height.saturating_sub(2))
+}
+
+/// What is shown of `screen` on a terminal of this size.
+pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
+    let mut pen = Pen { cells: Buffer::empty(area), look };
+    let room = room(area.height);
+    let head = screen.page.as_ref().map_or(&screen.scene.head, |page| &page.title);
+    pen.write(0, 0, &format!("tavern · {head}"), look.style(Tone::Heading));
+    match &screen.page {
+        Some(page) => pen.page(page, room),
+        None => pen.list(screen, room),
+    }
+    let cursor = pen.foot(screen, area);
+    Picture { cells: pen.cells, cursor }
+}
+
+struct Pen {
+    cells: Buffer,
+    look: Look,
+}
+
+impl Pen {
+    /// Writes from a cell on, as far as there is room; returns the cell behind it.
+    fn write(&mut self, column: usize, row: usize, text: &str, style: Style) -> usize {
+        let area = self.cells.area;
+        let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else { return column };
+        if x >= area.width || y >= area.height {
+            return column;
+        }
+        let (end, _) = self.cells.set_stringn(x, y, self.look.spelt(text), usize::from(area.width - x), style);
+        usize::from(end)
+    }
+
+    fn width(&self) -> usize {
+        usize::from(self.cells.area.width)
+    }
+
+    /// The rows around the one that is chosen.
+    fn list(&mut self, screen: &Screen, room: usize) {
+        let rows = &screen.scene.rows;
+        for (place, (at, row)) in rows.iter().enumerate().skip(first_of(screen, room)).take(room).enumerate() {
+            self.row(place + 1, row, (at == screen.chosen && row.subject.is_some()).then_some(Modifier::REVERSED));
+        }
+        if rows.is_empty() {
+            self.write(2, 1, "nothing is here yet; begin: tavern add \"what is to be done\"", Style::new());
+        }
+    }
+
+    fn row(&mut self, place: usize, row: &SceneRow, chosen: Option<Modifier>) {
+        let style = self.look.style(row.tone).add_modifier(chosen.unwrap_or_default());
+        if chosen.is_some() {
+            self.write(0, place, &" ".repeat(self.width()), style);
+        }
+        let start = self.write(0, place, &row.columns, style);
+        let room = self.width().saturating_sub(start);
+        let mark = if row.mark.is_empty() { String::new() } else { format!(" ({})", row.mark) };
+        let words = fitted(&row.words, room.saturating_sub(mark.width()).max(LEAST.min(room)));
+        let end = self.write(start, place, &words, style);
+        let mark = fitted(&mark, self.width().saturating_sub(end));
+        let faint = if chosen.is_some() || row.tone != Tone::Plain { style } else { self.look.style(Tone::Faint) };
+        self.write(end, place, &mark, faint);
+    }
+
+    fn page(&mut self, page: &OpenPage, room: usize) {
+        if page.kind == PageKind::Help {
+            for (place, (keys, does)) in KEYS.iter().enumerate().take(room) {
+                self.write(2, place + 1, keys, self.look.style(Tone::Heading));
+                self.write(12, place + 1, does, Style::new());
+            }
+            return;
+        }
+        let first = page.first(room);
+        for (place, (text, tone)) in page.lines.iter().skip(first).take(room).enumerate() {
+            let text = fitted(text, self.width());
+            self.write(0, place + 1, &text, self.look.style(*tone));
+        }
+    }
+
+    /// The last line: what is typed, what was said, or which keys there are.
+    fn foot(&mut self, screen: &Screen, area: Rect) -> Option<Position> {
+        let row = usize::from(area.height.checked_sub(1).filter(|row| *row > 0)?);
+        if let Some(typing) = &screen.typing {
+            let end = self.write(0, row, &typing.shown(self.width()), self.look.style(Tone::Asks));
+            let column = u16::try_from(end).unwrap_or_default().min(area.width.saturating_sub(1));
+            return Some(Position::new(column, area.height - 1));
+        }
+        if let Some((said, tone)) = &screen.said {
+            let said = fitted(said, self.width());
+            self.write(0, row, &said, self.look.style(*tone));
+            return None;
+        }
+        let keys = match &screen.page {
+            Some(page) if page.kind == PageKind::Help => "Esc back",
+            Some(_) => "Esc back · up down scroll · d diff · s stream · a answer · y approve · x reject · ? help",
+            None => "Enter open · s stream · d diff · a answer · y approve · x reject · p pause · ? help · q quit",
+        };
+        let faint = self.look.style(Tone::Faint);
+        let end = self.write(0, row, &fitted(keys, self.width()), faint);
+        if let Some(page) = &screen.page {
+            let place = format!(
+                "{}/{}",
+                (page.first(room(area.height)) + room(area.height)).min(page.lines.len()),
+                page.lines.len()
+            );
+            let start = self.width().saturating_sub(place.width());
+            if page.kind != PageKind::Help && start > end {
+                self.write(start, row, &place, faint);
+            }
+        }
+        None
+    }
+}
+
+/// The first row of the list that is shown: the chosen one is, and what stands above all of them as long as it can be.
+fn first_of(screen: &Screen, room: usize) -> usize {
+    let rows = screen.scene.rows.len();
+    if screen.chosen + 1 < room {
+        0
+    } else {
+        (screen.chosen + 1 + room / 3).saturating_sub(room).min(rows.saturating_sub(room))
+    }
+}
+
+/// No more than so many cells, with a mark where more was left out.
+fn fitted(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_owned();
+    }
+    let (mut shown, mut used) = (String::new(), 1);
+    for c in text.chars() {
+        used += unicode_width::UnicodeWidthChar::width(c).unwrap_or_default();
+        if used > most {
+            break;
+        }
+        shown.push(c);
+    }
+    if most == 0 { String::new() } else { shown + "…" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::live::keys::Key;
+    use crate::cli::live::look::{Colours, Signs};
+    use crate::cli::live::scene::{Scene, Subject};
+
+    const PLAIN: Look = Look { colours: Colours::None, signs: Signs::Unicode };
+
+    fn text(cells: &Buffer) -> Vec<String> {
+        let line = |y| -> String {
+            (0..cells.area.width).map(|x| cells[(x, y)].symbol()).collect::<String>().trim_end().to_owned()
+        };
+        (0..cells.area.height).map(line).collect()
+    }
+
+    fn shown(screen: &Screen, width: u16, height: u16) -> Vec<String> {
+        text(&picture(screen, Rect::new(0, 0, width, height), PLAIN).cells)
+    }
+
+    fn row(number: usize, words: &str) -> SceneRow {
+        let subject = Subject { name: format!("T-{number}"), ..Subject::default() };
+        SceneRow {
+            key: format!("item T-{number}"),
+            columns: format!("  T-{number:<4} "),
+            words: words.to_owned(),
+            mark: "ready".to_owned(),
+            tone: Tone::Plain,
+            subject: Some(subject),
+        }
+    }
+
+    fn screen(rows: Vec<SceneRow>, height: u16) -> Screen {
+        let mut screen = Screen { room: room(height), ..Screen::default() };
+        screen.update(Scene { head: "no agent works".to_owned(), rows, has_seconds: false });
+        screen
+    }
+
+    #[test]
+    fn a_row_is_cut_where_there_is_no_room() {
+        let screen = screen(vec![row(1, &"x".repeat(60)), row(2, "short"), row(3, &"漢".repeat(40))], 6);
+        let lines = shown(&screen, 40, 6);
+        assert_eq!(lines[0], "tavern · no agent works");
+        assert_eq!(lines[1], format!("  T-1    {}… (ready)", "x".repeat(22)));
+        assert_eq!(lines[2], "  T-2    short (ready)");
+        assert!(lines.iter().all(|line| line.width() <= 40), "{lines:#?}");
+    }
+
+    #[test]
+    fn the_chosen_row_is_always_shown() {
+        for height in [3, 5, 24] {
+            let mut screen = screen((0..200).map(|number| row(number, "x")).collect(), height);
+            for _ in 0..200 {
+                let lines = shown(&screen, 30, height).join("\n");
+                let name = format!("T-{:<4} ", screen.chosen);
+                assert!(lines.contains(&name), "{height}: {name} in\n{lines}");
+                screen.press(Key::Down);
+            }
+        }
+    }
+
+    #[test]
+    fn no_size_is_too_small() {
+        let mut screen = screen((0..20).map(|number| row(number, "漢字 x")).collect(), 24);
+        for width in [0, 1, 2, 9, 80] {
+            for height in [0, 1, 2, 3, 24] {
+                shown(&screen, width, height);
+            }
+        }
+        screen.press(Key::Char('a'));
+        shown(&screen, 3, 2);
+    }
+
+    #[test]
+    fn the_same_screen_is_the_same_picture() {
+        let screen = screen((0..20).map(|number| row(number, "x")).collect(), 24);
+        let area = Rect::new(0, 0, 80, 24);
+        let first = picture(&screen, area, PLAIN).cells;
+        assert!(first.diff(&picture(&screen, area, PLAIN).cells).is_empty());
+    }
+}

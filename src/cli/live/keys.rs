@@ -1,0 +1,151 @@
+//! What a terminal sends becomes keys. Pure: it reads nothing itself, so whoever else is given the terminal loses no key.
+
+/// What was pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Char(char),
+    /// With Ctrl held.
+    Control(char),
+    Enter,
+    Escape,
+    Backspace,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    /// A key that means nothing here.
+    Other,
+}
+
+const ESC: u8 = 0x1b;
+
+/// A sequence is no longer; what is longer is none.
+const MOST: usize = 32;
+
+/// Bytes of a key that are not all there yet.
+#[derive(Debug, Default)]
+pub struct KeyReader {
+    pending: Vec<u8>,
+}
+
+impl KeyReader {
+    /// The keys that `bytes` complete.
+    pub fn read(&mut self, bytes: &[u8]) -> Vec<Key> {
+        self.pending.extend_from_slice(bytes);
+        let mut keys = Vec::new();
+        while let Some((key, length)) = first(&self.pending) {
+            keys.push(key);
+            self.pending.drain(..length);
+        }
+        keys
+    }
+
+    /// More may follow: it is unknown whether Escape was pressed, or another key has begun.
+    pub fn is_unfinished(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Nothing has followed for a while.
+    pub fn lapse(&mut self) -> Option<Key> {
+        let pending = std::mem::take(&mut self.pending);
+        match pending.as_slice() {
+            [] => None,
+            [ESC] => Some(Key::Escape),
+            _ => Some(Key::Other),
+        }
+    }
+}
+
+/// The first key and its bytes, if they are all there.
+fn first(bytes: &[u8]) -> Option<(Key, usize)> {
+    match *bytes {
+        [] | [ESC] => None,
+        [ESC, b'[' | b'O', ref rest @ ..] => sequence(rest).map(|(key, length)| (key, length + 2)),
+        // Twice, or with Alt held.
+        [ESC, ESC, ..] => Some((Key::Escape, 1)),
+        [ESC, ..] => Some((Key::Other, 2)),
+        [b'\r' | b'\n', ..] => Some((Key::Enter, 1)),
+        [0x7f | 0x08, ..] => Some((Key::Backspace, 1)),
+        [b'\t', ..] => Some((Key::Other, 1)),
+        [0, ..] => Some((Key::Other, 1)),
+        [byte @ 1..=26, ..] => Some((Key::Control(char::from(byte - 1 + b'a')), 1)),
+        [0..0x20, ..] => Some((Key::Other, 1)),
+        _ => character(bytes),
+    }
+}
+
+fn character(bytes: &[u8]) -> Option<(Key, usize)> {
+    let start = &bytes[..bytes.len().min(4)];
+    let valid = match str::from_utf8(start) {
+        Ok(text) => text,
+        Err(error) if error.valid_up_to() > 0 => str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
+        // The rest is to come.
+        Err(error) if error.error_len().is_none() => return None,
+        Err(error) => return Some((Key::Other, error.error_len().unwrap_or(1))),
+    };
+    valid.chars().next().map(|c| (Key::Char(c), c.len_utf8()))
+}
+
+/// Behind `ESC [` or `ESC O`: parameters, and a byte that ends it.
+fn sequence(rest: &[u8]) -> Option<(Key, usize)> {
+    let Some(end) = rest.iter().take(MOST).position(|byte| (0x40..=0x7e).contains(byte)) else {
+        return (rest.len() >= MOST).then_some((Key::Other, MOST));
+    };
+    let key = match (&rest[..end], rest[end]) {
+        (_, b'A') => Key::Up,
+        (_, b'B') => Key::Down,
+        (_, b'H') | (b"1" | b"7", b'~') => Key::Home,
+        (_, b'F') | (b"4" | b"8", b'~') => Key::End,
+        (b"5", b'~') => Key::PageUp,
+        (b"6", b'~') => Key::PageDown,
+        ([], b'M') => Key::Enter,
+        _ => Key::Other,
+    };
+    Some((key, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, proptest};
+
+    #[test]
+    fn keys_are_read_also_in_parts() {
+        let rows: [(&[&[u8]], &[Key]); 8] = [
+            (&[b"a\r"], &[Key::Char('a'), Key::Enter]),
+            (&[b"\x1b[A\x1bOB\x1b[5~\x1b[1;5H"], &[Key::Up, Key::Down, Key::PageUp, Key::Home]),
+            (&[b"\x1b", b"[", b"B"], &[Key::Down]),
+            (&["ä漢".as_bytes()], &[Key::Char('ä'), Key::Char('漢')]),
+            (&[&"漢".as_bytes()[..1], &"漢".as_bytes()[1..]], &[Key::Char('漢')]),
+            (&[b"\x03\x1a"], &[Key::Control('c'), Key::Control('z')]),
+            (&[b"\xff\x7f"], &[Key::Other, Key::Backspace]),
+            (&[b"\x1bx\x1b[99xy"], &[Key::Other, Key::Other, Key::Char('y')]),
+        ];
+        for (parts, expected) in rows {
+            let mut reader = KeyReader::default();
+            let keys: Vec<Key> = parts.iter().flat_map(|part| reader.read(part)).collect();
+            assert_eq!(keys, expected, "{parts:?}");
+            assert!(!reader.is_unfinished());
+        }
+    }
+
+    #[test]
+    fn escape_is_known_when_nothing_follows() {
+        let mut reader = KeyReader::default();
+        assert_eq!(reader.read(b"\x1b"), []);
+        assert!(reader.is_unfinished());
+        assert_eq!(reader.lapse(), Some(Key::Escape));
+        assert_eq!(reader.lapse(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_sent_is_read_to_its_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = KeyReader::default();
+            reader.read(&bytes);
+            assert!(reader.pending.len() <= MOST + 2);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What there is to see of a board becomes rows, each of which may be chosen. Pure.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+
+use crate::board::lease::Freshness;
+use crate::board::need::NeedKind;
+use crate::board::task::{Mode, Status, TaskId, Timestamp};
+use crate::cli::human;
+use crate::cli::overview::listing::{ItemLine, NeedLine, QueueLine};
+use crate::cli::overview::{AgentLine, Overview};
+use crate::run::run_name;
+use crate::run::watch::Health;
+use crate::store::AgentState;
+
+use super::look::{Tone, line};
+
+/// Rows of the list, and what stands above them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scene {
+    /// How many agents work, what waits, what was spent.
+    pub head: String,
+    pub rows: Vec<SceneRow>,
+    /// Somebody works, so seconds are shown.
+    pub has_seconds: bool,
+}
+
+/// A row of the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SceneRow {
+    /// The same while it is about the same.
+    pub key: String,
+    /// Shown as they are.
+    pub columns: String,
+    /// Cut where there is no room.
+    pub words: String,
+    /// Behind the words, as far as there is room.
+    pub mark: String,
+    pub tone: Tone,
+    /// What keys are about; `None`: a heading, or a remark.
+    pub subject: Option<Subject>,
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// What an item goes by; empty for a queue.
+    pub name: String,
+    pub task: Option<TaskId>,
+    pub queue: String,
+    /// The run of the agent that works on it.
+    pub run: Option<String>,
+    pub status: Option<Status>,
+    /// It waits with a question.
+    pub is_asked: bool,
+}
+
+impl Scene {
+    /// What `overview` and the `health` of runs show at `now`.
+    pub fn of(overview: &Overview, health: &[Health], now: Timestamp) -> Scene {
+        let mut scene = Scene::default();
+        let runs: HashMap<&TaskId, &Health> = health.iter().map(|one| (&one.lease.task, one)).collect();
+        let statuses: HashMap<&TaskId, Status> =
+            overview.listing.items.iter().filter_map(|item| Some((item.task.as_ref()?, item.status))).collect();
+        let subject_of = |task: &TaskId| Subject {
+            name: task.to_string(),
+            task: Some(task.clone()),
+            run: runs.get(task).map(|one| run_name(&one.lease.task, one.lease.token)),
+            status: statuses.get(task).copied(),
+            ..Subject::default()
+        };
+        scene.head = head(overview);
+        scene.section("Needs you", overview.listing.needs.iter().map(|need| need_row(need, &subject_of)));
+        scene.section("Problems", problems(overview).into_iter());
+        let agents = overview.agents.iter().map(|agent| {
+            let health = agent.agent.task.as_ref().and_then(|task| runs.get(task)).copied();
+            agent_row(agent, health, &subject_of, now)
+        });
+        scene.section("Agents", agents);
+        scene.has_seconds = overview.agents.iter().any(|agent| agent.alive && is_at_work(agent));
+        scene.section("Queues", overview.listing.queues.iter().map(queue_row));
+        scene.section("Items", overview.listing.items.iter().map(|item| item_row(item, &subject_of)));
+        scene
+    }
+
+    fn section(&mut self, title: &str, rows: impl Iterator<Item = SceneRow>) {
+        let mut rows = rows.peekable();
+        if rows.peek().is_some() {
+            let key = format!("heading {title}");
+            self.rows.push(SceneRow { key, columns: title.to_owned(), tone: Tone::Heading, ..SceneRow::default() });
+            self.rows.extend(rows);
+        }
+    }
+}
+
+fn head(overview: &Overview) -> String {
+    let working = overview.agents.iter().filter(|agent| agent.alive && is_at_work(agent)).count();
+    let mut words = vec![match working {
+        0 => "no agent works".to_owned(),
+        1 => "1 agent works".to_owned(),
+        more => format!("{more} agents work"),
+    }];
+    match overview.listing.needs.len() {
+        0 => {}
+        1 => words.push("1 item needs you".to_owned()),
+        more => words.push(format!("{more} items need you")),
+    }
+    words.extend(overview.spending.as_ref().map(|spent| line(&spent.words())));
+    words.join(" · ")
+}
+
+fn problems(overview: &Overview) -> Vec<SceneRow> {
+    let switched =
+        overview.switched.iter().map(|switched| format!("the board is {}: {}", switched.state, switched.reason));
+    let closed = overview.quotas.iter().map(|closed| closed.quota.told_of(&closed.runner));
+    let strayed = overview.strayed.iter().map(ToString::to_string);
+    let all = switched.chain(overview.unread.iter().cloned()).chain(closed).chain(strayed);
+    let row = |(number, words): (usize, String)| SceneRow {
+        key: format!("problem {number}"),
+        columns: "  ".to_owned(),
+        words: line(&words),
+        tone: Tone::Bad,
+        ..SceneRow::default()
+    };
+    all.enumerate().map(row).collect()
+}
+
+fn need_row(need: &NeedLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRow {
+    let name = need.task.as_ref().map_or_else(|| format!("{}:{}", need.queue, need.line), ToString::to_string);
+    let subject = need.task.as_ref().map_or_else(|| Subject { name: name.clone(), ..Subject::default() }, subject_of);
+    let is_asked = need.need.need == NeedKind::Answer;
+    let key = match need.need.need {
+        NeedKind::Answer => "a answers",
+        NeedKind::Permission | NeedKind::Approval => "y approves",
+        NeedKind::Release => "r releases",
+        NeedKind::Child => "Enter shows it",
+    };
+    SceneRow {
+        key: format!("need {name}"),
+        columns: format!("  {name:<9} "),
+        words: format!("{}{}", if is_asked { "asks: " } else { "" }, line(&need.need.why)),
+        mark: key.to_owned(),
+        tone: Tone::Asks,
+        subject: Some(Subject { queue: need.queue.clone(), is_asked, ..subject }),
+    }
+}
+
+fn is_at_work(line: &AgentLine) -> bool {
+    line.agent.state == AgentState::Working
+}
+
+fn agent_row(
+    of: &AgentLine,
+    health: Option<&Health>,
+    subject_of: &dyn Fn(&TaskId) -> Subject,
+    now: Timestamp,
+) -> SceneRow {
+    let agent = &of.agent;
+    let seconds = |since: Timestamp| (now - since).max(TimeDelta::zero()).num_seconds().unsigned_abs();
+    let state = match agent.state {
+        _ if !of.alive => "gone",
+        AgentState::Working => of.mode.filter(|mode| *mode != Mode::Execute).map_or("works", Mode::as_str),
+        AgentState::Waiting => "waits",
+    };
+    let is_stale = of.freshness != Freshness::Fresh && is_at_work(of);
+    let tone = match agent.state {
+        _ if !of.alive || is_stale => Tone::Bad,
+        AgentState::Working => Tone::Works,
+        AgentState::Waiting => Tone::Plain,
+    };
+    let task = agent.task.as_ref().map_or("-", TaskId::as_str);
+    let (name, doing) = (line(&agent.name), line(agent.doing.as_deref().unwrap_or_default()));
+    let mut row = SceneRow {
+        key: format!("agent {}", agent.name),
+        columns: format!("  {:<10} {state:<8} {task:<9} ", human::cut(&name, 20)),
+        words: doing,
+        mark: String::new(),
+        tone,
+        subject: agent.task.as_ref().map(subject_of).map(|subject| Subject { run: agent.run.clone(), ..subject }),
+    };
+    let Some(Health { activity, watched, .. }) = health.filter(|_| of.alive && is_at_work(of)) else { return row };
+    let long = human::took_seconds(seconds(activity.began));
+    let seen = human::took_seconds(seconds(activity.seen));
+    let tool =
+        activity.tool.as_deref().map_or_else(|| "thinks".to_owned(), |tool| human::cut(&line(tool), 16).into_owned());
+    row.columns.push_str(&format!("{long:>6} {tool} {seen} "));
+    if !activity.said.is_empty() {
+        row.words = format!("“{}”", line(&activity.said));
+    }
+    let mut marks = vec![human::count(activity.steps as usize, "step")];
+    marks.extend((activity.usd > 0.0).then(|| human::money(activity.usd)));
+    marks.extend((watched.nudges > 0).then(|| human::count(watched.nudges as usize, "nudge")));
+    row.mark = marks.join(", ");
+    row
+}
+
+fn queue_row(of: &QueueLine) -> SceneRow {
+    let mut words: Vec<String> = of.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    words.extend((of.archived > 0).then(|| format!("{} archived", of.archived)));
+    words.extend((of.quarantined > 0).then(|| format!("{} with problems", of.quarantined)));
+    words.extend((of.unfit > 0).then(|| format!("{} that no agent can take", of.unfit)));
+    if words.is_empty() {
+        words.push("no items".to_owned());
+    }
+    SceneRow {
+        key: format!("queue {}", of.queue),
+        columns: format!("  {:<10} ", line(&of.queue)),
+        words: words.join(", "),
+        mark: String::new(),
+        tone: if of.quarantined + of.unfit > 0 { Tone::Bad } else { Tone::Plain },
+        subject: Some(Subject { queue: of.queue.clone(), ..Subject::default() }),
+    }
+}
+
+fn item_row(item: &ItemLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRow {
+    let name = item.name();
+    let subject = item.task.as_ref().map_or_else(|| Subject { name: name.clone(), ..Subject::default() }, subject_of);
+    let why = item.not_ready.as_ref().or(item.waits_for.as_ref());
+    let mark = match (why, &item.next_for) {
+        _ if item.quarantined => "has a problem".to_owned(),
+        (Some(why), _) => human::words(&line(why)).into_owned(),
+        (None, Some(role)) => format!("next for {}", line(role)),
+        _ if item.ready => "ready".to_owned(),
+        _ => String::new(),
+    };
+    let steps = item.steps.as_ref().filter(|steps| !steps.open.is_empty()).map(|steps| format!("{steps} "));
+    let is_wrong = item.quarantined || item.is_unfit || item.status == Status::Dead;
+    SceneRow {
+        key: format!("item {name}"),
+        columns: format!("  {name:<9} {:<11} p{} {}", item.status, item.priority, steps.unwrap_or_default()),
+        words: line(&format!("{}{}", item.above, item.title)),
+        mark,
+        tone: match item.status {
+            _ if is_wrong => Tone::Bad,
+            status if status.is_held() => Tone::Works,
+            _ => Tone::Plain,
+        },
+        subject: Some(Subject {
+            queue: item.queue.clone(),
+            status: Some(item.status),
+            is_asked: subject.is_asked,
+            ..subject
+        }),
+    }
+}

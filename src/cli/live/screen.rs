@@ -1,0 +1,329 @@
+//! What is on the screen, and what a key makes of it. Pure: what has to be done comes back as a [`Wish`].
+
+use super::keys::Key;
+use super::look::Tone;
+use super::scene::{Scene, SceneRow, Subject};
+use super::typed_line::{Asked, TypedLine};
+use crate::board::task::Status;
+
+/// The list, and what was opened over it.
+#[derive(Debug, Default)]
+pub struct Screen {
+    pub scene: Scene,
+    /// The row that is chosen.
+    pub chosen: usize,
+    pub page: Option<OpenPage>,
+    /// What is being typed.
+    pub typing: Option<TypedLine>,
+    /// What was last said, in one line: what a deed came to.
+    pub said: Option<(String, Tone)>,
+    /// Rows that the list, or the page, has.
+    pub room: usize,
+}
+
+/// What was opened over the list.
+#[derive(Debug)]
+pub struct OpenPage {
+    pub kind: PageKind,
+    pub subject: Subject,
+    pub title: String,
+    pub lines: Vec<(String, Tone)>,
+    /// The first line that is shown.
+    pub top: usize,
+    /// It stays at its end as more comes.
+    pub is_followed: bool,
+}
+
+/// What a page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    Item,
+    Stream,
+    Diff,
+    Help,
+}
+
+/// What the program is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Quit,
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-Z.
+    Stop,
+    /// All is to be drawn anew.
+    Redraw,
+    Open(PageKind, Subject),
+    /// Another of Tavern's programs does it, with these arguments.
+    Verb(Vec<String>),
+    /// The same, and it has the terminal meanwhile.
+    Attended(Vec<String>),
+    /// A shell in the worktree of the item.
+    Shell(Subject),
+}
+
+/// The keys, and what they do.
+pub const KEYS: [(&str, &str); 15] = [
+    ("Up Down", "choose, or scroll; also k j, PgUp PgDn, Home End, g G"),
+    ("Enter", "open: the item, or what the agent's run prints"),
+    ("s", "what its run prints, as it comes"),
+    ("d", "all that its commits change"),
+    ("a", "answer its question"),
+    ("t", "tell its agent something"),
+    ("y", "approve it: to be started, or to be merged"),
+    ("x", "reject it, and say why"),
+    ("p", "pause its run; of an item that waits: let it go on"),
+    ("r", "release it: back-off and waiting end, a draft may begin"),
+    ("!", "a shell in its worktree"),
+    ("e", "edit the item, or the queue, in your editor"),
+    ("Ctrl-L", "draw the screen anew"),
+    ("Esc q", "back, and out"),
+    ("?", "this page"),
+];
+
+impl Screen {
+    /// Shows `scene` from now on. What was chosen stays so while it is there.
+    pub fn update(&mut self, scene: Scene) {
+        let key = self.scene.rows.get(self.chosen).map(|row| row.key.clone());
+        let same = key.and_then(|key| scene.rows.iter().position(|row| row.key == key));
+        self.scene = scene;
+        self.chosen = same.unwrap_or(self.chosen);
+        if !self.is_choice(self.chosen) {
+            self.chosen = self.nearest(self.chosen);
+        }
+    }
+
+    /// What keys are about now.
+    pub fn subject(&self) -> Option<&Subject> {
+        match &self.page {
+            Some(page) => Some(&page.subject),
+            None => self.scene.rows.get(self.chosen).and_then(|row| row.subject.as_ref()),
+        }
+    }
+
+    /// Takes a key; what it asks for is for the caller to do.
+    pub fn press(&mut self, key: Key) -> Option<Wish> {
+        if let Key::Control('c') = key {
+            return Some(Wish::Interrupt);
+        }
+        if let Key::Control('z') = key {
+            return Some(Wish::Stop);
+        }
+        if let Some(typing) = &mut self.typing {
+            return match typing.press(key) {
+                Asked::More => None,
+                Asked::Nothing => {
+                    self.typing = None;
+                    None
+                }
+                Asked::For(words) => {
+                    self.typing = None;
+                    Some(Wish::Verb(words))
+                }
+            };
+        }
+        self.said = None;
+        match key {
+            Key::Control('l') => Some(Wish::Redraw),
+            Key::Char('q') | Key::Escape => match self.page.take() {
+                Some(_) => None,
+                None => Some(Wish::Quit),
+            },
+            Key::Up | Key::Char('k') => self.go(-1),
+            Key::Down | Key::Char('j') => self.go(1),
+            Key::PageUp => self.go(-self.a_screen()),
+            Key::PageDown | Key::Char(' ') => self.go(self.a_screen()),
+            Key::Home | Key::Char('g') => self.go(isize::MIN / 2),
+            Key::End | Key::Char('G') => self.go(isize::MAX / 2),
+            Key::Char('?') => Some(Wish::Open(PageKind::Help, Subject::default())),
+            key => self.act(key),
+        }
+    }
+
+    /// A key that is about what is chosen.
+    fn act(&mut self, key: Key) -> Option<Wish> {
+        let subject = self.subject()?.clone();
+        let is_agent = self.page.is_none() && self.scene.rows[self.chosen].key.starts_with("agent ");
+        if subject.name.is_empty() {
+            return match key {
+                Key::Char('e') if !subject.queue.is_empty() => Some(edit(&subject.queue)),
+                _ => None,
+            };
+        }
+        let name = || subject.name.clone();
+        match key {
+            Key::Enter if is_agent && subject.run.is_some() => return Some(Wish::Open(PageKind::Stream, subject)),
+            Key::Enter => return Some(Wish::Open(PageKind::Item, subject)),
+            Key::Char('s') => return Some(Wish::Open(PageKind::Stream, subject)),
+            Key::Char('d') => return Some(Wish::Open(PageKind::Diff, subject)),
+            Key::Char('!') => return Some(Wish::Shell(subject)),
+            Key::Char('e') => return Some(edit(&subject.name)),
+            _ => {}
+        }
+        self.typing = match key {
+            Key::Char('a' | 't') => Some(TypedLine::tell(&name())),
+            Key::Char('y') => Some(TypedLine::approve(&name())),
+            Key::Char('x') => Some(TypedLine::reject(&name())),
+            Key::Char('p') if subject.status == Some(Status::Waiting) => Some(TypedLine::resume(&name())),
+            Key::Char('p') => Some(TypedLine::pause(&name())),
+            Key::Char('r') => Some(TypedLine::release(&name())),
+            _ => return None,
+        };
+        None
+    }
+
+    fn a_screen(&self) -> isize {
+        self.room.saturating_sub(1).max(1).cast_signed()
+    }
+
+    fn go(&mut self, by: isize) -> Option<Wish> {
+        if let Some(page) = &mut self.page {
+            let last = page.lines.len().saturating_sub(self.room);
+            page.top = page.top.min(last).saturating_add_signed(by).min(last);
+            page.is_followed = page.kind == PageKind::Stream && page.top == last;
+            return None;
+        }
+        let wanted = self.chosen.saturating_add_signed(by).min(self.scene.rows.len().saturating_sub(1));
+        let rows = 0..self.scene.rows.len();
+        let next = if by < 0 {
+            rows.clone().rev().find(|at| *at <= wanted && self.is_choice(*at))
+        } else {
+            rows.clone().find(|at| *at >= wanted && self.is_choice(*at))
+        };
+        self.chosen = next.unwrap_or_else(|| self.nearest(wanted));
+        None
+    }
+
+    fn is_choice(&self, at: usize) -> bool {
+        self.scene.rows.get(at).is_some_and(|row: &SceneRow| row.subject.is_some())
+    }
+
+    /// The row that can be chosen and is the nearest to `at`.
+    fn nearest(&self, at: usize) -> usize {
+        let choices = (0..self.scene.rows.len()).filter(|row| self.is_choice(*row));
+        choices.min_by_key(|row| row.abs_diff(at)).unwrap_or_default()
+    }
+}
+
+fn edit(what: &str) -> Wish {
+    Wish::Attended(vec!["edit".to_owned(), what.to_owned()])
+}
+
+impl OpenPage {
+    /// More lines come behind those that are shown; of the oldest no more than so many are kept.
+    pub fn follow(&mut self, more: Vec<(String, Tone)>) {
+        const MOST: usize = 5000;
+        self.lines.extend(more);
+        let left_out = self.lines.len().saturating_sub(MOST);
+        self.lines.drain(..left_out);
+        self.top = self.top.saturating_sub(left_out);
+    }
+
+    /// The first line that is shown where there is room for so many.
+    pub fn first(&self, room: usize) -> usize {
+        let last = self.lines.len().saturating_sub(room);
+        if self.is_followed { last } else { self.top.min(last) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(key: &str, name: &str) -> SceneRow {
+        let subject = Subject { name: name.to_owned(), ..Subject::default() };
+        let subject = (!name.is_empty()).then_some(subject);
+        SceneRow { key: key.to_owned(), subject, ..SceneRow::default() }
+    }
+
+    fn screen(rows: Vec<SceneRow>) -> Screen {
+        let mut screen = Screen { room: 10, ..Screen::default() };
+        screen.update(Scene { rows, ..Scene::default() });
+        screen
+    }
+
+    fn typed(screen: &mut Screen, text: &str) {
+        for c in text.chars() {
+            assert_eq!(screen.press(Key::Char(c)), None);
+        }
+    }
+
+    #[test]
+    fn headings_are_passed_over_and_a_choice_stays() {
+        let mut shown = screen(vec![row("heading", ""), row("a", "T-1"), row("heading", ""), row("b", "T-2")]);
+        assert_eq!(shown.chosen, 1);
+        shown.press(Key::Down);
+        assert_eq!(shown.chosen, 3);
+        shown.press(Key::Down);
+        assert_eq!(shown.chosen, 3);
+        shown.press(Key::Up);
+        assert_eq!(shown.chosen, 1);
+        shown.press(Key::End);
+        assert_eq!(shown.chosen, 3);
+        let rows = vec![row("heading", ""), row("b", "T-2"), row("c", "T-3")];
+        shown.update(Scene { rows, ..Scene::default() });
+        assert_eq!(shown.subject().map(|subject| subject.name.as_str()), Some("T-2"));
+        shown.update(Scene::default());
+        assert_eq!(shown.press(Key::Enter), None);
+    }
+
+    #[test]
+    fn an_answer_is_typed_and_sent_as_it_stands() {
+        let mut shown = screen(vec![row("a", "T-1")]);
+        shown.press(Key::Char('a'));
+        typed(&mut shown, "-q no");
+        shown.press(Key::Backspace);
+        assert_eq!(shown.press(Key::Enter), Some(Wish::Verb(["tell", "T-1", "--", "-q n"].map(str::to_owned).into())));
+        assert!(shown.typing.is_none());
+        shown.press(Key::Char('x'));
+        assert_eq!(shown.press(Key::Enter), None);
+        assert!(shown.typing.is_some(), "a rejection says why");
+        assert_eq!(shown.press(Key::Escape), None);
+        assert!(shown.typing.is_none());
+    }
+
+    #[test]
+    fn nothing_is_approved_by_one_key() {
+        let mut shown = screen(vec![row("a", "T-1")]);
+        assert_eq!(shown.press(Key::Char('y')), None);
+        assert_eq!(shown.press(Key::Enter), Some(Wish::Verb(["report", "T-1", "--approve"].map(str::to_owned).into())));
+        for key in ['y', 'r', 'p'] {
+            shown.press(Key::Char(key));
+            assert_eq!(shown.press(Key::Escape), None, "{key}");
+            assert!(shown.typing.is_none(), "{key}");
+        }
+    }
+
+    #[test]
+    fn escape_leads_back_and_out() {
+        let mut shown = screen(vec![row("a", "T-1")]);
+        assert!(matches!(shown.press(Key::Enter), Some(Wish::Open(PageKind::Item, _))));
+        shown.page = Some(page(PageKind::Item, 30));
+        assert_eq!(shown.press(Key::Escape), None);
+        assert_eq!(shown.press(Key::Escape), Some(Wish::Quit));
+        assert_eq!(shown.press(Key::Control('c')), Some(Wish::Interrupt));
+    }
+
+    fn page(kind: PageKind, lines: usize) -> OpenPage {
+        let lines = (0..lines).map(|number| (number.to_string(), Tone::Plain)).collect();
+        let is_followed = kind == PageKind::Stream;
+        OpenPage { kind, subject: Subject::default(), title: String::new(), lines, top: 0, is_followed }
+    }
+
+    #[test]
+    fn a_stream_stays_at_its_end_until_somebody_scrolls() {
+        let mut shown = screen(vec![row("a", "T-1")]);
+        shown.page = Some(page(PageKind::Stream, 30));
+        let first = |shown: &Screen| shown.page.as_ref().map(|page| page.first(10));
+        assert_eq!(first(&shown), Some(20));
+        let more = || vec![("more".to_owned(), Tone::Plain)];
+        shown.page.as_mut().expect("it is open").follow(more());
+        assert_eq!(first(&shown), Some(21));
+        shown.press(Key::Home);
+        shown.page.as_mut().expect("it is open").follow(more());
+        assert_eq!(first(&shown), Some(0));
+        shown.press(Key::End);
+        shown.page.as_mut().expect("it is open").follow(more());
+        assert_eq!(first(&shown), Some(23));
+    }
+}

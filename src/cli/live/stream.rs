@@ -1,0 +1,125 @@
+//! What the program of a run prints, as lines for people, as it comes. It reads files only; whose they are it does not know.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::cli::human;
+use crate::files;
+use crate::runner::{AgentEvent, LOGS, THREAD_LOG, stream};
+
+use super::look::{Tone, line, lines};
+
+/// Of a long log so much of its end is shown at first, and so much is read at once.
+const MOST: u64 = 256 << 10;
+
+/// The logs of one run, and how far each was read.
+#[derive(Debug)]
+pub struct LogTail {
+    logs: Vec<(PathBuf, u64, Vec<u8>)>,
+}
+
+impl LogTail {
+    /// Of the run whose folder this is.
+    pub fn of(folder: &Path) -> LogTail {
+        let log = |name: &str| {
+            let path = folder.join(name);
+            let length = path.metadata().map_or(0, |file| file.len());
+            (path, length.saturating_sub(MOST), Vec::new())
+        };
+        LogTail { logs: LOGS.map(log).into() }
+    }
+
+    /// What is new. A line counts once it has ended.
+    pub fn more(&mut self) -> Vec<(String, Tone)> {
+        let mut more = Vec::new();
+        for (path, at, rest) in &mut self.logs {
+            let Some(part) = read_from(path, *at) else { continue };
+            *at += part.len() as u64;
+            rest.extend_from_slice(&part);
+            let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { continue };
+            let text: Vec<u8> = rest.drain(..=end).collect();
+            let is_thread = path.ends_with(THREAD_LOG);
+            for line in String::from_utf8_lossy(&text).lines() {
+                if is_thread { more.extend(stream::read(line).iter().flat_map(told)) } else { more.extend(plain(line)) }
+            }
+        }
+        more
+    }
+}
+
+fn read_from(path: &Path, at: u64) -> Option<Vec<u8>> {
+    let mut file = files::open(path).ok()?;
+    file.seek(SeekFrom::Start(at)).ok()?;
+    let mut part = Vec::new();
+    file.take(MOST * 4).read_to_end(&mut part).ok()?;
+    Some(part)
+}
+
+fn plain(text: &str) -> impl Iterator<Item = (String, Tone)> {
+    lines(text).into_iter().map(|line| (line, Tone::Plain))
+}
+
+/// Lines of a tool's result that are shown.
+const RESULT: usize = 12;
+
+/// An event, as a person would read it; many tell nothing.
+fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
+    match event {
+        AgentEvent::Started { model, .. } => {
+            let model = model.as_deref().map(|model| format!(" ({})", line(model)));
+            vec![(format!("— a turn begins{}", model.unwrap_or_default()), Tone::Faint)]
+        }
+        AgentEvent::Text { text, .. } => plain(text).collect(),
+        AgentEvent::ToolCall { name, input, .. } => {
+            let input = line(&human::words(&input.to_string()));
+            vec![(format!("→ {} {input}", line(name)), Tone::Works)]
+        }
+        AgentEvent::ToolResult { ok, text, .. } => {
+            let tone = if *ok { Tone::Faint } else { Tone::Bad };
+            let all = lines(text);
+            let left_out = all.len().saturating_sub(RESULT);
+            let more = (left_out > 0).then(|| format!("  … {left_out} more lines"));
+            let shown = all.into_iter().take(RESULT).map(|line| format!("  {line}"));
+            shown.chain(more).map(|line| (line, tone)).collect()
+        }
+        AgentEvent::Delivered { text } => plain(text).map(|(line, _)| (format!("> {line}"), Tone::Asks)).collect(),
+        AgentEvent::Retry { error, .. } => vec![(format!("— it tries again: {}", line(error)), Tone::Bad)],
+        AgentEvent::Failure { error, text } => {
+            vec![(format!("— it failed: {}: {}", line(error), line(&human::words(text))), Tone::Bad)]
+        }
+        AgentEvent::Turn(turn) => {
+            let usage = &turn.usage;
+            vec![(format!("— a turn is over: {}, {} turns", human::money(usage.usd), turn.turns), Tone::Faint)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_read_as_it_comes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("it is there");
+        let write = |text: &str| {
+            let mut file = files::open_to_append(folder.join("output.log")).expect("it is ours");
+            std::io::Write::write_all(&mut file, text.as_bytes()).expect("it is ours");
+        };
+        let mut tail = LogTail::of(&folder);
+        assert_eq!(tail.more(), []);
+        write("one\ntw");
+        assert_eq!(tail.more(), [("one".to_owned(), Tone::Plain)]);
+        assert_eq!(tail.more(), []);
+        write("o\u{1b}[2J\n");
+        assert_eq!(tail.more(), [("two·[2J".to_owned(), Tone::Plain)]);
+    }
+
+    #[test]
+    fn events_are_told_in_words() {
+        let call = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}}"#;
+        let told: Vec<String> = stream::read(call).iter().flat_map(told).map(|(line, _)| line).collect();
+        assert_eq!(told, ["I look.", r#"→ Bash {"command":"ls"}"#]);
+    }
+}

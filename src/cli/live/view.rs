@@ -1,0 +1,377 @@
+//! The loop of the live view: it waits until something happens, looks, draws what is other than before, and does what keys ask for.
+
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use clap::ColorChoice;
+use ratatui::layout::Rect;
+use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+
+use crate::cli::overview::listing::WantedItems;
+use crate::cli::overview::{Overview, agents};
+use crate::cli::status::full;
+use crate::cli::{CliError, Context, Exit, Format};
+use crate::clock;
+use crate::file_watch::FileWatch;
+use crate::process::{Bell, Spec, attend};
+use crate::run::record::runs_of;
+use crate::run::unmerged::Unmerged;
+use crate::run::watch::health;
+use crate::run::work::work_of;
+use crate::store::{Board, NamedItem, Queue};
+
+use super::deed::{Deeds, program};
+use super::frame::{picture, room};
+use super::keys::KeyReader;
+use super::look::{Colours, Look, Signs, Tone, line, lines};
+use super::scene::{Scene, Subject};
+use super::screen::{OpenPage, PageKind, Screen, Wish};
+use super::stream::LogTail;
+use super::terminal::{RawTerminal, give_back};
+use super::watchers::{BoardWatch, KeyWatch, Noticed, run_watch, signals};
+
+/// How often seconds are shown anew.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The board is looked at no more often than this.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// After it nothing follows that belongs to a key.
+const REST_OF_KEY: Duration = Duration::from_millis(50);
+
+/// Whether there is a terminal that can be drawn on, and a person before it.
+pub fn can_draw(context: &Context) -> bool {
+    let term = std::env::var("TERM").unwrap_or_default();
+    let is_text = context.out.format() == Format::Text;
+    is_text && stdin().is_terminal() && stdout().is_terminal() && !term.is_empty() && term != "dumb"
+}
+
+/// Shows the board until a person has seen enough; of its queues those with these names, or all.
+pub fn run(context: &Context, names: &[String]) -> Result<Exit, CliError> {
+    let board = context.board()?;
+    let bell = Bell::new();
+    let signals = signals(&bell)?;
+    let queues = context.files(&board.clone().settled()?, names)?;
+    let watch = BoardWatch::begin(&board, &queues, &bell)?;
+    let mut view = LiveView::open(context, board, names, bell)?;
+    let keys = KeyWatch::begin(&view.bell)?;
+    view.terminal = Some(RawTerminal::take()?);
+    let ended = view.work(&watch, &keys, &signals);
+    drop(view.terminal.take());
+    view.deeds.finish();
+    ended
+}
+
+struct LiveView<'c> {
+    context: &'c Context,
+    board: Board,
+    names: &'c [String],
+    bell: Bell,
+    look: Look,
+    screen: Screen,
+    overview: Overview,
+    /// When the board was looked at last, how long that took, and when seconds were.
+    looked: Instant,
+    took: Duration,
+    ticked: Instant,
+    deeds: Deeds,
+    stream: Option<OpenStream>,
+    terminal: Option<RawTerminal>,
+}
+
+/// The run whose logs are read.
+struct OpenStream {
+    tail: LogTail,
+    has_changed: Noticed,
+    _watch: Option<FileWatch>,
+}
+
+impl<'c> LiveView<'c> {
+    fn open(context: &'c Context, board: Board, names: &'c [String], bell: Bell) -> Result<LiveView<'c>, CliError> {
+        let (now, deeds) = (clock::instant(), Deeds::new(&bell));
+        let mut view = LiveView {
+            context,
+            board,
+            names,
+            bell,
+            look: look(context),
+            screen: Screen::default(),
+            overview: Overview::default(),
+            looked: now,
+            took: Duration::ZERO,
+            ticked: now,
+            deeds,
+            stream: None,
+            terminal: None,
+        };
+        view.look_at_board()?;
+        Ok(view)
+    }
+
+    /// Until a key or a signal ends it.
+    fn work(&mut self, watch: &BoardWatch, keys: &KeyWatch, signals: &Receiver<i32>) -> Result<Exit, CliError> {
+        let (mut reader, mut is_stale) = (KeyReader::default(), false);
+        loop {
+            is_stale |= watch.has_changed.take();
+            if is_stale && self.until_look().is_zero() {
+                is_stale = false;
+                if let Err(error) = self.look_at_board() {
+                    self.screen.said = Some((line(&error.message), Tone::Bad));
+                }
+            }
+            if self.screen.scene.has_seconds && self.ticked.elapsed() >= SECOND {
+                self.tick();
+            }
+            if let Some(said) = self.deeds.ended() {
+                self.screen.said = Some(said);
+            }
+            self.follow();
+            self.draw()?;
+            let second = if self.screen.scene.has_seconds {
+                SECOND.saturating_sub(self.ticked.elapsed())
+            } else {
+                Duration::MAX
+            };
+            let look = if is_stale { self.until_look() } else { Duration::MAX };
+            let key = if reader.is_unfinished() { REST_OF_KEY } else { Duration::MAX };
+            let has_rung = self.bell.wait(second.min(look).min(key));
+            for signal in signals.try_iter() {
+                match signal {
+                    SIGINT => return Ok(Exit::Interrupted),
+                    SIGTERM | SIGHUP | SIGQUIT => return Ok(Exit::Terminated),
+                    SIGTSTP => self.stop()?,
+                    _ => {}
+                }
+            }
+            let Some(bytes) = keys.read() else { return Ok(Exit::Terminated) };
+            let lapsed = if has_rung { None } else { reader.lapse() };
+            for key in lapsed.into_iter().chain(reader.read(&bytes)) {
+                match self.screen.press(key) {
+                    Some(Wish::Quit) => return Ok(Exit::Done),
+                    Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
+                    Some(Wish::Stop) => self.stop()?,
+                    Some(Wish::Redraw) => self.terminal.iter_mut().try_for_each(RawTerminal::forget)?,
+                    Some(Wish::Open(kind, subject)) => self.open_page(kind, subject),
+                    Some(Wish::Verb(words)) => {
+                        let said = self.deeds.begin(&words, self.board.dir(), self.board.root());
+                        self.screen.said = Some(said);
+                    }
+                    Some(Wish::Attended(words)) => {
+                        let spec = program(&words, self.board.dir(), self.board.root());
+                        if let Some(exit) = self.attend(spec, signals)? {
+                            return Ok(exit);
+                        }
+                        is_stale = true;
+                    }
+                    Some(Wish::Shell(subject)) => {
+                        if let Some(exit) = self.shell(&subject, signals)? {
+                            return Ok(exit);
+                        }
+                        is_stale = true;
+                    }
+                    None => {}
+                }
+                if self.screen.page.as_ref().is_none_or(|page| page.kind != PageKind::Stream) {
+                    self.stream = None;
+                }
+            }
+        }
+    }
+
+    /// A large board that changes all the time does not take all of a processor.
+    fn until_look(&self) -> Duration {
+        PAUSE.max(self.took * 4).saturating_sub(self.looked.elapsed())
+    }
+
+    fn look_at_board(&mut self) -> Result<(), CliError> {
+        let began = clock::instant();
+        let board = self.board.clone().settled()?;
+        let queues: Vec<Queue> = self.context.files(&board, self.names)?;
+        let site = self.context.light_site(board.clone()).ok().map(|site| site.naming(&queues));
+        self.overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Open)?;
+        self.looked = clock::instant();
+        self.tick();
+        if let Some(page) = self.screen.page.as_ref().filter(|page| page.kind == PageKind::Item) {
+            let (subject, top) = (page.subject.clone(), page.top);
+            self.open_page(PageKind::Item, subject);
+            self.screen.page.iter_mut().for_each(|page| page.top = top);
+        }
+        self.took = began.elapsed();
+        Ok(())
+    }
+
+    /// What agents do, which changes without the board.
+    fn tick(&mut self) {
+        self.overview.agents = agents(&self.board);
+        let health = health(&self.board).unwrap_or_default();
+        self.screen.update(Scene::of(&self.overview, &health, clock::now()));
+        self.ticked = clock::instant();
+    }
+
+    fn draw(&mut self) -> Result<(), CliError> {
+        let Some(terminal) = &mut self.terminal else { return Ok(()) };
+        let area: Rect = RawTerminal::area();
+        self.screen.room = room(area.height);
+        terminal.show(picture(&self.screen, area, self.look)).map_err(|error| CliError::output(&error))
+    }
+
+    fn follow(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(page) = self.screen.page.as_mut().filter(|_| stream.has_changed.take()) else { return };
+        page.follow(stream.tail.more());
+    }
+
+    fn open_page(&mut self, kind: PageKind, subject: Subject) {
+        let name = line(&subject.name);
+        let (title, lines) = match kind {
+            PageKind::Help => ("keys".to_owned(), Vec::new()),
+            PageKind::Item => (name, self.item(&subject)),
+            PageKind::Diff => (format!("{name} · what its commits change"), self.diff(&subject)),
+            PageKind::Stream => {
+                let Some(run) = self.run_of(&subject) else {
+                    self.screen.said = Some((format!("{name} has had no run yet"), Tone::Plain));
+                    return;
+                };
+                let (folder, has_changed) = (self.board.run_dir(&run), Noticed::default());
+                let watch = run_watch(folder.clone(), &has_changed, &self.bell);
+                has_changed.set();
+                self.stream = Some(OpenStream { tail: LogTail::of(&folder), has_changed, _watch: watch });
+                (format!("{} · what it prints", line(&run)), Vec::new())
+            }
+        };
+        let is_followed = kind == PageKind::Stream;
+        self.screen.page = Some(OpenPage { kind, subject, title, lines, top: 0, is_followed });
+    }
+
+    /// The run that works on it, else its last.
+    fn run_of(&self, subject: &Subject) -> Option<String> {
+        let last = || Some(runs_of(&self.board, subject.task.as_ref()?).ok()?.pop()?.run);
+        subject.run.clone().or_else(last)
+    }
+
+    fn item(&self, subject: &Subject) -> Vec<(String, Tone)> {
+        let words = self.named(subject).and_then(|name| full::words(self.context, &self.board, &name));
+        told(words)
+    }
+
+    fn named(&self, subject: &Subject) -> Result<NamedItem, CliError> {
+        match &subject.task {
+            Some(task) => Ok(NamedItem::Id(task.clone())),
+            None => {
+                let name = subject.name.parse().map_err(|_| CliError::new(Exit::Failed, "it is gone"))?;
+                self.context.item(&self.board, &name)
+            }
+        }
+    }
+
+    fn diff(&self, subject: &Subject) -> Vec<(String, Tone)> {
+        let patch = || -> Result<String, CliError> {
+            let Some(id) = &subject.task else { return Ok("an item without an ID has no commits".to_owned()) };
+            let site = self.context.quick_site(self.board.clone())?;
+            let (repository, task) = (site.repository()?, site.board.task(id)?.task);
+            let parts = work_of(&site.board, repository, &Unmerged::of(repository, site.integration()), &task)?;
+            let part = |part: &crate::run::work::WorkPart| {
+                let subjects =
+                    part.commits.iter().map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
+                format!(
+                    "{}: since {}\n{}{}",
+                    part.place,
+                    part.base.short(),
+                    subjects.collect::<String>(),
+                    part.patch.text
+                )
+            };
+            let text: Vec<String> = parts.iter().map(part).collect();
+            Ok(if text.is_empty() { format!("there is no commit of {id} here") } else { text.join("\n") })
+        };
+        let mut shown = told(patch());
+        for (text, tone) in &mut shown {
+            *tone = match text.as_bytes().first() {
+                Some(b'-') => Tone::Bad,
+                Some(b'+') => Tone::Works,
+                Some(b'@') => Tone::Faint,
+                _ => *tone,
+            };
+        }
+        shown
+    }
+
+    fn shell(&mut self, subject: &Subject, signals: &Receiver<i32>) -> Result<Option<Exit>, CliError> {
+        let worktree = subject.task.as_ref().map(|task| self.board.worktree(task)).filter(|folder| folder.is_dir());
+        let Some(folder) = worktree else {
+            self.screen.said = Some((format!("{} has no worktree here", line(&subject.name)), Tone::Plain));
+            return Ok(None);
+        };
+        let set = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+        let shell = set.map_or_else(|| PathBuf::from("sh"), PathBuf::from);
+        self.attend(Ok(Spec::new(shell, folder)), signals)
+    }
+
+    /// Gives the terminal to a program until that ends.
+    fn attend(&mut self, spec: std::io::Result<Spec>, signals: &Receiver<i32>) -> Result<Option<Exit>, CliError> {
+        give_back();
+        let attended = spec.and_then(|spec| attend(&spec, &self.bell));
+        let mut exit = None;
+        let ended = match attended {
+            Err(error) => error.to_string(),
+            Ok(attended) => loop {
+                if let Some(ended) = attended.ended() {
+                    break ended;
+                }
+                self.bell.wait(Duration::MAX);
+                for signal in signals.try_iter() {
+                    match signal {
+                        SIGTERM | SIGHUP => exit = Some(Exit::Terminated),
+                        SIGTSTP => stop_self()?,
+                        // Ctrl-C is for the program that has the terminal.
+                        _ => {}
+                    }
+                }
+                if exit.is_some() {
+                    return Ok(exit);
+                }
+            },
+        };
+        self.terminal.iter_mut().try_for_each(RawTerminal::take_again)?;
+        if !ended.ends_with(" 0") {
+            self.screen.said = Some((line(&ended), Tone::Bad));
+        }
+        let _ = stderr().flush();
+        Ok(None)
+    }
+
+    /// As Ctrl-Z does with other programs: until it is continued.
+    fn stop(&mut self) -> Result<(), CliError> {
+        give_back();
+        stop_self()?;
+        self.terminal.iter_mut().try_for_each(RawTerminal::take_again)?;
+        Ok(())
+    }
+}
+
+fn stop_self() -> std::io::Result<()> {
+    Ok(kill_process(getpid(), Signal::STOP)?)
+}
+
+fn told(words: Result<String, CliError>) -> Vec<(String, Tone)> {
+    match words {
+        Ok(words) => lines(&words).into_iter().map(|line| (line, Tone::Plain)).collect(),
+        Err(error) => vec![(line(&error.message), Tone::Bad)],
+    }
+}
+
+/// By the variables that say what the terminal has.
+fn look(context: &Context) -> Look {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let colours = match context.shared.color {
+        ColorChoice::Never => Colours::None,
+        ColorChoice::Auto if variable("NO_COLOR").is_some() => Colours::None,
+        _ => Colours::Usual,
+    };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default().to_lowercase();
+    let has_signs = locale.contains("utf-8") || locale.contains("utf8");
+    Look { colours, signs: if has_signs { Signs::Unicode } else { Signs::Ascii } }
+}

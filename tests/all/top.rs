@@ -1,0 +1,348 @@
+//! `tavern-top` on a terminal of its own: what its screen shows, led by keys, while agents work.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::{CONFIG, QUEUE, Ran, Running, Scratch, has, wait_until};
+use crate::terminal::Terminal;
+
+/// The view on a terminal of so many rows and columns.
+struct Top {
+    terminal: Terminal,
+    home: PathBuf,
+    rows: u16,
+    columns: u16,
+}
+
+impl Top {
+    /// `words` are shell words before the program: variables, mostly.
+    fn start(scratch: &Scratch, rows: u16, columns: u16, words: &str) -> Top {
+        let home = scratch.folder().join("home");
+        let begin = format!("stty rows {rows} cols {columns}; stty -g >~/before; tty >~/tty");
+        let inner = format!("echo $$ >~/pid; exec env {words}");
+        let lines = format!("{begin}\nsh -c '{inner}'\ncode=$?\nstty -g >~/after\nexit $code\n");
+        fs::write(home.join("top.sh"), lines).expect("it is ours");
+        let terminal = Terminal::start(scratch, "env LANG=C.UTF-8 sh ../home/top.sh");
+        Top { terminal, home, rows, columns }
+    }
+
+    fn usual(scratch: &Scratch) -> Top {
+        let top = Top::start(scratch, 24, 80, "tavern-top");
+        top.shows(&["Queues", "? "]);
+        top
+    }
+
+    /// What a terminal makes of what was written.
+    fn parsed(&self) -> vt100::Parser {
+        let [rows, columns] = [self.rows, self.columns].map(|size| size.try_into().expect("it is not 0"));
+        let mut parser = vt100::Parser::new(rows, columns, 0);
+        parser.process(&self.terminal.written());
+        parser
+    }
+
+    /// What is to be seen now.
+    fn screen(&self) -> String {
+        self.parsed().screen().contents()
+    }
+
+    #[track_caller]
+    fn shows(&self, parts: &[&str]) {
+        let holds = || {
+            let screen = self.screen();
+            parts.iter().all(|part| screen.contains(part))
+        };
+        let wait = || wait_until(&format!("{parts:?} are shown"), holds);
+        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
+        assert!(waited.is_ok(), "{parts:?} are not in\n{}", self.screen());
+    }
+
+    #[track_caller]
+    fn hides(&self, part: &str) {
+        wait_until(&format!("`{part}` is hidden"), || !self.screen().contains(part));
+    }
+
+    /// Goes to the row that begins so, from the first one.
+    #[track_caller]
+    fn choose(&mut self, begins: &str) {
+        self.press("g");
+        for _ in 0..40 {
+            let chosen = self.chosen();
+            if chosen.trim_start().starts_with(begins) {
+                return;
+            }
+            self.press("j");
+            wait_until("another row is chosen", || self.chosen() != chosen);
+        }
+        panic!("no row begins with `{begins}` in\n{}", self.screen());
+    }
+
+    /// The row that is shown in reverse.
+    fn chosen(&self) -> String {
+        let parser = self.parsed();
+        let screen = parser.screen();
+        let is_chosen = |row: &u16| screen.cell(*row, 0).is_some_and(vt100::Cell::inverse);
+        let row = (0..self.rows).find(is_chosen);
+        row.map_or_else(String::new, |row| screen.contents_between(row, 0, row, self.columns))
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.terminal.type_in(keys);
+    }
+
+    fn pid(&self) -> rustix::process::Pid {
+        let pid = fs::read_to_string(self.home.join("pid")).expect("it runs");
+        rustix::process::Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid")
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(self.pid(), signal).expect("it runs, and is ours");
+    }
+
+    /// Leaves it; the terminal is as it was.
+    #[track_caller]
+    fn quit(mut self) {
+        self.press("q");
+        self.end(0);
+    }
+
+    #[track_caller]
+    fn end(self, code: i32) -> Ran {
+        let home = self.home.clone();
+        let ran = self.terminal.end().ends(code);
+        let settings = ["before", "after"].map(|name| fs::read_to_string(home.join(name)).expect("it is written"));
+        assert_eq!(settings[0], settings[1], "the terminal is as it was");
+        has(&ran.stdout, &["\u{1b}[?1049h", "\u{1b}[?1049l", "\u{1b}[?25h"]);
+        ran
+    }
+}
+
+/// Items whose scripts say something, and go on until `~/go` is there.
+fn held(id: &str, says: &str) -> String {
+    let script = "until [ -e ~/go ]; do sleep 0.1; done";
+    format!("- [ ] {id}: Do {id}\n  ```sh\n  {says}\n  {script}\n  echo 1 >{id}.txt\n  ```\n")
+}
+
+fn agent(scratch: &Scratch, name: &str) -> Running {
+    scratch.program("tavern-agent").args(&["--once", "--name", name]).start()
+}
+
+#[test]
+fn two_agents_are_watched_paused_answered_and_told() {
+    let items = [held("T-1", "echo first line"), held("T-2", "echo other")].concat();
+    let scratch = Scratch::pending(&items);
+    let agents = [agent(&scratch, "Frodo"), agent(&scratch, "Sam")];
+    wait_until("both work", || scratch.run("tavern-status", &[]).stdout.matches(" working ").count() == 2);
+    let mut top = Top::usual(&scratch);
+    top.shows(&["2 agents work", "Frodo", "Sam", "T-1", "T-2", "in_progress", "2 in_progress"]);
+    top.choose("Frodo");
+    let (own, other) = if top.chosen().contains("T-1") { ("T-1", "T-2") } else { ("T-2", "T-1") };
+    let says = |id: &str| if id == "T-1" { "first line" } else { "other" };
+    top.press("\r");
+    top.shows(&["what it prints", says(own)]);
+    // It is followed as it comes.
+    let log = fs::read_dir(scratch.work().join(".tavern/runs")).expect("there are runs").flatten();
+    let log = log.map(|run| run.path()).find(|run| run.to_string_lossy().contains(&format!("{own}@")));
+    let log = log.expect("its run").join("output.log");
+    let mut file = fs::OpenOptions::new().append(true).open(log).expect("it is ours");
+    std::io::Write::write_all(&mut file, b"and one more\n").expect("it is ours");
+    top.shows(&[says(own), "and one more"]);
+    top.press("\u{1b}");
+    top.shows(&["Needs you", "Items"].map(|_| "Queues"));
+    top.press("thurry up\r");
+    top.shows(&["it is passed on with the prompt of its next run"]);
+    top.press("ptoo slow\r");
+    top.shows(&["1 agent works", "Needs you", "too slow", "a answers"]);
+    scratch.stands(own, "waiting", 1);
+    scratch.stands(other, "in_progress", 1);
+    top.choose(own);
+    top.press("ago on\r");
+    top.hides("Needs you");
+    scratch.stands(own, "pending", 1);
+    fs::write(scratch.folder().join("home/go"), "").expect("it is ours");
+    top.shows(&["no agent works", "1 completed"]);
+    top.quit();
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
+#[test]
+fn work_is_looked_at_rejected_and_approved() {
+    let script = "\n  ```sh\n  echo new >>one.txt\n  ```\n";
+    let scratch =
+        Scratch::pending(&format!("- [ ] T-1: One (review: person){script}- [ ] T-2: Two (approve: start){script}"));
+    scratch.run("tavern-agent", &["--once"]).ends(0).says("in review");
+    let mut top = Top::usual(&scratch);
+    top.shows(&["2 items need you"]);
+    top.choose("T-2");
+    top.press("y");
+    top.shows(&["approve T-2? Enter does, Esc does not"]);
+    top.press("\u{1b}");
+    top.hides("approve T-2?");
+    scratch.stands("T-2", "pending", 0);
+    top.press("y\r");
+    top.shows(&["1 item needs you"]);
+    top.choose("T-1");
+    top.press("d");
+    top.shows(&["T-1: One", "+new", "+++ b/one.txt"]);
+    top.press("q\r");
+    top.shows(&["status      in_review", "T-1 One"]);
+    top.press("xsay more\r");
+    top.shows(&["status      pending"]);
+    scratch.stands("T-1", "pending", 1);
+    top.press("q");
+    top.quit();
+}
+
+#[test]
+fn nothing_is_written_when_nothing_changes() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    let top = Top::usual(&scratch);
+    let before = top.terminal.written().len();
+    // That nothing comes can only be waited for.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(top.terminal.written().len(), before);
+    scratch.change(QUEUE, "One", "Another");
+    top.shows(&["Another"]);
+    top.quit();
+}
+
+#[test]
+fn titles_and_streams_do_not_steer_the_terminal() {
+    let title = "a\u{1b}]0;owned\u{7}b\u{1b}[2Jc\u{202e}d\u{2066}e\u{200b}f";
+    let says = r"printf '\033[2J\033]0;owned\007\342\200\256said\n'";
+    let scratch = Scratch::pending(&format!("- [ ] T-2: {title}\n{}", held("T-1", says)));
+    let agent = agent(&scratch, "Frodo");
+    let mut top = Top::usual(&scratch);
+    top.shows(&["a·]0;owned·b·[2Jc·d·e·f", "Frodo"]);
+    top.choose("Frodo");
+    top.press("\r");
+    top.shows(&["·[2J·]0;owned··said"]);
+    fs::write(scratch.folder().join("home/go"), "").expect("it is ours");
+    drop(agent.end());
+    top.press("q");
+    top.hides("what it prints");
+    top.press("q");
+    let written = top.end(0).stdout;
+    let hostile = ["\u{1b}]", "\u{7}", "\u{202e}", "\u{2066}", "\u{200b}", "said\u{1b}[2J"];
+    assert!(hostile.iter().all(|part| !written.contains(part)), "{written:?}");
+}
+
+#[test]
+fn it_fits_any_size_and_is_drawn_anew_when_that_changes() {
+    let items: String = (1..=500).map(|n| format!("- [ ] T-{n}: {n} {}\n", "漢字 and more ".repeat(30))).collect();
+    let scratch = Scratch::board(&items);
+    for (rows, columns) in [(24, 80), (60, 200), (5, 20)] {
+        let mut top = Top::start(&scratch, rows, columns, "tavern-top");
+        top.shows(&["T-1 "]);
+        top.press("G");
+        top.shows(&["T-500"]);
+        top.press("g");
+        top.shows(&["Queues"]);
+        (top.rows, top.columns) = (30, 100);
+        let tty = fs::read_to_string(top.home.join("tty")).expect("it is written");
+        let line = format!("stty -F {} rows 30 cols 100", tty.trim());
+        scratch.command("sh".as_ref()).args(&["-c", &line]).run().succeeds();
+        top.shows(&["T-25 ", "? help"]);
+        top.quit();
+    }
+}
+
+#[test]
+fn it_needs_no_colours_no_signs_and_no_terminal() {
+    let scratch = Scratch::board("- [ ] T-1: Ä … 漢\n- [ ] T-2: Two (approve: start)\n");
+    let colour = |written: &str| {
+        ["\u{1b}[3", "\u{1b}[38;5;3m"]
+            .iter()
+            .any(|part| written.match_indices(part).any(|(at, _)| written[at + 3..].starts_with(['1', '2', '3', '8'])))
+    };
+    let top = Top::usual(&scratch);
+    top.shows(&["Ä … 漢"]);
+    assert!(colour(&String::from_utf8_lossy(&top.terminal.written())));
+    top.quit();
+    for words in ["NO_COLOR=1 tavern-top", "tavern-top --color never", "tavern-status --watch --color never"] {
+        let top = Top::start(&scratch, 24, 80, words);
+        top.shows(&["Needs you"]);
+        assert!(!colour(&String::from_utf8_lossy(&top.terminal.written())), "{words}");
+        top.quit();
+    }
+    let top = Top::start(&scratch, 24, 80, "LANG=C tavern-top");
+    top.shows(&["? . ?"]);
+    let start = "\u{1b}[?1049h".as_bytes();
+    let written = top.terminal.written();
+    let begin = written.windows(start.len()).position(|part| part == start).expect("it is drawn");
+    assert!(written[begin..].is_ascii());
+    top.quit();
+    let mut top = Top::start(&scratch, 24, 80, "TERM=dumb tavern-top");
+    top.shows(&["main: 2 pending"]);
+    scratch.change(QUEUE, "Two", "Three");
+    top.press("\u{3}");
+    let said = top.terminal.end().ends(130).stdout;
+    assert!(!said.contains("\u{1b}["), "{said:?}");
+    scratch.run("tavern-top", &[]).ends(0).says("main: 2 pending").says("no terminal to draw on");
+}
+
+#[test]
+fn signals_end_stop_and_continue_it() {
+    use rustix::process::Signal;
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 143)] {
+        let top = Top::usual(&scratch);
+        top.signal(signal);
+        top.end(code);
+    }
+    let mut top = Top::usual(&scratch);
+    top.press("\u{3}");
+    top.end(130);
+    let mut top = Top::usual(&scratch);
+    for way in ["signal", "key"] {
+        if way == "key" {
+            top.press("\u{1a}")
+        } else {
+            top.signal(Signal::TSTP)
+        }
+        let stat = format!("/proc/{}/stat", top.pid().as_raw_nonzero());
+        wait_until("it stands still", || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")));
+        assert!(!top.screen().contains("Queues"), "{}", top.screen());
+        top.signal(Signal::CONT);
+        top.shows(&["Queues"]);
+    }
+    top.quit();
+}
+
+#[test]
+fn a_shell_and_an_editor_have_the_terminal_meanwhile() {
+    let scratch = Scratch::pending(&held("T-1", "true"));
+    let agent = agent(&scratch, "Frodo");
+    scratch.executable("../home/shell", "#!/bin/sh\npwd\nread line\necho \"$line\" >~/typed\n");
+    scratch.executable("../home/editor", "#!/bin/sh\nread line\nsed -i \"s/Do/$line/\" \"$1\"\n");
+    scratch.write(QUEUE, scratch.queue() + "\n- [ ] T-9: Do nine (draft: true)\n");
+    let home = scratch.folder().join("home");
+    wait_until("it works", || scratch.run("tavern-status", &[]).stdout.contains(" working "));
+    let words = format!("SHELL={0}/shell EDITOR={0}/editor tavern-top", home.display());
+    let mut top = Top::start(&scratch, 24, 80, &words);
+    top.shows(&["1 agent works"]);
+    top.choose("Frodo");
+    top.press("!");
+    top.terminal.shows("worktrees/T-1\r\n");
+    // Keys of the view are words of the shell.
+    top.press("quit\r");
+    top.shows(&["1 agent works"]);
+    assert_eq!(fs::read_to_string(home.join("typed")).ok().as_deref(), Some("quit\n"));
+    top.choose("T-9");
+    top.press("e");
+    top.hides("1 agent works");
+    top.press("Make\r");
+    top.shows(&["1 agent works", "Make nine"]);
+    fs::write(home.join("go"), "").expect("it is ours");
+    drop(agent.end());
+    top.quit();
+}
+
+#[test]
+fn settings_that_cannot_be_read_keep_nobody_from_looking() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    scratch.write(CONFIG, "base: [\n");
+    let top = Top::usual(&scratch);
+    top.shows(&["T-1 ", "One"]);
+    top.quit();
+}
