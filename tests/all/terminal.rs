@@ -17,6 +17,8 @@ impl Terminal {
     pub fn start(scratch: &Scratch, line: &str) -> Terminal {
         let home = scratch.folder().join("home");
         let (keys, shown) = (home.join("keys"), home.join("shown"));
+        // Another one may have been before.
+        [&keys, &shown].into_iter().for_each(|path| drop(fs::remove_file(path)));
         scratch.command(Path::new("mkfifo")).args(&[&keys.display().to_string()]).run().succeeds();
         let typed = format!("exec script -qefc 'exec {line}' '{}' <'{}'", shown.display(), keys.display());
         let shell = scratch.command(Path::new("sh")).args(&["-c", &typed]).variable("TERM", "xterm");

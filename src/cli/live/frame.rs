@@ -5,6 +5,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
+use crate::cli::human;
+
 use super::look::{Look, Tone};
 use super::scene::SceneRow;
 use super::screen::{KEYS, OpenPage, PageKind, Screen};
@@ -15,8 +17,8 @@ pub struct Picture {
     pub cursor: Option<Position>,
 }
 
-/// A mark behind a title leaves so many cells to that.
-const LEAST: usize = 20;
+/// Lines of what a deed came to.
+const MOST_SAID: usize = 4;
 
 /// Rows that the list, or a page, has on a terminal of this height: all but the head and the foot.
 pub fn room(height: u16) -> usize {
@@ -77,7 +79,7 @@ impl Pen {
         let start = self.write(0, place, &row.columns, style);
         let room = self.width().saturating_sub(start);
         let mark = if row.mark.is_empty() { String::new() } else { format!(" ({})", row.mark) };
-        let words = fitted(&row.words, room.saturating_sub(mark.width()).max(LEAST.min(room)));
+        let words = fitted(&row.words, room.saturating_sub(mark.width()).max(room / 2));
         let end = self.write(start, place, &words, style);
         let mark = fitted(&mark, self.width().saturating_sub(end));
         let faint = if chosen.is_some() || row.tone != Tone::Plain { style } else { self.look.style(Tone::Faint) };
@@ -99,6 +101,17 @@ impl Pen {
         }
     }
 
+    /// Words that end in the last line, over what stands there, if need be.
+    fn say(&mut self, said: &str, tone: Tone, last: usize) {
+        let folded = human::fold(Some(self.width()), said);
+        let lines: Vec<&str> = folded.lines().take(MOST_SAID.min(last)).collect();
+        for (place, line) in lines.iter().enumerate() {
+            let (row, style) = (last + 1 + place - lines.len(), self.look.style(tone));
+            self.write(0, row, &" ".repeat(self.width()), Style::new());
+            self.write(0, row, &fitted(line, self.width()), style);
+        }
+    }
+
     /// The last line: what is typed, what was said, or which keys there are.
     fn foot(&mut self, screen: &Screen, area: Rect) -> Option<Position> {
         let row = usize::from(area.height.checked_sub(1).filter(|row| *row > 0)?);
@@ -108,14 +121,13 @@ impl Pen {
             return Some(Position::new(column, area.height - 1));
         }
         if let Some((said, tone)) = &screen.said {
-            let said = fitted(said, self.width());
-            self.write(0, row, &said, self.look.style(*tone));
+            self.say(said, *tone, row);
             return None;
         }
         let keys = match &screen.page {
             Some(page) if page.kind == PageKind::Help => "Esc back",
-            Some(_) => "Esc back · up down scroll · d diff · s stream · a answer · y approve · x reject · ? help",
-            None => "Enter open · s stream · d diff · a answer · y approve · x reject · p pause · ? help · q quit",
+            Some(_) => "Esc back · ? keys · s stream · d diff · a answer · y approve · x reject",
+            None => "? keys · q out · Enter open · s stream · d diff · a answer · y approve · x reject",
         };
         let faint = self.look.style(Tone::Faint);
         let end = self.write(0, row, &fitted(keys, self.width()), faint);
