@@ -156,12 +156,12 @@ fn two_agents_are_watched_paused_answered_and_told() {
     top.shows(&["runner shell takes no messages", "prompt of its next run"]);
     top.press("ptoo slow\r");
     top.shows(&["1 agent works", "Needs you", "too slow", "a answers"]);
-    scratch.stands(own, "waiting", 1);
+    scratch.stands(own, "waiting", 0);
     scratch.stands(other, "in_progress", 1);
     top.choose(own);
     top.press("ago on\r");
     top.hides("Needs you");
-    scratch.stands(own, "pending", 1);
+    scratch.stands(own, "pending", 0);
     fs::write(scratch.folder().join("home/go"), "").expect("it is ours");
     top.shows(&["no agent works", "1 completed"]);
     top.quit();

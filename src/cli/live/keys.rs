@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
+    /// A character of a text that was pasted: no command.
+    Pasted(char),
     /// With Ctrl held.
     Control(char),
     Enter,
@@ -17,6 +19,9 @@ pub enum Key {
     End,
     /// A key that means nothing here.
     Other,
+    /// What follows is pasted.
+    PasteBegins,
+    PasteEnds,
 }
 
 const ESC: u8 = 0x1b;
@@ -28,6 +33,7 @@ const MOST: usize = 32;
 #[derive(Debug, Default)]
 pub struct KeyReader {
     pending: Vec<u8>,
+    is_pasted: bool,
 }
 
 impl KeyReader {
@@ -36,8 +42,16 @@ impl KeyReader {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
         while let Some((key, length)) = first(&self.pending) {
-            keys.push(key);
             self.pending.drain(..length);
+            match key {
+                Key::PasteBegins => self.is_pasted = true,
+                Key::PasteEnds => self.is_pasted = false,
+                Key::Char(c) if self.is_pasted => keys.push(Key::Pasted(c)),
+                // The end of a line sends nothing.
+                Key::Enter | Key::Other if self.is_pasted => keys.push(Key::Pasted(' ')),
+                _ if self.is_pasted => {}
+                key => keys.push(key),
+            }
         }
         keys
     }
@@ -101,6 +115,8 @@ fn sequence(rest: &[u8]) -> Option<(Key, usize)> {
         (b"5", b'~') => Key::PageUp,
         (b"6", b'~') => Key::PageDown,
         ([], b'M') => Key::Enter,
+        (b"200", b'~') => Key::PasteBegins,
+        (b"201", b'~') => Key::PasteEnds,
         _ => Key::Other,
     };
     Some((key, end + 1))
@@ -113,7 +129,11 @@ mod tests {
 
     #[test]
     fn keys_are_read_also_in_parts() {
-        let rows: [(&[&[u8]], &[Key]); 8] = [
+        let rows: [(&[&[u8]], &[Key]); 9] = [
+            (
+                &[b"\x1b[200~y\r", b"q\x1b[201~y"],
+                &[Key::Pasted('y'), Key::Pasted(' '), Key::Pasted('q'), Key::Char('y')],
+            ),
             (&[b"a\r"], &[Key::Char('a'), Key::Enter]),
             (&[b"\x1b[A\x1bOB\x1b[5~\x1b[1;5H"], &[Key::Up, Key::Down, Key::PageUp, Key::Home]),
             (&[b"\x1b", b"[", b"B"], &[Key::Down]),

@@ -1,8 +1,9 @@
 //! The live view: a board on a terminal, drawn as it changes and led by keys.
 //!
-//! [`scene`] makes rows of an overview, [`screen`] holds what is open and takes keys, [`frame`] makes cells of it: these are pure, and so
-//! are [`keys`] and [`typed_line`]. [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs, [`watchers`] wake
-//! [`view`], which has the loop.
+//! Pure are [`scene`], which makes rows of an overview, [`screen`], which holds what is open and takes keys, [`frame`], which makes cells
+//! of it, [`keys`] and [`typed_line`].
+//!
+//! The loop is in [`view`]. What wakes it is in [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs.
 
 pub mod view;
 

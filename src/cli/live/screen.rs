@@ -65,7 +65,7 @@ pub enum Wish {
 /// The keys, and what they do.
 pub const KEYS: [(&str, &str); 15] = [
     ("Up Down", "choose, or scroll; also k j, PgUp PgDn, Home End, g G"),
-    ("Enter", "open: the item, or what the agent's run prints"),
+    ("Enter", "open: the item, what the agent's run prints, the queue's items"),
     ("s", "what its run prints, as it comes"),
     ("d", "all that its commits change"),
     ("a", "answer its question"),
@@ -123,18 +123,16 @@ impl Screen {
             };
         }
         self.said = None;
+        if let Some(by) = self.step(key) {
+            self.go(by);
+            return None;
+        }
         match key {
             Key::Control('l') => Some(Wish::Redraw),
             Key::Char('q') | Key::Escape => match self.page.take() {
                 Some(_) => None,
                 None => Some(Wish::Quit),
             },
-            Key::Up | Key::Char('k') => self.go(-1),
-            Key::Down | Key::Char('j') => self.go(1),
-            Key::PageUp => self.go(-self.a_screen()),
-            Key::PageDown | Key::Char(' ') => self.go(self.a_screen()),
-            Key::Home | Key::Char('g') => self.go(isize::MIN / 2),
-            Key::End | Key::Char('G') => self.go(isize::MAX / 2),
             Key::Char('?') => Some(Wish::Open(PageKind::Help, Subject::default())),
             key => self.act(key),
         }
@@ -147,6 +145,14 @@ impl Screen {
         if subject.name.is_empty() {
             return match key {
                 Key::Char('e') if !subject.queue.is_empty() => Some(edit(&subject.queue)),
+                Key::Enter => {
+                    let is_first = |row: &SceneRow| {
+                        row.key.starts_with("item ")
+                            && row.subject.as_ref().is_some_and(|item| item.queue == subject.queue)
+                    };
+                    self.chosen = self.scene.rows.iter().position(is_first).unwrap_or(self.chosen);
+                    None
+                }
                 _ => None,
             };
         }
@@ -172,16 +178,26 @@ impl Screen {
         None
     }
 
-    fn a_screen(&self) -> isize {
-        self.room.saturating_sub(1).max(1).cast_signed()
+    /// How many rows the key goes down; a negative number goes up.
+    fn step(&self, key: Key) -> Option<isize> {
+        let a_screen = self.room.saturating_sub(1).max(1).cast_signed();
+        Some(match key {
+            Key::Up | Key::Char('k') => -1,
+            Key::Down | Key::Char('j') => 1,
+            Key::PageUp => -a_screen,
+            Key::PageDown | Key::Char(' ') => a_screen,
+            Key::Home | Key::Char('g') => isize::MIN / 2,
+            Key::End | Key::Char('G') => isize::MAX / 2,
+            _ => return None,
+        })
     }
 
-    fn go(&mut self, by: isize) -> Option<Wish> {
+    fn go(&mut self, by: isize) {
         if let Some(page) = &mut self.page {
             let last = page.lines.len().saturating_sub(self.room);
             page.top = page.top.min(last).saturating_add_signed(by).min(last);
             page.is_followed = page.kind == PageKind::Stream && page.top == last;
-            return None;
+            return;
         }
         let wanted = self.chosen.saturating_add_signed(by).min(self.scene.rows.len().saturating_sub(1));
         let rows = 0..self.scene.rows.len();
@@ -191,7 +207,6 @@ impl Screen {
             rows.clone().find(|at| *at >= wanted && self.is_choice(*at))
         };
         self.chosen = next.unwrap_or_else(|| self.nearest(wanted));
-        None
     }
 
     fn is_choice(&self, at: usize) -> bool {

@@ -16,6 +16,7 @@ const MOST: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct LogTail {
     logs: Vec<(PathBuf, u64, Vec<u8>)>,
+    is_behind: bool,
 }
 
 impl LogTail {
@@ -26,15 +27,22 @@ impl LogTail {
             let length = path.metadata().map_or(0, |file| file.len());
             (path, length.saturating_sub(MOST), Vec::new())
         };
-        LogTail { logs: LOGS.map(log).into() }
+        LogTail { logs: LOGS.map(log).into(), is_behind: false }
+    }
+
+    /// There was more than was read the last time.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     /// What is new. A line counts once it has ended.
     pub fn more(&mut self) -> Vec<(String, Tone)> {
         let mut more = Vec::new();
+        self.is_behind = false;
         for (path, at, rest) in &mut self.logs {
             let Some(part) = read_from(path, *at) else { continue };
             *at += part.len() as u64;
+            self.is_behind |= part.len() as u64 == MOST;
             rest.extend_from_slice(&part);
             let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { continue };
             let text: Vec<u8> = rest.drain(..=end).collect();
@@ -51,7 +59,7 @@ fn read_from(path: &Path, at: u64) -> Option<Vec<u8>> {
     let mut file = files::open(path).ok()?;
     file.seek(SeekFrom::Start(at)).ok()?;
     let mut part = Vec::new();
-    file.take(MOST * 4).read_to_end(&mut part).ok()?;
+    file.take(MOST).read_to_end(&mut part).ok()?;
     Some(part)
 }
 

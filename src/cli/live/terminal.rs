@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
@@ -43,7 +44,7 @@ impl RawTerminal {
     pub fn take_again(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::SeqCst);
-        execute!(self.backend, EnterAlternateScreen, Hide)?;
+        execute!(self.backend, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
         self.forget()
     }
 
@@ -93,7 +94,7 @@ impl Drop for RawTerminal {
 /// Makes the terminal what it was, if it is ours. What can't be done here nobody could be told of.
 pub fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+        let _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }

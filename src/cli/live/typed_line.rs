@@ -60,12 +60,12 @@ impl TypedLine {
     }
 
     pub fn pause(name: &str) -> TypedLine {
-        let label = format!("pause {name} (words are for you to find, or none)");
+        let label = format!("pause {name}, because (may be empty)");
         TypedLine::new(Needs::MaybeWords, label, &["tell", name, "--pause"], "--")
     }
 
     pub fn resume(name: &str) -> TypedLine {
-        let label = format!("let {name} go on (with what you say, if anything)");
+        let label = format!("let {name} go on, with what you say (may be empty)");
         TypedLine::new(Needs::MaybeWords, label, &["tell", name, "--resume"], "--")
     }
 
@@ -87,7 +87,7 @@ impl TypedLine {
                 self.text.clear();
                 Asked::More
             }
-            Key::Char(c) if self.need != Needs::Assent && !is_command(c) && self.text.len() < MOST => {
+            Key::Char(c) | Key::Pasted(c) if self.need != Needs::Assent && !is_command(c) && self.text.len() < MOST => {
                 self.text.push(c);
                 Asked::More
             }

@@ -39,6 +39,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The board is looked at no more often than this.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// A run is read no more often than this.
+const BREATH: Duration = Duration::from_millis(40);
+
 /// After it nothing follows that belongs to a key.
 const REST_OF_KEY: Duration = Duration::from_millis(50);
 
@@ -84,9 +87,19 @@ struct LiveView<'c> {
 
 /// The run whose logs are read.
 struct OpenStream {
+    folder: PathBuf,
     tail: LogTail,
     has_changed: Noticed,
-    _watch: Option<FileWatch>,
+    /// There is none while there is no folder yet.
+    watch: Option<FileWatch>,
+    is_stale: bool,
+    followed: Instant,
+}
+
+impl OpenStream {
+    fn until_look(&self) -> Duration {
+        if self.is_stale { BREATH.saturating_sub(self.followed.elapsed()) } else { Duration::MAX }
+    }
 }
 
 impl<'c> LiveView<'c> {
@@ -136,8 +149,9 @@ impl<'c> LiveView<'c> {
                 Duration::MAX
             };
             let look = if is_stale { self.until_look() } else { Duration::MAX };
+            let stream = self.stream.as_ref().map_or(Duration::MAX, OpenStream::until_look);
             let key = if reader.is_unfinished() { REST_OF_KEY } else { Duration::MAX };
-            let has_rung = self.bell.wait(second.min(look).min(key));
+            let has_rung = self.bell.wait(second.min(look).min(stream).min(key));
             for signal in signals.try_iter() {
                 match signal {
                     SIGINT => return Ok(Exit::Interrupted),
@@ -208,6 +222,10 @@ impl<'c> LiveView<'c> {
         self.overview.agents = agents(&self.board);
         let health = health(&self.board).unwrap_or_default();
         self.screen.update(Scene::of(&self.overview, &health, clock::now()));
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.watch.is_none()) {
+            stream.watch = run_watch(stream.folder.clone(), &stream.has_changed, &self.bell);
+            stream.is_stale = true;
+        }
         self.ticked = clock::instant();
     }
 
@@ -218,10 +236,18 @@ impl<'c> LiveView<'c> {
         terminal.show(picture(&self.screen, area, self.look)).map_err(|error| CliError::output(&error))
     }
 
+    /// Reads what is new of the run that is open; of a flood now and then.
     fn follow(&mut self) {
         let Some(stream) = &mut self.stream else { return };
-        let Some(page) = self.screen.page.as_mut().filter(|_| stream.has_changed.take()) else { return };
-        page.follow(stream.tail.more());
+        stream.is_stale |= stream.has_changed.take();
+        if !stream.until_look().is_zero() {
+            return;
+        }
+        if let Some(page) = self.screen.page.as_mut() {
+            page.follow(stream.tail.more());
+            stream.is_stale = stream.tail.is_behind();
+            stream.followed = clock::instant();
+        }
     }
 
     fn open_page(&mut self, kind: PageKind, subject: Subject) {
@@ -237,8 +263,8 @@ impl<'c> LiveView<'c> {
                 };
                 let (folder, has_changed) = (self.board.run_dir(&run), Noticed::default());
                 let watch = run_watch(folder.clone(), &has_changed, &self.bell);
-                has_changed.set();
-                self.stream = Some(OpenStream { tail: LogTail::of(&folder), has_changed, _watch: watch });
+                let (tail, followed) = (LogTail::of(&folder), clock::instant());
+                self.stream = Some(OpenStream { folder, tail, has_changed, watch, is_stale: true, followed });
                 (format!("{} · what it prints", line(&run)), Vec::new())
             }
         };
