@@ -299,9 +299,9 @@ fn signals_end_stop_and_continue_it() {
     let mut top = Top::usual(&scratch);
     for way in ["signal", "key"] {
         if way == "key" {
-            top.press("\u{1a}")
+            top.press("\u{1a}");
         } else {
-            top.signal(Signal::TSTP)
+            top.signal(Signal::TSTP);
         }
         let stat = format!("/proc/{}/stat", top.pid().as_raw_nonzero());
         wait_until("it stands still", || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")));
