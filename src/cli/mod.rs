@@ -64,6 +64,7 @@ pub mod reap;
 pub mod release;
 pub mod renew;
 pub mod report;
+pub mod report_html;
 pub mod runs;
 pub mod spawn;
 pub mod status;

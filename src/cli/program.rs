@@ -14,7 +14,7 @@ use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
     add, agent, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver, notify,
-    plan, queue, reap, release, renew, report, runs, spawn, status, tell, top, trust, undo, watch,
+    plan, queue, reap, release, renew, report, report_html, runs, spawn, status, tell, top, trust, undo, watch,
 };
 use crate::process::keep_inherited;
 
@@ -38,6 +38,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<diff::Args>(),
     Program::of::<log::Args>(),
     Program::of::<runs::Args>(),
+    Program::of::<report_html::Args>(),
     Program::of::<tell::Args>(),
     Program::of::<learn::Args>(),
     Program::of::<watch::Args>(),

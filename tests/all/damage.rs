@@ -283,6 +283,7 @@ const LINES: [&str; 33] = [
     "tavern-check",
     "tavern-runs",
     "tavern-runs show T-1",
+    "tavern-report-html -o -",
     "tavern-add new",
     "tavern-learn new --tag x",
     "tavern-learn list",

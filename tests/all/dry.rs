@@ -47,12 +47,13 @@ const ITEMS: &str = "\
 const LEARNING: &str = "---\nkind: fact\nby: rosie\ncreated: 2026-01-31T12:00:00Z\n---\n\nIt needs a slash.\n";
 
 /// Programs without a dry run, and why.
-const WITHOUT: [(&str, &str); 7] = [
+const WITHOUT: [(&str, &str); 8] = [
     ("tavern-commit", "it is started by the others, where config.yaml asks for it"),
     ("tavern-status", "it only reads"),
     ("tavern-diff", "it only reads"),
     ("tavern-log", "it only reads"),
     ("tavern-runs", "it only reads"),
+    ("tavern-report-html", "it reads the board, and writes one file that is named"),
     ("tavern-edit", "nobody knows what will be saved before the editor is closed; to leave changes nothing"),
     ("tavern-merge-driver", "git's: it writes the file that git gives it, and no board"),
 ];

@@ -60,6 +60,7 @@ mod prune;
 mod queues;
 mod readiness;
 mod recovery;
+mod report_html;
 mod review;
 mod rules;
 mod sandbox;

@@ -27,6 +27,7 @@ use crate::store::{self, Board, Note, Queue, Switch};
 
 use super::agent::sentence;
 use super::need::tell_of_queues;
+use super::report_html::{page_file, write_page};
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
 
@@ -96,6 +97,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_parser = junit::file)]
     pub junit: Option<PathBuf>,
 
+    /// Write what came of these queues to this file, as one page to look at: see `tavern report-html`
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub html: Option<PathBuf>,
+
     /// Print what would be worked on
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -143,6 +148,7 @@ impl Verb for Args {
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
             self.write_junit(&Summary::default())?;
+            self.write_html(context, &site.board, &queues)?;
         }
         // Only now: what is refused leaves nothing behind, nor does a text without items.
         for queue in &queues {
@@ -191,7 +197,7 @@ impl Verb for Args {
             }
         };
         summary.seconds = started.elapsed().as_secs();
-        let written = self.write_junit(&summary);
+        let written = self.write_junit(&summary).and(self.write_html(context, &site.board, &queues));
         summary.print(context, &site)?;
         left_alone::tell_of_marks(context, &site.board, &queues);
         github.into_iter().for_each(|github| github.end(&summary));
@@ -221,6 +227,10 @@ impl Verb for Args {
 impl Args {
     fn write_junit(&self, summary: &Summary) -> Result<(), CliError> {
         self.junit.as_deref().map_or(Ok(()), |file| junit::write(file, summary))
+    }
+
+    fn write_html(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
+        self.html.as_deref().map_or(Ok(()), |file| write_page(context, board, queues, file))
     }
 
     /// Takes those that are no text out of `queues`, where these are all of the board's and others can be worked: why each is.
