@@ -27,6 +27,7 @@ const MOST_MOVES: usize = 40;
 /// Bytes of the page for the texts of all runs: some for each, and of the rest the more the newer it is.
 const ROOM_OF_RUNS: usize = 1_300_000;
 const LEAST_ROOM: usize = 500;
+const MOST_ROOM: usize = 64 << 10;
 
 /// Bytes of the page for the words of all items.
 const ROOM_OF_ITEMS: usize = 300_000;
@@ -80,10 +81,10 @@ pub(super) fn gather(context: &Context, board: &Board, scope: &PageScope<'_>) ->
     add_moves(board, scope, &mut items, &ids)?;
     link(&mut items, &ids);
     let mut stories = Vec::with_capacity(all.len());
-    for (number, run) in all.iter().enumerate() {
+    for (run, room) in all.iter().zip(rooms(all.len())) {
         let Some(item) = ids.get(&run.task).copied() else { continue };
         items[item].story.runs.push(stories.len());
-        stories.push(story(board, run, item, room(all.len() - number), now));
+        stories.push(story(board, run, item, room, now));
     }
     Ok(Chronicle {
         board: Legible::line(&board.root().file_name().unwrap_or_default().to_string_lossy()),
@@ -295,10 +296,13 @@ fn model(run: &Metadata) -> Legible {
     Legible::line(run.model.as_deref().unwrap_or(&run.runner))
 }
 
-/// Bytes for the texts of a run; the newest is the first.
-fn room(rank: usize) -> usize {
-    // The sum over all ranks up to MOST_RUNS is about 5.
-    LEAST_ROOM + ROOM_OF_RUNS / 5 / (rank + 9)
+/// Bytes for the texts of each of so many runs, the newest last.
+fn rooms(count: usize) -> Vec<usize> {
+    let parts = || (1..=count).rev().map(|rank| 1.0 / (rank as f64 + 9.0));
+    let all: f64 = parts().sum();
+    #[expect(clippy::cast_sign_loss, reason = "it is a part of a whole")]
+    let room = |part: f64| LEAST_ROOM + ((ROOM_OF_RUNS as f64 * part / all) as usize).min(MOST_ROOM);
+    parts().map(room).collect()
 }
 
 fn story(board: &Board, run: &Metadata, item: usize, room: usize, now: Timestamp) -> RunStory {
@@ -349,4 +353,19 @@ fn parts(board: &Board, run: &Metadata, room: usize) -> Vec<RunPart> {
     let order = ["Prompt", "Result", "Changes", "Verification"];
     parts.sort_by_key(|part| order.iter().position(|name| *name == part.name));
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newer_a_run_the_more_room_it_has_and_all_have_no_more_than_there_is() {
+        for count in [0, 1, 7, 1_000, MOST_RUNS] {
+            let rooms = rooms(count);
+            assert!(rooms.is_sorted() && rooms.iter().all(|room| *room >= LEAST_ROOM), "{rooms:?}");
+            assert!(rooms.iter().sum::<usize>() <= ROOM_OF_RUNS + count * LEAST_ROOM, "{count}");
+        }
+        assert_eq!(rooms(1), [LEAST_ROOM + MOST_ROOM]);
+    }
 }

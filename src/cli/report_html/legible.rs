@@ -15,8 +15,9 @@ use crate::secrets::redact;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Legible(String);
 
-/// Characters of words in a line.
+/// Characters of words in a line, and bytes that they take on the page.
 const LINE: usize = 300;
+const MOST_OF_LINE: usize = 900;
 
 /// Bytes that are looked at of words that are shown in a line.
 const LOOKED_AT: usize = 16 << 10;
@@ -26,8 +27,14 @@ impl Legible {
     pub fn line(words: &str) -> Legible {
         let end = words.floor_char_boundary(LOOKED_AT);
         let words = redact(&words[..end]).split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown: String = words.chars().take(LINE).map(shown).collect();
-        Legible(if words.chars().count() > LINE || end == LOOKED_AT { shown + "…" } else { shown })
+        let mut room = MOST_OF_LINE;
+        let fits = |c: &char| {
+            let left = room.checked_sub(weight(*c));
+            room = left.unwrap_or_default();
+            left.is_some()
+        };
+        let line: String = words.chars().take(LINE).take_while(fits).map(shown).collect();
+        Legible(if line.chars().count() < words.chars().count() || end == LOOKED_AT { line + "…" } else { line })
     }
 
     /// Line for line.
@@ -61,6 +68,11 @@ fn shown(c: char) -> char {
     let code = u32::from(c);
     let is_none = code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code);
     if is_command(c) || is_none { '·' } else { c }
+}
+
+/// Bytes that it takes on the page.
+fn weight(c: char) -> usize {
+    if matches!(c, '<' | '>' | '&' | '"' | '\'') { "&#60;".len() } else { shown(c).len_utf8() }
 }
 
 /// The beginning and the end of a text of any length.
@@ -126,11 +138,7 @@ pub(super) struct Extract {
 impl Extract {
     /// No more of `ends` than takes `room` bytes on the page, where each line takes `of_line` besides.
     pub fn within(ends: &Ends, room: usize, of_line: usize) -> Extract {
-        let weigh = |c: char| match c {
-            '<' | '>' | '&' | '"' | '\'' => "&#60;".len(),
-            '\n' => 1 + of_line,
-            c => shown(c).len_utf8(),
-        };
+        let weigh = |c: char| if c == '\n' { 1 + of_line } else { weight(c) };
         let (head, tail) = (ends.head.trim_end_matches('\n'), ends.tail.trim_end_matches('\n'));
         let all: usize = head.chars().map(weigh).sum();
         if all <= room && ends.between == 0 && tail.is_empty() {
@@ -186,6 +194,8 @@ mod tests {
         assert_eq!(Legible::lines("a\r\nb\rc\td").as_str(), "a\nb·c\td");
         let long = Legible::line(&"x".repeat(1 << 20));
         assert_eq!((long.as_str().chars().count(), long.as_str().ends_with('…')), (LINE + 1, true));
+        assert_eq!(Legible::line(&"<".repeat(1_000)).as_str(), "<".repeat(MOST_OF_LINE / 5) + "…");
+        assert_eq!(Legible::line(&"漢".repeat(LINE)).as_str(), "漢".repeat(LINE));
     }
 
     #[test]

@@ -140,11 +140,7 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
         toned("completed", count(|status| status == Status::Completed), Tone::Good),
         toned("dead", count(|status| status == Status::Dead), Tone::Bad),
         toned("need you", needs, Tone::Wait),
-        toned(
-            "in work or review",
-            count(|status| matches!(Tone::of(Some(status)), Tone::Busy | Tone::Review)),
-            Tone::Busy,
-        ),
+        toned("under way", count(|status| matches!(Tone::of(Some(status)), Tone::Busy | Tone::Review)), Tone::Busy),
         toned("pending", count(|status| status == Status::Pending), Tone::Idle),
         plain(
             "runs",
