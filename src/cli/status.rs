@@ -21,7 +21,7 @@ use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, ItemName, Verb, human, left_alone, misread};
 
 pub(super) mod digest;
-mod full;
+pub(super) mod full;
 mod health;
 mod record;
 mod stats;

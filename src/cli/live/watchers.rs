@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::file_watch::FileWatch;
+use crate::file_watch::{FileWatch, WatchOrLook};
 use crate::process::Bell;
 use crate::store::{Board, Error, Queue};
 
@@ -101,8 +101,8 @@ fn is_readable_now() -> bool {
 /// Marks changes of the board until it is dropped.
 pub struct BoardWatch {
     pub has_changed: Noticed,
-    _queues: FileWatch,
-    _others: FileWatch,
+    _queues: WatchOrLook,
+    _others: WatchOrLook,
 }
 
 impl BoardWatch {
@@ -112,7 +112,7 @@ impl BoardWatch {
         let queues = board.ring_at_changes(queues, &changes)?;
         let others = [board.path("agents"), board.private("events")].into_iter().filter(|path| path.exists());
         let ring = changes.clone();
-        let others = FileWatch::new(others, move |_| ring.ring());
+        let others = WatchOrLook::new(others, move |_| ring.ring());
         let others = others.map_err(|(path, source)| Error::io("watch", &path)(source))?;
         let (mark, bell) = (has_changed.clone(), bell.clone());
         thread::spawn(move || {
