@@ -18,7 +18,7 @@ use crate::clock;
 const STYLE: &str = include_str!("../../../templates/html/style.css");
 
 /// What needs a person that stands at the top of the page.
-const MOST_NEEDS: usize = 30;
+const MOST_NEEDS: usize = 20;
 
 /// Escapes what it is given, since its name ends so.
 #[derive(Template)]
@@ -137,9 +137,9 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
     let last = told.runs.iter().map(|run| run.ended.unwrap_or(told.made)).max();
     let span = first.zip(last).map(|(first, last)| (last - first).num_seconds().unsigned_abs());
     vec![
+        toned("need you", needs, Tone::Wait),
         toned("completed", count(|status| status == Status::Completed), Tone::Good),
         toned("dead", count(|status| status == Status::Dead), Tone::Bad),
-        toned("need you", needs, Tone::Wait),
         toned("under way", count(|status| matches!(Tone::of(Some(status)), Tone::Busy | Tone::Review)), Tone::Busy),
         toned("pending", count(|status| status == Status::Pending), Tone::Idle),
         plain(
