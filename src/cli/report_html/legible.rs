@@ -162,12 +162,12 @@ impl Extract {
             last = at;
         }
         // Whole lines, where they are short enough.
-        let first = head[..first].rfind('\n').filter(|line| *line > first / 2).unwrap_or(first);
+        let whole = head[..first].rfind('\n').filter(|line| *line > first / 2).unwrap_or(first);
         let next = end[last..].find('\n').map(|line| last + line + 1);
         let last = next.filter(|next| end.len() - next > (end.len() - last) / 2).unwrap_or(last);
-        let between = if tail.is_empty() { last } else { head.len() - first + last };
+        let between = if tail.is_empty() { first - whole + last } else { head.len() - whole + last };
         Extract {
-            head: Legible::lines(&head[..first]),
+            head: Legible::lines(&head[..whole]),
             tail: Legible::lines(&end[last..]),
             left_out: ends.between + between as u64,
             weight: room,
