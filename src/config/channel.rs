@@ -1,6 +1,6 @@
 //! How people are told, each way by a name of its owner's.
 
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,9 +42,9 @@ impl Channel {
             .as_deref()
             .is_none_or(|address| address.strip_prefix('$').map_or_else(|| is_of_web(address), is_name_of_variable));
         let is_of_variable = |secret: &str| is_name_of_variable(secret.strip_prefix('$').unwrap_or(secret));
-        let parts = self.file.iter().flat_map(|file| file.components()).map(|part| part.as_os_str());
+        let mut parts = self.file.iter().flat_map(|file| file.components()).map(Component::as_os_str);
         let is_own = parts.clone().any(|part| part == ".git" || part == ".tavern");
-        let is_folder = self.file.is_some() && parts.last().is_none_or(|last| last == "." || last == "..");
+        let is_folder = self.file.is_some() && parts.next_back().is_none_or(|last| last == "." || last == "..");
         match ways.iter().filter(|is_one| **is_one).count() {
             0 => Some(("tells nobody", "say `desktop: true`, `command`, `webhook` or `file`")),
             2.. => Some(("has two ways", "give each a name of its own under `notify`")),

@@ -5,6 +5,7 @@
 //!
 //! The loop is in [`view`]. What wakes it is in [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs.
 
+pub mod stream;
 pub mod view;
 
 mod deed;
@@ -13,7 +14,6 @@ mod keys;
 mod look;
 mod scene;
 mod screen;
-mod stream;
 mod terminal;
 mod typed_line;
 mod watchers;

@@ -17,10 +17,12 @@ use super::human::Painted;
 use super::{CliError, Context, Exit, ItemName, Verb, human};
 
 mod diff;
+mod follow;
 mod grep;
 mod list;
 
 use diff::find;
+use follow::follow;
 use grep::Grep;
 use list::List;
 
@@ -48,6 +50,11 @@ pub enum RunsCommand {
         /// The file
         #[arg(default_value = "result.txt")]
         file: String,
+    },
+    /// Print what the program of a run says, as it comes, until the run has ended
+    Follow {
+        /// A run, or an item for its last run
+        run: String,
     },
     /// Search the files of all runs
     Grep(Grep),
@@ -80,6 +87,7 @@ impl Verb for Args {
             RunsCommand::List(list) => list.run(context, &board, &all),
             RunsCommand::Show { run } => show(context, &board, find(&all, &named(run)?)?),
             RunsCommand::Cat { run, file } => cat(context, &board, find(&all, &named(run)?)?, &file),
+            RunsCommand::Follow { run } => follow(context, &board, find(&all, &named(run)?)?),
             RunsCommand::Grep(grep) => grep.run(context, &board, &all),
             RunsCommand::Diff(diff) => diff.run(context, &board, &all),
         }

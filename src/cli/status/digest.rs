@@ -122,7 +122,7 @@ impl EndedItem {
         let own = || runs.iter().filter(|run| Some(&run.task) == self.task.as_ref());
         let usd: f64 = own().map(|run| run.usage.usd).sum();
         let money = (usd > 0.0).then(|| human::money(usd));
-        let who = own().last().map(|run| run.agent.clone()).or_else(|| self.agent.clone());
+        let who = own().next_back().map(|run| run.agent.clone()).or_else(|| self.agent.clone());
         Some(who.into_iter().chain(money).collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
     }
 }
