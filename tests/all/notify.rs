@@ -381,7 +381,10 @@ fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
     };
     let text = since("+0", &[]).stdout;
     has(&text, &[": 1 completed, 1 dead; 3 runs\n", "waits for you:\n  T-1 asks: red or blue?"]);
-    has(&text, &["\ndead:\n  T-2 ", "exited with code 1: the tests are red", "\ncompleted:\n  T-3 ", "Frodo\n"]);
+    has(
+        &text,
+        &["\ndead:\n  T-2 ", "exited with code 1: the tests are red", "\ncompleted:\n  T-3 ", "Do it (Frodo)\n"],
+    );
     let later = since("+7200", &[]).stdout;
     has(&later, &[": nothing has ended; 0 runs\n", "  T-1 asks: red or blue?"]);
     assert!(!later.contains("T-2 "), "{later}");
@@ -406,14 +409,15 @@ fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
         let records = scratch.records("tavern-runs", &[&["list"], arguments].concat());
         records.iter().map(|run| run["task"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(list(&[]), ["T-1", "T-1.1", "T-2"]);
-    assert_eq!(list(&["--request", "T-1"]), ["T-1", "T-1.1"]);
-    assert_eq!(list(&["--since", "1h ago"]), ["T-1", "T-1.1", "T-2"]);
+    // What its child came to is put together in a run of its own.
+    assert_eq!(list(&[]), ["T-1", "T-1.1", "T-1", "T-2"]);
+    assert_eq!(list(&["--request", "T-1"]), ["T-1", "T-1.1", "T-1"]);
+    assert_eq!(list(&["--since", "1h ago"]).len(), 4);
     assert_eq!(list(&["--day", "2020-01-01"]), [""; 0]);
     let later = scratch.at("+7200", "tavern-runs", &["list", "--since", "1h ago"]).ends(0);
     later.says("no run is like that");
     let grep = |arguments: &[&str]| scratch.run("tavern-runs", &[&["grep"], arguments].concat());
-    grep(&["tests (are|were) red"]).ends(0).says("T-2@3/");
+    grep(&["tests (are|were) red"]).ends(0).says("T-2@4/");
     grep(&["TESTS ARE RED", "--ignore-case", "--task", "T-2"]).ends(0);
     grep(&["TESTS ARE RED"]).ends(3);
     grep(&["tests (are", "--fixed"]).ends(3);

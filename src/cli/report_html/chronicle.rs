@@ -139,7 +139,7 @@ pub(super) struct RunShare {
 
 /// How something stands, as a colour shows it. Words beside it say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Tone {
+pub(super) enum Hue {
     Bad,
     Wait,
     Busy,
@@ -148,59 +148,59 @@ pub(super) enum Tone {
     Good,
 }
 
-impl Tone {
-    pub fn of(status: Option<Status>) -> Tone {
+impl Hue {
+    pub fn of(status: Option<Status>) -> Hue {
         match status {
-            Some(Status::Completed) => Tone::Good,
-            Some(Status::Dead) => Tone::Bad,
-            Some(Status::Waiting) => Tone::Wait,
-            Some(Status::InProgress) => Tone::Busy,
-            Some(Status::InReview | Status::Reviewing | Status::Approved) => Tone::Review,
-            Some(Status::Pending | Status::Draft | Status::Cancelled) | None => Tone::Idle,
+            Some(Status::Completed) => Hue::Good,
+            Some(Status::Dead) => Hue::Bad,
+            Some(Status::Waiting) => Hue::Wait,
+            Some(Status::InProgress) => Hue::Busy,
+            Some(Status::InReview | Status::Reviewing | Status::Approved) => Hue::Review,
+            Some(Status::Pending | Status::Draft | Status::Cancelled) | None => Hue::Idle,
         }
     }
 
     /// Of a run.
-    pub fn of_outcome(outcome: Option<Outcome>) -> Tone {
+    pub fn of_outcome(outcome: Option<Outcome>) -> Hue {
         match outcome {
-            None => Tone::Busy,
-            Some(Outcome::Success) => Tone::Good,
+            None => Hue::Busy,
+            Some(Outcome::Success) => Hue::Good,
             Some(
                 Outcome::Waiting | Outcome::UsageLimit | Outcome::Overloaded | Outcome::Capped | Outcome::NotReady,
-            ) => Tone::Wait,
-            Some(Outcome::Killed) => Tone::Idle,
-            Some(_) => Tone::Bad,
+            ) => Hue::Wait,
+            Some(Outcome::Killed) => Hue::Idle,
+            Some(_) => Hue::Bad,
         }
     }
 
     /// The class of the page that paints it.
     pub fn class(self) -> &'static str {
         match self {
-            Tone::Bad => "bad",
-            Tone::Wait => "wait",
-            Tone::Busy => "busy",
-            Tone::Review => "review",
-            Tone::Idle => "idle",
-            Tone::Good => "good",
+            Hue::Bad => "bad",
+            Hue::Wait => "wait",
+            Hue::Busy => "busy",
+            Hue::Review => "review",
+            Hue::Idle => "idle",
+            Hue::Good => "good",
         }
     }
 
     /// What tells it apart without colours.
     pub fn sign(self) -> &'static str {
         match self {
-            Tone::Bad => "✕",
-            Tone::Wait => "?",
-            Tone::Busy => "▸",
-            Tone::Review => "◇",
-            Tone::Idle => "–",
-            Tone::Good => "✓",
+            Hue::Bad => "✕",
+            Hue::Wait => "?",
+            Hue::Busy => "▸",
+            Hue::Review => "◇",
+            Hue::Idle => "–",
+            Hue::Good => "✓",
         }
     }
 }
 
 impl ItemStory {
-    pub fn tone(&self) -> Tone {
-        Tone::of(self.status)
+    pub fn tone(&self) -> Hue {
+        Hue::of(self.status)
     }
 
     pub fn status_word(&self) -> String {
@@ -225,8 +225,8 @@ impl ItemStory {
 }
 
 impl RunStory {
-    pub fn tone(&self) -> Tone {
-        Tone::of_outcome(self.outcome)
+    pub fn tone(&self) -> Hue {
+        Hue::of_outcome(self.outcome)
     }
 
     pub fn outcome_word(&self) -> String {

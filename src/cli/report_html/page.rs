@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::chronicle::{Chronicle, DEAD, OpenNeed, PartForm, RunPart, RunStory, Tone};
+use super::chronicle::{Chronicle, DEAD, Hue, OpenNeed, PartForm, RunPart, RunStory};
 use super::graph::{Graph, NODE};
 use super::legible::Legible;
 use super::share_table::ShareTable;
@@ -122,7 +122,7 @@ pub(super) fn page(told: &Chronicle) -> String {
 fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
     let count =
         |is_meant: fn(Status) -> bool| told.items.iter().filter(|item| item.status.is_some_and(is_meant)).count();
-    let toned = |name, number: usize, tone: Tone| Tile {
+    let toned = |name, number: usize, tone: Hue| Tile {
         name,
         value: number.to_string(),
         note: String::new(),
@@ -131,17 +131,17 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
     let plain = |name, value: String, note: String| Tile { name, value, note, class: "" };
     let shares = &told.shares;
     let (usd, tokens) = (shares.iter().map(|one| one.usd).sum::<f64>(), shares.iter().map(|one| one.tokens).sum());
-    let well = told.runs.iter().filter(|run| run.tone() == Tone::Good).count();
+    let well = told.runs.iter().filter(|run| run.tone() == Hue::Good).count();
     let ended = told.runs.iter().filter(|run| run.outcome.is_some()).count();
     let first = told.runs.iter().map(|run| run.started).min();
     let last = told.runs.iter().map(|run| run.ended.unwrap_or(told.made)).max();
     let span = first.zip(last).map(|(first, last)| (last - first).num_seconds().unsigned_abs());
     vec![
-        toned("need you", needs, Tone::Wait),
-        toned("completed", count(|status| status == Status::Completed), Tone::Good),
-        toned("dead", count(|status| status == Status::Dead), Tone::Bad),
-        toned("under way", count(|status| matches!(Tone::of(Some(status)), Tone::Busy | Tone::Review)), Tone::Busy),
-        toned("pending", count(|status| status == Status::Pending), Tone::Idle),
+        toned("need you", needs, Hue::Wait),
+        toned("completed", count(|status| status == Status::Completed), Hue::Good),
+        toned("dead", count(|status| status == Status::Dead), Hue::Bad),
+        toned("under way", count(|status| matches!(Hue::of(Some(status)), Hue::Busy | Hue::Review)), Hue::Busy),
+        toned("pending", count(|status| status == Status::Pending), Hue::Idle),
         plain(
             "runs",
             shares.len().to_string(),
@@ -212,19 +212,19 @@ impl HtmlPage<'_> {
     fn is_open(&self, run: &RunStory, part: &RunPart) -> bool {
         match part.name {
             "Verification" => run.verified == Some(false),
-            "Result" => matches!(run.tone(), Tone::Bad | Tone::Wait),
+            "Result" => matches!(run.tone(), Hue::Bad | Hue::Wait),
             _ => false,
         }
     }
 
     fn legend(&self) -> [(&'static str, &'static str, &'static str); 6] {
         [
-            (Tone::Good, "well, completed"),
-            (Tone::Busy, "running"),
-            (Tone::Review, "in review or approved"),
-            (Tone::Wait, "waits"),
-            (Tone::Idle, "pending, stopped"),
-            (Tone::Bad, "failed, dead"),
+            (Hue::Good, "well, completed"),
+            (Hue::Busy, "running"),
+            (Hue::Review, "in review or approved"),
+            (Hue::Wait, "waits"),
+            (Hue::Idle, "pending, stopped"),
+            (Hue::Bad, "failed, dead"),
         ]
         .map(|(tone, words)| (tone.class(), tone.sign(), words))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::chronicle::{Chronicle, Tone};
+use super::chronicle::{Chronicle, Hue};
 use super::legible::Legible;
 use super::time_scale::{Tick, TimeScale, pixel};
 use crate::board::task::{Status, Timestamp};
@@ -95,7 +95,7 @@ impl Chart {
                 let (how_long, to) =
                     if status.is_ended() { (String::new(), from) } else { (format!(" for {took}"), to) };
                 let told = format!("{} {title}: {word}{how_long}, {}", item.name, clock::dated(from));
-                Bar::of(scale.x(from), scale.x(to), Tone::of(Some(status)), told, number)
+                Bar::of(scale.x(from), scale.x(to), Hue::of(Some(status)), told, number)
             };
             let stays: Vec<_> = item.stays(chronicle.made).collect();
             let bars = stays[stays.len().saturating_sub(MOST_STAYS)..].iter().copied().map(bar).collect();
@@ -122,9 +122,9 @@ impl Chart {
 }
 
 impl Bar {
-    fn of(from: f64, to: f64, tone: Tone, told: String, item: usize) -> Bar {
+    fn of(from: f64, to: f64, tone: Hue, told: String, item: usize) -> Bar {
         let width = pixel(to - from).max(3);
-        let sign = if width < 14 || tone == Tone::Idle { "" } else { tone.sign() };
+        let sign = if width < 14 || tone == Hue::Idle { "" } else { tone.sign() };
         Bar { x: pixel(from), width, class: tone.class(), sign, told, item }
     }
 }

@@ -16,7 +16,7 @@ use crate::store::{Board, Entry, Queue, walk_log};
 
 /// The sums of a digest.
 #[derive(Serialize)]
-struct Digest {
+struct DigestSums {
     kind: &'static str,
     since: Timestamp,
     needs: usize,
@@ -29,7 +29,7 @@ struct Digest {
 
 /// An item that has ended since, and still stands so.
 #[derive(Serialize)]
-struct EndedItem {
+struct ItemEnd {
     kind: &'static str,
     queue: Option<String>,
     task: Option<TaskId>,
@@ -51,7 +51,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
     ended.iter().for_each(|item| *counts.entry(item.status.as_str()).or_default() += 1);
     let mut runs = runs(board)?;
     runs.retain(|run| run.ended.is_some_and(|at| at >= since) && is_meant(Some(&run.queue)));
-    let digest = Digest {
+    let digest = DigestSums {
         kind: "digest",
         since,
         needs: needs.len(),
@@ -68,7 +68,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
         context.out.record(&Record::Need(need), format_args!("  {}", need.words()))?;
     }
     for status in [Status::Dead, Status::Completed, Status::Cancelled] {
-        let such: Vec<&EndedItem> = ended.iter().filter(|item| item.status == status).collect();
+        let such: Vec<&ItemEnd> = ended.iter().filter(|item| item.status == status).collect();
         if !such.is_empty() {
             context.out.text(format_args!("{status}:"))?;
         }
@@ -83,7 +83,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
     Ok(())
 }
 
-impl Digest {
+impl DigestSums {
     fn words(&self) -> String {
         let ended = self.ended.iter().map(|(status, count)| format!("{count} {status}"));
         let mut words: Vec<String> = ended.collect();
@@ -98,14 +98,14 @@ impl Digest {
     }
 }
 
-impl EndedItem {
+impl ItemEnd {
     /// Of the event by which it ended.
-    fn of(entry: Entry, status: Status) -> EndedItem {
+    fn of(entry: Entry, status: Status) -> ItemEnd {
         let title = entry.change.after().map(|text| {
             let (document, _) = parse(text);
             document.items().first().map(|item| document.title(item).to_owned()).unwrap_or_default()
         });
-        EndedItem {
+        ItemEnd {
             kind: "ended",
             queue: entry.queue,
             task: entry.task,
@@ -128,8 +128,8 @@ impl EndedItem {
 }
 
 /// The last change of status of each item since, where that is an end; the oldest first.
-fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<EndedItem>, CliError> {
-    let mut last: BTreeMap<String, Option<EndedItem>> = BTreeMap::new();
+fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<ItemEnd>, CliError> {
+    let mut last: BTreeMap<String, Option<ItemEnd>> = BTreeMap::new();
     walk_log(board, None, &mut |entry| {
         if entry.time < since {
             return false;
@@ -139,11 +139,11 @@ fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<EndedItem>, CliErr
         let name = entry.task.as_ref().map(|id| id.as_str().to_owned());
         let name = name.or_else(|| entry.change.after().map(str::to_owned));
         if let (Some((_, to)), Some(name)) = (moved, name) {
-            last.entry(name).or_insert_with(|| to.is_ended().then(|| EndedItem::of(entry, to)));
+            last.entry(name).or_insert_with(|| to.is_ended().then(|| ItemEnd::of(entry, to)));
         }
         true
     })?;
-    let mut ended: Vec<EndedItem> = last.into_values().flatten().collect();
+    let mut ended: Vec<ItemEnd> = last.into_values().flatten().collect();
     ended.sort_by_key(|item| item.at);
     Ok(ended)
 }
