@@ -143,7 +143,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         ),
         (
             "limit: many\n",
-            "config.yaml:1:8: `limit`: invalid type: string \"many\", expected u32\n1 | limit: many\n  |        ^^^^",
+            "config.yaml:1:8: `limit`: `many` where a whole number that is not negative is expected\n1 | limit: many\n  |        ^^^^",
             "",
         ),
         ("names: [\n", "config.yaml:2:1: did not find expected node content\n2 | \n  | ^", ""),

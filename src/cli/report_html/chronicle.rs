@@ -199,7 +199,7 @@ impl Hue {
 }
 
 impl ItemStory {
-    pub fn tone(&self) -> Hue {
+    pub fn hue(&self) -> Hue {
         Hue::of(self.status)
     }
 
@@ -225,7 +225,7 @@ impl ItemStory {
 }
 
 impl RunStory {
-    pub fn tone(&self) -> Hue {
+    pub fn hue(&self) -> Hue {
         Hue::of_outcome(self.outcome)
     }
 

@@ -100,8 +100,8 @@ fn node(chronicle: &Chronicle, number: usize, x: u32, y: u32) -> GraphNode {
         y,
         name: item.name.cut(CELLS),
         title: item.title.cut(CELLS),
-        class: item.tone().class(),
-        sign: item.tone().sign(),
+        class: item.hue().class(),
+        sign: item.hue().sign(),
         told: format!("{} {}: {}", item.name, item.title.cut(100), item.status_word()),
     }
 }

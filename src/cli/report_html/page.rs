@@ -99,7 +99,7 @@ pub(super) fn page(told: &Chronicle) -> String {
     let mut order: Vec<usize> = (0..told.items.len()).collect();
     order.sort_by_key(|number| {
         let item = &told.items[*number];
-        (item.tone(), item.status.is_none(), std::cmp::Reverse(item.moves.last().map(|moved| moved.at)))
+        (item.hue(), item.status.is_none(), std::cmp::Reverse(item.moves.last().map(|moved| moved.at)))
     });
     let page = HtmlPage {
         told,
@@ -122,26 +122,26 @@ pub(super) fn page(told: &Chronicle) -> String {
 fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
     let count =
         |is_meant: fn(Status) -> bool| told.items.iter().filter(|item| item.status.is_some_and(is_meant)).count();
-    let toned = |name, number: usize, tone: Hue| Tile {
+    let coloured = |name, number: usize, hue: Hue| Tile {
         name,
         value: number.to_string(),
         note: String::new(),
-        class: if number == 0 { "" } else { tone.class() },
+        class: if number == 0 { "" } else { hue.class() },
     };
     let plain = |name, value: String, note: String| Tile { name, value, note, class: "" };
     let shares = &told.shares;
     let (usd, tokens) = (shares.iter().map(|one| one.usd).sum::<f64>(), shares.iter().map(|one| one.tokens).sum());
-    let well = told.runs.iter().filter(|run| run.tone() == Hue::Good).count();
+    let well = told.runs.iter().filter(|run| run.hue() == Hue::Good).count();
     let ended = told.runs.iter().filter(|run| run.outcome.is_some()).count();
     let first = told.runs.iter().map(|run| run.started).min();
     let last = told.runs.iter().map(|run| run.ended.unwrap_or(told.made)).max();
     let span = first.zip(last).map(|(first, last)| (last - first).num_seconds().unsigned_abs());
     vec![
-        toned("need you", needs, Hue::Wait),
-        toned("completed", count(|status| status == Status::Completed), Hue::Good),
-        toned("dead", count(|status| status == Status::Dead), Hue::Bad),
-        toned("under way", count(|status| matches!(Hue::of(Some(status)), Hue::Busy | Hue::Review)), Hue::Busy),
-        toned("pending", count(|status| status == Status::Pending), Hue::Idle),
+        coloured("need you", needs, Hue::Wait),
+        coloured("completed", count(|status| status == Status::Completed), Hue::Good),
+        coloured("dead", count(|status| status == Status::Dead), Hue::Bad),
+        coloured("under way", count(|status| matches!(Hue::of(Some(status)), Hue::Busy | Hue::Review)), Hue::Busy),
+        coloured("pending", count(|status| status == Status::Pending), Hue::Idle),
         plain(
             "runs",
             shares.len().to_string(),
@@ -212,7 +212,7 @@ impl HtmlPage<'_> {
     fn is_open(&self, run: &RunStory, part: &RunPart) -> bool {
         match part.name {
             "Verification" => run.verified == Some(false),
-            "Result" => matches!(run.tone(), Hue::Bad | Hue::Wait),
+            "Result" => matches!(run.hue(), Hue::Bad | Hue::Wait),
             _ => false,
         }
     }
@@ -226,7 +226,7 @@ impl HtmlPage<'_> {
             (Hue::Idle, "pending, stopped"),
             (Hue::Bad, "failed, dead"),
         ]
-        .map(|(tone, words)| (tone.class(), tone.sign(), words))
+        .map(|(hue, words)| (hue.class(), hue.sign(), words))
     }
 
     /// The lines of a patch, each with what became of it.

@@ -72,7 +72,7 @@ impl Chart {
             let (title, took) = (chronicle.items[run.item].title.cut(60), human::took_seconds(run.seconds));
             let told = format!("{} {}: {}, {took}, {}", run.name, title, run.outcome_word(), clock::dated(run.started));
             let (from, to) = (scale.x(run.started), scale.x(run.ended.unwrap_or(chronicle.made)));
-            agents[place].1.push(Bar::of(from, to, run.tone(), told, run.item));
+            agents[place].1.push(Bar::of(from, to, run.hue(), told, run.item));
         }
         let left_out = agents.len().saturating_sub(MOST_AGENTS);
         Chart::new(&scale, agents.into_iter().skip(left_out), left_out)
@@ -122,10 +122,10 @@ impl Chart {
 }
 
 impl Bar {
-    fn of(from: f64, to: f64, tone: Hue, told: String, item: usize) -> Bar {
+    fn of(from: f64, to: f64, hue: Hue, told: String, item: usize) -> Bar {
         let width = pixel(to - from).max(3);
-        let sign = if width < 14 || tone == Hue::Idle { "" } else { tone.sign() };
-        Bar { x: pixel(from), width, class: tone.class(), sign, told, item }
+        let sign = if width < 14 || hue == Hue::Idle { "" } else { hue.sign() };
+        Bar { x: pixel(from), width, class: hue.class(), sign, told, item }
     }
 }
 
