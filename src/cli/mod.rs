@@ -43,6 +43,7 @@ mod sibling;
 mod unified;
 mod verb;
 mod within;
+mod written;
 
 pub mod add;
 pub mod agent;

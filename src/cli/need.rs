@@ -36,9 +36,14 @@ pub(super) fn lacks(context: &Context, board: &Board, item: &NamedItem, queue: &
 
 /// Tells of queues that are gone, and of saves that were not believed, or not in all: whoever did that would wonder.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
-    tell_removed(context, board);
+    losses(board).into_iter().for_each(|words| context.out.note(words));
+}
+
+/// The same in words.
+pub(super) fn losses(board: &Board) -> Vec<String> {
+    let mut told = removed(board);
     for (queue, names) in board.stays().unwrap_or_default() {
-        context.out.note(format!("{}; {}", stays(&queue, &names), hints::OF_STAYS));
+        told.push(format!("{}; {}", stays(&queue, &names), hints::OF_STAYS));
     }
     for aside in board.set_aside() {
         let what = format!(
@@ -46,8 +51,9 @@ pub(super) fn tell_of_queues(context: &Context, board: &Board) {
             aside.queue.id,
             aside.path.display()
         );
-        context.out.note(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
+        told.push(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
     }
+    told
 }
 
 /// That the newest save of `queue` lacks what goes by these `names`.
@@ -57,13 +63,19 @@ pub(super) fn stays(queue: &str, names: &[String]) -> String {
 
 /// Tells of queues whose file is gone, of settings and of templates.
 pub(super) fn tell_removed(context: &Context, board: &Board) {
+    removed(board).into_iter().for_each(|words| context.out.note(words));
+}
+
+fn removed(board: &Board) -> Vec<String> {
+    let mut told = Vec::new();
     for lost in board.removed_queues().unwrap_or_default() {
         let what = format!("queue {} was removed, though something is left to do in it", lost.queue.id);
-        context.out.note(format!("{what}; {}", hints::of_lost(board, &lost)));
+        told.push(format!("{what}; {}", hints::of_lost(board, &lost)));
     }
     for lost in board.lost_files() {
-        context.out.note(format!("{} was {}; {}", lost.queue.id, lost.how(), hints::of_lost(board, &lost)));
+        told.push(format!("{} was {}; {}", lost.queue.id, lost.how(), hints::of_lost(board, &lost)));
     }
+    told
 }
 
 /// In a line: who waits, for what, and what to type.

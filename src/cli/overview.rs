@@ -12,6 +12,7 @@ use crate::run::{Site, run_name};
 use crate::store::{AgentFile, Board, Queue, Quota, Switch, life};
 
 use super::CliError;
+use super::need::losses;
 use super::strayed::Strayed;
 
 pub mod listing;
@@ -26,7 +27,7 @@ use spending::SpendingLine;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Overview {
     pub switched: Option<Switched>,
-    /// Queues that can't be read, and why.
+    /// Queues that can't be read, and why; and what was lost of them.
     pub unread: Vec<String>,
     #[serde(flatten)]
     pub listing: Listing,
@@ -77,7 +78,7 @@ impl Overview {
         let unread = unread.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue));
         Ok(Overview {
             switched: switched(board),
-            unread: unread.map(|lost| format!("{}: {}", lost.queue, lost.foremost())).collect(),
+            unread: unread.map(|lost| format!("{}: {}", lost.queue, lost.foremost())).chain(losses(board)).collect(),
             listing: Listing::gather(board, texts, queues, site, wanted)?,
             spending: site.and_then(|site| spending::of(site, queues)),
             strayed: Strayed::recent(board)?,

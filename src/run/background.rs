@@ -68,7 +68,11 @@ impl Drop for Background {
         let _subscription = self.bell.ring_at(&self.program);
         if !self.wait(PATIENCE, || self.program.is_raised()) {
             self.own.raise(InterruptCause::Stopped);
-            self.wait(LAST_PATIENCE, || false);
+            // What does not hear that is killed.
+            if !self.wait(LAST_PATIENCE, || false) {
+                self.own.raise(InterruptCause::Stopped);
+                self.wait(LAST_PATIENCE, || false);
+            }
         }
     }
 }

@@ -263,6 +263,20 @@ fn what_cannot_be_written_is_told() {
     report(&scratch, &["nope"]).ends(2).says("nope");
     report(&scratch, &["--since", "soon"]).ends(2);
     assert!(!scratch.work().join("tavern-report.html").exists());
+    // What a person has written is not written over.
+    for own in [QUEUE, ".git/config"] {
+        let before = scratch.read(own);
+        report(&scratch, &["-o", own]).ends(2).says(&format!("`{own}` is there, and is something else"));
+        for flag in ["--html", "--junit"] {
+            scratch.run("tavern-drain", &[flag, own]).ends(2).says("name another file: ");
+        }
+        assert_eq!(scratch.read(own), before, "{own}");
+    }
+    for _ in 0..2 {
+        report(&scratch, &["-o", "page.html"]).ends(0);
+        scratch.run("tavern-drain", &["--junit", "junit.xml"]);
+    }
+    assert!(scratch.read("junit.xml").starts_with("<?xml"));
 }
 
 /// Ends what it stands in, in every way, and begins something that would run.

@@ -342,6 +342,41 @@ fn a_shell_and_an_editor_have_the_terminal_meanwhile() {
 }
 
 #[test]
+fn keys_are_heard_after_a_shell_on_a_board_where_nothing_happens() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n- [ ] T-2: Two\n");
+    fs::create_dir_all(scratch.work().join(".tavern/worktrees/T-1")).expect("it is not there");
+    scratch.executable("../home/shell", "#!/bin/sh\npwd\nread line\n");
+    let home = scratch.folder().join("home");
+    let mut top = Top::start(&scratch, 24, 80, &format!("SHELL={}/shell tavern-top", home.display()));
+    top.shows(&["Queues", "? keys"]);
+    top.choose("T-1");
+    top.press("!");
+    top.terminal.shows("worktrees/T-1\r\n");
+    top.press("it\r");
+    top.shows(&["Queues", "? keys"]);
+    top.choose("T-2");
+    // Once too often it does no harm.
+    top.press("\u{1b}");
+    top.choose("T-1");
+    top.quit();
+}
+
+#[test]
+fn what_died_and_queues_that_are_lost_are_shown() {
+    let scratch = Scratch::shell("- [ ] T-1: One\n  ```sh\n  exit 1\n  ```\n- [ ] T-2: Two\n", "max_attempts: 1\n");
+    scratch.settle();
+    scratch.run("tavern-agent", &["--once"]);
+    let mut top = Top::usual(&scratch);
+    top.choose("T-1");
+    assert!(top.chosen().contains("dead"), "{}", top.screen());
+    top.press("x");
+    top.shows(&["T-1 is not in review"]);
+    fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    top.shows(&["Problems", "queue main was removed"]);
+    top.quit();
+}
+
+#[test]
 fn settings_that_cannot_be_read_keep_nobody_from_looking() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
     scratch.write(CONFIG, "base: [\n");

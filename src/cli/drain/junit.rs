@@ -8,8 +8,9 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::summary::{EndedItem, Left, Summary};
 use crate::board::task::Status;
+use crate::cli::CliError;
 use crate::cli::human::Painted;
-use crate::cli::{CliError, Exit};
+use crate::cli::written::{self, WrittenKind};
 
 /// Reads the name of the file. Standard output has the drain's own lines.
 pub(super) fn file(name: &str) -> Result<PathBuf, String> {
@@ -17,14 +18,9 @@ pub(super) fn file(name: &str) -> Result<PathBuf, String> {
 }
 
 /// Writes it to `path`, or says what to type.
-#[expect(clippy::disallowed_methods, reason = "the file is a person's, and of no use when it is torn")]
 pub(super) fn write(path: &Path, summary: &Summary) -> Result<(), CliError> {
     let xml = report(summary).to_string().expect("it is written to memory");
-    std::fs::write(path, xml).map_err(|error| {
-        let message = format!("can't write `{}`", path.display());
-        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }
-            .with_hint("name a file in a folder that is there: --junit junit.xml".to_owned())
-    })
+    written::write(path, &xml, WrittenKind { begins: "<?xml", flag: "--junit junit.xml" })
 }
 
 fn report(summary: &Summary) -> Report {

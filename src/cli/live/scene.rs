@@ -218,7 +218,7 @@ fn item_row(item: &ItemLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRo
     let subject = item.task.as_ref().map_or_else(|| Subject { name: name.clone(), ..Subject::default() }, subject_of);
     let why = item.not_ready.as_ref().or(item.waits_for.as_ref());
     let mark = match (why, &item.next_for) {
-        _ if item.quarantined => "has a problem".to_owned(),
+        _ if item.quarantined => "has a problem: tavern check".to_owned(),
         (Some(why), _) => human::words(&line(why)).into_owned(),
         (None, Some(role)) => format!("next for {}", line(role)),
         _ if item.ready => "ready".to_owned(),

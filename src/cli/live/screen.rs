@@ -77,15 +77,22 @@ pub const KEYS: [(&str, &str); 15] = [
     ("!", "a shell in its worktree"),
     ("e", "edit the item, or the queue, in your editor"),
     ("Ctrl-L", "draw the screen anew"),
-    ("Esc q", "back, and out"),
+    ("Esc q", "back; q also leaves"),
     ("?", "this page"),
 ];
 
 impl Screen {
-    /// Shows `scene` from now on. What was chosen stays so while it is there.
+    /// Shows `scene` from now on. What was chosen stays so while it is there: the row, else another one of the same item.
     pub fn update(&mut self, scene: Scene) {
-        let key = self.scene.rows.get(self.chosen).map(|row| row.key.clone());
-        let same = key.and_then(|key| scene.rows.iter().position(|row| row.key == key));
+        let before = self.scene.rows.get(self.chosen).cloned();
+        let task = before.as_ref().and_then(|row| row.subject.as_ref()?.task.clone());
+        let position = |is_same: &dyn Fn(&SceneRow) -> bool| scene.rows.iter().position(is_same);
+        let is_of_task = |row: &SceneRow| task.is_some() && row.subject.as_ref().is_some_and(|it| it.task == task);
+        let same = before.as_ref().and_then(|before| position(&|row| row.key == before.key));
+        let same = same.or_else(|| position(&is_of_task));
+        if let Some(gone) = before.and_then(|row| row.subject).filter(|it| same.is_none() && !it.name.is_empty()) {
+            self.said = Some((format!("{} is no longer listed, so another is chosen", gone.name), Tone::Plain));
+        }
         self.scene = scene;
         self.chosen = same.unwrap_or(self.chosen);
         if !self.is_choice(self.chosen) {
@@ -129,7 +136,12 @@ impl Screen {
         }
         match key {
             Key::Control('l') => Some(Wish::Redraw),
-            Key::Char('q') | Key::Escape => match self.page.take() {
+            // Once too often it does no harm.
+            Key::Escape => {
+                self.page = None;
+                None
+            }
+            Key::Char('q') => match self.page.take() {
                 Some(_) => None,
                 None => Some(Wish::Quit),
             },
@@ -169,6 +181,11 @@ impl Screen {
         self.typing = match key {
             Key::Char('a' | 't') => Some(TypedLine::tell(&name())),
             Key::Char('y') => Some(TypedLine::approve(&name())),
+            // Before a reason is typed for nothing.
+            Key::Char('x') if !subject.status.is_none_or(may_be_rejected) => {
+                self.said = Some((format!("{} is not in review", subject.name), Tone::Plain));
+                return None;
+            }
             Key::Char('x') => Some(TypedLine::reject(&name())),
             Key::Char('p') if subject.status == Some(Status::Waiting) => Some(TypedLine::resume(&name())),
             Key::Char('p') => Some(TypedLine::pause(&name())),
@@ -218,6 +235,10 @@ impl Screen {
         let choices = (0..self.scene.rows.len()).filter(|row| self.is_choice(*row));
         choices.min_by_key(|row| row.abs_diff(at)).unwrap_or_default()
     }
+}
+
+fn may_be_rejected(status: Status) -> bool {
+    matches!(status, Status::InReview | Status::Reviewing | Status::Approved)
 }
 
 fn edit(what: &str) -> Wish {
@@ -283,6 +304,28 @@ mod tests {
     }
 
     #[test]
+    fn who_moves_to_another_row_stays_chosen_and_who_is_gone_is_told() {
+        let of = |key: &str, name: &str| {
+            let mut row = row(key, name);
+            row.subject.as_mut().expect("it has one").task = name.parse().ok();
+            row
+        };
+        let mut shown = screen(vec![of("agent Sam", "T-1"), of("item T-2", "T-2"), of("item T-3", "T-3")]);
+        let update = |shown: &mut Screen, rows| {
+            shown.update(Scene { rows, ..Scene::default() });
+            shown.subject().map(|subject| subject.name.clone())
+        };
+        let rows = vec![of("item T-2", "T-2"), of("need T-1", "T-1"), of("item T-3", "T-3")];
+        assert_eq!(update(&mut shown, rows).as_deref(), Some("T-1"));
+        assert_eq!(shown.said, None);
+        assert_eq!(update(&mut shown, vec![of("item T-2", "T-2")]).as_deref(), Some("T-2"));
+        assert_eq!(
+            shown.said.map(|(words, _)| words),
+            Some("T-1 is no longer listed, so another is chosen".to_owned())
+        );
+    }
+
+    #[test]
     fn an_answer_is_typed_and_sent_as_it_stands() {
         let mut shown = screen(vec![row("a", "T-1")]);
         shown.press(Key::Char('a'));
@@ -310,12 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn escape_leads_back_and_out() {
+    fn escape_leads_back_and_q_out_as_well() {
         let mut shown = screen(vec![row("a", "T-1")]);
         assert!(matches!(shown.press(Key::Enter), Some(Wish::Open(PageKind::Item, _))));
         shown.page = Some(page(PageKind::Item, 30));
         assert_eq!(shown.press(Key::Escape), None);
-        assert_eq!(shown.press(Key::Escape), Some(Wish::Quit));
+        assert!(shown.page.is_none());
+        assert_eq!(shown.press(Key::Escape), None);
+        assert_eq!(shown.press(Key::Char('q')), Some(Wish::Quit));
         assert_eq!(shown.press(Key::Control('c')), Some(Wish::Interrupt));
     }
 

@@ -87,7 +87,9 @@ impl TypedLine {
                 self.text.clear();
                 Asked::More
             }
-            Key::Char(c) | Key::Pasted(c) if self.need != Needs::Assent && !is_command(c) && self.text.len() < MOST => {
+            Key::Char(c) | Key::Pasted(c)
+                if self.need != Needs::Assent && may_be_typed(c) && self.text.len() < MOST =>
+            {
                 self.text.push(c);
                 Asked::More
             }
@@ -125,6 +127,11 @@ impl TypedLine {
     }
 }
 
+/// Persian and joined emoji are spelt with two characters that a terminal would not show.
+fn may_be_typed(c: char) -> bool {
+    !is_command(c) || matches!(c, '\u{200c}' | '\u{200d}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +141,11 @@ mod tests {
         let mut line = TypedLine::tell("T-1");
         "abcdefghijklmnopqrstuvwxyz".chars().for_each(|c| assert_eq!(line.press(Key::Char(c)), Asked::More));
         assert_eq!(line.shown(24), "tell T-1: nopqrstuvwxyz");
+        assert_eq!(line.press(Key::Control('u')), Asked::More);
+        "\u{1f469}\u{200d}\u{1f467}\u{202e}\u{1b}"
+            .chars()
+            .for_each(|c| assert_eq!(line.press(Key::Char(c)), Asked::More));
+        assert_eq!(line.text, "\u{1f469}\u{200d}\u{1f467}");
         assert_eq!(line.press(Key::Control('u')), Asked::More);
         assert_eq!(line.press(Key::Enter), Asked::More);
     }

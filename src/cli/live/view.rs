@@ -366,6 +366,8 @@ impl<'c> LiveView<'c> {
             self.screen.said = Some((line(&ended), Tone::Bad));
         }
         let _ = stderr().flush();
+        // Keys were noticed meanwhile that were for that program: without another look none is noticed any more.
+        self.bell.ring();
         Ok(None)
     }
 

@@ -29,7 +29,7 @@ const NEAR: chrono::TimeDelta = chrono::TimeDelta::days(1);
 pub enum WantedItems<'a> {
     /// Those that somebody may wonder about.
     Unusual,
-    /// All that have not ended; of those nobody asks since when they stand so.
+    /// All that are not done, the dead too; of those nobody asks since when they stand so.
     Open,
     /// Those with one of these statuses; of none, all.
     Each(&'a [Status]),
@@ -217,7 +217,7 @@ impl Listing {
                                 .is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
                     }
                     WantedItems::Unusual => true,
-                    WantedItems::Open => !item.status.is_ended() && !item.aside,
+                    WantedItems::Open => (!item.status.is_ended() || item.status == Status::Dead) && !item.aside,
                     WantedItems::Each(statuses) => statuses.is_empty() || statuses.contains(&item.status),
                 };
                 if !is_shown {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::human::{self, Painted};
 use super::moment::moment;
+use super::written::{self, WrittenKind};
 use super::{CliError, Context, Exit, Verb};
 use crate::board::task::Timestamp;
 use crate::store::{Board, Queue};
@@ -41,6 +42,9 @@ pub struct Args {
     pub since: Option<Timestamp>,
 }
 
+/// How a page begins.
+const BEGINS: &str = "<!doctype html>";
+
 /// What is written where nobody says otherwise.
 const FILE: &str = "tavern-report.html";
 
@@ -70,7 +74,7 @@ impl Verb for Args {
             context.out.record(&serde_json::json!({"html": html}), Painted::whole(&html))?;
             return Ok(Exit::Done);
         }
-        write(&self.output, &html, "-o")?;
+        written::write(&self.output, &html, WrittenKind { begins: BEGINS, flag: "-o report.html" })?;
         let file = context.here().join(&self.output);
         let counts = format!("{}, {}, {} bytes", human::count(items, "item"), human::count(runs, "run"), html.len());
         let text = format!("wrote {}: {counts}", self.output.display());
@@ -88,16 +92,7 @@ pub(super) fn page_file(name: &str) -> Result<PathBuf, String> {
 /// Writes the page of these queues to `path`, for `--html`.
 pub(super) fn write_page(context: &Context, board: &Board, queues: &[Queue], path: &Path) -> Result<(), CliError> {
     let told = gather(context, board, &PageScope { queues, is_all: false, since: None })?;
-    write(path, &page(&told), "--html")
-}
-
-#[expect(clippy::disallowed_methods, reason = "the file is a person's, and of no use when it is torn")]
-fn write(path: &Path, html: &str, flag: &str) -> Result<(), CliError> {
-    std::fs::write(path, html).map_err(|error| {
-        let message = format!("can't write `{}`", path.display());
-        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }
-            .with_hint(format!("name a file in a folder that is there: {flag} report.html"))
-    })
+    written::write(path, &page(&told), WrittenKind { begins: BEGINS, flag: "--html report.html" })
 }
 
 /// As a browser takes it.

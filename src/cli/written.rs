@@ -1,0 +1,41 @@
+//! Files that a person names for what is read elsewhere: a page, JUnit's XML. Only what is one of them already is written over.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use super::{CliError, Exit};
+
+/// What is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WrittenKind {
+    /// How each of them begins, in small letters.
+    pub begins: &'static str,
+    /// What to type, with a name as people would choose it.
+    pub flag: &'static str,
+}
+
+/// Writes it to `path`, or says what to type.
+#[expect(clippy::disallowed_methods, reason = "the file is a person's, and of no use when it is torn")]
+pub(super) fn write(path: &Path, text: &str, kind: WrittenKind) -> Result<(), CliError> {
+    if is_other(path, kind) {
+        let message = format!("`{}` is there, and is something else", path.display());
+        return Err(CliError::usage(message, format!("name another file: {}", kind.flag)));
+    }
+    fs::write(path, text).map_err(|error| {
+        let message = format!("can't write `{}`", path.display());
+        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }
+            .with_hint(format!("name a file in a folder that is there: {}", kind.flag))
+    })
+}
+
+/// A file of somebody's: a queue, a configuration.
+fn is_other(path: &Path, kind: WrittenKind) -> bool {
+    // From a pipe nothing is read.
+    if !path.is_file() {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
+    read.is_ok() && !start.is_empty() && !start.eq_ignore_ascii_case(kind.begins.as_bytes())
+}
