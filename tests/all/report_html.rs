@@ -254,7 +254,7 @@ fn a_board_without_items_has_a_page_too() {
 
 #[test]
 fn what_cannot_be_written_is_told() {
-    let scratch = Scratch::board("- [ ] T-1: One\n");
+    let scratch = Scratch::shell("- [ ] T-1: One\n  ```sh\n  true\n  ```\n", "");
     report(&scratch, &["-o", "none/page.html"])
         .ends(1)
         .says("error: can't write `none/page.html`\n")
