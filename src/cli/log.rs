@@ -38,6 +38,10 @@ pub struct Args {
     #[arg(long, short = 'n', value_name = "N")]
     pub last: Option<usize>,
 
+    /// Only events behind this number, which --verbose and JSON (`seq`) have: who reads the stream goes on where it ended
+    #[arg(long, value_name = "NUMBER")]
+    pub after: Option<u64>,
+
     /// Only what was found of runs, and what was done about it
     #[arg(long)]
     pub diagnoses: bool,
@@ -71,10 +75,12 @@ impl Verb for Args {
         let watch = self.follow.then(|| follow(&board, &bell, &end)).transpose()?;
         let (mut seen, most) = (0, self.last.unwrap_or(usize::MAX));
         let mut wanted = Vec::new();
+        let after = self.after.unwrap_or(0);
         walk_log(&board, None, &mut |entry| {
             seen = seen.max(entry.seq);
-            wanted.extend((self.wants(task, &entry) && wanted.len() < most).then_some(entry));
-            wanted.len() < most
+            let is_new = entry.seq > after;
+            wanted.extend((is_new && self.wants(task, &entry) && wanted.len() < most).then_some(entry));
+            is_new && wanted.len() < most
         })?;
         for entry in wanted.iter().rev() {
             self.print(context, entry)?;
@@ -119,6 +125,7 @@ impl Args {
             board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
         }
         let text = match (task, &self.agent) {
+            _ if seen > 0 && self.after.is_some() => format!("nothing has happened since; the last event is {seen}"),
             _ if seen > 0 && self.diagnoses => "no run was in trouble; all that has happened: tavern log".to_owned(),
             _ if seen == 0 => "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned(),
             (Some(task), _) => format!("nothing has happened to {task} yet; all that has happened: tavern log"),

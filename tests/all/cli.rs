@@ -179,6 +179,20 @@ fn the_log_is_followed_as_json_with_a_heartbeat() {
 }
 
 #[test]
+fn who_reads_the_log_goes_on_where_they_ended() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n");
+    ["one", "two", "three"].iter().for_each(|words| drop(scratch.run("tavern-tell", &["T-1", words]).succeeds()));
+    let all = scratch.records("tavern-log", &[]);
+    let seq = |at: usize| all[at]["seq"].to_string();
+    let (last, middle) = (all.len() - 1, all.len() - 3);
+    assert_eq!(scratch.records("tavern-log", &["--after", &seq(middle)]), all[middle + 1..]);
+    assert_eq!(scratch.records("tavern-log", &["--after", &seq(middle), "--last", "1"]), all[last..]);
+    let nothing = format!("nothing has happened since; the last event is {}", seq(last));
+    scratch.run("tavern-log", &["--after", &seq(last)]).ends(0).says(&nothing);
+    scratch.run("tavern-log", &["--after", "x"]).ends(2);
+}
+
+#[test]
 fn a_follower_ends_with_its_reader() {
     let scratch = Scratch::pending("");
     scratch.run("tavern-add", &["-q", "x"]).succeeds();
