@@ -202,6 +202,10 @@ impl Telling<'_> {
         let (mut state, mut all) = (self.states()[name].clone(), Vec::new());
         let own = self.notices.iter().filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
         let own: Vec<Notice> = own.cloned().collect();
+        if own.is_empty() {
+            // What it could not tell is over.
+            state.failure = None;
+        }
         let size = if own.len() > MOST_ALONE { own.len() } else { 1 };
         for part in own.chunks(size) {
             let told = self.sender.send(channel, part);

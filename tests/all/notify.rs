@@ -238,6 +238,20 @@ fn what_happens_while_another_tells_is_told_by_that_one() {
 }
 
 #[test]
+fn a_channel_that_could_not_tell_what_is_over_by_now_is_well_again() {
+    let scratch = board("- [ ] T-1: Ask it\n", "  mine: {command: exit 1}\n");
+    untold(&scratch, || drop(work(&scratch).ends(0)));
+    notify(&scratch, &[]).ends(1);
+    let health = || scratch.run("tavern-status", &["--health"]).to_string();
+    has(&health(), &["the channel `mine` tells nobody"]);
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    assert!(!health().contains("the channel `mine`"), "{}", health());
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(log.matches("tells nobody").count(), 1, "{log}");
+}
+
+#[test]
 fn nobody_waits_for_a_slow_channel() {
     // It ends when this test says so.
     let slow = "command: 'cat >>../slow; until [ -e ../go ]; do sleep 0.02; done', severity: info";
