@@ -23,7 +23,7 @@ mod share_table;
 mod time_scale;
 mod timeline;
 
-/// Write one page to look at: timeline, dependencies, spending, and the story of each item
+/// Write one page to look at: timeline, dependencies, spending, each item's story
 ///
 /// The page is one file for any browser. It runs no script and loads nothing: it can be kept, sent, or published by a build machine.
 /// Of long texts it has the beginning and the end, and the command that prints all of it.
