@@ -119,9 +119,9 @@ fn elements(xml: &str) -> Vec<Element> {
 #[test]
 fn a_drain_reports_each_item_as_junit_xml() {
     let scratch = listed();
-    scratch.write("junit.xml", "of an earlier drain");
+    scratch.write("junit.xml", "<?xml of an earlier drain");
     scratch.run("tavern-drain", &["TODO.md", "--junit", "junit.xml", "--dry-run"]).ends(0);
-    assert_eq!(scratch.read("junit.xml"), "of an earlier drain", "a dry run writes nothing");
+    assert_eq!(scratch.read("junit.xml"), "<?xml of an earlier drain", "a dry run writes nothing");
     scratch.run("tavern-drain", &["TODO.md", "--agents", "1", "--junit", "junit.xml"]).ends(1);
     let found = elements(&scratch.read("junit.xml"));
     for (place, name) in [(0, "tavern drain"), (1, "TODO.md")] {
