@@ -23,7 +23,7 @@ pub use outline::Outline;
 pub use own_state::meaning_of_mark;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
-pub use reader::{open, parse};
+pub use reader::{open, parse, title_of};
 
 mod alone;
 mod apart;

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use serde_json::json;
 use similar::TextDiff;
 
-use crate::board::document::{Document, Item, parse, parse_alone};
+use crate::board::document::{Document, Item, parse, parse_alone, title_of};
 use crate::board::event::Kind;
 use crate::board::front::Front;
 use crate::board::monitor::Symptom;
@@ -284,9 +284,8 @@ pub(super) fn deed(entry: &Entry) -> String {
 
 /// An item without an ID, by the title that it had, else by the one that it has.
 fn nameless(entry: &Entry) -> String {
-    let text = parse(entry.change.before().or(entry.change.after()).unwrap_or_default()).0;
-    let title = text.items().first().map(|item| human::title(text.title(item)).into_owned());
-    title.map_or_else(|| "an item".to_owned(), |title| format!("`{title}`"))
+    let title = entry.change.before().or(entry.change.after()).and_then(title_of);
+    title.map_or_else(|| "an item".to_owned(), |title| format!("`{}`", human::title(&title)))
 }
 
 /// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.

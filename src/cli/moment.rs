@@ -14,12 +14,16 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
 
 /// Reads `2026-11-22`, `today` or `yesterday`; gives the day as [`clock::day_of`] does.
 pub(super) fn day(text: &str) -> Result<String, String> {
-    let now = clock::now().with_timezone(&Local);
-    let days = NaiveDate::parse_from_str(text, "%Y-%m-%d").map(|day| day.to_string());
+    let today = clock::now().with_timezone(&Local).date_naive();
+    let day = named_day(text, today).or_else(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok());
+    day.map(|day| day.to_string()).ok_or_else(|| "not a day such as 2026-11-22, today or yesterday".to_owned())
+}
+
+fn named_day(text: &str, today: NaiveDate) -> Option<NaiveDate> {
     match text {
-        "today" => Ok(now.date_naive().to_string()),
-        "yesterday" => now.date_naive().pred_opt().map(|day| day.to_string()).ok_or_else(|| "no such day".to_owned()),
-        _ => days.map_err(|_| "not a day such as 2026-11-22, today or yesterday".to_owned()),
+        "today" => Some(today),
+        "yesterday" => today.pred_opt(),
+        _ => None,
     }
 }
 
@@ -31,11 +35,8 @@ fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, Strin
         let ago = TimeDelta::from_std(period.duration()).map_err(|_| bad())?;
         return now.checked_sub_signed(ago).ok_or_else(bad);
     }
-    let text = match text {
-        "today" => local.date_naive().to_string(),
-        "yesterday" => local.date_naive().pred_opt().ok_or_else(bad)?.to_string(),
-        text => text.replacen(' ', "T", 1),
-    };
+    let day = named_day(text, local.date_naive()).map(|day| day.to_string());
+    let text = day.unwrap_or_else(|| text.replacen(' ', "T", 1));
     // What is left out is zero.
     let whole = ["", ":00", "T00:00:00"].map(|rest| format!("{text}{rest}"));
     if let Some(time) = whole.iter().find_map(|time| NaiveTime::parse_from_str(time, "%H:%M:%S").ok()) {

@@ -17,7 +17,7 @@ use super::channels::Sender;
 use super::error::Error;
 use super::readiness::lacks_of;
 use super::site::Site;
-use crate::board::document::parse;
+use crate::board::document::title_of;
 use crate::board::eligible::Lack;
 use crate::board::event::Kind;
 use crate::board::need::need_of;
@@ -314,7 +314,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
         time: entry.time,
         kind,
         severity,
-        title: entry.change.after().and_then(title).map(|title| one_line(&title, LONGEST_TITLE)),
+        title: entry.change.after().and_then(title_of).map(|title| one_line(&title, LONGEST_TITLE)),
         task: entry.task,
         queue: entry.queue,
         text: one_line(&text, LONGEST),
@@ -325,10 +325,4 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
 fn lacks(site: &Site, task: &TaskId, queue: &str) -> Vec<Lack> {
     let queue = site.board.queue_by_id(queue);
     queue.map(|queue| lacks_of(site, &queue, &NamedItem::Id(task.clone()))).unwrap_or_default()
-}
-
-/// That of an item's text.
-fn title(text: &str) -> Option<String> {
-    let (document, _) = parse(text);
-    document.items().first().map(|item| document.title(item).to_owned()).filter(|title| !title.is_empty())
 }

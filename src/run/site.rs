@@ -76,44 +76,33 @@ impl Site {
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let (config, settings) = Config::load_with_text(board.dir())?;
         learn(config.runners.values().flat_map(|runner| runner.env.clone()));
-        let (named, texts, repository, stuck, found, accounts) = Default::default();
-        Ok(Site {
+        Ok(Site::new(board, config, settings, interrupt))
+    }
+
+    fn new(board: Board, config: Config, settings: String, interrupt: Interrupt) -> Site {
+        Site {
             board,
             config,
             settings,
-            named,
-            texts,
-            repository,
-            stuck,
-            found,
-            accounts,
+            named: Vec::new(),
+            texts: HashMap::new(),
+            repository: OnceLock::new(),
+            stuck: StuckMerges::default(),
+            found: Mutex::default(),
+            accounts: Accounts::default(),
             interrupt,
             runner: None,
             model: None,
             todo: |_, _, _| None,
             teller: OnceLock::new(),
-        })
+        }
     }
 
     /// The same place for another thread, which `interrupt` ends.
     pub(super) fn apart(&self, interrupt: Interrupt) -> Site {
-        let (texts, repository, stuck, found, accounts, teller) = Default::default();
-        Site {
-            board: self.board.clone(),
-            config: self.config.clone(),
-            settings: self.settings.clone(),
-            named: self.named.clone(),
-            texts,
-            repository,
-            stuck,
-            found,
-            accounts,
-            interrupt,
-            runner: self.runner.clone(),
-            model: self.model.clone(),
-            todo: self.todo,
-            teller,
-        }
+        let (named, runner, model, todo) = (self.named.clone(), self.runner.clone(), self.model.clone(), self.todo);
+        let apart = Site::new(self.board.clone(), self.config.clone(), self.settings.clone(), interrupt);
+        Site { named, runner, model, todo, ..apart }
     }
 
     /// The same, which has been given these queues by name.

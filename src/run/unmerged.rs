@@ -9,6 +9,7 @@ use super::site::{ITEM_BRANCHES, SALVAGED, Site};
 use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
 use crate::board::task::{Status, Task, TaskId};
+use crate::config::Config;
 use crate::git::{CommitId, GitError, Head, Repository, UNSHALLOW};
 use crate::process::quoted;
 use crate::store::{Board, ItemIndex};
@@ -56,6 +57,13 @@ impl<'r> Unmerged<'r> {
         }
         places
     }
+}
+
+/// What `look` finds among what is kept. A display only: it needs no settings that can be read.
+pub fn kept(board: &Board, look: impl FnOnce(&Unmerged<'_>) -> Vec<String>) -> Vec<String> {
+    let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
+    let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
+    look(&Unmerged::of(&repository, &integration))
 }
 
 impl Unmerged<'_> {

@@ -32,6 +32,12 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     (document, problems)
 }
 
+/// The title of the first item of a text, where it has one.
+pub fn title_of(text: &str) -> Option<String> {
+    let (document, _) = parse(text);
+    document.items().first().map(|item| document.title(item).to_owned()).filter(|title| !title.is_empty())
+}
+
 /// As [`parse`], of a part of a document: nothing is told of names that stand elsewhere in it.
 pub(super) fn read(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();

@@ -3,13 +3,10 @@
 use serde::Serialize;
 use walkdir::WalkDir;
 
-use crate::board::task::TaskId;
 use crate::clock;
-use crate::config::Config;
 use crate::files;
-use crate::git::Repository;
 use crate::run::record::{Metadata, runs};
-use crate::run::unmerged::Unmerged;
+use crate::run::unmerged::kept;
 use crate::runner::Outcome;
 use crate::store::Board;
 
@@ -115,7 +112,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     run.commit.iter().for_each(|commit| row("commit", commit.clone()));
     run.branch.iter().for_each(|branch| row("branch", branch.clone()));
     row("worktree", run.worktree.display().to_string());
-    let kept = kept(board, &run.task);
+    let kept = kept(board, |kept| kept.places(&run.task));
     if !kept.is_empty() {
         row("kept", kept.join(" "));
     }
@@ -130,13 +127,6 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     row("files", files.join(" "));
     context.out.record(&Shown { run, files, kept }, text.trim_end())?;
     Ok(Exit::Done)
-}
-
-/// Where work on its item is that is not merged.
-fn kept(board: &Board, task: &TaskId) -> Vec<String> {
-    let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
-    let repository = Repository::discover(board.root());
-    repository.map(|repository| Unmerged::of(&repository, &integration).places(task)).unwrap_or_default()
 }
 
 fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<Exit, CliError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::record::Record;
-use crate::board::document::parse;
+use crate::board::document::title_of;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::overview::listing::{Listing, WantedItems};
 use crate::cli::{CliError, Context, human};
@@ -101,10 +101,7 @@ impl DigestSums {
 impl ItemEnd {
     /// Of the event by which it ended.
     fn of(entry: Entry, status: Status) -> ItemEnd {
-        let title = entry.change.after().map(|text| {
-            let (document, _) = parse(text);
-            document.items().first().map(|item| document.title(item).to_owned()).unwrap_or_default()
-        });
+        let title = entry.change.after().and_then(title_of);
         ItemEnd {
             kind: "ended",
             queue: entry.queue,

@@ -4,14 +4,13 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Freshness, Lease};
 use crate::board::need::NeedKind;
 use crate::board::steps::Steps;
-use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
+use crate::board::task::{Mode, Status, TaskId, Timestamp};
 use crate::cli::{CliError, Context, hints, human, need};
 use crate::clock;
 use crate::config::Config;
-use crate::git::Repository;
 use crate::run::expiry::expiries;
 use crate::run::record::{last_output, runs_of};
-use crate::run::unmerged::Unmerged;
+use crate::run::unmerged::kept;
 use crate::store::{Board, Error, NamedItem, Then};
 
 use super::record::{Child, Record};
@@ -82,7 +81,7 @@ fn tell(
     let last_output = work.and_then(|work| last_output(board, &work.run));
     let seen = |lease: &Lease| Freshness::of(last_output.unwrap_or(lease.heartbeat_at), now);
     let freshness = lease.filter(|_| then.is_none()).map(seen);
-    let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
+    let kept = if then.is_some() { Vec::new() } else { kept(board, |kept| kept.of_item(board, task)) };
     let children = then.map_or_else(|| board.children(id), |then| then.children(id)).into_iter();
     let children: Vec<Child> = children
         .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
@@ -202,11 +201,4 @@ fn tell(
         row("to do", hints::lack(&Lack::Approval, id, queue).unwrap_or_default());
     }
     told(&record, text.trim_end())
-}
-
-/// Where work on an item is that is not merged. A display only: it needs no settings that can be read.
-fn kept(board: &Board, task: &Task) -> Vec<String> {
-    let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
-    let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
-    Unmerged::of(&repository, &integration).of_item(board, task)
 }
