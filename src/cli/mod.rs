@@ -47,6 +47,7 @@ mod written;
 
 pub mod add;
 pub mod agent;
+pub mod ask;
 pub mod check;
 pub mod claim;
 pub mod commit;

@@ -13,8 +13,8 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver, notify,
-    plan, queue, reap, release, renew, report, report_html, runs, spawn, status, tell, top, trust, undo, watch,
+    add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver,
+    notify, plan, queue, reap, release, renew, report, report_html, runs, spawn, status, tell, top, trust, undo, watch,
 };
 use crate::process::keep_inherited;
 
@@ -41,6 +41,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<report_html::Args>(),
     Program::of::<tell::Args>(),
     Program::of::<learn::Args>(),
+    Program::of::<ask::Args>(),
     Program::of::<watch::Args>(),
     Program::of::<notify::Args>(),
     Program::of::<claim::Args>(),

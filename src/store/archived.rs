@@ -49,7 +49,7 @@ impl<'b> Archived<'b> {
     }
 
     /// The texts of all archives.
-    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
+    pub fn contents(&self) -> impl Iterator<Item = &str> {
         self.texts.get_or_init(|| texts(self.board)).iter().map(|text| &*text.content)
     }
 

@@ -276,7 +276,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 34] = [
+const LINES: [&str; 35] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-top",
@@ -289,6 +289,7 @@ const LINES: [&str; 34] = [
     "tavern-add new",
     "tavern-learn new --tag x",
     "tavern-learn list",
+    "tavern-ask what?",
     "tavern-watch --once",
     "tavern-notify",
     "tavern-plan new",

@@ -143,6 +143,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-notify", &[], Same::Lines),
         ("tavern-notify", &["--test"], Same::Lines),
         ("tavern-learn", &["expire", "L-1"], Same::Lines),
+        ("tavern-ask", &["What", "needs", "a", "slash?"], Same::Lines),
         ("tavern-learn", &["expire", "L-9", "--format", "json"], Same::Lines),
         ("tavern-undo", &["T-0"], Same::Lines),
         ("tavern-merge", &[], Same::Items),

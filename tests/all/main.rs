@@ -10,6 +10,7 @@ mod account;
 mod actors;
 mod appended;
 mod archive;
+mod ask;
 mod badinput;
 mod branches;
 mod buffers;

@@ -1,0 +1,60 @@
+//! Whether words ask for something that may be known, or for work. Pure.
+
+/// What somebody wants who says something to the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Intent {
+    /// To know something
+    Question,
+    /// To have something done
+    Work,
+}
+
+/// What a sentence begins with that asks for nothing but an answer.
+const ASKING: [&str; 38] = [
+    "am", "are", "aren't", "can", "could", "did", "didn't", "do", "does", "doesn't", "had", "has", "hasn't", "have",
+    "haven't", "how", "how's", "is", "isn't", "may", "should", "was", "wasn't", "were", "weren't", "what", "what's",
+    "when", "where", "where's", "which", "who", "who's", "whom", "whose", "why", "will", "would",
+];
+
+/// The marks of a question in the scripts of the world.
+const MARKS: [char; 5] = ['?', '？', '؟', ';', '՞'];
+
+impl Intent {
+    /// What `text` asks for: to know, if its last sentence ends with the mark of a question or its first begins with such a word.
+    pub fn of(text: &str) -> Intent {
+        let text = text.trim();
+        let last = text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '”' | '»'));
+        let first = text.split_whitespace().next().unwrap_or_default().replace('’', "'").to_lowercase();
+        let first = first.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
+        if last.ends_with(MARKS) || text.starts_with('¿') || ASKING.contains(&first) {
+            Intent::Question
+        } else {
+            Intent::Work
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_told_from_work() {
+        for text in [
+            "did we check the backup before?",
+            "Did we check the backup before",
+            "backup checked?",
+            "What's the retry limit",
+            "“Why does it fail?”  ",
+            "我们检查过备份吗？",
+            "هل فحصنا النسخة؟",
+        ] {
+            assert_eq!(Intent::of(text), Intent::Question, "{text}");
+        }
+        for text in
+            ["Check the backup", "Add a --json flag.", "Document why it fails", "Issue a licence", "Dot the i", ""]
+        {
+            assert_eq!(Intent::of(text), Intent::Work, "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `tavern ask`: what the board knows is found with its sources, and what is work is queued.
+
+use serde_json::Value;
+
+use crate::support::{Scratch, has};
+
+const BOARD: &str = "\
+## Pending
+
+- [ ] T-1: Check the backup
+  ```sh
+  echo 'The dump of 19 November was restored and compared: all rows are there.'; echo 1 >one
+  ```
+- [ ] T-2: Paint the shed
+  What the neighbours say about colours: green.
+- [ ] 检查备份
+## Completed
+";
+
+fn board() -> Scratch {
+    let scratch = Scratch::shell(BOARD, "roles: {coder: {runner: shell}}\n");
+    scratch.write(
+        ".tavern/queues/archive/main.md",
+        "- [x] T-0: Move the archive to the attic (completed: 2026-01-01T00:00:00Z)\n",
+    );
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0);
+    scratch
+}
+
+/// The sources of an answer, the best first.
+fn sources(scratch: &Scratch, question: &str) -> Vec<Value> {
+    let ran = scratch.run("tavern-ask", &[question, "--format", "json"]).succeeds();
+    ran.lines().map(|line| serde_json::from_str(line).expect("a record a line")).collect()
+}
+
+#[test]
+fn what_was_done_and_said_is_found_with_its_sources() {
+    let scratch = board();
+    let ran = scratch.run("tavern-ask", &["did we check the backup before?"]).succeeds();
+    has(&ran, &["run T-1@1 ", " success Frodo Check the backup\n", "    tavern runs show T-1@1\n"]);
+    let restored = sources(&scratch, "Which dumps were restored?");
+    assert_eq!([&restored[0]["source"], &restored[0]["name"], &restored[0]["by"]], ["run", "T-1@1", "Frodo"]);
+    has(restored[0]["excerpt"].as_str().expect("a text"), &["The dump of 19 November was restored and compared"]);
+    // What is archived, a message to an agent, a learning, an item without an ID.
+    scratch.run("tavern-tell", &["T-2", "Use turpentine, says Rosie."]).succeeds();
+    scratch.run("tavern-learn", &["Lead paint peels in winter.", "--tag", "paint"]).succeeds();
+    for (question, source, name, todo) in [
+        ("where is the attic?", "item", "T-0", "tavern status T-0"),
+        ("what colours do neighbours like?", "item", "T-2", "tavern status T-2"),
+        ("who said turpentine?", "event", "", "tavern log T-2"),
+        ("does paint peel?", "learning", "L-", "tavern learn show L-"),
+        ("备份检查了吗？", "item", "main:", "tavern status main:"),
+    ] {
+        let found = sources(&scratch, question);
+        let best = &found[0];
+        assert_eq!(best["source"], source, "{question}: {found:?}");
+        let is_so = |key: &str, begins: &str| best[key].as_str().is_some_and(|text| text.starts_with(begins));
+        assert!(is_so("name", name) && is_so("todo", todo), "{question}: {best}");
+        // What it says to type is there.
+        scratch.line(best["todo"].as_str().expect("a text")).run().ends(0);
+    }
+    assert_eq!(sources(&scratch, "T-2?")[0]["name"], "T-2", "an ID is a word, too");
+}
+
+#[test]
+fn what_is_work_is_queued_and_what_nobody_knows_is_said() {
+    let scratch = board();
+    let ran = scratch.run("tavern-ask", &["is there an aqueduct?"]).ends(3);
+    ran.says("nothing that the board knows has such words (").says("tavern plan");
+    let before = scratch.queue();
+    let plan = scratch.run("tavern-ask", &["Build an aqueduct", "--dry-run"]).ends(0);
+    assert_eq!(scratch.queue(), before, "{plan}");
+    let ran = scratch.run("tavern-ask", &["Build an aqueduct"]).ends(0);
+    ran.says("it was taken for work").says("no planner is running");
+    has(&scratch.queue(), &["Build an aqueduct (role: planner)"]);
+    scratch.run("tavern-ask", &["--as", "question", "Build an aqueduct"]).ends(0).says("item T-");
+    scratch.run("tavern-ask", &["--as", "work", "Can you dig a well?"]).ends(0).says_not("taken for work");
+    has(&scratch.queue(), &["Can you dig a well? (role: planner)"]);
+    scratch.program("tavern-ask").input("dig a moat\n").run().ends(0);
+    has(&scratch.queue(), &["dig a moat (role: planner)"]);
+    scratch.program("tavern-ask").input("").run().ends(2).says("the question is empty");
+}
+
+#[test]
+fn what_others_wrote_is_shown_and_does_nothing() {
+    let title = "Weigh \u{1b}[31mthe\u{1b}]0;owned\u{7} \u{202e}anvil";
+    let scratch = Scratch::pending(&format!("- [ ] T-1: {title}\n"));
+    scratch.run("tavern-learn", &["The anvil's key is ghp_0123456789abcdefghijABCDEFGHIJ012345"]).succeeds();
+    let ran = scratch.run("tavern-ask", &["how heavy is the anvil?"]).succeeds();
+    assert!(!ran.contains(['\u{1b}', '\u{7}', '\u{202e}']) && !ran.contains("ghp_0"), "{ran:?}");
+    // One long run of an agent is searched in part, and shown in a line.
+    let script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the needle; echo 1 >one";
+    scratch.write(".tavern/queues/main.md", format!("- [ ] T-9: Sew\n  ```sh\n  {script}\n  ```\n"));
+    scratch.run("tavern-agent", &["--once", "--runner", "shell", "--name", "Sam"]).ends(0);
+    assert!(scratch.run("tavern-ask", &["sew?"]).succeeds().len() < 2000);
+}
