@@ -39,6 +39,16 @@ impl TaskId {
         self.0.starts_with("T-")
     }
 
+    /// It is named after `other`, as its children are and what was planned of it.
+    pub fn is_below(&self, other: &TaskId) -> bool {
+        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with('.'))
+    }
+
+    /// The IDs that it is named after, the nearest first.
+    pub fn above(&self) -> impl Iterator<Item = TaskId> {
+        self.0.rmatch_indices('.').map(|(end, _)| TaskId(self.0[..end].to_owned()))
+    }
+
     /// The ID of this item's `number`th child.
     pub fn child(&self, number: u32) -> TaskId {
         TaskId(format!("{}.{number}", self.0))

@@ -16,6 +16,8 @@ words! {
         Died "died",
         /// An item is completed.
         Finished "finished",
+        /// All that was planned of a request has ended.
+        Request "request",
         /// Half of a cap is used, or more.
         Cap "cap",
         /// A run is in trouble, or broke a rule.
@@ -125,6 +127,7 @@ pub fn subject(notices: &[&Notice]) -> String {
         NoticeKind::NeedsYou => "needs you",
         NoticeKind::Died => "is dead",
         NoticeKind::Finished => "is completed",
+        NoticeKind::Request => "is done",
         NoticeKind::Cap => "nears a cap",
         NoticeKind::Trouble => "is in trouble",
         NoticeKind::Test => return one.text.clone(),

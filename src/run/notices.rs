@@ -16,6 +16,7 @@ use super::background::Background;
 use super::channels::Sender;
 use super::error::Error;
 use super::readiness::lacks_of;
+use super::record::runs;
 use super::site::Site;
 use crate::board::document::title_of;
 use crate::board::eligible::Lack;
@@ -206,8 +207,12 @@ impl Telling<'_> {
             // What it could not tell is over.
             state.failure = None;
         }
-        let size = if own.len() > MOST_ALONE { own.len() } else { 1 };
-        for part in own.chunks(size) {
+        // What one event tells goes together: how far a channel is, is told in events.
+        let parts: Vec<&[Notice]> = match own.len() {
+            ..=MOST_ALONE => own.chunk_by(|one, next| one.seq == next.seq).collect(),
+            _ => vec![&own],
+        };
+        for part in parts {
             let told = self.sender.send(channel, part);
             let told = told.and_then(|()| failpoint::hit("notices.sent").map_err(|error| error.to_string()));
             let failure = told.err();
@@ -273,8 +278,60 @@ fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
 
 /// What the log tells people behind the event `from`, up to `last`, the oldest first.
 fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
-    let entries = tail_log(&site.board, from)?;
-    Ok(entries.into_iter().filter(|entry| entry.seq <= last).filter_map(|entry| notice(site, entry)).collect())
+    let mut entries = tail_log(&site.board, from)?;
+    entries.retain(|entry| entry.seq <= last);
+    let mut notices = requests(site, &entries);
+    notices.extend(entries.into_iter().filter_map(|entry| notice(site, entry)));
+    notices.sort_by_key(|notice| notice.seq);
+    Ok(notices)
+}
+
+/// The requests of which all has ended by now that was planned of them: each at the event by which the last of it did.
+fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
+    let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
+    if !site.config.notify.values().any(|channel| channel.takes(kind, severity)) {
+        return Vec::new();
+    }
+    let mut last: BTreeMap<TaskId, &Entry> = BTreeMap::new();
+    for entry in entries {
+        let has_ended =
+            entry.change.from().zip(entry.change.to()).is_some_and(|(from, to)| from != to && to.is_ended());
+        let above = entry.task.iter().filter(|_| has_ended).flat_map(TaskId::above);
+        last.extend(above.map(|request| (request, entry)));
+    }
+    let told = |(request, entry): (TaskId, &Entry)| {
+        let asked = site.board.task(&request).ok().filter(|found| found.task.status().is_ended())?;
+        let (text, title) = (summary(site, &request)?, one_line(&asked.task.title, LONGEST_TITLE));
+        let (queue, todo) = (Some(asked.queue.id), None);
+        Some(Notice {
+            seq: entry.seq,
+            time: entry.time,
+            kind,
+            severity,
+            title: Some(title),
+            task: Some(request),
+            queue,
+            text,
+            todo,
+        })
+    };
+    last.into_iter().filter_map(told).collect()
+}
+
+/// What came of a request, in a line; `None` while anything of it is open.
+fn summary(site: &Site, request: &TaskId) -> Option<String> {
+    let items = site.board.came_of(request);
+    let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
+    items.iter().for_each(|item| *counts.entry(item.status()).or_default() += 1);
+    if items.is_empty() || counts.keys().any(|status| !status.is_ended()) {
+        return None;
+    }
+    let mut runs = runs(&site.board).unwrap_or_default();
+    runs.retain(|run| run.task == *request || items.iter().any(|item| item.id == run.task));
+    let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let usd: f64 = runs.iter().map(|run| run.usage.usd).sum();
+    let money = if usd > 0.0 { format!(", ${usd:.2}") } else { String::new() };
+    Some(format!("all that was planned of {request} has ended: {}; runs: {}{money}", counts.join(", "), runs.len()))
 }
 
 /// What an event tells people. An item that waits for nobody by now is told of no more.
@@ -297,7 +354,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
             let lack = Lack::Closed { runner: runner.clone(), until, needs_person: quota.needs_person };
             (format!("runner {runner} takes nothing: {why}"), todo(&lack))
         }
-        NoticeKind::Test => return None,
+        NoticeKind::Test | NoticeKind::Request => return None,
         NoticeKind::NeedsYou => {
             let lacks = lacks(site, task?, queue?);
             let (lack, _, why) = need_of(&lacks)?;

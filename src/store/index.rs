@@ -1,7 +1,7 @@
 //! Who goes by an ID, in all queues and archives of a board.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
@@ -106,6 +106,31 @@ impl<'b> ItemIndex<'b> {
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
         let all = self.contents().filter(|content| may_have_children(content, parent));
         all.flat_map(|content| offspring(&open(content), parent)).collect()
+    }
+
+    /// What came of a request: the items that were planned of it, its children, and theirs.
+    pub(super) fn came_of(&self, request: &TaskId) -> Vec<Task> {
+        let documents: Vec<Document<'_>> = self.contents().map(open).collect();
+        let mut found: HashSet<&TaskId> = HashSet::new();
+        loop {
+            let before = found.len();
+            for (document, item) in documents.iter().flat_map(|it| it.items().iter().map(move |item| (it, item))) {
+                let is_of = |parent: &TaskId| parent == request || found.contains(parent);
+                if let Some(id) = &item.id
+                    && (id.is_below(request) || document.parent_of(item).is_some_and(is_of))
+                {
+                    found.insert(id);
+                }
+            }
+            if found.len() == before {
+                break;
+            }
+        }
+        let of = |document: &Document<'_>| {
+            let own = document.items().iter().filter_map(|item| Some((item, item.id.clone()?)));
+            own.filter(|(_, id)| found.contains(id)).map(|(item, id)| document.task(item, id)).collect::<Vec<_>>()
+        };
+        documents.iter().flat_map(of).collect()
     }
 
     /// The commit of the completed item that goes by `id`, in whichever queue or archive.

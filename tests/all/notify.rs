@@ -414,6 +414,25 @@ fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
 }
 
 #[test]
+fn the_end_of_all_that_was_planned_of_a_request_is_told_once_with_a_summary() {
+    let queue = "## Pending\n\n- [ ] T-1.1: Note it (worktree: false)\n- [ ] T-1.2: Fail at it\n- [ ] T-1.3: Wait\n\
+        - [ ] T-2: Note it (worktree: false)\n\n## Completed\n\n- [x] T-1: Build a bridge\n";
+    let scratch = board(queue, "  mine: {file: mine.txt, on: [request]}\n  all: {file: all.txt, severity: info}\n");
+    scratch.run("tavern-release", &["T-1.3", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    assert_eq!(told(&scratch, "mine.txt"), [""; 0], "T-1.2 is open");
+    work(&scratch).ends(0);
+    let done = "warning request: all that was planned of T-1 has ended: 1 completed, 1 dead, 1 cancelled; runs: 2";
+    assert_eq!(told(&scratch, "mine.txt"), [done]);
+    assert_eq!(told(&scratch, "all.txt").iter().filter(|line| *line == done).count(), 1);
+    notify(&scratch, &[]).ends(0);
+    assert_eq!(told(&scratch, "mine.txt").len(), 1);
+    let runs = scratch.records("tavern-runs", &["list", "--request", "T-1"]);
+    assert_eq!(runs.len(), 2, "of its items, though they are not its children: {runs:?}");
+}
+
+#[test]
 fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
     let scratch = board(
         "- [ ] T-1: Note it (worktree: false)\n- [ ] T-1.1: Note more (worktree: false, parent: T-1)\n- [ ] T-2: Fail at it\n",

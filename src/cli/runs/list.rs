@@ -42,7 +42,7 @@ pub struct List {
 impl List {
     pub(super) fn run(self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
         let id_of = |name: &Option<ItemName>| name.as_ref().map(|name| context.id_of(board, name)).transpose();
-        let (task, request) = (id_of(&self.task)?, id_of(&self.request)?.map(|id| with_offspring(board, id)));
+        let (task, request) = (id_of(&self.task)?, id_of(&self.request)?.map(|id| with_what_came_of(board, id)));
         let is_wanted = |run: &&Metadata| {
             task.as_ref().is_none_or(|task| run.task == *task)
                 && request.as_ref().is_none_or(|tasks| tasks.contains(&run.task))
@@ -71,15 +71,9 @@ impl List {
     }
 }
 
-/// The item, its children, and theirs.
-fn with_offspring(board: &Board, id: TaskId) -> HashSet<TaskId> {
-    let (mut all, mut open) = (HashSet::new(), vec![id]);
-    while let Some(id) = open.pop() {
-        if all.insert(id.clone()) {
-            open.extend(board.children(&id).into_iter().map(|child| child.id));
-        }
-    }
-    all
+fn with_what_came_of(board: &Board, id: TaskId) -> HashSet<TaskId> {
+    let all = board.came_of(&id).into_iter().map(|task| task.id);
+    all.chain([id]).collect()
 }
 
 /// How the runs went that were told a learning, beside those that were not. No cause is shown by that: they had other items, too.
