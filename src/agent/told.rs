@@ -134,6 +134,14 @@ impl Told {
         )
     }
 
+    /// The run that is over by it.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Told::Ended { run, .. } | Told::Planned { run, .. } | Told::Reviewed { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
     /// It says that an item is completed.
     pub fn completes(&self) -> bool {
         match self {

@@ -37,10 +37,12 @@ impl Verb for Args {
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
-        if let Some(drain) = self.drain
-            && !process::end_with_parent(drain)?
-        {
-            site.interrupt.raise(InterruptCause::Terminated);
+        if let Some(drain) = self.drain {
+            // What the drain shows there is written over by nobody.
+            process::leave_terminal();
+            if !process::end_with_parent(drain)? {
+                site.interrupt.raise(InterruptCause::Terminated);
+            }
         }
         let role = site.role(&self.role)?.clone();
         // A drain that names none means all of the board's.

@@ -6,7 +6,7 @@
 //! - [`log`] and [`follow`]: its output as a file; [`bell`]: how waits are woken.
 //! - [`command`], [`output`], [`mod@foreground`]: a shell command or a program, run to its end; one that is given the terminal.
 //! - [`identity`], [`file_in_use`], [`mod@first_program`]: what other rooms ask of processes and commands.
-//! - [`descriptors`]: what this process was given and hands on to none.
+//! - [`descriptors`], [`no_terminal`]: what this process was given and hands on to none.
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
 //! [`table`], [`identity`], [`file_in_use`], [`descriptors`] and [`end`].
@@ -24,6 +24,7 @@ pub mod foreground;
 pub mod identity;
 pub mod log;
 pub mod mark;
+pub mod no_terminal;
 pub mod output;
 mod pipe;
 pub mod running_program;
@@ -40,6 +41,7 @@ pub use follow::{LineFollower, LogLine};
 pub use foreground::{Attended, attend, foreground};
 pub use log::create_log;
 pub use mark::Mark;
+pub use no_terminal::leave_terminal;
 pub use output::{Ran, end_overdue, run_program};
 pub use running_program::{ProgramExit, RunningProgram};
 pub use start::{Spec, find_program, find_program_on, fixed, start};

@@ -144,7 +144,7 @@ fn a_failure_is_told_by_its_error_and_no_line_of_progress_is_wider_than_the_term
     let ran = Terminal::start(&scratch, "env COLUMNS=60 tavern-drain --agents 1").end().ends(1);
     let claimed = ran.stdout.lines().find(|line| line.contains("T-1 claimed")).expect("it is told");
     let claimed = claimed.rsplit('\r').find(|line| line.contains("claimed")).expect("it is told");
-    let claimed = claimed.trim_start_matches("\u{1b}[2K");
+    let claimed = claimed.trim_start_matches("\u{1b}[J");
     assert!(claimed.starts_with("Frodo: ") && claimed.ends_with('…') && claimed.chars().count() < 60, "{claimed}");
 }
 

@@ -36,6 +36,7 @@ mod edit;
 mod editors;
 mod expiry;
 mod fix;
+mod foot;
 mod formats;
 mod front;
 mod hands;

@@ -1,65 +1,38 @@
 //! `tavern-top` on a terminal of its own: what its screen shows, led by keys, while agents work.
 
 use std::fs;
-use std::path::PathBuf;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::support::{CONFIG, QUEUE, Ran, Running, Scratch, has, wait_until};
-use crate::terminal::Terminal;
+use crate::terminal::Window;
 
-/// The view on a terminal of so many rows and columns.
-struct Top {
-    terminal: Terminal,
-    home: PathBuf,
-    rows: u16,
-    columns: u16,
+/// The view in a window.
+struct Top(Window);
+
+impl Deref for Top {
+    type Target = Window;
+
+    fn deref(&self) -> &Window {
+        &self.0
+    }
+}
+
+impl DerefMut for Top {
+    fn deref_mut(&mut self) -> &mut Window {
+        &mut self.0
+    }
 }
 
 impl Top {
-    /// `words` are shell words before the program: variables, mostly.
     fn start(scratch: &Scratch, rows: u16, columns: u16, words: &str) -> Top {
-        let home = scratch.folder().join("home");
-        let begin = format!("stty rows {rows} cols {columns}; stty -g >~/before; tty >~/tty");
-        let inner = format!("echo $$ >~/pid; exec env {words}");
-        let lines = format!("{begin}\nsh -c '{inner}'\ncode=$?\nstty -g >~/after\nexit $code\n");
-        fs::write(home.join("top.sh"), lines).expect("it is ours");
-        let terminal = Terminal::start(scratch, "env LC_ALL=C.UTF-8 sh ../home/top.sh");
-        Top { terminal, home, rows, columns }
+        Top(Window::start(scratch, rows, columns, words))
     }
 
     fn usual(scratch: &Scratch) -> Top {
         let top = Top::start(scratch, 24, 80, "tavern-top");
         top.shows(&["Queues", "? keys"]);
         top
-    }
-
-    /// What a terminal makes of what was written.
-    fn parsed(&self) -> vt100::Parser {
-        let [rows, columns] = [self.rows, self.columns].map(|size| size.try_into().expect("it is not 0"));
-        let mut parser = vt100::Parser::new(rows, columns, 0);
-        parser.process(&self.terminal.written());
-        parser
-    }
-
-    /// What is to be seen now.
-    fn screen(&self) -> String {
-        self.parsed().screen().contents()
-    }
-
-    #[track_caller]
-    fn shows(&self, parts: &[&str]) {
-        let holds = || {
-            let screen = self.screen();
-            parts.iter().all(|part| screen.contains(part))
-        };
-        let wait = || wait_until(&format!("{parts:?} are shown"), holds);
-        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
-        assert!(waited.is_ok(), "{parts:?} are not in\n{}", self.screen());
-    }
-
-    #[track_caller]
-    fn hides(&self, part: &str) {
-        wait_until(&format!("`{part}` is hidden"), || !self.screen().contains(part));
     }
 
     /// Goes to the row that begins so, from the first one.
@@ -70,7 +43,8 @@ impl Top {
         wait_until("the first row is chosen", || self.chosen_row() == Some(2));
         while !self.chosen().trim_start().starts_with(begins) {
             let chosen = self.chosen_row();
-            assert!(chosen < Some(self.rows - 2), "no row begins with `{begins}` in\n{}", self.screen());
+            let last = self.size().0 - 2;
+            assert!(chosen < Some(last), "no row begins with `{begins}` in\n{}", self.screen());
             self.press("j");
             wait_until("another row is chosen", || self.chosen_row() > chosen);
         }
@@ -80,26 +54,13 @@ impl Top {
     fn chosen_row(&self) -> Option<u16> {
         let parser = self.parsed();
         let is_chosen = |row: &u16| parser.screen().cell(*row, 0).is_some_and(vt100::Cell::inverse);
-        (0..self.rows).find(is_chosen)
+        (0..self.size().0).find(is_chosen)
     }
 
     /// What stands in it.
     fn chosen(&self) -> String {
         let row = self.chosen_row().unwrap_or_default();
-        self.parsed().screen().contents_between(row, 0, row, self.columns)
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.terminal.type_in(keys);
-    }
-
-    fn pid(&self) -> rustix::process::Pid {
-        let pid = fs::read_to_string(self.home.join("pid")).expect("it runs");
-        rustix::process::Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid")
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(self.pid(), signal).expect("it runs, and is ours");
+        self.parsed().screen().contents_between(row, 0, row, self.size().1)
     }
 
     /// Leaves it; the terminal is as it was.
@@ -111,10 +72,7 @@ impl Top {
 
     #[track_caller]
     fn end(self, code: i32) -> Ran {
-        let home = self.home.clone();
-        let ran = self.terminal.end().ends(code);
-        let settings = ["before", "after"].map(|name| fs::read_to_string(home.join(name)).expect("it is written"));
-        assert_eq!(settings[0], settings[1], "the terminal is as it was");
+        let (ran, _) = self.0.end(code);
         has(&ran.stdout, &["\u{1b}[?1049h", "\u{1b}[?1049l", "\u{1b}[?25h"]);
         ran
     }
@@ -200,10 +158,10 @@ fn work_is_looked_at_rejected_and_approved() {
 fn nothing_is_written_when_nothing_changes() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
     let top = Top::usual(&scratch);
-    let before = top.terminal.written().len();
+    let before = top.written().len();
     // That nothing comes can only be waited for.
     std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(top.terminal.written().len(), before);
+    assert_eq!(top.written().len(), before);
     scratch.change(QUEUE, "One", "Another");
     top.shows(&["Another"]);
     top.quit();
@@ -241,10 +199,7 @@ fn it_fits_any_size_and_is_drawn_anew_when_that_changes() {
         top.shows(&["T-500"]);
         top.press("g");
         top.shows(&["Queues"]);
-        (top.rows, top.columns) = (30, 100);
-        let tty = fs::read_to_string(top.home.join("tty")).expect("it is written");
-        let line = format!("stty -F {} rows 30 cols 100", tty.trim());
-        scratch.command("sh".as_ref()).args(&["-c", &line]).run().succeeds();
+        top.resize(&scratch, 30, 100);
         top.shows(&["T-25 ", "? keys"]);
         top.quit();
     }
@@ -260,18 +215,18 @@ fn it_needs_no_colours_no_signs_and_no_terminal() {
     };
     let top = Top::usual(&scratch);
     top.shows(&["Ä … 漢"]);
-    assert!(colour(&String::from_utf8_lossy(&top.terminal.written())));
+    assert!(colour(&String::from_utf8_lossy(&top.written())));
     top.quit();
     for words in ["NO_COLOR=1 tavern-top", "tavern-top --color never", "tavern-status --watch --color never"] {
         let top = Top::start(&scratch, 24, 80, words);
         top.shows(&["Needs you"]);
-        assert!(!colour(&String::from_utf8_lossy(&top.terminal.written())), "{words}");
+        assert!(!colour(&String::from_utf8_lossy(&top.written())), "{words}");
         top.quit();
     }
     let top = Top::start(&scratch, 24, 80, "LC_ALL=C tavern-top");
     top.shows(&["? . ?"]);
     let start = "\u{1b}[?1049h".as_bytes();
-    let written = top.terminal.written();
+    let written = top.written();
     let begin = written.windows(start.len()).position(|part| part == start).expect("it is drawn");
     assert!(written[begin..].is_ascii());
     top.quit();
@@ -279,7 +234,7 @@ fn it_needs_no_colours_no_signs_and_no_terminal() {
     top.shows(&["main: 2 pending"]);
     scratch.change(QUEUE, "Two", "Three");
     top.press("\u{3}");
-    let said = top.terminal.end().ends(130).stdout;
+    let said = top.0.end(130).0.stdout;
     assert!(!said.contains("\u{1b}["), "{said:?}");
     scratch.run("tavern-top", &[]).ends(0).says("main: 2 pending").says("no terminal to draw on");
 }
@@ -305,7 +260,7 @@ fn signals_end_stop_and_continue_it() {
         }
         let stat = format!("/proc/{}/stat", top.pid().as_raw_nonzero());
         wait_until("it stands still", || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")));
-        assert!(!top.screen().contains("Queues"), "{}", top.screen());
+        top.hides("Queues");
         top.signal(Signal::CONT);
         top.shows(&["Queues"]);
     }
@@ -326,7 +281,7 @@ fn a_shell_and_an_editor_have_the_terminal_meanwhile() {
     top.shows(&["1 agent works"]);
     top.choose("Frodo");
     top.press("!");
-    top.terminal.shows("worktrees/T-1\r\n");
+    wait_until("the shell runs", || String::from_utf8_lossy(&top.written()).contains("worktrees/T-1\r\n"));
     // Keys of the view are words of the shell.
     top.press("quit\r");
     top.shows(&["1 agent works"]);
@@ -351,7 +306,7 @@ fn keys_are_heard_after_a_shell_on_a_board_where_nothing_happens() {
     top.shows(&["Queues", "? keys"]);
     top.choose("T-1");
     top.press("!");
-    top.terminal.shows("worktrees/T-1\r\n");
+    wait_until("the shell runs", || String::from_utf8_lossy(&top.written()).contains("worktrees/T-1\r\n"));
     top.press("it\r");
     top.shows(&["Queues", "? keys"]);
     top.choose("T-2");

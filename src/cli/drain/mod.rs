@@ -7,8 +7,6 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-
 use crate::agent::Told;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{DEFAULT_ROLE, for_roles};
@@ -36,6 +34,7 @@ use by_hand::ByHand;
 use crew::{Crew, Post, words};
 use cut::Cut;
 use demand::{first_time, look};
+use foot::Foot;
 use github::{Github, summarise_job};
 use summary::{Left, Summary, summarise};
 use unfit::Prospect;
@@ -45,6 +44,7 @@ mod crew;
 mod cut;
 mod demand;
 mod failing;
+mod foot;
 mod github;
 mod junit;
 mod summary;
@@ -288,8 +288,8 @@ impl Args {
         });
         prospect.not_run().iter().for_each(|not_run| context.out.note(not_run));
         let is_at_terminal = io::stderr().is_terminal();
-        let bar = progress(context, open);
-        let say = |line: String| bar.suspend(|| context.out.note(line));
+        let foot = Foot::begin(context, &site.board, open);
+        let say = |line: String| foot.above(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
         let told = RefCell::new(HashSet::new());
         let is_new = |what: String| told.borrow_mut().insert(what);
@@ -345,12 +345,10 @@ impl Args {
                     Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
                     _ => true,
                 };
-                bar.inc(u64::from(told.completes()));
                 // What came up meanwhile is seen when an agent begins or ends something.
-                if !bar.is_hidden() && (told.completes() || matches!(told, Told::Claimed { .. })) {
-                    let open = Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked as u64);
-                    bar.set_length(bar.length().unwrap_or_default().max(bar.position() + open));
-                }
+                let is_other = told.completes() || matches!(told, Told::Claimed { .. });
+                let open = || Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked);
+                foot.hear(&agent, &told, is_other.then_some(&open));
                 if is_told {
                     let line = sentence(&agent, &told);
                     say(if told.is_progress() { context.out.shortened(&line).into_owned() } else { line });
@@ -468,15 +466,6 @@ fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) ->
         context.out.record(&WorkPlan { left, commands }, text)?;
     }
     Ok(())
-}
-
-/// A line that shows how far work has come, on a terminal. It vanishes when dropped.
-fn progress(context: &Context, total: usize) -> ProgressBar {
-    let is_seen = context.out.is_told() && io::stderr().is_terminal();
-    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("completed {pos}/{len} {wide_bar}").expect("the template is right");
-    let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style);
-    bar.with_finish(ProgressFinish::AndClear)
 }
 
 #[derive(serde::Deserialize)]

@@ -1,7 +1,9 @@
 //! A screen becomes what stands in each cell of the terminal. Pure.
 
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::style::ContentStyle;
 use ratatui::layout::{Position, Rect};
+use ratatui::prelude::IntoCrossterm;
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
@@ -37,6 +39,22 @@ pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
     }
     let cursor = pen.foot(screen, area);
     Picture { cells: pen.cells, cursor }
+}
+
+/// A row in a line of `width` cells, with the colours that it has, for a terminal that nobody has taken.
+pub fn line_of(row: &SceneRow, width: usize, look: Look) -> String {
+    let width = u16::try_from(width).unwrap_or(u16::MAX);
+    let mut pen = Pen { cells: Buffer::empty(Rect::new(0, 0, width, 1)), look };
+    pen.row(0, row, None);
+    let (mut shown, mut x) = (String::new(), 0);
+    while x < width {
+        let symbol = pen.cells[(x, 0)].symbol();
+        shown.push_str(symbol);
+        // A wide one takes the next cell, too.
+        x += u16::try_from(symbol.width().max(1)).unwrap_or(1);
+    }
+    let style: ContentStyle = look.style(row.tone).into_crossterm();
+    style.apply(shown.trim_end()).to_string()
 }
 
 struct Pen {

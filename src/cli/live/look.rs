@@ -1,5 +1,6 @@
 //! How things look on a terminal that may have no colours, or no signs beyond ASCII.
 
+use clap::ColorChoice;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::cli::human::Painted;
@@ -41,7 +42,26 @@ pub enum Tone {
     Faint,
 }
 
+/// Whether what `TERM` names has a cursor that can be moved.
+pub fn can_move() -> bool {
+    let term = std::env::var("TERM").unwrap_or_default();
+    !term.is_empty() && term != "dumb"
+}
+
 impl Look {
+    /// By what was asked for, and the variables that say what the terminal has.
+    pub fn of(color: ColorChoice) -> Look {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let colours = match color {
+            ColorChoice::Never => Colours::None,
+            ColorChoice::Auto if variable("NO_COLOR").is_some() => Colours::None,
+            _ => Colours::Usual,
+        };
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default().to_lowercase();
+        let has_signs = locale.contains("utf-8") || locale.contains("utf8");
+        Look { colours, signs: if has_signs { Signs::Unicode } else { Signs::Ascii } }
+    }
+
     /// What a tone looks like.
     pub fn style(self, tone: Tone) -> Style {
         let style = match tone {

@@ -5,14 +5,14 @@
 //!
 //! The loop is in [`view`]. What wakes it is in [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs.
 
+pub mod frame;
+pub mod look;
+pub mod scene;
 pub mod stream;
 pub mod view;
 
 mod deed;
-mod frame;
 mod keys;
-mod look;
-mod scene;
 mod screen;
 mod terminal;
 mod typed_line;

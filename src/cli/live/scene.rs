@@ -150,49 +150,104 @@ fn is_at_work(line: &AgentLine) -> bool {
     line.agent.state == AgentState::Working
 }
 
+/// What an agent does right now, in words for a row.
+struct AgentWords {
+    name: String,
+    state: &'static str,
+    task: String,
+    /// For how long it works on the item; empty where it is not known.
+    long: String,
+    /// Its tool, and since when nothing else was seen.
+    tool: String,
+    /// Its last words, or else what it waits for.
+    said: String,
+    mark: String,
+    tone: Tone,
+}
+
+impl AgentWords {
+    fn of(of: &AgentLine, health: Option<&Health>, now: Timestamp) -> AgentWords {
+        let agent = &of.agent;
+        let seconds = |since: Timestamp| (now - since).max(TimeDelta::zero()).num_seconds().unsigned_abs();
+        let state = match agent.state {
+            _ if !of.alive => "gone",
+            AgentState::Working => of.mode.filter(|mode| *mode != Mode::Execute).map_or("works", Mode::as_str),
+            AgentState::Waiting => "waits",
+        };
+        let is_stale = of.freshness != Freshness::Fresh && is_at_work(of);
+        let tone = match agent.state {
+            _ if !of.alive || is_stale => Tone::Bad,
+            AgentState::Working => Tone::Works,
+            AgentState::Waiting => Tone::Plain,
+        };
+        let mut words = AgentWords {
+            name: human::cut(&line(&agent.name), 20).into_owned(),
+            state,
+            task: agent.task.as_ref().map_or("-", TaskId::as_str).to_owned(),
+            long: String::new(),
+            tool: String::new(),
+            said: line(agent.doing.as_deref().unwrap_or_default()),
+            mark: String::new(),
+            tone,
+        };
+        let Some(Health { activity, watched, .. }) = health.filter(|_| of.alive && is_at_work(of)) else {
+            return words;
+        };
+        words.long = human::took_seconds(seconds(activity.began));
+        let seen = human::took_seconds(seconds(activity.seen));
+        let tool = activity.tool.as_deref().map(line);
+        words.tool = format!("{} {seen}", human::cut(tool.as_deref().unwrap_or("thinks"), 16));
+        if !activity.said.is_empty() {
+            words.said = format!("“{}”", line(&activity.said));
+        }
+        let mut marks = vec![human::count(activity.steps as usize, "step")];
+        marks.extend((activity.usd > 0.0).then(|| human::money(activity.usd)));
+        marks.extend((watched.nudges > 0).then(|| human::count(watched.nudges as usize, "nudge")));
+        words.mark = marks.join(", ");
+        words
+    }
+}
+
 fn agent_row(
     of: &AgentLine,
     health: Option<&Health>,
     subject_of: &dyn Fn(&TaskId) -> Subject,
     now: Timestamp,
 ) -> SceneRow {
-    let agent = &of.agent;
-    let seconds = |since: Timestamp| (now - since).max(TimeDelta::zero()).num_seconds().unsigned_abs();
-    let state = match agent.state {
-        _ if !of.alive => "gone",
-        AgentState::Working => of.mode.filter(|mode| *mode != Mode::Execute).map_or("works", Mode::as_str),
-        AgentState::Waiting => "waits",
-    };
-    let is_stale = of.freshness != Freshness::Fresh && is_at_work(of);
-    let tone = match agent.state {
-        _ if !of.alive || is_stale => Tone::Bad,
-        AgentState::Working => Tone::Works,
-        AgentState::Waiting => Tone::Plain,
-    };
-    let task = agent.task.as_ref().map_or("-", TaskId::as_str);
-    let (name, doing) = (line(&agent.name), line(agent.doing.as_deref().unwrap_or_default()));
-    let mut row = SceneRow {
-        key: format!("agent {}", agent.name),
-        columns: format!("  {:<10} {state:<8} {task:<9} ", human::cut(&name, 20)),
-        words: doing,
-        mark: String::new(),
-        tone,
-        subject: agent.task.as_ref().map(subject_of).map(|subject| Subject { run: agent.run.clone(), ..subject }),
-    };
-    let Some(Health { activity, watched, .. }) = health.filter(|_| of.alive && is_at_work(of)) else { return row };
-    let long = human::took_seconds(seconds(activity.began));
-    let seen = human::took_seconds(seconds(activity.seen));
-    let tool =
-        activity.tool.as_deref().map_or_else(|| "thinks".to_owned(), |tool| human::cut(&line(tool), 16).into_owned());
-    row.columns.push_str(&format!("{long:>6} {tool} {seen} "));
-    if !activity.said.is_empty() {
-        row.words = format!("“{}”", line(&activity.said));
+    let (agent, words) = (&of.agent, AgentWords::of(of, health, now));
+    let AgentWords { name, state, task, long, tool, .. } = &words;
+    let mut columns = format!("  {name:<10} {state:<8} {task:<9} ");
+    if !long.is_empty() {
+        columns.push_str(&format!("{long:>6} {tool} "));
     }
-    let mut marks = vec![human::count(activity.steps as usize, "step")];
-    marks.extend((activity.usd > 0.0).then(|| human::money(activity.usd)));
-    marks.extend((watched.nudges > 0).then(|| human::count(watched.nudges as usize, "nudge")));
-    row.mark = marks.join(", ");
-    row
+    SceneRow {
+        key: format!("agent {}", agent.name),
+        columns,
+        words: words.said,
+        mark: words.mark,
+        tone: words.tone,
+        subject: agent.task.as_ref().map(subject_of).map(|subject| Subject { run: agent.run.clone(), ..subject }),
+    }
+}
+
+/// Where there is less room, columns are as narrow as what stands in them.
+const NARROW: usize = 70;
+
+/// The same of agents where there are few lines of `width` cells.
+pub fn short_rows(agents: &[AgentLine], health: &[Health], now: Timestamp, width: usize) -> Vec<SceneRow> {
+    let row = |of: &AgentLine| {
+        let is_its = |one: &&Health| of.agent.task.as_ref() == Some(&one.lease.task);
+        let AgentWords { name, state, task, long, tool, said, mark, tone } =
+            AgentWords::of(of, health.iter().find(is_its), now);
+        let does = if state == "works" { String::new() } else { format!("{state} ") };
+        let columns = match (width < NARROW, task.as_str()) {
+            (_, "-") => format!("{name} {does}"),
+            (true, _) => format!("{name} {task} {does}{long} {tool} "),
+            (false, _) => format!("{name:<10} {task:<9} {does}{long:>6} {tool} "),
+        };
+        SceneRow { columns, words: said, mark, tone, ..SceneRow::default() }
+    };
+    agents.iter().map(row).collect()
 }
 
 fn queue_row(of: &QueueLine) -> SceneRow {

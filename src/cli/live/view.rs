@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use clap::ColorChoice;
 use ratatui::layout::Rect;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
@@ -26,7 +25,7 @@ use crate::store::{Board, NamedItem, Queue};
 use super::deed::{Deeds, program};
 use super::frame::{picture, room};
 use super::keys::KeyReader;
-use super::look::{Colours, Look, Signs, Tone, line, lines};
+use super::look::{Look, Tone, can_move, line, lines};
 use super::scene::{Scene, Subject};
 use super::screen::{OpenPage, PageKind, Screen, Wish};
 use super::stream::LogTail;
@@ -47,9 +46,8 @@ const REST_OF_KEY: Duration = Duration::from_millis(50);
 
 /// Whether there is a terminal that can be drawn on, and a person before it.
 pub fn can_draw(context: &Context) -> bool {
-    let term = std::env::var("TERM").unwrap_or_default();
     let is_text = context.out.format() == Format::Text;
-    is_text && stdin().is_terminal() && stdout().is_terminal() && !term.is_empty() && term != "dumb"
+    is_text && stdin().is_terminal() && stdout().is_terminal() && can_move()
 }
 
 /// Shows the board until a person has seen enough; of its queues those with these names, or all.
@@ -110,7 +108,7 @@ impl<'c> LiveView<'c> {
             board,
             names,
             bell,
-            look: look(context),
+            look: Look::of(context.shared.color),
             screen: Screen::default(),
             overview: Overview::default(),
             looked: now,
@@ -389,17 +387,4 @@ fn told(words: Result<String, CliError>) -> Vec<(String, Tone)> {
         Ok(words) => lines(&words).into_iter().map(|line| (line, Tone::Plain)).collect(),
         Err(error) => vec![(line(&error.message), Tone::Bad)],
     }
-}
-
-/// By the variables that say what the terminal has.
-fn look(context: &Context) -> Look {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let colours = match context.shared.color {
-        ColorChoice::Never => Colours::None,
-        ColorChoice::Auto if variable("NO_COLOR").is_some() => Colours::None,
-        _ => Colours::Usual,
-    };
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default().to_lowercase();
-    let has_signs = locale.contains("utf-8") || locale.contains("utf8");
-    Look { colours, signs: if has_signs { Signs::Unicode } else { Signs::Ascii } }
 }
