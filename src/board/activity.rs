@@ -37,6 +37,8 @@ pub struct Activity {
     /// Tokens that it has written.
     pub output: u64,
     pub usd: f64,
+    /// What its provider last said of what may be used in some time.
+    pub windows: Vec<WindowUse>,
     /// The rules that it has broken.
     pub breaches: Vec<Breach>,
     /// How often it got on: a call that may have changed something, and that it had not made just before, went well. Whose role changes
@@ -51,6 +53,15 @@ pub struct Activity {
     /// When it last got on, and what it had written by then.
     pub progress_at: Timestamp,
     pub progress_output: u64,
+}
+
+/// How much is used of what a provider allows in some time, by all who work with the same account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowUse {
+    /// From 0 to 1.
+    pub used: f64,
+    /// When nothing of it is used any more.
+    pub resets_at: Timestamp,
 }
 
 /// A call of a tool that has ended.

@@ -82,7 +82,7 @@ impl Overview {
             listing: Listing::gather(board, texts, queues, site, wanted)?,
             spending: site.and_then(|site| spending::of(site, queues)),
             strayed: Strayed::recent(board)?,
-            agents: agents(board),
+            agents: agents(board, &|task| mode_of(board, task)),
             quotas: quotas(board),
         })
     }
@@ -97,8 +97,13 @@ pub fn switched(board: &Board) -> Option<Switched> {
     }
 }
 
-/// The agents of the board, living or not, by name.
-pub fn agents(board: &Board) -> Vec<AgentLine> {
+/// What the holder of an item does with it, as its queue says now.
+pub fn mode_of(board: &Board, task: &TaskId) -> Option<Mode> {
+    Some(board.task(task).ok()?.task.mode())
+}
+
+/// The agents of the board, living or not, by name; with the modes of their items, which are asked for.
+pub fn agents(board: &Board, mode_of: &dyn Fn(&TaskId) -> Option<Mode>) -> Vec<AgentLine> {
     let now = clock::now();
     let line = |agent: AgentFile| {
         // While it works, its lease is what it renews.
@@ -108,8 +113,7 @@ pub fn agents(board: &Board) -> Vec<AgentLine> {
         let last_output = agent.run.as_ref().and_then(|run| last_output(board, run));
         let freshness = Freshness::of(last_output.unwrap_or(heartbeat_at), now);
         let alive = life(&agent.holder) != Life::Gone;
-        let mode = |task: &TaskId| Some(board.task(task).ok()?.task.mode());
-        let mode = agent.task.as_ref().and_then(mode);
+        let mode = agent.task.as_ref().and_then(mode_of);
         AgentLine { agent, heartbeat_at, freshness, alive, last_output, mode }
     };
     board.agents().into_iter().map(line).collect()

@@ -92,20 +92,15 @@ impl Verb for Args {
             }
             (None, None) => {
                 let task = board.task(&named.task)?.task;
-                match task.status() {
-                    // Another clone holds it, or its lease was lost.
-                    status if self.force && status.is_held() => {
-                        Event::Reap { token: None, life: Life::Unknown, retry, reason }
-                    }
-                    Status::Draft => Event::Allow { by: person() },
-                    status @ (Status::Pending | Status::InReview | Status::Approved)
-                        if task.state.not_before().is_none() =>
-                    {
+                // Another clone holds it, or its lease was lost.
+                if self.force && task.status().is_held() {
+                    Event::Reap { token: None, life: Life::Unknown, retry, reason }
+                } else {
+                    freed(&task, self.reason.clone()).map_err(|why| {
                         let task = &named.task;
-                        let message = format!("nobody holds `{task}`: it is {status}, and can't be given back");
-                        return Err(CliError::refused(message, format!("for details: tavern status {task}")));
-                    }
-                    _ => Event::Resume { reason: self.reason.clone() },
+                        let message = format!("nobody holds `{task}`: {why}, and can't be given back");
+                        CliError::refused(message, format!("for details: tavern status {task}"))
+                    })?
                 }
             }
         };
@@ -138,6 +133,17 @@ impl Verb for Args {
             held = submit(&child.id).err().or(held);
         }
         held.map_or(Ok(Exit::Done), Err)
+    }
+}
+
+/// What a release without a flag does to an item that nobody holds; or how it stands, where there is nothing to be done.
+pub(super) fn freed(task: &Task, reason: Option<String>) -> Result<Event, String> {
+    match task.status() {
+        Status::Draft => Ok(Event::Allow { by: person() }),
+        status @ (Status::Pending | Status::InReview | Status::Approved) if task.state.not_before().is_none() => {
+            Err(format!("it is {status}"))
+        }
+        _ => Ok(Event::Resume { reason }),
     }
 }
 

@@ -21,7 +21,7 @@ use super::spawn::{Record, exit};
 use super::{CliError, Context, Exit, OwnRun, Verb, hints, human};
 
 mod args;
-mod judge;
+pub(super) mod judge;
 
 #[derive(Serialize)]
 struct Reported<'a> {

@@ -16,7 +16,7 @@ use super::live::view;
 use super::moment::moment;
 use super::need::tell_of_queues;
 use super::overview::listing::{ItemLine, Listing, QueueLine, WantedItems};
-use super::overview::{AgentLine, agents, quotas, spending, switched};
+use super::overview::{AgentLine, agents, mode_of, quotas, spending, switched};
 use super::strayed::{Strayed, tell_of_tip};
 use super::{CliError, Context, Exit, ItemName, Verb, human, left_alone, misread};
 
@@ -292,7 +292,7 @@ fn when_due(due: Timestamp, now: Timestamp) -> String {
 
 fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
     let now = clock::now();
-    for line in agents(board) {
+    for line in agents(board, &|task| mode_of(board, task)) {
         let AgentLine { agent, heartbeat_at, alive, last_output, mode, .. } = &line;
         let state = match agent.state {
             _ if !alive => "gone",

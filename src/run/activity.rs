@@ -9,14 +9,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::artifacts::Artifacts;
 use super::launch::Launch;
-use crate::board::activity::{Activity, Effect, PastCall};
+use crate::board::activity::{Activity, Effect, PastCall, WindowUse};
 use crate::board::rule::{BoardRules, Breach};
-use crate::board::task::Task;
+use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::Does;
 use crate::prompt::head;
 use crate::runner::forbidden::breaches;
-use crate::runner::{AgentEvent, Nesting, may_change};
+use crate::runner::{AgentEvent, Nesting, RateWindow, may_change};
 
 const FILE: &str = "activity.json";
 
@@ -122,6 +122,13 @@ impl<'a> Following<'a> {
             }
             AgentEvent::TaskEnded { id } => {
                 self.open.remove(id);
+            }
+            AgentEvent::RateLimit { windows, .. } if !windows.is_empty() => {
+                let use_of = |window: &RateWindow| {
+                    let resets_at = Timestamp::from_timestamp(window.resets_at, 0)?;
+                    Some(WindowUse { used: window.used, resets_at })
+                };
+                activity.windows = windows.iter().filter_map(use_of).collect();
             }
             AgentEvent::Spent { usage } => (activity.output, activity.usd) = (usage.output, usage.usd),
             AgentEvent::Turn(turn) => {

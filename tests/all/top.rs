@@ -322,7 +322,7 @@ fn what_died_and_queues_that_are_lost_are_shown() {
     top.choose("T-1");
     assert!(top.chosen().contains("dead"), "{}", top.screen());
     top.press("x");
-    top.shows(&["T-1 is not in review"]);
+    top.shows(&["`T-1` is dead, so it can't be rejected"]);
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
     top.shows(&["Problems", "queue main was removed"]);
     top.quit();
@@ -334,5 +334,125 @@ fn settings_that_cannot_be_read_keep_nobody_from_looking() {
     scratch.write(CONFIG, "base: [\n");
     let top = Top::usual(&scratch);
     top.shows(&["T-1 ", "One"]);
+    top.quit();
+}
+
+#[test]
+fn a_text_is_mended_kept_and_comes_back() {
+    let draft = "\n## Draft\n\n- [ ] T-3: Three\n";
+    let scratch = Scratch::pending(&format!("- [ ] T-1: One\n- [ ] T-2: Two (approve: start)\n{draft}"));
+    let mut top = Top::start(&scratch, 24, 100, "tavern-top");
+    top.shows(&["Queues", "? keys"]);
+    top.choose("T-3");
+    top.shows(&["a answer · y approve · r release"]);
+    top.choose("T-2");
+    top.hides("r release");
+    top.shows(&["a answer · y approve"]);
+    top.choose("T-1");
+    top.hides("a answer · y approve");
+    top.press("r");
+    top.shows(&["`T-1` can't be released: it is pending"]);
+    top.press("tgo north\u{1b}");
+    top.hides("go north");
+    top.press("t");
+    top.shows(&["tell T-1: go north"]);
+    // Left, Ctrl-W, Ctrl-A, Delete, End.
+    top.press("\u{1b}[D\u{17}sout\u{1}\u{1b}[3~G\u{1b}[F!\r");
+    top.shows(&["T-1", "prompt of its next run"]);
+    wait_until("it is told", || scratch.letters("T-1").len() == 1);
+    let letter = fs::read_to_string(&scratch.letters("T-1")[0]).expect("it is there");
+    assert!(letter.contains("Go south!"), "{letter}");
+    top.press("t");
+    top.shows(&["tell T-1: "]);
+    top.hides("Go south!");
+    top.press("\u{1b}");
+    top.hides("tell T-1: ");
+    top.choose("main");
+    top.press("y");
+    top.shows(&["y is about an item"]);
+    top.quit();
+}
+
+#[test]
+fn an_item_without_an_id_stays_chosen_when_its_line_is_another() {
+    let scratch = Scratch::pending("- [ ] One\n- [ ] Two\n- [ ] Three (after: T-77)\n");
+    let mut top = Top::usual(&scratch);
+    top.shows(&["T-77"]);
+    let line = |title: &str| 1 + scratch.queue().lines().position(|line| line.contains(title)).expect("it is there");
+    top.choose(&format!("main:{}", line("Two")));
+    scratch.change(QUEUE, "- [ ] One\n", "- [ ] One\n- [ ] New\n");
+    top.shows(&["New"]);
+    assert!(top.chosen().contains("Two"), "{}", top.screen());
+    top.press("\r");
+    top.shows(&["Two"]);
+    scratch.change(QUEUE, "- [ ] One\n", "");
+    top.shows(&[&format!("main:{} ", line("Two"))]);
+    top.hides("no longer");
+    top.press("q");
+    top.quit();
+}
+
+#[test]
+fn a_shell_ends_with_the_view_that_gave_it_the_terminal() {
+    use rustix::process::Signal;
+    let scratch = Scratch::pending("- [ ] T-1: One\n");
+    fs::create_dir_all(scratch.work().join(".tavern/worktrees/T-1")).expect("it is not there");
+    let shell = "#!/bin/sh\ntrap \"\" TERM\ntrap \"echo bye >~/bye; exit\" HUP\npwd\necho $$ >~/shell-pid\nwhile :; do sleep 0.1; done\n";
+    scratch.executable("../home/shell", shell);
+    let home = scratch.folder().join("home");
+    let mut top = Top::start(&scratch, 24, 80, &format!("SHELL={}/shell tavern-top", home.display()));
+    top.shows(&["Queues", "? keys"]);
+    top.choose("T-1");
+    top.press("!");
+    wait_until("the shell runs", || fs::read_to_string(home.join("shell-pid")).is_ok_and(|pid| pid.ends_with('\n')));
+    top.signal(Signal::TERM);
+    top.end(143);
+    assert_eq!(fs::read_to_string(home.join("bye")).ok().as_deref(), Some("bye\n"));
+    scratch.has_no_process();
+}
+
+#[test]
+fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
+    let scratch = Scratch::pending(&[held("T-1", "echo first line"), "- [ ] T-2: Two\n".to_owned()].concat());
+    let agent = agent(&scratch, "Frodo");
+    wait_until("it works", || scratch.run("tavern-status", &[]).stdout.contains(" working "));
+    let mut top = Top::start(&scratch, 60, 200, "tavern-top");
+    top.shows(&["Queues", "? keys", "│"]);
+    top.choose("Frodo");
+    top.shows(&["Queues", "what it prints", "first line"]);
+    top.choose("T-2");
+    top.shows(&["Queues", "status      pending", "T-2 Two"]);
+    top.hides("first line");
+    scratch.change(QUEUE, "Two", "Second");
+    top.shows(&["T-2 Second"]);
+    top.choose("T-1");
+    top.press("d");
+    top.shows(&["Queues", "what its commits change", "there is no commit of T-1"]);
+    let worktree = scratch.work().join(".tavern/worktrees/T-1");
+    fs::write(worktree.join("new.txt"), "made now\n").expect("it is ours");
+    let git = |words: &[&str]| scratch.git(&[&["-C", ".tavern/worktrees/T-1"], words].concat());
+    git(&["add", "new.txt"]);
+    git(&["commit", "--quiet", "--message=New"]);
+    top.shows(&["+made now"]);
+    let before = top.written().len();
+    top.resize(&scratch, 24, 80);
+    wait_until("it is drawn anew", || top.written().len() > before && !top.screen().contains("Queues"));
+    top.shows(&["+made now"]);
+    top.press("q");
+    top.shows(&["Queues"]);
+    fs::write(scratch.folder().join("home/go"), "").expect("it is ours");
+    drop(agent.end());
+    top.quit();
+}
+
+#[test]
+fn a_broken_item_says_what_is_wrong_with_it() {
+    let block = "  ```yaml task\n  priority: urgent\n  ```\n";
+    let scratch = Scratch::pending(&format!("- [ ] T-1: One\n{block}- [ ] T-2: Two\n"));
+    scratch.run("tavern-check", &[]).says("invalid value for `priority`");
+    let mut top = Top::start(&scratch, 24, 140, "tavern-top");
+    top.shows(&["Queues", "? keys"]);
+    top.choose("T-1");
+    assert!(top.chosen().contains("(invalid value for `priority`; tavern check)"), "{}", top.screen());
     top.quit();
 }

@@ -16,7 +16,7 @@ use crate::agent::Told;
 use crate::cli::live::frame::line_of;
 use crate::cli::live::look::{Look, Tone, can_move};
 use crate::cli::live::scene::{SceneRow, short_rows};
-use crate::cli::overview::{AgentLine, agents};
+use crate::cli::overview::{AgentLine, agents, mode_of};
 use crate::cli::{Context, human};
 use crate::clock;
 use crate::process::Bell;
@@ -51,7 +51,8 @@ impl Foot {
             let (shown, end, board) = (Arc::clone(&shown), end.clone(), board.clone());
             move || {
                 while !end.wait(SECOND) {
-                    let (agents, health) = (agents(&board), health(&board).unwrap_or_default());
+                    let agents = agents(&board, &|task| mode_of(&board, task));
+                    let health = health(&board).unwrap_or_default();
                     let mut shown = lock(&shown);
                     (shown.agents, shown.health) = (agents, health);
                     shown.draw();

@@ -18,9 +18,16 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Programs that were started and may not have ended.
 pub struct Deeds {
     running: Vec<JoinHandle<()>>,
-    tell: Sender<(String, Tone)>,
-    told: Receiver<(String, Tone)>,
+    tell: Sender<DoneDeed>,
+    told: Receiver<DoneDeed>,
     bell: Bell,
+}
+
+/// What one came to that has ended.
+pub struct DoneDeed {
+    pub said: (String, Tone),
+    /// What had been asked, if it is done.
+    pub done: Option<String>,
 }
 
 impl Deeds {
@@ -30,30 +37,31 @@ impl Deeds {
         Deeds { running: Vec::new(), tell, told, bell: bell.clone() }
     }
 
-    /// Starts one and goes on; returns what is shown meanwhile.
-    pub fn begin(&mut self, words: &[String], board: &Path, folder: &Path) -> (String, Tone) {
+    /// Starts one, for what was `asked`, and goes on; returns what is shown meanwhile.
+    pub fn begin(&mut self, words: &[String], asked: String, board: &Path, folder: &Path) -> (String, Tone) {
         let spec = match program(words, board, folder) {
             Ok(spec) => spec,
             Err(error) => return (line(&error.to_string()), Tone::Bad),
         };
         let (tell, bell) = (self.tell.clone(), self.bell.clone());
         self.running.push(thread::spawn(move || {
-            let told = match run_program(spec, LIMIT) {
+            let said = match run_program(spec, LIMIT) {
                 Ok(Some(ran)) => said(&ran),
                 Ok(None) => ("it took too long, and was ended".to_owned(), Tone::Bad),
                 Err(error) => (line(&error.to_string()), Tone::Bad),
             };
+            let done = (said.1 != Tone::Bad).then_some(asked);
             // Who has asked may be gone.
-            let _ = tell.send(told);
+            let _ = tell.send(DoneDeed { said, done });
             bell.ring();
         }));
         (format!("tavern {} …", line(&words.join(" "))), Tone::Faint)
     }
 
-    /// What one has said that has ended since.
-    pub fn ended(&mut self) -> Option<(String, Tone)> {
+    /// Those that have ended since.
+    pub fn ended(&mut self) -> Vec<DoneDeed> {
         self.running.retain(|running| !running.is_finished());
-        self.told.try_iter().last()
+        self.told.try_iter().collect()
     }
 
     /// Waits for those that run.

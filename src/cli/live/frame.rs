@@ -10,6 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::cli::human;
 
 use super::look::{Look, Tone};
+use super::offers::Offers;
 use super::scene::SceneRow;
 use super::screen::{KEYS, OpenPage, PageKind, Screen};
 
@@ -27,14 +28,30 @@ pub fn room(height: u16) -> usize {
     usize::from(height.saturating_sub(2))
 }
 
+/// From so many columns on a panel stands beside the list: what is open, or else more about what is chosen.
+const WIDE: u16 = 160;
+
+/// Whether there is room for it.
+pub fn has_panel(width: u16) -> bool {
+    width >= WIDE
+}
+
+/// Rows that an open page has on a terminal of this size: in a panel all but its title.
+pub fn page_room(area: Rect) -> usize {
+    if has_panel(area.width) { room(area.height).saturating_sub(1) } else { room(area.height) }
+}
+
 /// What is shown of `screen` on a terminal of this size.
 pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
     let mut pen = Pen { cells: Buffer::empty(area), look };
     let room = room(area.height);
-    let head = screen.page.as_ref().map_or(&screen.scene.head, |page| &page.title);
+    let is_help = screen.page.as_ref().is_some_and(|page| page.kind == PageKind::Help);
+    let has_panel = has_panel(area.width) && !is_help;
+    let head = screen.page.as_ref().filter(|_| !has_panel).map_or(&screen.scene.head, |page| &page.title);
     pen.write(0, 0, &format!("tavern · {head}"), look.style(Tone::Heading));
     match &screen.page {
-        Some(page) => pen.page(page, room),
+        _ if has_panel => pen.list_and_panel(screen, room),
+        Some(page) => pen.page(page, room, 1),
         None => pen.list(screen, room),
     }
     let cursor = pen.foot(screen, area);
@@ -78,6 +95,34 @@ impl Pen {
         usize::from(self.cells.area.width)
     }
 
+    /// The list in the left half. In the right one what is open, which then has the keys, or else what is known of what is chosen.
+    fn list_and_panel(&mut self, screen: &Screen, room: usize) {
+        let area = self.cells.area;
+        let width = area.width / 2 - 2;
+        let side = |width: u16| Pen { cells: Buffer::empty(Rect::new(0, 0, width, area.height)), look: self.look };
+        let (mut list, mut panel) = (side(area.width - width - 3), side(width));
+        list.list(screen, room);
+        if let Some(page) = screen.shown() {
+            let tone = if screen.page.is_some() { Tone::Asks } else { Tone::Heading };
+            panel.write(0, 1, &page.title, self.look.style(tone));
+            panel.page(page, room.saturating_sub(1), 2);
+        }
+        self.paste(&list.cells, 0);
+        self.paste(&panel.cells, area.width - width);
+        for row in 1..=room {
+            self.write(usize::from(area.width - width - 2), row, "│", self.look.style(Tone::Faint));
+        }
+    }
+
+    /// Puts all but the first and the last row of `cells` where they stand, from a column on.
+    fn paste(&mut self, cells: &Buffer, column: u16) {
+        for y in 1..cells.area.height.saturating_sub(1) {
+            for x in 0..cells.area.width {
+                self.cells[(column + x, y)].clone_from(&cells[(x, y)]);
+            }
+        }
+    }
+
     /// The rows around the one that is chosen.
     fn list(&mut self, screen: &Screen, room: usize) {
         let rows = &screen.scene.rows;
@@ -104,7 +149,8 @@ impl Pen {
         self.write(end, place, &mark, faint);
     }
 
-    fn page(&mut self, page: &OpenPage, room: usize) {
+    /// As much of a page as there is room for, from a row on.
+    fn page(&mut self, page: &OpenPage, room: usize, row: usize) {
         if page.kind == PageKind::Help {
             for (place, (keys, does)) in KEYS.iter().enumerate().take(room) {
                 self.write(2, place + 1, keys, self.look.style(Tone::Heading));
@@ -115,7 +161,7 @@ impl Pen {
         let first = page.first(room);
         for (place, (text, tone)) in page.lines.iter().skip(first).take(room).enumerate() {
             let text = fitted(text, self.width());
-            self.write(0, place + 1, &text, self.look.style(*tone));
+            self.write(0, place + row, &text, self.look.style(*tone));
         }
     }
 
@@ -134,27 +180,31 @@ impl Pen {
     fn foot(&mut self, screen: &Screen, area: Rect) -> Option<Position> {
         let row = usize::from(area.height.checked_sub(1).filter(|row| *row > 0)?);
         if let Some(typing) = &screen.typing {
-            let end = self.write(0, row, &typing.shown(self.width()), self.look.style(Tone::Asks));
-            let column = u16::try_from(end).unwrap_or_default().min(area.width.saturating_sub(1));
+            let (shown, cursor) = typing.shown(self.width());
+            self.write(0, row, &shown, self.look.style(Tone::Asks));
+            let column = u16::try_from(cursor).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
             return Some(Position::new(column, area.height - 1));
         }
         if let Some((said, tone)) = &screen.said {
             self.say(said, *tone, row);
             return None;
         }
-        let keys = match &screen.page {
-            Some(page) if page.kind == PageKind::Help => "Esc back",
-            Some(_) => "Esc back · ? keys · s stream · d diff · a answer · y approve · x reject",
-            None => "? keys · q out · Enter open · s stream · d diff · a answer · y approve · x reject",
+        let mut keys = match &screen.page {
+            Some(page) if page.kind == PageKind::Help => vec!["Esc back"],
+            Some(_) => vec!["Esc back", "? keys"],
+            None => vec!["? keys", "q out", "Enter open"],
         };
+        if screen.subject().is_some_and(|subject| !subject.name.is_empty()) {
+            let Offers { approve, reject, release } = &screen.offers;
+            let offered = [("y approve", approve), ("x reject", reject), ("r release", release)];
+            keys.extend(["s stream", "d diff", "a answer"]);
+            keys.extend(offered.iter().filter(|(_, may)| may.is_ok()).map(|(key, _)| key));
+        }
         let faint = self.look.style(Tone::Faint);
-        let end = self.write(0, row, &fitted(keys, self.width()), faint);
+        let end = self.write(0, row, &fitted(&keys.join(" · "), self.width()), faint);
         if let Some(page) = &screen.page {
-            let place = format!(
-                "{}/{}",
-                (page.first(room(area.height)) + room(area.height)).min(page.lines.len()),
-                page.lines.len()
-            );
+            let (room, all) = (page_room(area), page.lines.len());
+            let place = format!("{}/{all}", (page.first(room) + room).min(all));
             let start = self.width().saturating_sub(place.width());
             if page.kind != PageKind::Help && start > end {
                 self.write(start, row, &place, faint);
@@ -268,6 +318,24 @@ mod tests {
         }
         screen.press(Key::Char('a'));
         shown(&screen, 3, 2);
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
+        let mut screen = screen(vec![row(1, &"x".repeat(200)), row(2, "short")], 12);
+        let lines = (0..30).map(|number| (format!("line {number} {}", "漢".repeat(60)), Tone::Plain)).collect();
+        let (subject, title) = (Subject::default(), "T-1".to_owned());
+        let page = OpenPage { kind: PageKind::Item, subject, title, lines, top: 0, is_followed: false };
+        screen.beside = Some(page);
+        let wide = shown(&screen, 160, 12);
+        assert!(wide[1].starts_with("  T-1    xxx") && wide[1].ends_with("│ T-1"), "{wide:#?}");
+        assert!(wide[2].starts_with("  T-2    short") && wide[2].contains("│ line 0 漢"), "{wide:#?}");
+        assert!(wide[10].contains("│ line 8 ") && !wide[11].contains("line"), "{wide:#?}");
+        assert!(wide.iter().all(|line| line.width() <= 160), "{wide:#?}");
+        assert!(shown(&screen, 159, 12).iter().all(|line| !line.contains("line 0")));
+        screen.page = screen.beside.take();
+        assert!(shown(&screen, 200, 12)[1].starts_with("  T-1    xxx"), "the list stays");
+        assert!(shown(&screen, 159, 12)[1].starts_with("line 0"));
     }
 
     /// 500 items and 50 agents, whose seconds are other ones each time.

@@ -13,6 +13,9 @@ pub enum Key {
     Backspace,
     Up,
     Down,
+    Left,
+    Right,
+    Delete,
     PageUp,
     PageDown,
     Home,
@@ -110,6 +113,9 @@ fn sequence(rest: &[u8]) -> Option<(Key, usize)> {
     let key = match (&rest[..end], rest[end]) {
         (_, b'A') => Key::Up,
         (_, b'B') => Key::Down,
+        (_, b'C') => Key::Right,
+        (_, b'D') => Key::Left,
+        (b"3", b'~') => Key::Delete,
         (_, b'H') | (b"1" | b"7", b'~') => Key::Home,
         (_, b'F') | (b"4" | b"8", b'~') => Key::End,
         (b"5", b'~') => Key::PageUp,
@@ -129,12 +135,13 @@ mod tests {
 
     #[test]
     fn keys_are_read_also_in_parts() {
-        let rows: [(&[&[u8]], &[Key]); 9] = [
+        let rows: [(&[&[u8]], &[Key]); 10] = [
             (
                 &[b"\x1b[200~y\r", b"q\x1b[201~y"],
                 &[Key::Pasted('y'), Key::Pasted(' '), Key::Pasted('q'), Key::Char('y')],
             ),
             (&[b"a\r"], &[Key::Char('a'), Key::Enter]),
+            (&[b"\x1b[D\x1bOC\x1b[3~\x1b[1;5D"], &[Key::Left, Key::Right, Key::Delete, Key::Left]),
             (&[b"\x1b[A\x1bOB\x1b[5~\x1b[1;5H"], &[Key::Up, Key::Down, Key::PageUp, Key::Home]),
             (&[b"\x1b", b"[", b"B"], &[Key::Down]),
             (&["ä漢".as_bytes()], &[Key::Char('ä'), Key::Char('漢')]),

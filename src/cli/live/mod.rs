@@ -1,7 +1,7 @@
 //! The live view: a board on a terminal, drawn as it changes and led by keys.
 //!
 //! Pure are [`scene`], which makes rows of an overview, [`screen`], which holds what is open and takes keys, [`frame`], which makes cells
-//! of it, [`keys`] and [`typed_line`].
+//! of it, [`keys`], [`typed_line`] and [`offers`].
 //!
 //! The loop is in [`view`]. What wakes it is in [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs.
 
@@ -13,6 +13,7 @@ pub mod view;
 
 mod deed;
 mod keys;
+mod offers;
 mod screen;
 mod terminal;
 mod typed_line;

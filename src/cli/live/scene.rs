@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 
+use crate::board::activity::{Activity, WindowUse};
 use crate::board::lease::Freshness;
 use crate::board::need::NeedKind;
 use crate::board::task::{Mode, Status, TaskId, Timestamp};
 use crate::cli::human;
 use crate::cli::overview::listing::{ItemLine, NeedLine, QueueLine};
 use crate::cli::overview::{AgentLine, Overview};
+use crate::clock;
 use crate::run::run_name;
 use crate::run::watch::Health;
 use crate::store::AgentState;
@@ -47,6 +49,8 @@ pub struct SceneRow {
 pub struct Subject {
     /// What an item goes by; empty for a queue.
     pub name: String,
+    /// The title of an item without an ID, which is known by that while its line is another.
+    pub title: String,
     pub task: Option<TaskId>,
     pub queue: String,
     /// The run of the agent that works on it.
@@ -70,8 +74,22 @@ impl Scene {
             status: statuses.get(task).copied(),
             ..Subject::default()
         };
-        scene.head = head(overview);
-        scene.section("Needs you", overview.listing.needs.iter().map(|need| need_row(need, &subject_of)));
+        scene.head = head(overview, health, now);
+        let untitled: HashMap<(&str, usize), &ItemLine> = overview
+            .listing
+            .items
+            .iter()
+            .filter(|item| item.task.is_none())
+            .map(|item| ((item.queue.as_str(), item.line), item))
+            .collect();
+        let subject_at = |queue: &str, line: usize| Subject {
+            name: format!("{queue}:{line}"),
+            title: untitled.get(&(queue, line)).map(|item| titled(item)).unwrap_or_default(),
+            queue: queue.to_owned(),
+            ..Subject::default()
+        };
+        let needs = overview.listing.needs.iter();
+        scene.section("Needs you", needs.map(|need| need_row(need, &subject_of, &subject_at)));
         scene.section("Problems", problems(overview).into_iter());
         let agents = overview.agents.iter().map(|agent| {
             let health = agent.agent.task.as_ref().and_then(|task| runs.get(task)).copied();
@@ -80,8 +98,22 @@ impl Scene {
         scene.section("Agents", agents);
         scene.has_seconds = overview.agents.iter().any(|agent| agent.alive && is_at_work(agent));
         scene.section("Queues", overview.listing.queues.iter().map(queue_row));
-        scene.section("Items", overview.listing.items.iter().map(|item| item_row(item, &subject_of)));
+        let items = overview.listing.items.iter();
+        scene.section("Items", items.map(|item| item_row(item, &subject_of, &subject_at)));
+        scene.tell_apart();
         scene
+    }
+
+    /// Of rows that would have the same key each has one of its own.
+    fn tell_apart(&mut self) {
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for row in &mut self.rows {
+            let number = known.entry(row.key.clone()).or_default();
+            *number += 1;
+            if *number > 1 {
+                row.key.push_str(&format!(" {number}"));
+            }
+        }
     }
 
     fn section(&mut self, title: &str, rows: impl Iterator<Item = SceneRow>) {
@@ -94,7 +126,20 @@ impl Scene {
     }
 }
 
-fn head(overview: &Overview) -> String {
+/// What the providers allow, as the run has it that was seen last.
+fn allowance<'a>(runs: impl Iterator<Item = &'a Activity>, now: Timestamp) -> Option<String> {
+    let last = runs.filter(|run| !run.windows.is_empty()).max_by_key(|run| run.seen)?;
+    let mut open: Vec<_> = last.windows.iter().filter(|window| window.resets_at > now).collect();
+    open.sort_by_key(|window| window.resets_at);
+    let words = |window: &WindowUse| {
+        let percent = (window.used * 100.0).clamp(0.0, 999.0).floor();
+        format!("{percent:.0} % until {}", clock::brief(window.resets_at))
+    };
+    let all: Vec<String> = open.into_iter().map(words).collect();
+    (!all.is_empty()).then(|| format!("the provider's window: {}", all.join(", ")))
+}
+
+fn head(overview: &Overview, health: &[Health], now: Timestamp) -> String {
     let working = overview.agents.iter().filter(|agent| agent.alive && is_at_work(agent)).count();
     let mut words = vec![match working {
         0 => "no agent works".to_owned(),
@@ -107,6 +152,7 @@ fn head(overview: &Overview) -> String {
         more => words.push(format!("{more} items need you")),
     }
     words.extend(overview.spending.as_ref().map(|spent| line(&spent.words())));
+    words.extend(allowance(health.iter().map(|one| &one.activity), now));
     words.join(" · ")
 }
 
@@ -126,9 +172,22 @@ fn problems(overview: &Overview) -> Vec<SceneRow> {
     all.enumerate().map(row).collect()
 }
 
-fn need_row(need: &NeedLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRow {
-    let name = need.task.as_ref().map_or_else(|| format!("{}:{}", need.queue, need.line), ToString::to_string);
-    let subject = need.task.as_ref().map_or_else(|| Subject { name: name.clone(), ..Subject::default() }, subject_of);
+fn titled(item: &ItemLine) -> String {
+    line(&format!("{}{}", item.above, item.title))
+}
+
+/// What an item is known by while its line is another.
+fn key_of(subject: &Subject) -> String {
+    if subject.title.is_empty() { subject.name.clone() } else { format!("{} {}", subject.queue, subject.title) }
+}
+
+fn need_row(
+    need: &NeedLine,
+    subject_of: &dyn Fn(&TaskId) -> Subject,
+    subject_at: &dyn Fn(&str, usize) -> Subject,
+) -> SceneRow {
+    let subject = need.task.as_ref().map_or_else(|| subject_at(&need.queue, need.line), subject_of);
+    let name = &subject.name;
     let is_asked = need.need.need == NeedKind::Answer;
     let key = match need.need.need {
         NeedKind::Answer => "a answers",
@@ -137,7 +196,7 @@ fn need_row(need: &NeedLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRo
         NeedKind::Child => "Enter shows it",
     };
     SceneRow {
-        key: format!("need {name}"),
+        key: format!("need {}", key_of(&subject)),
         columns: format!("  {name:<9} "),
         words: format!("{}{}", if is_asked { "asks: " } else { "" }, line(&need.need.why)),
         mark: key.to_owned(),
@@ -268,12 +327,19 @@ fn queue_row(of: &QueueLine) -> SceneRow {
     }
 }
 
-fn item_row(item: &ItemLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRow {
+fn item_row(
+    item: &ItemLine,
+    subject_of: &dyn Fn(&TaskId) -> Subject,
+    subject_at: &dyn Fn(&str, usize) -> Subject,
+) -> SceneRow {
     let name = item.name();
-    let subject = item.task.as_ref().map_or_else(|| Subject { name: name.clone(), ..Subject::default() }, subject_of);
+    let subject = item.task.as_ref().map_or_else(|| subject_at(&item.queue, item.line), subject_of);
     let why = item.not_ready.as_ref().or(item.waits_for.as_ref());
     let mark = match (why, &item.next_for) {
-        _ if item.quarantined => "has a problem: tavern check".to_owned(),
+        _ if item.quarantined => match &item.problem {
+            Some(problem) => format!("{}; tavern check", human::words(&line(problem))),
+            None => "has a problem: tavern check".to_owned(),
+        },
         (Some(why), _) => human::words(&line(why)).into_owned(),
         (None, Some(role)) => format!("next for {}", line(role)),
         _ if item.ready => "ready".to_owned(),
@@ -282,9 +348,9 @@ fn item_row(item: &ItemLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRo
     let steps = item.steps.as_ref().filter(|steps| !steps.open.is_empty()).map(|steps| format!("{steps} "));
     let is_wrong = item.quarantined || item.is_unfit || item.status == Status::Dead;
     SceneRow {
-        key: format!("item {name}"),
+        key: format!("item {}", key_of(&subject)),
         columns: format!("  {name:<9} {:<11} p{} {}", item.status, item.priority, steps.unwrap_or_default()),
-        words: line(&format!("{}{}", item.above, item.title)),
+        words: titled(item),
         mark,
         tone: match item.status {
             _ if is_wrong => Tone::Bad,
@@ -297,5 +363,25 @@ fn item_row(item: &ItemLine, subject_of: &dyn Fn(&TaskId) -> Subject) -> SceneRo
             is_asked: subject.is_asked,
             ..subject
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_allows_is_told_by_the_run_that_was_seen_last() {
+        let at = |seconds: i64| Timestamp::from_timestamp(1_795_000_000 + seconds, 0).expect("it is one");
+        let run = |seen: i64, windows: &[(f64, i64)]| {
+            let windows = windows.iter().map(|(used, resets)| WindowUse { used: *used, resets_at: at(*resets) });
+            Activity { seen: at(seen), windows: windows.collect(), ..Activity::begin(at(0)) }
+        };
+        assert_eq!(allowance([run(1, &[])].iter(), at(5)), None);
+        let all = [run(3, &[(0.219, 90_000), (0.638, 600)]), run(1, &[(0.9, 600)]), run(4, &[])];
+        let told = allowance(all.iter(), at(5)).expect("there is a number");
+        assert!(told.starts_with("the provider's window: 63 % until ") && told.contains(", 21 % until "), "{told}");
+        assert!(allowance(all.iter(), at(700)).is_some_and(|told| !told.contains("63")));
+        assert_eq!(allowance(all.iter(), at(100_000)), None);
     }
 }

@@ -1,7 +1,10 @@
 //! What is on the screen, and what a key makes of it. Pure: what has to be done comes back as a [`Wish`].
 
+use std::collections::BTreeMap;
+
 use super::keys::Key;
 use super::look::Tone;
+use super::offers::Offers;
 use super::scene::{Scene, SceneRow, Subject};
 use super::typed_line::{Asked, TypedLine};
 use crate::board::task::Status;
@@ -13,12 +16,19 @@ pub struct Screen {
     /// The row that is chosen.
     pub chosen: usize,
     pub page: Option<OpenPage>,
+    /// What is shown of what is chosen, where there is room beside the list.
+    pub beside: Option<OpenPage>,
     /// What is being typed.
     pub typing: Option<TypedLine>,
+    /// What was typed and not done, by what was asked.
+    pub drafts: BTreeMap<String, String>,
+    /// What may be said of the item that is chosen.
+    pub offers: Offers,
     /// What was last said, in one line: what a deed came to.
     pub said: Option<(String, Tone)>,
-    /// Rows that the list, or the page, has.
+    /// Rows that the list has, and those of an open page.
     pub room: usize,
+    pub page_room: usize,
 }
 
 /// What was opened over the list.
@@ -54,8 +64,8 @@ pub enum Wish {
     /// All is to be drawn anew.
     Redraw,
     Open(PageKind, Subject),
-    /// Another of Tavern's programs does it, with these arguments.
-    Verb(Vec<String>),
+    /// Another of Tavern's programs does it, with these arguments; what was asked, of which the text is kept until that is done.
+    Verb(Vec<String>, String),
     /// The same, and it has the terminal meanwhile.
     Attended(Vec<String>),
     /// A shell in the worktree of the item.
@@ -82,14 +92,19 @@ pub const KEYS: [(&str, &str); 15] = [
 ];
 
 impl Screen {
-    /// Shows `scene` from now on. What was chosen stays so while it is there: the row, else another one of the same item.
+    /// Shows `scene` from now on. What was chosen stays so while it is there: the row, else another one of the same item. What is open,
+    /// or typed, is about the same item as before, whatever that goes by now.
     pub fn update(&mut self, scene: Scene) {
+        self.follow_title(&scene);
         let before = self.scene.rows.get(self.chosen).cloned();
         let task = before.as_ref().and_then(|row| row.subject.as_ref()?.task.clone());
         let position = |is_same: &dyn Fn(&SceneRow) -> bool| scene.rows.iter().position(is_same);
         let is_of_task = |row: &SceneRow| task.is_some() && row.subject.as_ref().is_some_and(|it| it.task == task);
         let same = before.as_ref().and_then(|before| position(&|row| row.key == before.key));
         let same = same.or_else(|| position(&is_of_task));
+        // It was given an ID.
+        let titled = before.as_ref().and_then(|row| row.subject.as_ref()).filter(|it| !it.title.is_empty());
+        let same = same.or_else(|| position(&|row| titled.is_some_and(|it| is_titled(row, it))));
         if let Some(gone) = before.and_then(|row| row.subject).filter(|it| same.is_none() && !it.name.is_empty()) {
             self.said = Some((format!("{} is no longer listed, so another is chosen", gone.name), Tone::Plain));
         }
@@ -98,6 +113,44 @@ impl Screen {
         if !self.is_choice(self.chosen) {
             self.chosen = self.nearest(self.chosen);
         }
+    }
+
+    /// What is open, or else shown beside the list.
+    pub fn shown(&self) -> Option<&OpenPage> {
+        self.page.as_ref().or(self.beside.as_ref())
+    }
+
+    pub fn shown_mut(&mut self) -> Option<&mut OpenPage> {
+        self.page.as_mut().or(self.beside.as_mut())
+    }
+
+    /// An item without an ID goes by its line, which is another one when something was written above it.
+    fn follow_title(&mut self, scene: &Scene) {
+        let Some(subject) = self.subject().filter(|subject| !subject.title.is_empty()).cloned() else { return };
+        let is_same = |row: &&SceneRow| {
+            row.subject.as_ref().is_some_and(|it| it.name == subject.name && it.title == subject.title)
+        };
+        let now = scene.rows.iter().find(is_same).or_else(|| scene.rows.iter().find(|row| is_titled(row, &subject)));
+        let Some(now) = now.and_then(|row| row.subject.clone()) else {
+            // Another may stand in its line by now.
+            if let Some(typing) = self.typing.take() {
+                self.keep(typing);
+                self.said = Some((format!("{} is no longer listed", subject.name), Tone::Plain));
+            }
+            return;
+        };
+        self.typing.iter_mut().for_each(|typing| typing.rename(&now.name));
+        self.page.iter_mut().for_each(|page| page.subject = now.clone());
+    }
+
+    /// What was typed comes back when the same is asked again.
+    fn keep(&mut self, typing: TypedLine) {
+        let (label, text) = (typing.label(), typing.text);
+        if text.trim().is_empty() {
+            self.drafts.remove(&label)
+        } else {
+            self.drafts.insert(label, text)
+        };
     }
 
     /// What keys are about now.
@@ -120,12 +173,14 @@ impl Screen {
             return match typing.press(key) {
                 Asked::More => None,
                 Asked::Nothing => {
-                    self.typing = None;
+                    self.typing.take().into_iter().for_each(|typing| self.keep(typing));
                     None
                 }
                 Asked::For(words) => {
-                    self.typing = None;
-                    Some(Wish::Verb(words))
+                    let typing = self.typing.take()?;
+                    let label = typing.label();
+                    self.keep(typing);
+                    Some(Wish::Verb(words, label))
                 }
             };
         }
@@ -165,6 +220,11 @@ impl Screen {
                     self.chosen = self.scene.rows.iter().position(is_first).unwrap_or(self.chosen);
                     None
                 }
+                Key::Char(c) if KEYS.iter().any(|(key, _)| key.chars().eq([c])) && !subject.queue.is_empty() => {
+                    let words = format!("{c} is about an item; on a queue Enter goes to its items, and e edits it");
+                    self.said = Some((words, Tone::Plain));
+                    None
+                }
                 _ => None,
             };
         }
@@ -178,26 +238,38 @@ impl Screen {
             Key::Char('e') => return Some(edit(&subject.name)),
             _ => {}
         }
-        self.typing = match key {
-            Key::Char('a' | 't') => Some(TypedLine::tell(&name())),
-            Key::Char('y') => Some(TypedLine::approve(&name())),
-            // Before a reason is typed for nothing.
-            Key::Char('x') if !subject.status.is_none_or(may_be_rejected) => {
-                self.said = Some((format!("{} is not in review", subject.name), Tone::Plain));
-                return None;
-            }
-            Key::Char('x') => Some(TypedLine::reject(&name())),
-            Key::Char('p') if subject.status == Some(Status::Waiting) => Some(TypedLine::resume(&name())),
-            Key::Char('p') => Some(TypedLine::pause(&name())),
-            Key::Char('r') => Some(TypedLine::release(&name())),
+        let offers = &self.offers;
+        let (typing, may) = match key {
+            Key::Char('a' | 't') => (TypedLine::tell(&name()), &Ok(())),
+            Key::Char('y') => (TypedLine::approve(&name()), &offers.approve),
+            Key::Char('x') => (TypedLine::reject(&name()), &offers.reject),
+            Key::Char('p') if subject.status == Some(Status::Waiting) => (TypedLine::resume(&name()), &Ok(())),
+            Key::Char('p') => (TypedLine::pause(&name()), &Ok(())),
+            Key::Char('r') => (TypedLine::release(&name()), &offers.release),
             _ => return None,
         };
+        // Before anything is typed for nothing.
+        if let Err(why) = may {
+            self.said = Some((why.clone(), Tone::Plain));
+            return None;
+        }
+        let text = self.drafts.get(&typing.label()).cloned().unwrap_or_default();
+        self.typing = Some(typing.with(text));
         None
+    }
+
+    /// What stands beside the list where nothing is open: of an agent at work what its run prints.
+    pub fn preview(&self) -> Option<(PageKind, &Subject)> {
+        let row = self.scene.rows.get(self.chosen).filter(|_| self.page.is_none())?;
+        let subject = row.subject.as_ref().filter(|subject| !subject.name.is_empty())?;
+        let is_run = row.key.starts_with("agent ") && subject.run.is_some();
+        Some((if is_run { PageKind::Stream } else { PageKind::Item }, subject))
     }
 
     /// How many rows the key goes down; a negative number goes up.
     fn step(&self, key: Key) -> Option<isize> {
-        let a_screen = self.room.saturating_sub(1).max(1).cast_signed();
+        let room = if self.page.is_some() { self.page_room } else { self.room };
+        let a_screen = room.saturating_sub(1).max(1).cast_signed();
         Some(match key {
             Key::Up | Key::Char('k') => -1,
             Key::Down | Key::Char('j') => 1,
@@ -211,7 +283,7 @@ impl Screen {
 
     fn go(&mut self, by: isize) {
         if let Some(page) = &mut self.page {
-            let last = page.lines.len().saturating_sub(self.room);
+            let last = page.lines.len().saturating_sub(self.page_room);
             page.top = page.top.min(last).saturating_add_signed(by).min(last);
             page.is_followed = page.kind == PageKind::Stream && page.top == last;
             return;
@@ -237,8 +309,10 @@ impl Screen {
     }
 }
 
-fn may_be_rejected(status: Status) -> bool {
-    matches!(status, Status::InReview | Status::Reviewing | Status::Approved)
+/// The row of an item that reads like `subject`, which has no ID.
+fn is_titled(row: &SceneRow, subject: &Subject) -> bool {
+    let is_same = |it: &Subject| it.queue == subject.queue && row.words == subject.title;
+    row.key.starts_with("item ") && row.subject.as_ref().is_some_and(is_same)
 }
 
 fn edit(what: &str) -> Wish {
@@ -273,7 +347,7 @@ mod tests {
     }
 
     fn screen(rows: Vec<SceneRow>) -> Screen {
-        let mut screen = Screen { room: 10, ..Screen::default() };
+        let mut screen = Screen { room: 10, page_room: 10, ..Screen::default() };
         screen.update(Scene { rows, ..Scene::default() });
         screen
     }
@@ -331,7 +405,8 @@ mod tests {
         shown.press(Key::Char('a'));
         typed(&mut shown, "-q no");
         shown.press(Key::Backspace);
-        assert_eq!(shown.press(Key::Enter), Some(Wish::Verb(["tell", "T-1", "--", "-q n"].map(str::to_owned).into())));
+        let words = ["tell", "T-1", "--", "-q n"].map(str::to_owned).into();
+        assert_eq!(shown.press(Key::Enter), Some(Wish::Verb(words, "tell T-1".to_owned())));
         assert!(shown.typing.is_none());
         shown.press(Key::Char('x'));
         assert_eq!(shown.press(Key::Enter), None);
@@ -344,7 +419,8 @@ mod tests {
     fn nothing_is_approved_by_one_key() {
         let mut shown = screen(vec![row("a", "T-1")]);
         assert_eq!(shown.press(Key::Char('y')), None);
-        assert_eq!(shown.press(Key::Enter), Some(Wish::Verb(["report", "T-1", "--approve"].map(str::to_owned).into())));
+        let Some(Wish::Verb(words, _)) = shown.press(Key::Enter) else { panic!("it is approved") };
+        assert_eq!(words, ["report", "T-1", "--approve"]);
         for key in ['y', 'r', 'p'] {
             shown.press(Key::Char(key));
             assert_eq!(shown.press(Key::Escape), None, "{key}");
@@ -362,6 +438,86 @@ mod tests {
         assert_eq!(shown.press(Key::Escape), None);
         assert_eq!(shown.press(Key::Char('q')), Some(Wish::Quit));
         assert_eq!(shown.press(Key::Control('c')), Some(Wish::Interrupt));
+    }
+
+    #[test]
+    fn what_would_be_refused_is_not_asked_for() {
+        let mut shown = screen(vec![row("a", "T-1")]);
+        shown.offers.approve = Err("it is not in review".to_owned());
+        assert_eq!(shown.press(Key::Char('y')), None);
+        assert!(shown.typing.is_none());
+        assert_eq!(shown.said.take().map(|(words, _)| words).as_deref(), Some("it is not in review"));
+        shown.press(Key::Char('r'));
+        assert!(shown.typing.is_some());
+        let mut shown = screen(vec![SceneRow {
+            key: "queue main".to_owned(),
+            subject: Some(Subject { queue: "main".to_owned(), ..Subject::default() }),
+            ..SceneRow::default()
+        }]);
+        shown.press(Key::Char('y'));
+        assert!(shown.said.take().is_some_and(|(words, _)| words.starts_with("y is about an item")));
+        shown.press(Key::Char('z'));
+        assert_eq!(shown.said, None);
+    }
+
+    #[test]
+    fn what_was_typed_comes_back() {
+        let mut shown = screen(vec![row("a", "T-1"), row("b", "T-2")]);
+        shown.press(Key::Char('a'));
+        typed(&mut shown, "one");
+        shown.press(Key::Escape);
+        shown.press(Key::Down);
+        shown.press(Key::Char('t'));
+        assert_eq!(shown.typing.as_ref().map(|line| line.text.as_str()), Some(""));
+        shown.press(Key::Escape);
+        shown.press(Key::Up);
+        shown.press(Key::Char('t'));
+        typed(&mut shown, "!");
+        let Some(Wish::Verb(words, label)) = shown.press(Key::Enter) else { panic!("it is sent") };
+        assert_eq!(words.last().map(String::as_str), Some("one!"));
+        // Until it is known that it was done.
+        assert_eq!(shown.drafts.remove(&label).as_deref(), Some("one!"));
+        shown.press(Key::Char('t'));
+        assert_eq!(shown.typing.as_ref().map(|line| line.text.as_str()), Some(""));
+    }
+
+    #[test]
+    fn an_item_without_an_id_is_followed_by_its_text() {
+        let of = |line: usize, title: &str, id: Option<&str>| {
+            let name = id.map_or_else(|| format!("main:{line}"), str::to_owned);
+            let (task, queue) = (id.and_then(|id| id.parse().ok()), "main".to_owned());
+            let title_of_it = if id.is_none() { title.to_owned() } else { String::new() };
+            let subject = Subject { name, title: title_of_it, task, queue, ..Subject::default() };
+            let key = id.map_or_else(|| format!("item main {title}"), |id| format!("item {id}"));
+            SceneRow { key, words: title.to_owned(), subject: Some(subject), ..SceneRow::default() }
+        };
+        let mut shown = screen(vec![of(1, "One", None), of(2, "Two", None)]);
+        shown.press(Key::Down);
+        shown.press(Key::Char('t'));
+        typed(&mut shown, "hello");
+        let rows = vec![of(1, "New", None), of(2, "One", None), of(3, "Two", None)];
+        shown.update(Scene { rows, ..Scene::default() });
+        assert_eq!(shown.chosen, 2);
+        let Some(Wish::Verb(words, _)) = shown.press(Key::Enter) else { panic!("it is sent") };
+        assert_eq!(words, ["tell", "main:3", "--", "hello"]);
+        shown.page = Some(page(PageKind::Item, 1));
+        shown.page.as_mut().expect("it is open").subject = of(3, "Two", None).subject.expect("it has one");
+        shown.press(Key::Char('t'));
+        // An agent took it.
+        let rows = vec![of(2, "One", None), of(3, "Two", Some("T-7"))];
+        shown.update(Scene { rows, ..Scene::default() });
+        assert_eq!(shown.page.as_ref().map(|page| page.subject.name.as_str()), Some("T-7"));
+        assert_eq!(shown.chosen, 1);
+        shown.press(Key::Escape);
+        shown.press(Key::Escape);
+        let rows = vec![of(1, "One", None), of(3, "Two", None)];
+        shown.update(Scene { rows, ..Scene::default() });
+        shown.press(Key::Up);
+        shown.press(Key::Char('t'));
+        typed(&mut shown, "to one");
+        shown.update(Scene { rows: vec![of(1, "Other", None)], ..Scene::default() });
+        assert!(shown.typing.is_none(), "another stands in its line");
+        assert_eq!(shown.drafts.values().cloned().collect::<Vec<_>>(), ["hello", "to one"]);
     }
 
     fn page(kind: PageKind, lines: usize) -> OpenPage {

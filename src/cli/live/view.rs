@@ -1,7 +1,8 @@
 //! The loop of the live view: it waits until something happens, looks, draws what is other than before, and does what keys ask for.
 
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,14 @@ use ratatui::layout::Rect;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
+use crate::board::task::{Mode, TaskId};
 use crate::cli::overview::listing::WantedItems;
 use crate::cli::overview::{Overview, agents};
 use crate::cli::status::full;
 use crate::cli::{CliError, Context, Exit, Format};
 use crate::clock;
 use crate::file_watch::FileWatch;
+use crate::files;
 use crate::process::{Bell, Spec, attend};
 use crate::run::record::runs_of;
 use crate::run::unmerged::Unmerged;
@@ -23,9 +26,10 @@ use crate::run::work::work_of;
 use crate::store::{Board, NamedItem, Queue};
 
 use super::deed::{Deeds, program};
-use super::frame::{picture, room};
+use super::frame::{has_panel, page_room, picture, room};
 use super::keys::KeyReader;
 use super::look::{Look, Tone, can_move, line, lines};
+use super::offers::Offers;
 use super::scene::{Scene, Subject};
 use super::screen::{OpenPage, PageKind, Screen, Wish};
 use super::stream::LogTail;
@@ -40,6 +44,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A run is read no more often than this.
 const BREATH: Duration = Duration::from_millis(40);
+
+/// A shell or an editor that is to end has so long to put away what it has.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Differences are read no more often than this.
+const REST: Duration = Duration::from_secs(2);
+
+/// Who passes a row by does not want to read of it.
+const STILL: Duration = Duration::from_millis(80);
 
 /// After it nothing follows that belongs to a key.
 const REST_OF_KEY: Duration = Duration::from_millis(50);
@@ -79,8 +92,29 @@ struct LiveView<'c> {
     took: Duration,
     ticked: Instant,
     deeds: Deeds,
+    /// For which look and what the board's rules were asked.
+    offered: Option<(Instant, Option<Subject>)>,
     stream: Option<OpenStream>,
+    diff: Option<OpenDiff>,
+    /// Since when what is chosen is that.
+    chosen: (Instant, usize),
     terminal: Option<RawTerminal>,
+}
+
+/// The work whose differences are shown.
+struct OpenDiff {
+    /// Where git notes what happens in its worktree; there may be none.
+    folder: Option<PathBuf>,
+    has_changed: Noticed,
+    watch: Option<FileWatch>,
+    is_stale: bool,
+    read: Instant,
+}
+
+impl OpenDiff {
+    fn until_look(&self) -> Duration {
+        if self.is_stale { REST.saturating_sub(self.read.elapsed()) } else { Duration::MAX }
+    }
 }
 
 /// The run whose logs are read.
@@ -115,7 +149,10 @@ impl<'c> LiveView<'c> {
             took: Duration::ZERO,
             ticked: now,
             deeds,
+            offered: None,
             stream: None,
+            diff: None,
+            chosen: (now, 0),
             terminal: None,
         };
         view.look_at_board()?;
@@ -136,10 +173,14 @@ impl<'c> LiveView<'c> {
             if self.screen.scene.has_seconds && self.ticked.elapsed() >= SECOND {
                 self.tick();
             }
-            if let Some(said) = self.deeds.ended() {
-                self.screen.said = Some(said);
+            for deed in self.deeds.ended() {
+                self.screen.said = Some(deed.said);
+                deed.done.into_iter().for_each(|asked| drop(self.screen.drafts.remove(&asked)));
             }
+            let preview = self.preview();
             self.follow();
+            self.follow_diff();
+            self.offer();
             self.draw()?;
             let second = if self.screen.scene.has_seconds {
                 SECOND.saturating_sub(self.ticked.elapsed())
@@ -149,7 +190,8 @@ impl<'c> LiveView<'c> {
             let look = if is_stale { self.until_look() } else { Duration::MAX };
             let stream = self.stream.as_ref().map_or(Duration::MAX, OpenStream::until_look);
             let key = if reader.is_unfinished() { REST_OF_KEY } else { Duration::MAX };
-            let has_rung = self.bell.wait(second.min(look).min(stream).min(key));
+            let diff = self.diff.as_ref().map_or(Duration::MAX, OpenDiff::until_look);
+            let has_rung = self.bell.wait(second.min(look).min(stream).min(diff).min(preview).min(key));
             for signal in signals.try_iter() {
                 match signal {
                     SIGINT => return Ok(Exit::Interrupted),
@@ -161,14 +203,15 @@ impl<'c> LiveView<'c> {
             let Some(bytes) = keys.read() else { return Ok(Exit::Terminated) };
             let lapsed = if has_rung { None } else { reader.lapse() };
             for key in lapsed.into_iter().chain(reader.read(&bytes)) {
+                self.offer();
                 match self.screen.press(key) {
                     Some(Wish::Quit) => return Ok(Exit::Done),
                     Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
                     Some(Wish::Stop) => self.stop()?,
                     Some(Wish::Redraw) => self.terminal.iter_mut().try_for_each(RawTerminal::forget)?,
                     Some(Wish::Open(kind, subject)) => self.open_page(kind, subject),
-                    Some(Wish::Verb(words)) => {
-                        let said = self.deeds.begin(&words, self.board.dir(), self.board.root());
+                    Some(Wish::Verb(words, asked)) => {
+                        let said = self.deeds.begin(&words, asked, self.board.dir(), self.board.root());
                         self.screen.said = Some(said);
                     }
                     Some(Wish::Attended(words)) => {
@@ -186,11 +229,23 @@ impl<'c> LiveView<'c> {
                     }
                     None => {}
                 }
-                if self.screen.page.as_ref().is_none_or(|page| page.kind != PageKind::Stream) {
-                    self.stream = None;
-                }
+                self.close_unshown();
             }
         }
+    }
+
+    /// Asks the board's rules what may be said of what is chosen, where that, or the board, is another.
+    fn offer(&mut self) {
+        let subject = self.screen.subject().filter(|subject| !subject.name.is_empty()).cloned();
+        if self.offered.as_ref().is_some_and(|(looked, of)| *looked == self.looked && *of == subject) {
+            return;
+        }
+        let offers = subject.as_ref().and_then(|subject| {
+            let found = self.board.named(&self.named(subject).ok()?).ok()?;
+            Some(Offers::of(&line(&subject.name), &found.task, found.lease.as_ref(), clock::now()))
+        });
+        self.screen.offers = offers.unwrap_or_default();
+        self.offered = Some((self.looked, subject));
     }
 
     /// A large board that changes all the time does not take all of a processor.
@@ -206,10 +261,9 @@ impl<'c> LiveView<'c> {
         self.overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Open)?;
         self.looked = clock::instant();
         self.tick();
-        if let Some(page) = self.screen.page.as_ref().filter(|page| page.kind == PageKind::Item) {
-            let (subject, top) = (page.subject.clone(), page.top);
-            self.open_page(PageKind::Item, subject);
-            self.screen.page.iter_mut().for_each(|page| page.top = top);
+        if let Some(page) = self.screen.shown().filter(|page| page.kind == PageKind::Item) {
+            let lines = self.item(&page.subject.clone());
+            self.screen.shown_mut().into_iter().for_each(|page| page.lines.clone_from(&lines));
         }
         self.took = began.elapsed();
         Ok(())
@@ -217,9 +271,20 @@ impl<'c> LiveView<'c> {
 
     /// What agents do, which changes without the board.
     fn tick(&mut self) {
-        self.overview.agents = agents(&self.board);
+        // An item's mode stands in its queue, which was read when that changed last.
+        let modes: HashMap<&TaskId, Mode> =
+            self.overview.listing.items.iter().filter_map(|item| Some((item.task.as_ref()?, item.mode))).collect();
+        self.overview.agents = agents(&self.board, &|task| modes.get(task).copied());
         let health = health(&self.board).unwrap_or_default();
+        let before = self.stand();
         self.screen.update(Scene::of(&self.overview, &health, clock::now()));
+        let is_other = before != self.stand();
+        if let Some(diff) = &mut self.diff {
+            diff.is_stale |= is_other;
+            if diff.watch.is_none() {
+                diff.watch = diff.folder.clone().and_then(|folder| run_watch(folder, &diff.has_changed, &self.bell));
+            }
+        }
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.watch.is_none()) {
             stream.watch = run_watch(stream.folder.clone(), &stream.has_changed, &self.bell);
             stream.is_stale = true;
@@ -230,7 +295,7 @@ impl<'c> LiveView<'c> {
     fn draw(&mut self) -> Result<(), CliError> {
         let Some(terminal) = &mut self.terminal else { return Ok(()) };
         let area: Rect = RawTerminal::area();
-        self.screen.room = room(area.height);
+        (self.screen.room, self.screen.page_room) = (room(area.height), page_room(area));
         terminal.show(picture(&self.screen, area, self.look)).map_err(|error| CliError::output(&error))
     }
 
@@ -241,23 +306,95 @@ impl<'c> LiveView<'c> {
         if !stream.until_look().is_zero() {
             return;
         }
-        if let Some(page) = self.screen.page.as_mut() {
+        if let Some(page) = self.screen.shown_mut() {
             page.follow(stream.tail.more());
             stream.is_stale = stream.tail.is_behind();
             stream.followed = clock::instant();
         }
     }
 
+    /// Opens what is to stand beside the list, once the choice stands still; how long that takes.
+    fn preview(&mut self) -> Duration {
+        if self.chosen.1 != self.screen.chosen {
+            self.chosen = (clock::instant(), self.screen.chosen);
+        }
+        let wanted = self.screen.preview().filter(|_| has_panel(RawTerminal::area().width));
+        let is_same = |page: &OpenPage| {
+            wanted.is_some_and(|(kind, of)| {
+                page.kind == kind && page.subject.name == of.name && page.subject.run == of.run
+            })
+        };
+        let is_shown = self.screen.beside.as_ref().map_or(wanted.is_none(), is_same);
+        if is_shown {
+            return Duration::MAX;
+        }
+        let Some((kind, subject)) = wanted.map(|(kind, subject)| (kind, subject.clone())) else {
+            self.screen.beside = None;
+            self.close_unshown();
+            return Duration::MAX;
+        };
+        let wait = STILL.saturating_sub(self.chosen.0.elapsed());
+        if wait.is_zero() {
+            self.stream = None;
+            self.screen.beside = self.page(kind, subject);
+            return Duration::MAX;
+        }
+        wait
+    }
+
+    /// What nobody sees is not read.
+    fn close_unshown(&mut self) {
+        let kind = self.screen.shown().map(|page| page.kind);
+        self.stream.take_if(|_| kind != Some(PageKind::Stream));
+        self.diff.take_if(|_| kind != Some(PageKind::Diff));
+    }
+
+    /// How the item stands whose differences are open.
+    fn stand(&self) -> Option<Subject> {
+        let page = self.screen.page.as_ref().filter(|page| page.kind == PageKind::Diff)?;
+        let subjects = self.screen.scene.rows.iter().filter_map(|row| row.subject.as_ref());
+        subjects.filter(|subject| subject.status.is_some()).find(|subject| subject.task == page.subject.task).cloned()
+    }
+
+    /// Reads the differences again that are open, where the work may be another.
+    fn follow_diff(&mut self) {
+        let Some(diff) = &mut self.diff else { return };
+        diff.is_stale |= diff.has_changed.take();
+        if !diff.until_look().is_zero() {
+            return;
+        }
+        diff.is_stale = false;
+        let Some(subject) = self.screen.page.as_ref().map(|page| page.subject.clone()) else { return };
+        let lines = self.diff(&subject);
+        self.screen.page.iter_mut().for_each(|page| page.lines.clone_from(&lines));
+        self.diff.iter_mut().for_each(|diff| diff.read = clock::instant());
+    }
+
     fn open_page(&mut self, kind: PageKind, subject: Subject) {
+        if let Some(page) = self.page(kind, subject) {
+            self.screen.page = Some(page);
+            self.screen.beside = None;
+        }
+    }
+
+    /// A page, and what follows it; none where there is nothing to show.
+    fn page(&mut self, kind: PageKind, subject: Subject) -> Option<OpenPage> {
         let name = line(&subject.name);
         let (title, lines) = match kind {
             PageKind::Help => ("keys".to_owned(), Vec::new()),
             PageKind::Item => (name, self.item(&subject)),
-            PageKind::Diff => (format!("{name} · what its commits change"), self.diff(&subject)),
+            PageKind::Diff => {
+                let has_changed = Noticed::default();
+                let folder = subject.task.as_ref().and_then(|task| git_folder(&self.board.worktree(task)));
+                let watch = folder.clone().and_then(|folder| run_watch(folder, &has_changed, &self.bell));
+                let lines = self.diff(&subject);
+                self.diff = Some(OpenDiff { folder, has_changed, watch, is_stale: false, read: clock::instant() });
+                (format!("{name} · what its commits change"), lines)
+            }
             PageKind::Stream => {
                 let Some(run) = self.run_of(&subject) else {
                     self.screen.said = Some((format!("{name} has had no run yet"), Tone::Plain));
-                    return;
+                    return None;
                 };
                 let (folder, has_changed) = (self.board.run_dir(&run), Noticed::default());
                 let watch = run_watch(folder.clone(), &has_changed, &self.bell);
@@ -267,7 +404,7 @@ impl<'c> LiveView<'c> {
             }
         };
         let is_followed = kind == PageKind::Stream;
-        self.screen.page = Some(OpenPage { kind, subject, title, lines, top: 0, is_followed });
+        Some(OpenPage { kind, subject, title, lines, top: 0, is_followed })
     }
 
     /// The run that works on it, else its last.
@@ -348,7 +485,10 @@ impl<'c> LiveView<'c> {
                 self.bell.wait(Duration::MAX);
                 for signal in signals.try_iter() {
                     match signal {
-                        SIGTERM | SIGHUP => exit = Some(Exit::Terminated),
+                        SIGTERM | SIGHUP => {
+                            attended.hang_up(FAREWELL);
+                            exit = Some(Exit::Terminated);
+                        }
                         SIGTSTP => stop_self()?,
                         // Ctrl-C is for the program that has the terminal.
                         _ => {}
@@ -376,6 +516,12 @@ impl<'c> LiveView<'c> {
         self.terminal.iter_mut().try_for_each(RawTerminal::take_again)?;
         Ok(())
     }
+}
+
+/// Where git keeps what it knows of a worktree: it writes there at each commit.
+fn git_folder(worktree: &Path) -> Option<PathBuf> {
+    let text = files::read_text(worktree.join(".git")).ok()?;
+    Some(PathBuf::from(text.strip_prefix("gitdir: ")?.trim_end())).filter(|folder| folder.is_dir())
 }
 
 fn stop_self() -> std::io::Result<()> {

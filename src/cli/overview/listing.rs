@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{Lack, for_roles};
 use crate::board::need::NeedKind;
+use crate::board::problem::{Problem, Severity};
 use crate::board::steps::Steps;
 use crate::board::task::{Mode, Status, TaskId, Timestamp};
 use crate::cli::need::{self, Need};
@@ -76,6 +77,9 @@ pub struct ItemLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     pub quarantined: bool,
+    /// The first thing that is wrong with its text.
+    #[serde(skip)]
+    pub problem: Option<String>,
     /// Since when it has the status, as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -160,7 +164,8 @@ impl Listing {
         let roles = site.map(|site| site.config.known_roles());
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
-        let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+        let read = texts.iter().map(|text| parse(&text.content));
+        let (documents, problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) = read.unzip();
         let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
         let here = site.map(|site| (site.config.known_roles(), Preflight::of(site)));
         let ids: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
@@ -243,6 +248,7 @@ impl Listing {
                     title: document.title(&titled).to_owned(),
                     due: item.due,
                     quarantined: is_faulty,
+                    problem: is_faulty.then(|| problem(item, &problems[number], lacks[index].first())).flatten(),
                     since: standing.as_ref().and_then(|standing| standing.of(board, &texts[number], document, item)),
                     ready: site.is_some() && may_be_taken && lacks[index].is_empty(),
                     next_for: next.get(&(number, index)).cloned(),
@@ -258,6 +264,13 @@ impl Listing {
         }
         Ok(listing)
     }
+}
+
+/// The first thing that is wrong with the text of an item: of its document's problems, else of what others say of it.
+fn problem(item: &Item<'_>, problems: &[Problem], lack: Option<&Lack>) -> Option<String> {
+    let is_its = |problem: &&Problem| problem.severity == Severity::Error && item.span.contains(&problem.span.start);
+    let own = problems.iter().filter(is_its).min_by_key(|problem| problem.span.start);
+    own.map(|problem| problem.message.clone()).or_else(|| lack.map(ToString::to_string))
 }
 
 /// Only a person brings it back.

@@ -24,8 +24,7 @@ pub(super) fn run(args: &Args, named: &HeldItem, context: &Context, board: Board
     let site = context.light_site(board)?;
     let task = site.board.task(&named.task)?.task;
     let by = person();
-    let may_start = matches!(task.status(), Status::Pending | Status::Draft);
-    if args.approve && may_start {
+    if args.approve && is_to_start(&task) {
         let why = format!("only a person may allow `{}` to start, and a token is an agent's", task.id);
         without_token(named.token, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
@@ -45,6 +44,11 @@ pub(super) fn run(args: &Args, named: &HeldItem, context: &Context, board: Board
         return Err(CliError::refused(moved.trim_end_matches('.'), hint));
     }
     submit(named, context, &site, &event, &by)
+}
+
+/// What `--approve` allows is that it begins, and not what was worked.
+pub fn is_to_start(task: &Task) -> bool {
+    matches!(task.status(), Status::Pending | Status::Draft)
 }
 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
