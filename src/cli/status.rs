@@ -118,6 +118,12 @@ impl Verb for Args {
         let file = file.filter(|file| context.here().join(file).is_file());
         let board = if let Some(file) = file { context.board_or_place(&[file])? } else { context.board()? };
         let tasks = self.tasks(context, &board)?;
+        if let (Some(_), [item, ..]) = (self.since, self.what.as_slice())
+            && !tasks.is_empty()
+        {
+            let message = format!("`--since` sums up queues, and `{item}` is an item");
+            return Err(CliError::usage(message, format!("what happened to it, and when: tavern log {item}")));
+        }
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
             let then = board.then(at, tasks.first().and_then(NamedItem::id))?;

@@ -6,9 +6,10 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::cli::moment::{day, moment};
 use crate::cli::{CliError, Context, Exit, ItemName, human};
 use crate::clock;
+use crate::near::nearest;
 use crate::run::record::Metadata;
 use crate::runner::Outcome;
-use crate::store::Board;
+use crate::store::{self, Board};
 
 /// Which runs are listed.
 #[derive(Default, clap::Args)]
@@ -23,7 +24,7 @@ pub struct List {
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Only runs with this outcome
-    #[arg(long)]
+    #[arg(long, value_parser = outcome_named)]
     pub outcome: Option<Outcome>,
     /// Only runs that began on this day: `2026-11-27`, `today`, `yesterday`
     #[arg(long, value_name = "DAY", value_parser = day)]
@@ -42,7 +43,8 @@ pub struct List {
 impl List {
     pub(super) fn run(self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
         let id_of = |name: &Option<ItemName>| name.as_ref().map(|name| context.id_of(board, name)).transpose();
-        let (task, request) = (id_of(&self.task)?, id_of(&self.request)?.map(|id| with_what_came_of(board, id)));
+        let (task, request_of) = (id_of(&self.task)?, id_of(&self.request)?);
+        let request = request_of.clone().map(|id| with_what_came_of(board, id));
         let is_wanted = |run: &&Metadata| {
             task.as_ref().is_none_or(|task| run.task == *task)
                 && request.as_ref().is_none_or(|tasks| tasks.contains(&run.task))
@@ -62,13 +64,45 @@ impl List {
         if let Some(learning) = self.knew.filter(|_| !wanted.is_empty()) {
             context.out.note(compared(all, &learning));
         }
+        if !wanted.is_empty() {
+            return Ok(Exit::Done);
+        }
+        // What was mistyped has no runs either.
+        for id in [&task, &request_of].into_iter().flatten() {
+            let is_known = all.iter().any(|run| run.task == *id);
+            if let (false, Err(error @ store::Error::NoTask(_))) = (is_known, board.task(id)) {
+                return Err(error.into());
+            }
+        }
+        let unknown = self.agent.as_ref().and_then(|agent| unknown_agent(board, all, agent));
         if all.is_empty() {
             context.out.note("no runs yet; begin the first: tavern agent");
-        } else if wanted.is_empty() {
+        } else if let Some(unknown) = unknown {
+            context.out.note(unknown);
+        } else {
             context.out.note("no run is like that; list them all: tavern runs");
         }
         Ok(Exit::Done)
     }
+}
+
+fn outcome_named(name: &str) -> Result<Outcome, String> {
+    name.parse().map_err(|_| {
+        let names = Outcome::NAMES.map(|(_, name)| name);
+        let near = nearest(name, names).map(|near| format!(" (did you mean `{near}`?)"));
+        format!("unknown outcome{}; one of {}", near.unwrap_or_default(), names.join(", "))
+    })
+}
+
+/// What is said of an agent that nobody knows.
+fn unknown_agent(board: &Board, all: &[Metadata], agent: &str) -> Option<String> {
+    let living = board.agents();
+    let names = || living.iter().map(|agent| agent.name.as_str()).chain(all.iter().map(|run| run.agent.as_str()));
+    if names().any(|name| name == agent) {
+        return None;
+    }
+    let near = nearest(agent, names()).map(|near| format!("; did you mean `{near}`?"));
+    Some(format!("no agent `{agent}` has had a run{}", near.unwrap_or_default()))
 }
 
 fn with_what_came_of(board: &Board, id: TaskId) -> HashSet<TaskId> {

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::record::Record;
 use crate::board::document::title_of;
+use crate::board::eligible::Lack;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::overview::listing::{Listing, WantedItems};
-use crate::cli::{CliError, Context, human};
+use crate::cli::{CliError, Context, hints, human};
 use crate::clock;
 use crate::run::readiness::texts;
 use crate::run::record::{Metadata, runs};
@@ -75,8 +76,12 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
         for item in such {
             let name = item.task.as_ref().map_or("-", TaskId::as_str);
             let columns = format!("  {name:<10} {} ", clock::brief(item.at));
-            let why = item.why.as_ref().filter(|_| status == Status::Dead).map(|why| human::words(why).into_owned());
-            let mark = why.or_else(|| item.cost(&runs)).unwrap_or_default();
+            let why = item.why.as_ref().map(|why| human::words(why).into_owned());
+            let todo = hints::lack(&Lack::Status(status), item.task.as_ref(), None);
+            let mark = match status {
+                Status::Dead => why.into_iter().chain(todo).collect::<Vec<_>>().join("; "),
+                _ => item.cost(&runs).unwrap_or_default(),
+            };
             context.out.row(item, &columns, &item.title, &mark)?;
         }
     }
