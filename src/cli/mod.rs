@@ -28,6 +28,7 @@ mod flags;
 mod hints;
 mod item_name;
 mod left_alone;
+mod legible;
 mod live;
 mod mail;
 mod misread;

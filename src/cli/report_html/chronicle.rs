@@ -1,7 +1,7 @@
 //! What the page tells, as plain values. Nothing here knows of files or of HTML.
 
-use super::legible::{Extract, Legible};
 use crate::board::task::{Status, Timestamp};
+use crate::cli::legible::{Extract, Legible};
 use crate::runner::Outcome;
 
 /// What came of some queues.

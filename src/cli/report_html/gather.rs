@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::chronicle::{Chronicle, DEAD, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory};
-use super::legible::{Ends, Extract, Legible};
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::need::NeedKind;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::cli::legible::{Ends, Extract, Legible};
 use crate::cli::{CliError, Context, hints, need};
 use crate::clock;
 use crate::run::artifacts::{MERGED, PROBLEMS, VERIFY};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::chronicle::Chronicle;
-use super::legible::Legible;
+use crate::cli::legible::Legible;
 
 /// The items that have to do with each other.
 #[derive(Debug)]

@@ -17,7 +17,6 @@ use page::page;
 mod chronicle;
 mod gather;
 mod graph;
-mod legible;
 mod page;
 mod share_table;
 mod time_scale;

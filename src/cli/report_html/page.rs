@@ -8,11 +8,11 @@ use sha2::{Digest, Sha256};
 
 use super::chronicle::{Chronicle, DEAD, Hue, OpenNeed, PartForm, RunPart, RunStory};
 use super::graph::{Graph, NODE};
-use super::legible::Legible;
 use super::share_table::ShareTable;
 use super::timeline::{Chart, WIDTH};
 use crate::board::task::{Status, Timestamp};
 use crate::cli::human;
+use crate::cli::legible::Legible;
 use crate::clock;
 
 const STYLE: &str = include_str!("../../../templates/html/style.css");

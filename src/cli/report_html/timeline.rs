@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::chronicle::{Chronicle, Hue};
-use super::legible::Legible;
 use super::time_scale::{Tick, TimeScale, pixel};
 use crate::board::task::{Status, Timestamp};
 use crate::cli::human;
+use crate::cli::legible::Legible;
 use crate::clock;
 
 /// A chart of what happened when.
