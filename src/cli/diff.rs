@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::board::task::TaskId;
 use crate::process::quoted;
 use crate::run::unmerged::Unmerged;
-use crate::run::work::work_of;
+use crate::run::work::{WorkPart, work_of};
+use crate::store::Board;
 
 use super::unified::painted;
 use super::{CliError, Context, Exit, ItemName, Verb, human};
@@ -85,4 +86,17 @@ impl Verb for Args {
         }
         Ok(Exit::Done)
     }
+}
+
+/// The same in words, whole.
+pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<String, CliError> {
+    let site = context.quick_site(board.clone())?;
+    let (repository, task) = (site.repository()?, site.board.task(id)?.task);
+    let parts = work_of(&site.board, repository, &Unmerged::of(repository, site.integration()), &task)?;
+    let part = |part: &WorkPart| {
+        let subjects = part.commits.iter().map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
+        format!("{}: since {}\n{}{}", part.place, part.base.short(), subjects.collect::<String>(), part.patch.text)
+    };
+    let text: Vec<String> = parts.iter().map(part).collect();
+    Ok(if text.is_empty() { format!("there is no commit of {id} here") } else { text.join("\n") })
 }

@@ -37,6 +37,16 @@ impl Legible {
         Legible(if line.chars().count() < words.chars().count() || end == LOOKED_AT { line + "…" } else { line })
     }
 
+    /// A line as it stands, no more than `most` characters of it.
+    pub fn whole_line(line: &str, most: usize) -> Legible {
+        let end = line.char_indices().nth(most).map_or(line.len(), |(end, _)| end);
+        // What is secret may be cut in two: a little more is looked at.
+        let more = line.floor_char_boundary(end + LOOKED_AT);
+        let words = redact(&line[..more]);
+        let shown: String = words.chars().take(most).map(shown).collect();
+        Legible(if words.chars().count() > most || more < line.len() { shown + "…" } else { shown })
+    }
+
     /// Line for line.
     fn lines(text: &str) -> Legible {
         let text = text.replace("\r\n", "\n");

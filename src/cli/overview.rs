@@ -86,6 +86,15 @@ impl Overview {
             quotas: quotas(board),
         })
     }
+
+    /// What is in the way of work, or was not as it should be: a line each.
+    pub fn problems(&self) -> Vec<String> {
+        let switched =
+            self.switched.iter().map(|switched| format!("the board is {}: {}", switched.state, switched.reason));
+        let closed = self.quotas.iter().map(|closed| closed.quota.told_of(&closed.runner));
+        let strayed = self.strayed.iter().map(ToString::to_string);
+        switched.chain(self.unread.iter().cloned()).chain(closed).chain(strayed).collect()
+    }
 }
 
 /// Whether the board is paused, or stopped.

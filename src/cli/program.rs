@@ -14,7 +14,8 @@ use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
     add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver,
-    notify, plan, queue, reap, release, renew, report, report_html, runs, spawn, status, tell, top, trust, undo, watch,
+    notify, plan, queue, reap, release, renew, report, report_html, runs, serve, spawn, status, tell, top, trust, undo,
+    watch,
 };
 use crate::process::keep_inherited;
 
@@ -35,6 +36,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<drain::Args>(),
     Program::of::<status::Args>(),
     Program::of::<top::Args>(),
+    Program::of::<serve::Args>(),
     Program::of::<diff::Args>(),
     Program::of::<log::Args>(),
     Program::of::<runs::Args>(),

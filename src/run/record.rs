@@ -406,6 +406,15 @@ pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
     Ok(read_runs(board, run_names(board)?))
 }
 
+/// The metadata of the newest runs, oldest first; the files of others are not read.
+pub fn newest_runs(board: &Board, most: usize) -> Result<Vec<Metadata>, Error> {
+    let token = |name: &String| name.rsplit_once('@').and_then(|(_, token)| token.parse::<Token>().ok());
+    let mut names: Vec<String> = run_names(board)?.filter(|name| token(name).is_some()).collect();
+    names.sort_by_cached_key(|name| std::cmp::Reverse(token(name)));
+    names.truncate(most);
+    Ok(read_runs(board, names.into_iter()))
+}
+
 /// The runs of one task, oldest first.
 pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
     let prefix = format!("{task}@");

@@ -275,7 +275,7 @@ fn damage(path: &Path, how: &str) -> bool {
     true
 }
 
-/// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
+/// All but `tavern-merge-driver`, which is git's and knows no board, and `tavern-serve`, which does not end. `@T-2` stands for the token of its holder.
 const LINES: [&str; 35] = [
     "tavern-status",
     "tavern-status T-2",

@@ -47,7 +47,7 @@ const ITEMS: &str = "\
 const LEARNING: &str = "---\nkind: fact\nby: rosie\ncreated: 2026-01-31T12:00:00Z\n---\n\nIt needs a slash.\n";
 
 /// Programs without a dry run, and why.
-const WITHOUT: [(&str, &str); 9] = [
+const WITHOUT: [(&str, &str); 10] = [
     ("tavern-commit", "it is started by the others, where config.yaml asks for it"),
     ("tavern-status", "it only reads"),
     ("tavern-diff", "it only reads"),
@@ -56,6 +56,7 @@ const WITHOUT: [(&str, &str); 9] = [
     ("tavern-report-html", "it reads the board, and writes one file that is named"),
     ("tavern-edit", "nobody knows what will be saved before the editor is closed; to leave changes nothing"),
     ("tavern-merge-driver", "git's: it writes the file that git gives it, and no board"),
+    ("tavern-serve", "shows only, and what its page does is another program's"),
     ("tavern-top", "shows only, and what a key does is another program's"),
 ];
 

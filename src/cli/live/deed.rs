@@ -39,17 +39,10 @@ impl Deeds {
 
     /// Starts one, for what was `asked`, and goes on; returns what is shown meanwhile.
     pub fn begin(&mut self, words: &[String], asked: String, board: &Path, folder: &Path) -> (String, Tone) {
-        let spec = match program(words, board, folder) {
-            Ok(spec) => spec,
-            Err(error) => return (line(&error.to_string()), Tone::Bad),
-        };
+        let spec = program(words, board, folder);
         let (tell, bell) = (self.tell.clone(), self.bell.clone());
         self.running.push(thread::spawn(move || {
-            let said = match run_program(spec, LIMIT) {
-                Ok(Some(ran)) => said(&ran),
-                Ok(None) => ("it took too long, and was ended".to_owned(), Tone::Bad),
-                Err(error) => (line(&error.to_string()), Tone::Bad),
-            };
+            let said = done(spec);
             let done = (said.1 != Tone::Bad).then_some(asked);
             // Who has asked may be gone.
             let _ = tell.send(DoneDeed { said, done });
@@ -76,6 +69,15 @@ pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec
     let shared: [OsString; 4] = ["--dir".into(), board.into(), "--format".into(), "text".into()];
     let words = words[1..].iter().map(OsString::from);
     Ok(Spec::new(program, folder).args(first).args(shared).args(words))
+}
+
+/// Runs it to its end; what it printed, in a line.
+pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
+    match spec.and_then(|spec| run_program(spec, LIMIT)) {
+        Ok(Some(ran)) => said(&ran),
+        Ok(None) => ("it took too long, and was ended".to_owned(), Tone::Bad),
+        Err(error) => (line(&error.to_string()), Tone::Bad),
+    }
 }
 
 /// What it printed, in a line.

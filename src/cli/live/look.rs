@@ -48,6 +48,20 @@ pub fn can_move() -> bool {
     !term.is_empty() && term != "dumb"
 }
 
+impl Tone {
+    /// What a page knows it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Heading => "heading",
+            Tone::Asks => "asks",
+            Tone::Works => "works",
+            Tone::Bad => "bad",
+            Tone::Faint => "faint",
+        }
+    }
+}
+
 impl Look {
     /// By what was asked for, and the variables that say what the terminal has.
     pub fn of(color: ColorChoice) -> Look {

@@ -5,16 +5,16 @@
 //!
 //! The loop is in [`view`]. What wakes it is in [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs.
 
+pub mod deed;
 pub mod frame;
 pub mod look;
 pub mod scene;
 pub mod stream;
+pub mod typed_line;
 pub mod view;
+pub mod watchers;
 
-mod deed;
 mod keys;
 mod offers;
 mod screen;
 mod terminal;
-mod typed_line;
-mod watchers;

@@ -157,11 +157,6 @@ fn head(overview: &Overview, health: &[Health], now: Timestamp) -> String {
 }
 
 fn problems(overview: &Overview) -> Vec<SceneRow> {
-    let switched =
-        overview.switched.iter().map(|switched| format!("the board is {}: {}", switched.state, switched.reason));
-    let closed = overview.quotas.iter().map(|closed| closed.quota.told_of(&closed.runner));
-    let strayed = overview.strayed.iter().map(ToString::to_string);
-    let all = switched.chain(overview.unread.iter().cloned()).chain(closed).chain(strayed);
     let row = |(number, words): (usize, String)| SceneRow {
         key: format!("problem {number}"),
         columns: "  ".to_owned(),
@@ -169,7 +164,7 @@ fn problems(overview: &Overview) -> Vec<SceneRow> {
         tone: Tone::Bad,
         ..SceneRow::default()
     };
-    all.enumerate().map(row).collect()
+    overview.problems().into_iter().enumerate().map(row).collect()
 }
 
 fn titled(item: &ItemLine) -> String {

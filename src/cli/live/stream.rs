@@ -12,6 +12,9 @@ use super::look::{Tone, line, lines};
 /// Of a long log so much of its end is shown at first, and so much is read at once.
 const MOST: u64 = 256 << 10;
 
+/// A line that has not ended by then is shown as far as it goes.
+const LONGEST: usize = 16 << 20;
+
 /// The logs of one run, and how far each was read.
 #[derive(Debug)]
 pub struct LogTail {
@@ -30,6 +33,25 @@ impl LogTail {
         LogTail { logs: LOGS.map(log).into(), is_behind: false }
     }
 
+    /// The same from where [`LogTail::place`] was; from its usual beginning, if that is none.
+    pub fn after(folder: &Path, place: &str) -> LogTail {
+        let mut tail = LogTail::of(folder);
+        let places: Vec<u64> = place.split('-').map_while(|place| place.parse().ok()).collect();
+        if places.len() == tail.logs.len() {
+            for ((path, at, _), place) in tail.logs.iter_mut().zip(places) {
+                // No more than the log has: it may be another one by now.
+                *at = if path.metadata().is_ok_and(|file| place <= file.len()) { place } else { *at };
+            }
+        }
+        tail
+    }
+
+    /// How far whole lines were read, as `123-0`.
+    pub fn place(&self) -> String {
+        let places: Vec<String> = self.logs.iter().map(|(_, at, rest)| (at - rest.len() as u64).to_string()).collect();
+        places.join("-")
+    }
+
     /// There was more than was read the last time.
     pub fn is_behind(&self) -> bool {
         self.is_behind
@@ -44,7 +66,8 @@ impl LogTail {
             *at += part.len() as u64;
             self.is_behind |= part.len() as u64 == MOST;
             rest.extend_from_slice(&part);
-            let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { continue };
+            let last = rest.iter().rposition(|byte| *byte == b'\n');
+            let Some(end) = last.or((rest.len() > LONGEST).then(|| rest.len() - 1)) else { continue };
             let text: Vec<u8> = rest.drain(..=end).collect();
             let is_thread = path.ends_with(THREAD_LOG);
             for line in String::from_utf8_lossy(&text).lines() {
@@ -121,7 +144,13 @@ mod tests {
         assert_eq!(tail.more(), [("one".to_owned(), Tone::Plain)]);
         assert_eq!(tail.more(), []);
         write("o\u{1b}[2J\n");
+        let place = tail.place();
         assert_eq!(tail.more(), [("two·[2J".to_owned(), Tone::Plain)]);
+        // From where somebody was, between two whole lines.
+        assert_eq!(LogTail::after(&folder, &place).more(), [("two·[2J".to_owned(), Tone::Plain)]);
+        assert_eq!(LogTail::after(&folder, &tail.place()).more(), []);
+        assert_eq!(LogTail::after(&folder, "no place").more().len(), 2);
+        assert_eq!(LogTail::after(&folder, "999-999").more().len(), 2);
     }
 
     #[test]

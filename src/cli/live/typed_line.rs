@@ -101,6 +101,19 @@ impl TypedLine {
         self
     }
 
+    /// The words for a text that was typed elsewhere; the end of a line is a space. `None`: something has to be typed.
+    pub fn words_for(mut self, text: &str) -> Option<Vec<String>> {
+        if self.need != Needs::Assent {
+            let typed = text.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| may_be_typed(*c));
+            self.text = typed.collect();
+            self.text.truncate(self.text.floor_char_boundary(MOST));
+        }
+        match self.enter() {
+            Asked::For(words) => Some(words),
+            _ => None,
+        }
+    }
+
     /// Takes a key.
     pub fn press(&mut self, key: Key) -> Asked {
         match key {

@@ -14,15 +14,13 @@ use crate::board::task::{Mode, TaskId};
 use crate::cli::overview::listing::WantedItems;
 use crate::cli::overview::{Overview, agents};
 use crate::cli::status::full;
-use crate::cli::{CliError, Context, Exit, Format};
+use crate::cli::{CliError, Context, Exit, Format, diff};
 use crate::clock;
 use crate::file_watch::FileWatch;
 use crate::files;
 use crate::process::{Bell, Spec, attend};
 use crate::run::record::runs_of;
-use crate::run::unmerged::Unmerged;
 use crate::run::watch::health;
-use crate::run::work::work_of;
 use crate::store::{Board, NamedItem, Queue};
 
 use super::deed::{Deeds, program};
@@ -429,26 +427,11 @@ impl<'c> LiveView<'c> {
     }
 
     fn diff(&self, subject: &Subject) -> Vec<(String, Tone)> {
-        let patch = || -> Result<String, CliError> {
-            let Some(id) = &subject.task else { return Ok("an item without an ID has no commits".to_owned()) };
-            let site = self.context.quick_site(self.board.clone())?;
-            let (repository, task) = (site.repository()?, site.board.task(id)?.task);
-            let parts = work_of(&site.board, repository, &Unmerged::of(repository, site.integration()), &task)?;
-            let part = |part: &crate::run::work::WorkPart| {
-                let subjects =
-                    part.commits.iter().map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
-                format!(
-                    "{}: since {}\n{}{}",
-                    part.place,
-                    part.base.short(),
-                    subjects.collect::<String>(),
-                    part.patch.text
-                )
-            };
-            let text: Vec<String> = parts.iter().map(part).collect();
-            Ok(if text.is_empty() { format!("there is no commit of {id} here") } else { text.join("\n") })
+        let patch = match &subject.task {
+            Some(id) => diff::words(self.context, &self.board, id),
+            None => Ok("an item without an ID has no commits".to_owned()),
         };
-        let mut shown = told(patch());
+        let mut shown = told(patch);
         for (text, tone) in &mut shown {
             *tone = match text.as_bytes().first() {
                 Some(b'-') => Tone::Bad,

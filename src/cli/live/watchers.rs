@@ -101,6 +101,8 @@ fn is_readable_now() -> bool {
 /// Marks changes of the board until it is dropped.
 pub struct BoardWatch {
     pub has_changed: Noticed,
+    changes: Bell,
+    is_over: Noticed,
     _queues: WatchOrLook,
     _others: WatchOrLook,
 }
@@ -114,15 +116,26 @@ impl BoardWatch {
         let ring = changes.clone();
         let others = WatchOrLook::new(others, move |_| ring.ring());
         let others = others.map_err(|(path, source)| Error::io("watch", &path)(source))?;
-        let (mark, bell) = (has_changed.clone(), bell.clone());
+        let is_over = Noticed::default();
+        let (mark, bell, rings, end) = (has_changed.clone(), bell.clone(), changes.clone(), is_over.clone());
         thread::spawn(move || {
             loop {
-                changes.wait(Duration::MAX);
+                rings.wait(Duration::MAX);
+                if end.take() {
+                    return;
+                }
                 mark.set();
                 bell.ring();
             }
         });
-        Ok(BoardWatch { has_changed, _queues: queues, _others: others })
+        Ok(BoardWatch { has_changed, changes, is_over, _queues: queues, _others: others })
+    }
+}
+
+impl Drop for BoardWatch {
+    fn drop(&mut self) {
+        self.is_over.set();
+        self.changes.ring();
     }
 }
 

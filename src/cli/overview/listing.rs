@@ -32,6 +32,8 @@ pub enum WantedItems<'a> {
     Unusual,
     /// All that are not done, the dead too; of those nobody asks since when they stand so.
     Open,
+    /// The same, and those that are done.
+    Every,
     /// Those with one of these statuses; of none, all.
     Each(&'a [Status]),
 }
@@ -223,6 +225,7 @@ impl Listing {
                     }
                     WantedItems::Unusual => true,
                     WantedItems::Open => (!item.status.is_ended() || item.status == Status::Dead) && !item.aside,
+                    WantedItems::Every => !item.aside,
                     WantedItems::Each(statuses) => statuses.is_empty() || statuses.contains(&item.status),
                 };
                 if !is_shown {

@@ -1,0 +1,192 @@
+//! Who may come in: the page of the one address that is served, with the token. Pure.
+//!
+//! A browser sends a page's requests to wherever its name leads (DNS rebinding), and any page may send to any address (cross-site
+//! requests). So the name that was asked for, and where the page is from, are checked before the token is looked at.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method};
+use sha2::{Digest, Sha256};
+
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Holds the token of this process.
+pub struct Gate {
+    token: String,
+    port: u16,
+}
+
+/// Somebody who may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// With the token in the URL: to be told to keep it, and to come again without.
+    AtTheDoor,
+    Inside,
+}
+
+/// Why somebody may not come in, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnedAway {
+    WrongHost,
+    OtherSite,
+    NoToken,
+}
+
+impl TurnedAway {
+    pub fn words(self) -> &'static str {
+        match self {
+            TurnedAway::WrongHost => {
+                "403: this is served to those who ask for its own address; open the URL that `tavern serve` printed\n"
+            }
+            TurnedAway::OtherSite => {
+                "403: a page of another site asks; open the URL that `tavern serve` printed, and go on from there\n"
+            }
+            TurnedAway::NoToken => {
+                "403: the token is missing or wrong; open the URL that `tavern serve` printed in its terminal: it has ?token=\n"
+            }
+        }
+    }
+}
+
+impl Gate {
+    pub fn new(token: String, port: u16) -> Gate {
+        Gate { token, port }
+    }
+
+    /// The cookie by which a browser keeps the token. Its name has the port: cookies are those of all ports of a machine.
+    pub fn cookie(&self) -> String {
+        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.name(), self.token)
+    }
+
+    /// Whether the request of this `head` may come in, on a connection to the address `at`.
+    pub fn judge(&self, head: &Parts, at: SocketAddr) -> Result<Entrance, TurnedAway> {
+        let host = only(&head.headers, &HOST).ok_or(TurnedAway::WrongHost)?;
+        let is_served = |name: &str| names(at).iter().any(|own| own == name);
+        if !is_served(host) || head.uri.authority().is_some_and(|asked| asked.as_str() != host) {
+            return Err(TurnedAway::WrongHost);
+        }
+        let mut site = head.headers.get_all(SITE).iter();
+        if !site.all(|site| site == "same-origin" || site == "none") {
+            return Err(TurnedAway::OtherSite);
+        }
+        let is_own = |origin: &HeaderValue| origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes());
+        let mut origins = head.headers.get_all(ORIGIN).iter();
+        // A browser always says where something that is sent comes from.
+        let is_said = head.method == Method::GET || head.headers.contains_key(ORIGIN);
+        if !is_said || !origins.all(is_own) {
+            return Err(TurnedAway::OtherSite);
+        }
+        if head.method == Method::GET && head.uri.path() == "/" && head.uri.query().is_some() {
+            let token = head.uri.query().and_then(|query| query.strip_prefix("token="));
+            return if token.is_some_and(|token| self.is_token(token)) {
+                Ok(Entrance::AtTheDoor)
+            } else {
+                Err(TurnedAway::NoToken)
+            };
+        }
+        let cookies = head.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let name = self.name();
+        if cookies.any(|(own, token)| own == name && self.is_token(token)) {
+            Ok(Entrance::Inside)
+        } else {
+            Err(TurnedAway::NoToken)
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("tavern-{}", self.port)
+    }
+
+    /// How long it takes tells nothing of the token: digests are compared.
+    fn is_token(&self, said: &str) -> bool {
+        Sha256::digest(said) == Sha256::digest(&self.token)
+    }
+}
+
+/// What the address goes by in a URL.
+fn names(at: SocketAddr) -> Vec<String> {
+    let at = SocketAddr::new(at.ip().to_canonical(), at.port());
+    let mut names = vec![at.to_string()];
+    if at.ip().is_loopback() {
+        names.push(format!("localhost:{}", at.port()));
+    }
+    // Browsers leave out the usual port.
+    if at.port() == 80 {
+        let short = |name: &String| name.trim_end_matches(":80").to_owned();
+        names.extend(names.iter().map(short).collect::<Vec<_>>());
+    }
+    names
+}
+
+/// Its one value; `None` if there are none, or several.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    if values.next().is_some() { None } else { Some(value) }
+}
+
+/// The address is this machine's own, and nobody else's.
+pub fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Request;
+
+    type Headers<'h> = &'h [(&'h str, &'h str)];
+
+    fn judge(method: &str, path: &str, headers: Headers<'_>) -> Result<Entrance, TurnedAway> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).expect("it is one").into_parts();
+        let at = "127.0.0.1:8123".parse().expect("an address");
+        Gate::new("secret".to_owned(), 8123).judge(&head, at)
+    }
+
+    #[test]
+    fn only_the_served_page_comes_in_with_the_token() {
+        let (host, cookie) = (("host", "127.0.0.1:8123"), ("cookie", "a=b; tavern-8123=secret"));
+        let (own, other) = (("origin", "http://127.0.0.1:8123"), ("origin", "http://evil.example"));
+        assert_eq!(judge("GET", "/", &[host, cookie]), Ok(Entrance::Inside));
+        assert_eq!(judge("GET", "/", &[("host", "localhost:8123"), cookie]), Ok(Entrance::Inside));
+        assert_eq!(judge("GET", "/?token=secret", &[host]), Ok(Entrance::AtTheDoor));
+        assert_eq!(judge("POST", "/do", &[host, cookie, own]), Ok(Entrance::Inside));
+        let denied: [(&str, &str, Headers<'_>, TurnedAway); 16] = [
+            ("GET", "/", &[host], TurnedAway::NoToken),
+            ("GET", "/?token=secre", &[host], TurnedAway::NoToken),
+            ("GET", "/?token=", &[host, cookie], TurnedAway::NoToken),
+            ("GET", "/item?token=secret", &[host], TurnedAway::NoToken),
+            ("POST", "/?token=secret", &[host, own], TurnedAway::NoToken),
+            ("GET", "/", &[host, ("cookie", "tavern-8124=secret")], TurnedAway::NoToken),
+            ("GET", "/", &[cookie], TurnedAway::WrongHost),
+            ("GET", "/", &[("host", "evil.example:8123"), cookie], TurnedAway::WrongHost),
+            ("GET", "/", &[("host", "127.0.0.1:8124"), cookie], TurnedAway::WrongHost),
+            ("GET", "/", &[("host", "127.0.0.1"), cookie], TurnedAway::WrongHost),
+            ("GET", "/", &[host, ("host", "evil.example"), cookie], TurnedAway::WrongHost),
+            ("GET", "http://evil.example/", &[host, cookie], TurnedAway::WrongHost),
+            ("GET", "/", &[host, cookie, ("sec-fetch-site", "same-site")], TurnedAway::OtherSite),
+            ("GET", "/", &[host, cookie, other], TurnedAway::OtherSite),
+            ("POST", "/do", &[host, cookie, other], TurnedAway::OtherSite),
+            ("POST", "/do", &[host, cookie], TurnedAway::OtherSite),
+        ];
+        for (method, path, headers, denial) in denied {
+            assert_eq!(judge(method, path, headers), Err(denial), "{method} {path} {headers:?}");
+        }
+        assert_eq!(judge("POST", "/do", &[host, cookie, ("origin", "null")]), Err(TurnedAway::OtherSite));
+    }
+
+    #[test]
+    fn an_address_has_the_names_by_which_a_browser_asks_for_it() {
+        let names = |at: &str| names(at.parse().expect("an address"));
+        assert_eq!(names("[::1]:8123"), ["[::1]:8123", "localhost:8123"]);
+        assert_eq!(names("[::ffff:10.0.0.2]:8123"), ["10.0.0.2:8123"]);
+        assert_eq!(names("127.0.0.1:80"), ["127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost"]);
+    }
+}

@@ -1,0 +1,257 @@
+//! What there is to see, as the parts that a page is told of: JSON that holds only what may be shown. Pure.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::board::activity::Activity;
+use crate::board::task::{Status, Timestamp};
+use crate::cli::legible::Legible;
+use crate::cli::log::deed;
+use crate::cli::overview::listing::{ItemLine, NeedLine, QueueLine};
+use crate::cli::overview::spending::SpendingLine;
+use crate::cli::overview::{AgentLine, Overview};
+use crate::run::Metadata;
+use crate::run::watch::Health;
+use crate::secrets::redact;
+use crate::store::Entry;
+
+/// Items that a page is told of; of those that have ended so many at most.
+const MOST_ITEMS: usize = 2_000;
+const MOST_ENDED: usize = 300;
+
+/// All that is to be seen at one time. Clones share what they hold.
+#[derive(Clone, Debug, Default)]
+pub struct Showing {
+    parts: Vec<ShowingPart>,
+    /// The last event of the log.
+    pub last: u64,
+}
+
+/// A part, and how often it has changed.
+#[derive(Clone, Debug)]
+struct ShowingPart {
+    name: &'static str,
+    version: u64,
+    json: Arc<str>,
+}
+
+/// What of a showing somebody has seen.
+#[derive(Debug, Default)]
+pub struct SeenParts(Vec<(&'static str, u64)>);
+
+impl Showing {
+    /// Takes the place of what the part was. Returns whether it is another now.
+    pub fn put(&mut self, name: &'static str, value: impl Serialize) -> bool {
+        let mut value = serde_json::to_value(value).unwrap_or_default();
+        make_legible(&mut value);
+        let json: Arc<str> = value.to_string().into();
+        match self.parts.iter_mut().find(|part| part.name == name) {
+            Some(part) if part.json == json => return false,
+            Some(part) => (part.version, part.json) = (part.version + 1, json),
+            None => self.parts.push(ShowingPart { name, version: 1, json }),
+        }
+        true
+    }
+
+    /// The parts that `seen` lacks, which has them from now on.
+    pub fn news(&self, seen: &mut SeenParts) -> Vec<(&'static str, Arc<str>)> {
+        let is_new = |part: &&ShowingPart| !seen.0.contains(&(part.name, part.version));
+        let news = self.parts.iter().filter(is_new).map(|part| (part.name, Arc::clone(&part.json))).collect();
+        seen.0 = self.parts.iter().map(|part| (part.name, part.version)).collect();
+        news
+    }
+
+    /// Puts what an overview shows.
+    pub fn put_overview(&mut self, overview: &Overview, health: &[Health], runs: &[Metadata]) -> bool {
+        let listing = &overview.listing;
+        let queues: Vec<&QueueLine> = listing.queues.iter().collect();
+        let spent = overview.spending.as_ref().map(SpendingLine::words);
+        let head = serde_json::json!({"queues": queues, "problems": overview.problems(), "spent": spent});
+        let cards = cards(&listing.items);
+        let left_out = listing.items.len() - cards.len();
+        let needs: Vec<Waiting<'_>> = listing.needs.iter().map(|need| Waiting { words: need.words(), need }).collect();
+        let runs: Vec<RunLine<'_>> = runs.iter().rev().map(RunLine::of).collect();
+        let changed = [
+            self.put("head", head),
+            self.put("needs", needs),
+            self.put("items", serde_json::json!({"items": cards, "left_out": left_out})),
+            self.put("runs", runs),
+            self.put_agents(&overview.agents, health),
+        ];
+        changed.contains(&true)
+    }
+
+    /// Puts what agents do, which changes while nothing else does.
+    pub fn put_agents(&mut self, agents: &[AgentLine], health: &[Health]) -> bool {
+        let of = |agent: &AgentLine| {
+            let task = agent.agent.task.as_ref();
+            let health = health.iter().find(|one| task == Some(&one.lease.task) && agent.alive);
+            let at_work = health.map(|one| AtWork::of(&one.activity, one.watched.nudges));
+            let mut value = serde_json::to_value(agent).unwrap_or_default();
+            // It says how fresh a heartbeat is; when it was changes all the time.
+            value.as_object_mut().map(|object| object.remove("heartbeat_at"));
+            value["at_work"] = serde_json::to_value(at_work).unwrap_or_default();
+            value
+        };
+        self.put("agents", agents.iter().map(of).collect::<Vec<_>>())
+    }
+}
+
+/// An item on the board.
+#[derive(Serialize)]
+struct Card<'a> {
+    name: String,
+    /// What tells it apart from others of its title.
+    above: &'a str,
+    #[serde(flatten)]
+    item: &'a ItemLine,
+}
+
+/// All that is not done, and the last of what is.
+fn cards(items: &[ItemLine]) -> Vec<Card<'_>> {
+    let is_over = |item: &&ItemLine| matches!(item.status, Status::Completed | Status::Cancelled);
+    let surplus = items.iter().filter(is_over).count().saturating_sub(MOST_ENDED);
+    let mut passed = 0;
+    let is_shown = |item: &&ItemLine| {
+        passed += usize::from(is_over(item));
+        !is_over(item) || passed > surplus
+    };
+    let card = |item| Card { name: ItemLine::name(item), above: &item.above, item };
+    items.iter().filter(is_shown).take(MOST_ITEMS).map(card).collect()
+}
+
+/// An item that waits for a person.
+#[derive(Serialize)]
+struct Waiting<'a> {
+    words: String,
+    #[serde(flatten)]
+    need: &'a NeedLine,
+}
+
+/// What an agent does.
+#[derive(Serialize)]
+struct AtWork<'a> {
+    began: Timestamp,
+    seen: Timestamp,
+    steps: u32,
+    tool: Option<&'a str>,
+    said: &'a str,
+    usd: f64,
+    nudges: u32,
+}
+
+impl AtWork<'_> {
+    fn of(activity: &Activity, nudges: u32) -> AtWork<'_> {
+        let Activity { began, seen, steps, usd, .. } = *activity;
+        AtWork { began, seen, steps, tool: activity.tool.as_deref(), said: &activity.said, usd, nudges }
+    }
+}
+
+/// A run in a line.
+#[derive(Serialize)]
+struct RunLine<'a> {
+    run: &'a str,
+    task: &'a str,
+    title: &'a str,
+    agent: &'a str,
+    role: &'a str,
+    model: Option<&'a str>,
+    attempt: u32,
+    started: Timestamp,
+    ended: Option<Timestamp>,
+    outcome: Option<&'a str>,
+    why: &'a str,
+    usd: f64,
+}
+
+impl RunLine<'_> {
+    fn of(run: &Metadata) -> RunLine<'_> {
+        RunLine {
+            run: &run.run,
+            task: run.task.as_str(),
+            title: &run.title,
+            agent: &run.agent,
+            role: &run.role,
+            model: run.model.as_deref(),
+            attempt: run.attempt,
+            started: run.started,
+            ended: run.ended,
+            outcome: run.outcome.map(crate::runner::Outcome::as_str),
+            why: run.reason.as_deref().unwrap_or(&run.summary),
+            usd: run.usage.usd,
+        }
+    }
+}
+
+/// An event of the log.
+#[derive(Debug)]
+pub struct EventLine {
+    pub seq: u64,
+    pub json: String,
+}
+
+impl EventLine {
+    pub fn of(entry: &Entry) -> EventLine {
+        let task = entry.task.as_ref();
+        let mut value = serde_json::json!({"seq": entry.seq, "time": entry.time, "task": task, "text": deed(entry)});
+        make_legible(&mut value);
+        EventLine { seq: entry.seq, json: value.to_string() }
+    }
+}
+
+/// Lines of a text, and that more was left out, as JSON.
+pub fn text(title: &str, text: &str) -> String {
+    /// Bytes of a text that a page shows at once, and characters of a line.
+    const MOST: usize = 512 << 10;
+    let end = text.floor_char_boundary(MOST);
+    // Some secrets have several lines.
+    let lines: Vec<String> = redact(&text[..end]).lines().map(|line| shown_line(line).to_string()).collect();
+    let value =
+        serde_json::json!({"title": Legible::line(title).as_str(), "lines": lines, "left_out": text.len() - end});
+    value.to_string()
+}
+
+/// A line of a text, of which no more is shown than somebody would read.
+pub fn shown_line(line: &str) -> Legible {
+    Legible::whole_line(line, 4_000)
+}
+
+/// Nothing of what is in it is obeyed, hides, or is secret; and it is bounded.
+fn make_legible(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = Legible::line(text).to_string(),
+        Value::Array(values) => values.iter_mut().for_each(make_legible),
+        Value::Object(values) => values.values_mut().for_each(make_legible),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_seen_a_part_is_told_of_it_when_it_is_another() {
+        let (mut showing, mut seen) = (Showing::default(), SeenParts::default());
+        assert!(showing.put("a", 1) && showing.put("b", "x\u{202e}\u{1b}[2J"));
+        let told = |showing: &Showing, seen: &mut SeenParts| -> Vec<String> {
+            showing.news(seen).into_iter().map(|(name, json)| format!("{name} {json}")).collect()
+        };
+        assert_eq!(told(&showing, &mut seen), ["a 1", "b \"x··[2J\""]);
+        assert_eq!(told(&showing, &mut seen), [""; 0]);
+        assert!(!showing.put("a", 1) && showing.put("a", 2) && showing.put("a", 3));
+        assert_eq!(told(&showing, &mut seen), ["a 3"]);
+        assert_eq!(told(&showing, &mut SeenParts::default()).len(), 2);
+    }
+
+    #[test]
+    fn a_text_is_bounded() {
+        let shown = text("T-1", &format!("a\tb\u{7}\n{}\n{}", "x".repeat(10_000), "y\n".repeat(1 << 20)));
+        let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
+        assert_eq!(shown["lines"][0], "a\tb·");
+        assert_eq!(shown["lines"][1].as_str().map(|line| line.chars().count()), Some(4_001));
+        assert!(shown["left_out"].as_u64() > Some(1 << 20));
+    }
+}
