@@ -103,6 +103,33 @@ impl Verb for Args {
     }
 }
 
+/// Works what `queue` has for `role`, in this process, until nothing is left; what happens is told in notes.
+///
+/// # Errors
+/// It can't begin: what git has brought is not trusted, the role's program is not there, all names are taken.
+pub(super) fn work_queue(context: &Context, mut site: Site, role: &str, queue: &Queue) -> Result<End, CliError> {
+    context.holds_nothing(&site.board)?;
+    Trust::of(&site).settings().map_err(run::Error::from)?;
+    preflight::begin(&site, role)?;
+    process::adopt_orphans()?;
+    let queues = vec![queue.clone()];
+    let (name, slot) = take_name(&site, None, role, &queues)?;
+    site.board = site.board.acted_on_by(Some(name.clone()));
+    obey_stop(&site)?;
+    let agent = Agent {
+        site: &site,
+        name: name.clone(),
+        role: role.to_owned(),
+        queues: Some(queues),
+        on_empty: EmptyBehavior::Terminate,
+        most_runs: None,
+        advise: hints::sentence,
+        tell: &|told| context.out.note(sentence(&name, told)),
+        slot,
+    };
+    Ok(agent.work()?)
+}
+
 /// What the queues say, if they all say the same, else config.yaml.
 fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     let general = site.config.empty_behavior;

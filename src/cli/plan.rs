@@ -105,7 +105,7 @@ impl Args {
 }
 
 /// A request as a title, and what else it says. A long line is told whole under a shorter title.
-fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
+pub(super) fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
     let request = request.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').replace("\r\n", "\n");
     if request.is_empty() {
         return Err(CliError::usage("a request needs some words", "tavern plan \"what is wanted\""));

@@ -106,6 +106,7 @@ pub struct Config {
     pub caps: Caps,
     pub children: Children,
     pub plan: PlanConfig,
+    pub ask: AskConfig,
     /// When `tavern-watch` finds a run to be in trouble.
     pub watch: WatchRules,
     /// What agents are not to do, by the name of each rule.
@@ -228,6 +229,14 @@ pub struct PlanConfig {
     pub wake: Vec<WakeCause>,
 }
 
+/// Who answers what `tavern-ask` is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AskConfig {
+    /// A role that answers questions; `None`: what the search finds is all.
+    pub role: Option<String>,
+}
+
 /// Where planned items begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -269,6 +278,7 @@ impl Default for Config {
             caps: Caps::default(),
             children: Children::default(),
             plan: PlanConfig::default(),
+            ask: AskConfig::default(),
             watch: WatchRules::default(),
             rules: BoardRules::new(),
             notify: BTreeMap::new(),
@@ -467,7 +477,8 @@ impl Config {
                 return Some((vec!["runners", name], format!("runner `{name}` {fault}"), hint.to_owned()));
             }
         }
-        for (name, role) in &self.roles {
+        // Who names no runner has the coder's: there it is mended.
+        for (name, role) in self.roles.get_key_value("coder").into_iter().chain(&self.roles) {
             if !self.runners.contains_key(&role.runner) {
                 let known = self.runners.keys().map(String::as_str);
                 let hint = nearest(&role.runner, known.clone()).map_or_else(
@@ -494,6 +505,12 @@ impl Config {
                 let hint = format!("one of: {}, {PERSON}; or say `does: review` of that role", roles.join(", "));
                 return Some((vec!["review"], format!("nobody reviews as `{name}`"), hint));
             }
+        }
+        if let Some(name) = &self.ask.role
+            && self.roles.get(name).is_none_or(|role| role.does != Does::Answer)
+        {
+            let hint = "the built-in role `answerer`; or say `does: answer` of that role".to_owned();
+            return Some((vec!["ask", "role"], format!("nobody answers as `{name}`"), hint));
         }
         let mut seen = HashSet::new();
         for name in &self.names {

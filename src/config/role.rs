@@ -21,6 +21,8 @@ pub enum Does {
     Review,
     /// They turn a request into items, and change nothing.
     Plan,
+    /// They answer a question, and change nothing.
+    Answer,
 }
 
 /// Who reaches the network from a sandbox. Nothing but what it has itself started listens for who does not.
@@ -127,8 +129,20 @@ impl Role {
             allowed_tools: looks.clone(),
             ..Role::default()
         };
-        let planner =
-            Role { does: Does::Plan, template: "planner.md".to_owned(), allowed_tools: looks, ..Role::default() };
+        let planner = Role {
+            does: Does::Plan,
+            template: "planner.md".to_owned(),
+            allowed_tools: looks.clone(),
+            ..Role::default()
+        };
+        let answerer = Role {
+            does: Does::Answer,
+            template: "answerer.md".to_owned(),
+            allowed_tools: looks,
+            budget: Budget { minutes: Some(5.0), ..Budget::default() },
+            max_attempts: Some(1),
+            ..Role::default()
+        };
         let drone = Role {
             template: "drone.md".to_owned(),
             model: Some("haiku".to_owned()),
@@ -138,7 +152,7 @@ impl Role {
             once: true,
             ..Role::default()
         };
-        let names = ["coder", "reviewer", "planner", "drone"].map(str::to_owned);
-        names.into_iter().zip([Role::default(), reviewer, planner, drone]).collect()
+        let names = ["coder", "reviewer", "planner", "answerer", "drone"].map(str::to_owned);
+        names.into_iter().zip([Role::default(), reviewer, planner, answerer, drone]).collect()
     }
 }

@@ -97,8 +97,14 @@ fn roles_that_name_no_runner_have_the_coders() {
     let config = parse("roles: {coder: {runner: claude}, drone: {runner: shell}, tester: {model: opus}, planner: }\n");
     let roles = config.expect("it is right").roles;
     let runners: Vec<(&str, &str)> = roles.iter().map(|(name, role)| (name.as_str(), role.runner.as_str())).collect();
-    let expected =
-        [("coder", "claude"), ("drone", "shell"), ("planner", "claude"), ("reviewer", "claude"), ("tester", "claude")];
+    let expected = [
+        ("answerer", "claude"),
+        ("coder", "claude"),
+        ("drone", "shell"),
+        ("planner", "claude"),
+        ("reviewer", "claude"),
+        ("tester", "claude"),
+    ];
     assert_eq!(runners, expected);
     assert_eq!(roles["reviewer"].does, Does::Review);
 }

@@ -11,14 +11,17 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 15] = [
+const BUILT_IN: [(&str, &str); 18] = [
     ("coder.md", include_str!("../../templates/coder.md")),
     ("reviewer.md", include_str!("../../templates/reviewer.md")),
     ("planner.md", include_str!("../../templates/planner.md")),
+    ("answerer.md", include_str!("../../templates/answerer.md")),
     ("drone.md", include_str!("../../templates/drone.md")),
     ("rules-work.md", include_str!("../../templates/rules-work.md")),
     ("rules-review.md", include_str!("../../templates/rules-review.md")),
     ("rules-plan.md", include_str!("../../templates/rules-plan.md")),
+    ("rules-answer.md", include_str!("../../templates/rules-answer.md")),
+    ("prod-answer.md", include_str!("../../templates/prod-answer.md")),
     ("prod-review.md", include_str!("../../templates/prod-review.md")),
     ("prod-plan.md", include_str!("../../templates/prod-plan.md")),
     ("resume.md", include_str!("../../templates/resume.md")),

@@ -229,6 +229,7 @@ fn tidied(
     let artifacts = record.artifacts();
     let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
         (Does::Plan, AgentAnswer::Done { .. }) => plan::judge(site, held, artifacts, &ended.result)?,
+        (Does::Answer, AgentAnswer::Done { .. }) => plan::answered(&ended.result).into(),
         (Does::Review, AgentAnswer::Done { .. }) => {
             review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, &ended.result)?
         }
@@ -244,7 +245,7 @@ fn tidied(
 fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     let commit = match site.role(&held.lease.role)?.does {
         Does::Review => review::commit(site, &held.task)?,
-        Does::Plan => Some(site.follow_base()?.0),
+        Does::Plan | Does::Answer => Some(site.follow_base()?.0),
         Does::Work => return worktree::prepare(site, held),
     };
     worktree::view(site, held, commit.as_ref())

@@ -265,15 +265,17 @@ fn rules(role: &Role) -> &'static str {
         Does::Work => "rules-work.md",
         Does::Review => "rules-review.md",
         Does::Plan => "rules-plan.md",
+        Does::Answer => "rules-answer.md",
     }
 }
 
-/// The template for an agent that ended its turn without a signal, a verdict or a plan.
+/// The template for an agent that ended its turn without a signal, a verdict, a plan or an answer.
 fn undecided(role: &Role) -> &'static str {
     match role.does {
         Does::Work => "prod-undecided.md",
         Does::Review => "prod-review.md",
         Does::Plan => "prod-plan.md",
+        Does::Answer => "prod-answer.md",
     }
 }
 

@@ -19,7 +19,7 @@ pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> 
     let set_up = Some(&site.config.worktree.setup).filter(|command| task.worktree && !command.is_empty());
     let [set_up, proof] = match role.does {
         Does::Work => [set_up.map(std::slice::from_ref).unwrap_or_default(), &task.done_when],
-        Does::Review | Does::Plan => [&[], &[][..]],
+        Does::Review | Does::Plan | Does::Answer => [&[], &[][..]],
     };
     let all = set_up.iter().cloned().chain(program).chain(proof.iter().cloned());
     all.map(|command| command.trim_end().to_owned()).collect()

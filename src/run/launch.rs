@@ -124,7 +124,7 @@ impl<'a> Launch<'a> {
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
         let form = match role.does {
-            Does::Work => None,
+            Does::Work | Does::Answer => None,
             Does::Review => Some(Form::Verdict),
             Does::Plan => Some(Form::Plan),
         };

@@ -37,6 +37,7 @@ pub fn prove(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Artif
         Does::Review => Verdict::read(&artifacts.read(VERDICT), said)
             .err()
             .map(|why| Refutation { reason: format!("it gave no verdict: {why}"), output: String::new() }),
+        Does::Answer => plan::unanswered(said),
         Does::Work => match prove_work(site, held, launch, artifacts) {
             Ok(Proof::Passed { commit }) => return Live::Accepted { proven: commit },
             Ok(Proof::Refuted(refutation)) => Some(refutation),

@@ -17,6 +17,7 @@ use crate::board::task::{MAX_ID, Status, Task, TaskId};
 use crate::config::{Does, PlanLane, Role};
 use crate::prompt::{Planning, QueueState, Refutation};
 use crate::runner::answer::checklist;
+use crate::runner::signal::without_signal;
 use crate::store::Claimed;
 
 /// Files that may be specifications, at most.
@@ -79,6 +80,22 @@ pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, S
         }
         Err(problems) => (RunResult::failed(reason(&text, &problems)), told_problems(&text, &problems)),
     }
+}
+
+/// What an answerer's run that says that it is done came to: its question is answered, and nothing else is to be done. `said` are its
+/// last words.
+pub fn answered(said: &str) -> RunResult {
+    let Some(first) = without_signal(said).lines().map(str::trim).find(|line| !line.is_empty()) else {
+        return RunResult::failed("it gave no answer");
+    };
+    let plan = Plan { words: first.to_owned(), ..Plan::default() };
+    RunResult::Planned { plan, reason: first.to_owned() }
+}
+
+/// Why its last words are no answer, while its session is open.
+pub fn unanswered(said: &str) -> Option<Refutation> {
+    let is_empty = without_signal(said).trim().is_empty();
+    is_empty.then(|| Refutation { reason: "it gave no answer".to_owned(), output: String::new() })
 }
 
 fn told_problems(text: &str, problems: &[Problem]) -> String {

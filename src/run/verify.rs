@@ -86,8 +86,11 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     if held.task.status() == Status::Reviewing {
         return over(RunResult::Passed { commit: None, reason, shown_by });
     }
+    let run = run_name(&held.task.id, held.lease.token);
+    if site.does(held, Does::Answer) {
+        return over(plan::answered(&Artifacts::open(&site.board, &run).read("result.txt")));
+    }
     if site.does(held, Does::Plan) {
-        let run = run_name(&held.task.id, held.lease.token);
         let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
         return Ok(Verification::Over { result, problems });
     }

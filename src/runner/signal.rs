@@ -30,6 +30,13 @@ impl Signal {
     }
 }
 
+/// What an agent said before it said that it is done.
+pub fn without_signal(text: &str) -> &str {
+    let text = text.trim_end();
+    let last = text.lines().last().unwrap_or_default();
+    if is_done(last.trim()) { text[..text.len() - last.len()].trim_end() } else { text }
+}
+
 fn is_done(line: &str) -> bool {
     let word = bare(line).trim_end_matches(['.', '!']);
     word == "DONE" || word == "COMPLETED" || word.starts_with("DONE:") || word.starts_with("COMPLETED:")

@@ -94,3 +94,59 @@ fn what_others_wrote_is_shown_and_does_nothing() {
     scratch.run("tavern-agent", &["--once", "--runner", "shell", "--name", "Sam"]).ends(0);
     assert!(scratch.run("tavern-ask", &["sew?"]).succeeds().len() < 2000);
 }
+
+/// Answers from its prompt, asks, or says nothing, as the question wants it; all others do their work.
+const ANSWERER: &str = r#"#!/bin/sh -eu
+prompt=$(cat)
+printf '%s\n' "$prompt" >"$TAVERN_RUN/../../../prompt.txt"
+case $prompt in
+*'what of a void?'*) echo DONE ;;
+*'Asked before'*) echo 'As I said.'; echo DONE ;;
+*'what colour'*) echo 'WAITING: Which shed?' ;;
+*backup*) printf 'Yes, on 19 November.\n\nT-1@1 shows it.\nDONE\n' ;;
+*) echo 'The dump of 19 November was restored.'; echo 1 >one; git add --all; git commit -qm Work; echo DONE ;;
+esac
+"#;
+
+#[test]
+fn an_agent_answers_from_what_was_found_and_remembers_what_was_asked() {
+    let queue = "- [ ] T-1: Check the dump\n- [x] T-2: Note more\n";
+    let scratch = Scratch::with_agent(ANSWERER, queue, "ask: {role: answerer}\nmax_attempts: 1\n");
+    scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    let ran = scratch.run("tavern-ask", &["did we restore the backup dump?"]).ends(0);
+    ran.says("Yes, on 19 November.\n\nT-1@1 shows it.\n").says("run T-1@1 ").says_not("DONE");
+    let prompt = scratch.read("prompt.txt");
+    has(&prompt, &["> run T-1@1 ", "The dump of 19 November was restored.", "(tavern runs show T-1@1)"]);
+    has(
+        &scratch.read(".tavern/queues/questions.md"),
+        &["did we restore the backup dump?", "reason: \"Yes, on 19 November.\""],
+    );
+    // The board's thread: what was asked before is told, and found.
+    let again = scratch.run("tavern-ask", &["and the backup of May?", "--format", "json"]).succeeds();
+    let answer: Value = serde_json::from_str(again.lines().nth(1).expect("a second record")).expect("JSON");
+    assert_eq!([&answer["source"], &answer["text"]], ["answer", "As I said."], "{again}");
+    has(&scratch.read("prompt.txt"), &["> did we restore the backup dump?: Yes, on 19 November."]);
+    scratch
+        .run("tavern-ask", &["--no-model", "who said nineteen: 19 November?"])
+        .ends(0)
+        .says("did we restore the backup");
+    assert!(!scratch.git(&["status", "--porcelain", "--", "one"]).contains("one"), "nothing is changed");
+}
+
+#[test]
+fn a_question_without_an_answer_says_what_to_type() {
+    let scratch = Scratch::with_agent(ANSWERER, "- [ ] T-1: Wait (status: draft)\n", "max_attempts: 1\n");
+    scratch
+        .run("tavern-ask", &["what colour is it?", "--role", "answerer"])
+        .ends(8)
+        .says("it asks: Which shed?; tavern tell T-");
+    let nothing = scratch.run("tavern-ask", &["what of a void?", "--role", "answerer"]).ends(1);
+    nothing.says("nobody has answered it, it is dead: it gave no answer").says("tavern plan");
+    scratch
+        .run("tavern-ask", &["why?", "--role", "coder"])
+        .ends(2)
+        .says("no role `coder` answers questions")
+        .says("answerer");
+    scratch.write(".tavern/config.yaml", "ask: {role: coder}\n");
+    scratch.run("tavern-check", &[]).ends(5).says("nobody answers as `coder`");
+}

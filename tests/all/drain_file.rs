@@ -451,7 +451,7 @@ fn what_is_not_on_a_board_of_one_file_is_told_with_what_is() {
         scratch.line(line).run().ends(2).says("hint: name one that there is: --queue TODO.md");
     }
     let crew = scratch.run("tavern-drain", &["TODO.md", "--agents", "coder=1,nosuch=1"]).ends(2);
-    crew.says("there is no role `nosuch`").says("hint: one of: coder, drone, planner, reviewer; ");
+    crew.says("there is no role `nosuch`").says("hint: one of: answerer, coder, drone, planner, reviewer; ");
     scratch.run("tavern-plan", &["two", "--id", "P-1", "--queue", "TODO.md"]).ends(0);
     scratch.run("tavern-status", &["P-1"]).ends(0).says("  role        planner\n");
 }

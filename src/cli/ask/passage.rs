@@ -11,6 +11,7 @@ use crate::cli::CliError;
 use crate::files;
 use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
+use crate::runner::signal::without_signal;
 use crate::store::{Archived, Board, walk_log};
 
 /// Bytes of one passage that are searched, and of all.
@@ -158,7 +159,9 @@ impl Passages {
 fn of_run(board: &Board, run: Metadata) -> Passage {
     let said = files::read(board.run_dir(&run.run).join("result.txt")).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
-    let others = [run.summary.as_str(), run.reason.as_deref().unwrap_or_default()];
+    let said = without_signal(&said);
+    let reason = run.reason.as_deref().filter(|_| run.outcome != Some(Outcome::Success));
+    let others = [run.summary.as_str(), reason.unwrap_or_default()];
     // A summary is mostly the beginning of what it said.
     let others = others.into_iter().filter(|part| !said.contains(part.trim_end_matches('…')));
     Passage {
@@ -168,7 +171,7 @@ fn of_run(board: &Board, run: Metadata) -> Passage {
         state: run.outcome.map_or("running", Outcome::as_str).to_owned(),
         at: Some(run.ended.unwrap_or(run.started)),
         by: Some(run.agent),
-        text: others.chain([&*said]).collect::<Vec<_>>().join("\n"),
+        text: others.chain([said]).collect::<Vec<_>>().join("\n"),
         name: run.run,
         task: Some(run.task),
     }

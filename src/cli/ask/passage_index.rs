@@ -41,7 +41,7 @@ impl PassageIndex {
             let mut insert = change.prepare("INSERT INTO passages (rowid, title, text) VALUES (?1, ?2, ?3)")?;
             for (number, passage) in passages.iter().enumerate() {
                 let (title, text) = (spaced(&passage.title), spaced(&passage.text));
-                insert.execute(params![number as i64, format!("{} {title}", passage.name), text])?;
+                insert.execute(params![number as u32, format!("{} {title}", passage.name), text])?;
             }
         }
         change.commit()?;
@@ -54,13 +54,13 @@ impl PassageIndex {
     /// There is no memory for it.
     pub fn find(mut self, question: &str, most: usize) -> rusqlite::Result<Vec<FoundPassage>> {
         let Some(query) = query(question) else { return Ok(Vec::new()) };
-        let found: Vec<(i64, String)> = {
+        let found: Vec<(u32, String)> = {
             let mut select = self.connection.prepare(&format!(
                 "SELECT rowid, snippet(passages, 1, '', '', '…', {SHOWN}) FROM passages WHERE passages MATCH ?1 \
                  ORDER BY bm25(passages, 4.0, 1.0), rowid LIMIT ?2"
             ))?;
             // More are asked for than shown, since an item may have many.
-            let rows = select.query_map(params![query, (most * 20) as i64], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = select.query_map(params![query, (most * 20) as u32], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect::<rusqlite::Result<_>>()?
         };
         let mut hits: Vec<FoundPassage> = Vec::new();
