@@ -264,7 +264,9 @@ fn is_key(name: &str) -> bool {
 fn of_items(name: &str) -> Option<Severity> {
     match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
         Key::Tags => None,
-        Key::Due | Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane => Some(Severity::Warning),
+        Key::Due | Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane | Key::QueuedFor => {
+            Some(Severity::Warning)
+        }
         _ => Some(Severity::Error),
     }
 }

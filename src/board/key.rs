@@ -127,6 +127,7 @@ keys! {
     Trigger     "trigger"      Text      Person,
     Lane        "lane"         Lane      Person,
     Watch       "watch"        Watch     Person,
+    QueuedFor   "queued_for"   Text      Person,
 }
 
 impl Key {

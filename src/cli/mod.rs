@@ -69,6 +69,7 @@ pub mod renew;
 pub mod report;
 pub mod report_html;
 pub mod runs;
+pub mod schedule;
 pub mod serve;
 pub mod spawn;
 pub mod status;

@@ -14,8 +14,8 @@ use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
     add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver,
-    notify, plan, queue, reap, release, renew, report, report_html, runs, serve, spawn, status, tell, top, trust, undo,
-    watch,
+    notify, plan, queue, reap, release, renew, report, report_html, runs, schedule, serve, spawn, status, tell, top,
+    trust, undo, watch,
 };
 use crate::process::keep_inherited;
 
@@ -32,6 +32,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<init::Args>(),
     Program::of::<add::Args>(),
     Program::of::<plan::Args>(),
+    Program::of::<schedule::Args>(),
     Program::of::<agent::Args>(),
     Program::of::<drain::Args>(),
     Program::of::<status::Args>(),

@@ -9,12 +9,14 @@ use crate::clock;
 use crate::config::Config;
 use crate::run::notices::tell_people;
 use crate::run::reap::{ExpiredLeases, clear};
+use crate::run::schedule::queue_due;
 use crate::run::watch::{Diagnosis, Lapse, look, news};
 use crate::run::watcher::Watcher;
 use crate::run::{Error, Site};
 use crate::store::Slot;
 
 use super::flags::DryRun;
+use super::schedule::outcome_told;
 use super::{CliError, Context, Exit, Verb, human};
 
 /// Look after the runs of agents: nudge, then pause, those that get no further
@@ -106,8 +108,22 @@ fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> R
     });
     printed?;
     renewed?;
+    queue_what_is_due(context, site)?;
     tell_people(site);
     Ok(cleared.map(|_| ()).and(looked)?)
+}
+
+/// Queues what schedules say is due. What keeps it from that is told: runs are looked after all the same.
+fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
+    match queue_due(site) {
+        Ok(look) => look.outcomes.iter().try_for_each(|outcome| outcome_told(context, &look.schedules, outcome)),
+        // Who has not trusted it may never want it.
+        Err(Error::NotTrusted(_)) => Ok(()),
+        Err(error) => {
+            context.out.note(format!("the schedules queue nothing: {}", error.in_words()));
+            Ok(())
+        }
+    }
 }
 
 /// Prints what the log tells of runs behind this event, and returns its last.

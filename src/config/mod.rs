@@ -31,6 +31,7 @@ pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
 pub use role::{Does, Effort, Network, Role};
 pub use runner::{RunnerConfig, RunnerKind};
+pub use schedules::{SCHEDULES, Schedules};
 pub use size::Size;
 
 mod channel;
@@ -39,6 +40,7 @@ mod outcome;
 mod pass;
 mod role;
 mod runner;
+mod schedules;
 mod size;
 
 /// The commented default file.

@@ -31,6 +31,7 @@ pub mod report;
 pub mod reported;
 pub mod review;
 pub mod sandbox;
+pub mod schedule;
 pub mod unmerged;
 pub mod verify;
 pub mod wake;

@@ -15,7 +15,7 @@ use crate::board::eligible::with_role_in_title;
 use crate::board::front::Front;
 use crate::board::learning::{self, Learning};
 use crate::board::task::{Status, Task, TaskId};
-use crate::config::FILE;
+use crate::config::{FILE, SCHEDULES};
 use crate::git::{Arrival, Carrier};
 use crate::store::{Digest, KNOWLEDGE, Trusted};
 
@@ -180,7 +180,7 @@ impl Origins {
     ) -> Result<Origins, Error> {
         let repository = site.repository()?;
         let dir = site.board.dir();
-        let all = [FILE, "templates", "queues", KNOWLEDGE].map(|name| dir.join(name));
+        let all = [FILE, SCHEDULES, "templates", "queues", KNOWLEDGE].map(|name| dir.join(name));
         let within = |path: &Path| {
             let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             path.strip_prefix(repository.main_worktree()).map(Path::to_owned).ok()

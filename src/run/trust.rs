@@ -18,7 +18,7 @@ use crate::board::eligible::{Doubt, Untrusted, for_roles};
 use crate::board::front;
 use crate::board::learning::Learning;
 use crate::board::task::{Status, Task};
-use crate::config::FILE;
+use crate::config::{FILE, SCHEDULES};
 use crate::files;
 use crate::store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
 
@@ -78,6 +78,11 @@ impl<'s> Trust<'s> {
     /// What the file of the learning `id` says.
     pub fn learning(&self, id: &str, learning: &Learning) -> Result<(), Untrusted> {
         self.refuse([of_learning(id, learning)])
+    }
+
+    /// What the board's schedules say.
+    pub fn schedules(&self, text: &str) -> Result<(), Untrusted> {
+        self.refuse([Clause::of_file(SCHEDULES, text.to_owned())])
     }
 
     /// The settings, the item, and what its queue says of it.
@@ -270,6 +275,12 @@ fn standing(site: &Site) -> Vec<Stranger> {
         let part = of_learning(&file.id, file.learning.as_ref().ok()?);
         // Work goes on without it.
         Some(Stranger { is_open: false, ..unknown(part, file.path, None) })
+    }));
+    let schedules = files::read_text(site.board.path(SCHEDULES)).ok().filter(|text| !text.is_empty());
+    all.extend(schedules.map(|text| {
+        let part = Clause::of_file(SCHEDULES, text);
+        // Likewise.
+        Stranger { is_open: false, ..unknown(part, site.board.path(SCHEDULES), None) }
     }));
     let mut queues: Vec<Queue> = site.board.queues().unwrap_or_default();
     queues.extend(site.named.iter().filter(|named| !queues.contains(named)).cloned().collect::<Vec<_>>());

@@ -6,6 +6,7 @@ use crate::board::cap::CapShare;
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
 use crate::board::monitor::{Deed, Symptom, Urgency};
+use crate::board::schedule::ScheduleMark;
 use crate::board::stood::{Stood, Way};
 use crate::board::task::{Status, TaskId, Timestamp};
 
@@ -69,6 +70,9 @@ pub struct Entry {
     /// Of a message that was told, the `seq` of the event by which it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
+    /// Up to when the times of a schedule are settled with it: what is due of them was queued, or is not to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleMark>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     #[serde(flatten)]
@@ -143,6 +147,7 @@ impl Entry {
             share: None,
             deed: None,
             sent: None,
+            schedule: None,
             commit: None,
             change: TextChange::Nothing,
             left: None,

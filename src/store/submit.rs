@@ -281,11 +281,29 @@ impl View<'_> {
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
         let document = text.content.open();
+        let index = ItemIndex::of(self.board);
+        let (step, task) = self.added(queue, &document, &index, new, more, status, note)?;
+        let done = Done { entry: step.entry.clone(), queue: queue.clone(), task, lease: None };
+        drop(document);
+        Ok((self.change(text, vec![step]), done))
+    }
+
+    /// The event that puts `new` into `document`, that of `queue` as it stands by then.
+    #[expect(clippy::too_many_arguments, reason = "an item, where it goes, and what is known there")]
+    pub(super) fn added(
+        &self,
+        queue: &Queue,
+        document: &Document<'_>,
+        index: &ItemIndex<'_>,
+        new: NewItem,
+        more: &dyn Fn(&Task, &Front) -> Patch,
+        status: Status,
+        note: &Note,
+    ) -> Result<(Step, Task), Error> {
         let is_lane = |lane: &Lane| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
         if document.front().says_lanes().is_some() && !document.lanes().iter().any(is_lane) {
             return Err(Error::NoLane(queue.id.clone()));
         }
-        let index = ItemIndex::of(self.board);
         let is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
@@ -313,9 +331,7 @@ impl View<'_> {
             change: TextChange::Added { from: None, to: status, after },
             ..Entry::new(Kind::Added, self.now).on(way)
         };
-        let step = Step { edits, ..entry.clone().into() };
-        let done = Done { entry, queue: queue.clone(), task, lease: None };
-        Ok((self.change(text, vec![step]), done))
+        Ok((Step { edits, ..entry.into() }, task))
     }
 
     fn transition(

@@ -276,7 +276,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board, and `tavern-serve`, which does not end. `@T-2` stands for the token of its holder.
-const LINES: [&str; 35] = [
+const LINES: [&str; 36] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-top",
@@ -292,6 +292,7 @@ const LINES: [&str; 35] = [
     "tavern-ask what?",
     "tavern-watch --once",
     "tavern-notify",
+    "tavern-schedule",
     "tavern-plan new",
     "tavern-queue",
     "tavern-queue add new",

@@ -141,6 +141,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-tell", &["T-8", "Try again."], Same::Lines),
         ("tavern-tell", &["T-99", "Hello."], Same::Lines),
         ("tavern-watch", &["--once"], Same::Lines),
+        ("tavern-schedule", &[], Same::Lines),
         ("tavern-notify", &[], Same::Lines),
         ("tavern-notify", &["--test"], Same::Lines),
         ("tavern-learn", &["expire", "L-1"], Same::Lines),

@@ -67,6 +67,7 @@ mod review;
 mod rules;
 mod sandbox;
 mod saves;
+mod schedule;
 mod serve;
 mod standing;
 mod state;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::board::problem::{Problem, Severity};
-use crate::config::{Config, ConfigError, FILE};
+use crate::config::{Config, ConfigError, FILE, SCHEDULES, Schedules};
 use crate::process::quoted;
 use crate::store::{Board, Queue};
 
@@ -70,10 +70,13 @@ impl Verb for Args {
             Ok(config) => Some(config.unwrap_or_default()),
             Err(error) => {
                 // Of files, what is wrong with the settings is not what was asked.
-                faults.found.extend(files.is_empty().then(|| flaw(&error, &here)));
+                faults.found.extend(files.is_empty().then(|| flaw(&error, &here, CONFIG)));
                 None
             }
         };
+        if let Some(board) = board.as_ref().filter(|_| files.is_empty()) {
+            look_at_schedules(board, &mut faults);
+        }
         if let Some(board) = board.as_ref().filter(|_| self.fix)
             && board.lost_queues()?.is_empty()
         {
@@ -145,20 +148,43 @@ pub(super) fn errors_if(
     Ok(faults.found)
 }
 
-/// What is wrong with config.yaml.
-fn flaw(error: &ConfigError, here: &Path) -> Fault {
+/// What is wrong with the board's schedules.
+fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
+    let flawed = |error| flaw(&error, faults.here, SCHEDULE);
+    let schedules = match Schedules::load(board.dir()) {
+        Ok(schedules) => schedules,
+        Err(error) => return faults.found.push(flawed(error)),
+    };
+    let flaws = schedules.flaws.into_iter().map(|flaw| flawed(ConfigError::Flawed(Box::new(flaw))));
+    let mut found: Vec<Fault> = flaws.collect();
+    for schedule in schedules.all.iter().filter(|schedule| board.queue_by_id(&schedule.queue).is_err()) {
+        let (name, queue) = (&schedule.name, quoted(&*human::words(&schedule.queue)));
+        let message = format!("`{name}` queues into {queue}, which is not there");
+        let hint = Some(format!("make it: tavern queue add {queue}"));
+        let path = shown(&board.path(SCHEDULES), faults.here);
+        found.push(Fault::whole(Severity::Error, "no-queue", &path, message, hint));
+    }
+    faults.found.extend(found);
+}
+
+/// What a flaw of config.yaml is called, and one of a schedule: if the file can't be read, and if it is wrong.
+const CONFIG: [&str; 2] = ["unreadable-config", "broken-config"];
+const SCHEDULE: [&str; 2] = ["unreadable-schedules", "broken-schedule"];
+
+/// What is wrong with settings.
+fn flaw(error: &ConfigError, here: &Path, [unreadable, broken]: [&'static str; 2]) -> Fault {
     let flaw = match error {
         ConfigError::Read { path, source } => {
             let (path, cause) = (shown(path, here), format!("{error}: {source}"));
-            return Fault::whole(Severity::Error, "unreadable-config", &path, cause, hints::config(error));
+            return Fault::whole(Severity::Error, unreadable, &path, cause, hints::config(error));
         }
         ConfigError::Flawed(flaw) => flaw,
     };
-    let (code, path, message) = ("broken-config", shown(&flaw.path, here), flaw.message.clone());
+    let (path, message) = (shown(&flaw.path, here), flaw.message.clone());
     match flaw.span.clone() {
-        None => Fault::whole(Severity::Error, code, &path, message, hints::config(error)),
+        None => Fault::whole(Severity::Error, broken, &path, message, hints::config(error)),
         Some(span) => {
-            let problem = Problem::error(code, span, message, hints::config(error).unwrap_or_default());
+            let problem = Problem::error(broken, span, message, hints::config(error).unwrap_or_default());
             Fault::at(&path, &flaw.text, &problem)
         }
     }

@@ -1,0 +1,207 @@
+//! A schedule: an item that is queued at certain times, and which of these times are due. Knows no file and no clock.
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+use serde_yaml::Value;
+
+use super::metadata::Key;
+use super::new_item::NewItem;
+use super::status::Timestamp;
+use super::timetable::{PassedTimes, Timetable, Zone};
+
+/// A time counts as missed by `missed: skip` where nobody has looked for so long after it.
+pub const LATE: TimeDelta = TimeDelta::hours(1);
+
+/// An item that is queued again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    pub name: String,
+    pub when: Timetable,
+    /// The queue, by name.
+    pub queue: String,
+    pub missed: Missed,
+    pub while_open: WhileOpen,
+    /// As if it were not there.
+    pub is_paused: bool,
+    pub is_draft: bool,
+    /// What is queued, but for the time.
+    pub item: NewItem,
+}
+
+/// What is queued of the times that have passed while nobody looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missed {
+    /// An item for the last of them.
+    #[default]
+    Once,
+    /// An item for each.
+    All,
+    /// None, unless the last one is less than [`LATE`] ago.
+    Skip,
+}
+
+/// What becomes of a time while the item of an earlier one is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhileOpen {
+    /// Nothing is queued for it.
+    #[default]
+    Skip,
+    Queue,
+}
+
+/// What the log says of a schedule: up to when its times are settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleMark {
+    pub name: String,
+    /// The timetable that was settled, as it is written. Of another one nothing before the next look is due.
+    pub when: String,
+    /// `None`: it is there no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// What is to be done about a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is seen for the first time, or with another timetable: its times count from there on.
+    Begin(Timestamp),
+    Wait,
+    /// Times have passed.
+    Due(DueTimes),
+}
+
+/// Times that have passed, and for which of them an item is to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueTimes {
+    /// The oldest first.
+    pub wanted: Vec<Timestamp>,
+    /// The last of all.
+    pub last: Timestamp,
+    /// How many are not wanted.
+    pub missed: usize,
+    /// There are older ones, which nobody has counted.
+    pub has_more: bool,
+}
+
+impl Schedule {
+    /// What is to be done at `now`, if `mark` is the last that the log says of it.
+    pub fn turn(&self, mark: Option<&ScheduleMark>, now: Timestamp) -> Turn {
+        let known = mark.and_then(|mark| mark.until.filter(|_| mark.when == self.when.to_string()));
+        let Some(since) = known else {
+            // A clock that was set back brings no time twice.
+            return Turn::Begin(mark.and_then(|mark| mark.until).map_or(now, |until| until.max(now)));
+        };
+        let PassedTimes { mut times, has_more } = self.when.passed(since, now);
+        let Some(last) = times.last().copied() else { return Turn::Wait };
+        let is_wanted = self.missed != Missed::Skip || now - last < LATE;
+        let most = match self.missed {
+            Missed::All => times.len(),
+            Missed::Once | Missed::Skip => usize::from(is_wanted),
+        };
+        let missed = times.len() - most;
+        Turn::Due(DueTimes { wanted: times.split_off(missed), last, missed, has_more })
+    }
+
+    /// The next time after `mark` and `now`.
+    pub fn next(&self, mark: Option<&ScheduleMark>, now: Timestamp) -> Option<Timestamp> {
+        let settled = mark.and_then(|mark| mark.until).unwrap_or(now);
+        self.when.next_after(settled.max(now)).filter(|_| !self.is_paused)
+    }
+
+    /// What the log says once all up to `until` is settled.
+    pub fn mark(&self, until: Timestamp) -> ScheduleMark {
+        ScheduleMark { name: self.name.clone(), when: self.when.to_string(), until: Some(until) }
+    }
+
+    /// How an item says that it is that of this time: the same in each clone.
+    pub fn sign(&self, time: Timestamp) -> String {
+        format!("{}@{}", self.name, self.zone().written(time))
+    }
+
+    pub fn zone(&self) -> Zone {
+        self.when.zone()
+    }
+
+    /// The item for a time: `{date}`, `{time}` and `{name}` in its words are that one's.
+    pub fn item_for(&self, time: Timestamp) -> NewItem {
+        let (date, clock) = (self.zone().format(time, "%Y-%m-%d"), self.zone().format(time, "%H:%M"));
+        let told = |text: &str| text.replace("{date}", &date).replace("{time}", &clock).replace("{name}", &self.name);
+        let mut item = self.item.clone();
+        item.title = told(&item.title);
+        item.description = told(&item.description);
+        item.fields.push((Key::QueuedFor, Value::from(self.sign(time))));
+        item
+    }
+}
+
+/// The name of the schedule, of what [`Schedule::sign`] gives.
+pub fn schedule_of(sign: &str) -> Option<&str> {
+    sign.rsplit_once('@').map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    fn daily(missed: Missed) -> Schedule {
+        Schedule {
+            name: "backup".to_owned(),
+            when: Timetable::of_cron("0 6 * * *", "Europe/Berlin".parse().expect("a zone")).expect("an expression"),
+            queue: "main".to_owned(),
+            missed,
+            while_open: WhileOpen::Skip,
+            is_paused: false,
+            is_draft: false,
+            item: NewItem { title: "Check {name} of {date} {time} {else}".to_owned(), ..NewItem::default() },
+        }
+    }
+
+    #[test]
+    fn what_passed_is_queued_as_the_schedule_says() {
+        let now = at("2026-11-28T09:00:00Z");
+        let due = |missed, wanted: &[&str]| {
+            let schedule = daily(missed);
+            let mark = schedule.mark(at("2026-11-25T05:00:00Z"));
+            let Turn::Due(due) = schedule.turn(Some(&mark), now) else { panic!("it is due") };
+            assert_eq!(due.wanted, wanted.iter().map(|time| at(time)).collect::<Vec<_>>(), "{missed:?}");
+            assert_eq!((due.last, due.missed + wanted.len()), (at("2026-11-28T05:00:00Z"), 3));
+        };
+        due(Missed::Once, &["2026-11-28T05:00:00Z"]);
+        due(Missed::All, &["2026-11-26T05:00:00Z", "2026-11-27T05:00:00Z", "2026-11-28T05:00:00Z"]);
+        due(Missed::Skip, &[]);
+        let soon = daily(Missed::Skip);
+        let mark = soon.mark(at("2026-11-25T05:00:00Z"));
+        let Turn::Due(due) = soon.turn(Some(&mark), at("2026-11-28T05:59:00Z")) else { panic!("it is due") };
+        assert_eq!((due.wanted.len(), due.missed), (1, 2));
+    }
+
+    #[test]
+    fn nothing_before_the_first_look_is_due() {
+        let (now, schedule) = (at("2026-11-28T09:00:00Z"), daily(Missed::All));
+        assert_eq!(schedule.turn(None, now), Turn::Begin(now));
+        let mark = schedule.mark(at("2026-11-20T09:00:00Z"));
+        let of_another = ScheduleMark { when: "0 5 * * * Europe/Berlin".to_owned(), ..mark.clone() };
+        assert_eq!(schedule.turn(Some(&of_another), now), Turn::Begin(now));
+        assert_eq!(schedule.turn(Some(&ScheduleMark { until: None, ..mark }), now), Turn::Begin(now));
+        // A clock that was set back.
+        let ahead = schedule.mark(at("2026-11-29T05:00:00Z"));
+        assert_eq!(schedule.turn(Some(&ahead), now), Turn::Wait);
+        assert_eq!(schedule.next(Some(&ahead), now), Some(at("2026-11-30T05:00:00Z")));
+        let other_ahead = ScheduleMark { when: String::new(), ..ahead.clone() };
+        assert_eq!(schedule.turn(Some(&other_ahead), now), Turn::Begin(at("2026-11-29T05:00:00Z")));
+    }
+
+    #[test]
+    fn an_item_says_which_time_it_is_for() {
+        let item = daily(Missed::Once).item_for(at("2026-11-28T05:00:00Z"));
+        assert_eq!(item.title, "Check backup of 2026-11-28 06:00 {else}");
+        assert_eq!(item.fields, [(Key::QueuedFor, "backup@2026-11-28T06:00+01:00".into())]);
+        assert_eq!(schedule_of("a@b@2026-11-28T06:00+01:00"), Some("a@b"));
+    }
+}

@@ -1,0 +1,30 @@
+//! Queues what the board's schedules say is due. Nothing is run by that: what is queued is an item like any other.
+
+use super::error::Error;
+use super::site::Site;
+use super::trust::{Trust, made_here};
+use crate::config::Schedules;
+use crate::store::{Note, ScheduleDeed, ScheduleOutcome};
+
+/// What one look at the schedules found and did.
+#[derive(Debug, Default)]
+pub struct ScheduleLook {
+    pub schedules: Schedules,
+    pub outcomes: Vec<ScheduleOutcome>,
+}
+
+/// Queues what is due now. A file that git has brought and nobody has trusted queues nothing.
+pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
+    let schedules = Schedules::load(site.board.dir())?;
+    if !schedules.text.is_empty() {
+        Trust::of(site).schedules(&schedules.text)?;
+    }
+    let outcomes = site.board.queue_due(&schedules.all, schedules.names.as_ref(), &Note::default())?;
+    for outcome in &outcomes {
+        if let ScheduleDeed::Queued { task, .. } = &outcome.what {
+            // Its words are those of the schedule, which are trusted.
+            made_here(&site.board, task);
+        }
+    }
+    Ok(ScheduleLook { schedules, outcomes })
+}
