@@ -33,9 +33,10 @@ impl Offers {
         };
         let by = person();
         let review = || Review { token: None, by: by.clone(), role: PERSON.to_owned(), reviewers: Vec::new() };
-        let approve = match is_to_start(task) {
-            true => Event::Allow { by: by.clone() },
-            false => Event::Approve { review: review(), commit: None },
+        let approve = if is_to_start(task) {
+            Event::Allow { by: by.clone() }
+        } else {
+            Event::Approve { review: review(), commit: None }
         };
         let reject = Event::Reject { review: review(), findings: String::new(), most: u32::MAX };
         let release = match lease {
