@@ -79,7 +79,7 @@ impl Verb for Args {
         match self.intent.unwrap_or_else(|| Intent::of(&text)) {
             Intent::Question => {
                 let board = context.board()?;
-                let searched = Searched::of(&board, &text, self.most)?;
+                let searched = Searched::of(context, &board, &text, self.most)?;
                 match self.answerer(context, &board)? {
                     Some(role) => inquire(context, &board, &text, &role, &searched),
                     None => searched.print(context),

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use anstream::AutoStream;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 
 use crate::process::argument;
@@ -103,6 +104,17 @@ impl Output {
     /// No more of a line of notes than the terminal takes that looks on; all of it where none does.
     pub fn shortened<'l>(&self, line: &'l str) -> Cow<'l, str> {
         self.width_of_notes.map_or(Cow::Borrowed(line), |width| human::cut(line, width.saturating_sub(2)))
+    }
+
+    /// A line on a terminal that tells how much of `total` is read, such as "runs"; it vanishes when dropped. Hidden where nobody looks
+    /// on.
+    pub fn progress(&self, total: usize, what: &'static str) -> ProgressBar {
+        let is_seen = self.speaks && io::stderr().is_terminal();
+        let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style =
+            ProgressStyle::with_template("reading {msg}: {pos}/{len} {wide_bar}").expect("the template is right");
+        let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style).with_message(what);
+        bar.with_finish(ProgressFinish::AndClear)
     }
 
     /// Returns whether notes are printed on standard error.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
-use crate::cli::CliError;
+use crate::cli::{CliError, Context};
 use crate::files;
 use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
@@ -62,13 +62,16 @@ pub struct Passages {
 }
 
 impl Passages {
-    /// Reads them. What can't be read is not there.
+    /// Reads them, and tells on a terminal how far it is. What can't be read is not there.
     ///
     /// # Errors
     /// The board can't be listed.
-    pub fn gather(board: &Board) -> Result<Passages, CliError> {
+    pub fn gather(context: &Context, board: &Board) -> Result<Passages, CliError> {
         let mut passages = Passages::default();
-        for run in runs(board)?.into_iter().rev() {
+        let runs = runs(board)?;
+        let progress = context.out.progress(runs.len(), "runs");
+        for run in runs.into_iter().rev() {
+            progress.inc(1);
             passages.add(of_run(board, run));
         }
         for file in board.knowledge().into_iter().rev() {

@@ -28,8 +28,8 @@ impl Searched {
     ///
     /// # Errors
     /// The board can't be read.
-    pub fn of(board: &Board, question: &str, most: u16) -> Result<Searched, CliError> {
-        let passages = Passages::gather(board)?;
+    pub fn of(context: &Context, board: &Board, question: &str, most: u16) -> Result<Searched, CliError> {
+        let passages = Passages::gather(context, board)?;
         let (searched, left_out) = (passages.all.len(), passages.left_out);
         let failed = |error: rusqlite::Error| CliError::new(Exit::Failed, format!("the search has failed: {error}"));
         let index = PassageIndex::of(passages.all);

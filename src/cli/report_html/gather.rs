@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use indicatif::ProgressBar;
+
 use super::chronicle::{Chronicle, DEAD, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory};
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
@@ -54,8 +56,13 @@ impl PageScope<'_> {
     }
 }
 
-/// Reads what there is to tell of `board`.
-pub(super) fn gather(context: &Context, board: &Board, scope: &PageScope<'_>) -> Result<Chronicle, CliError> {
+/// Reads what there is to tell of `board`; `progress` tells how many of so many runs are read.
+pub(super) fn gather(
+    context: &Context,
+    board: &Board,
+    scope: &PageScope<'_>,
+    progress: impl FnOnce(usize) -> ProgressBar,
+) -> Result<Chronicle, CliError> {
     let now = clock::now();
     let mut all = runs(board)?;
     let kept: HashSet<String> = all.iter().map(|run| run.run.clone()).collect();
@@ -81,7 +88,9 @@ pub(super) fn gather(context: &Context, board: &Board, scope: &PageScope<'_>) ->
     add_moves(board, scope, &mut items, &ids)?;
     link(&mut items, &ids);
     let mut stories = Vec::with_capacity(all.len());
+    let progress = progress(all.len());
     for (run, room) in all.iter().zip(rooms(all.len())) {
+        progress.inc(1);
         let Some(item) = ids.get(&run.task).copied() else { continue };
         items[item].story.runs.push(stories.len());
         stories.push(story(board, run, item, room, now));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::human::{self, Painted};
@@ -67,7 +68,7 @@ impl Verb for Args {
         let board = context.board_or_place(&self.queues)?;
         let queues = context.files(&board, &self.queues)?;
         let scope = PageScope { queues: &queues, is_all: self.queues.is_empty(), since: self.since };
-        let told = gather(context, &board, &scope)?;
+        let told = gather(context, &board, &scope, |runs| context.out.progress(runs, "runs"))?;
         let (html, items, runs) = (page(&told), told.items.len(), told.runs.len());
         if self.output == Path::new("-") {
             context.out.record(&serde_json::json!({"html": html}), Painted::whole(&html))?;
@@ -90,7 +91,7 @@ pub(super) fn page_file(name: &str) -> Result<PathBuf, String> {
 
 /// Writes the page of these queues to `path`, for `--html`.
 pub(super) fn write_page(context: &Context, board: &Board, queues: &[Queue], path: &Path) -> Result<(), CliError> {
-    let told = gather(context, board, &PageScope { queues, is_all: false, since: None })?;
+    let told = gather(context, board, &PageScope { queues, is_all: false, since: None }, |_| ProgressBar::hidden())?;
     written::write(path, &page(&told), WrittenKind { begins: BEGINS, flag: "--html report.html" })
 }
 
