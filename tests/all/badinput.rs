@@ -246,7 +246,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/templates/coder.md:2:4: error: undefined value: `this` is undefined",
             ".git/tavern/leases/T-1.yaml: error: not a lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
-            ".tavern/config.yaml: error: roles `coder`, `drone`, `planner`, `reviewer` can't work with runner `own`: `no-such-program` is not on PATH",
+            ".tavern/config.yaml: error: roles `answerer`, `coder`, `drone`, `planner`, `reviewer` can't work with runner `own`: `no-such-program` is not on PATH",
             ".git/tavern/leases/T-1.yaml: warning: left by a process that died; to do: remove the lease of T-1, which can't be read",
         ]
     );
