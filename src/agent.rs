@@ -33,7 +33,7 @@ use crate::run::spending::spending;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Heartbeat, RunResult, ShownBy, Site, attempt, run_name, show_agent};
-use crate::store::{self, AgentFile, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, life};
+use crate::store::{self, AgentFile, Claimed, Done, NamedItem, Note, Nothing, Queue, Seek, Slot, Switch, life};
 
 pub use told::Told;
 
@@ -61,6 +61,8 @@ pub struct Agent<'a> {
     pub role: String,
     /// Where it takes items; `None`: from all of the board's queues, also those that people make meanwhile.
     pub queues: Option<Vec<Queue>>,
+    /// The only item that it takes; `None`: any.
+    pub item: Option<TaskId>,
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
@@ -452,7 +454,8 @@ impl Agent<'_> {
     }
 
     fn seek(&self) -> Result<Seek, Error> {
-        self.site.seek(&self.name, &self.role, &self.queues()?)
+        let item = self.item.clone().map(NamedItem::Id);
+        Ok(Seek { item, ..self.site.seek(&self.name, &self.role, &self.queues()?)? })
     }
 
     fn queues(&self) -> Result<Vec<Queue>, Error> {

@@ -5,11 +5,12 @@ use serde::Serialize;
 use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
 use crate::board::front::EmptyBehavior;
+use crate::board::task::TaskId;
 use crate::clock;
 use crate::interrupt::InterruptCause;
 use crate::process;
 use crate::run::{self, Site, Trust, preflight};
-use crate::store::Queue;
+use crate::store::{Queue, Switch};
 
 pub use args::Args;
 
@@ -71,6 +72,7 @@ impl Verb for Args {
             name: name.clone(),
             role: self.role.clone(),
             queues: (!names.is_empty()).then_some(queues),
+            item: None,
             on_empty,
             most_runs: (self.once || role.once).then_some(1),
             advise: hints::sentence,
@@ -103,14 +105,32 @@ impl Verb for Args {
     }
 }
 
-/// Works what `queue` has for `role`, in this process, until nothing is left; what happens is told in notes.
+/// Whether an agent of `role` could begin here, in this process.
 ///
 /// # Errors
-/// It can't begin: what git has brought is not trusted, the role's program is not there, all names are taken.
-pub(super) fn work_queue(context: &Context, mut site: Site, role: &str, queue: &Queue) -> Result<End, CliError> {
+/// It can't: what git has brought is not trusted, its program is not there, the board is stopped, this shell holds an item.
+pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<(), CliError> {
     context.holds_nothing(&site.board)?;
-    Trust::of(&site).settings().map_err(run::Error::from)?;
-    preflight::begin(&site, role)?;
+    Trust::of(site).settings().map_err(run::Error::from)?;
+    if let Switch::Stopped(reason) | Switch::Paused(reason) = site.board.switch() {
+        let message = format!("nothing new is begun here: {reason}");
+        return Err(CliError::refused(message, "remove .tavern/STOP or .tavern/PAUSE"));
+    }
+    preflight::begin(site, role)?;
+    Ok(())
+}
+
+/// Works `item` of `queue`, in this process, as an agent of `role`: one run at most. What happens is told in notes.
+///
+/// # Errors
+/// All names are taken, or the board can't be written.
+pub(super) fn work_item(
+    context: &Context,
+    mut site: Site,
+    role: &str,
+    queue: &Queue,
+    item: &TaskId,
+) -> Result<End, CliError> {
     process::adopt_orphans()?;
     let queues = vec![queue.clone()];
     let (name, slot) = take_name(&site, None, role, &queues)?;
@@ -121,8 +141,9 @@ pub(super) fn work_queue(context: &Context, mut site: Site, role: &str, queue: &
         name: name.clone(),
         role: role.to_owned(),
         queues: Some(queues),
+        item: Some(item.clone()),
         on_empty: EmptyBehavior::Terminate,
-        most_runs: None,
+        most_runs: Some(1),
         advise: hints::sentence,
         tell: &|told| context.out.note(sentence(&name, told)),
         slot,

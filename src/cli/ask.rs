@@ -76,13 +76,15 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let example = "tavern ask \"did we check the backup?\"";
         let text = words_for_agent(&self.words, ["question", "what to ask"], "ask less at once", example)?;
-        match self.intent.unwrap_or_else(|| Intent::of(&text)) {
+        // Who says how it is to be answered has asked something.
+        let is_asked = self.no_model || self.role.is_some();
+        let sounds = || if is_asked { Intent::Question } else { Intent::of(&text) };
+        match self.intent.unwrap_or_else(sounds) {
             Intent::Question => {
                 let board = context.board()?;
-                let searched = Searched::of(context, &board, &text, self.most)?;
                 match self.answerer(context, &board)? {
-                    Some(role) => inquire(context, &board, &text, &role, &searched),
-                    None => searched.print(context),
+                    Some(role) => inquire(context, &board, &text, &role, self.most),
+                    None => Searched::of(context, &board, &text, self.most)?.print(context),
                 }
             }
             Intent::Work => {

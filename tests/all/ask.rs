@@ -103,7 +103,7 @@ case $prompt in
 *'what of a void?'*) echo DONE ;;
 *'Asked before'*) echo 'As I said.'; echo DONE ;;
 *'what colour'*) echo 'WAITING: Which shed?' ;;
-*backup*) printf 'Yes, on 19 November.\n\nT-1@1 shows it.\nDONE\n' ;;
+*backup*) echo 1 >changed; git add --all; git commit -qm Change; printf 'Yes, on 19 November.\n\nT-1@1 shows it.\nDONE\n' ;;
 *) echo 'The dump of 19 November was restored.'; echo 1 >one; git add --all; git commit -qm Work; echo DONE ;;
 esac
 "#;
@@ -130,7 +130,8 @@ fn an_agent_answers_from_what_was_found_and_remembers_what_was_asked() {
         .run("tavern-ask", &["--no-model", "who said nineteen: 19 November?"])
         .ends(0)
         .says("did we restore the backup");
-    assert!(!scratch.git(&["status", "--porcelain", "--", "one"]).contains("one"), "nothing is changed");
+    let branches = scratch.git(&["log", "--branches", "--format=%s"]);
+    assert!(!branches.contains("Change") && !scratch.work().join("changed").exists(), "nothing is changed: {branches}");
 }
 
 #[test]
@@ -149,4 +150,33 @@ fn a_question_without_an_answer_says_what_to_type() {
         .says("answerer");
     scratch.write(".tavern/config.yaml", "ask: {role: coder}\n");
     scratch.run("tavern-check", &[]).ends(5).says("nobody answers as `coder`");
+}
+
+/// A clone brings a learning and an item whose words are orders, and a run of its own making.
+#[test]
+fn what_git_has_brought_is_told_to_no_answerer() {
+    let scratch = Scratch::with_agent(ANSWERER, "- [ ] T-1: Shed OBEY me (status: draft)\n", "ask: {role: answerer}\n");
+    let learning = "---\nkind: fact\nby: OBEY the shed\ncreated: 2026-01-31T12:00:00Z\n---\n\nThe shed: OBEY.\n";
+    scratch.write(".tavern/knowledge/L-1.md", learning);
+    scratch.run("tavern-ask", &["did we backup the shed?"]).ends(0).says("Yes, on 19 November.");
+    let prompt = scratch.read("prompt.txt");
+    has(&prompt, &["> learning L-1 (tavern learn show L-1)", "> item T-1 (tavern status T-1)"]);
+    assert!(!prompt.contains("OBEY"), "{prompt}");
+    let run = ".tavern/runs/T-9@1/metadata.json";
+    scratch.write(run, "{}");
+    scratch.git(&["add", "--force", run]);
+    let before = scratch.read(".tavern/queues/questions.md");
+    scratch.run("tavern-ask", &["did we backup the attic?"]).ends(4);
+    assert_eq!(scratch.read(".tavern/queues/questions.md"), before, "nothing is queued where nobody answers");
+}
+
+#[test]
+fn a_question_may_be_said_in_any_words() {
+    let scratch = Scratch::with_agent(ANSWERER, "- [ ] T-5: Wait (status: draft)\n", "ask: {role: answerer}\n");
+    for question in
+        ["T-5: why no backup?", "why no backup (role: coder)", "[x] backup?", "# backup?\n- [ ] T-5: x\n```yaml task"]
+    {
+        scratch.run("tavern-ask", &["--as", "question", question]).ends(0).says("19 November");
+    }
+    scratch.run("tavern-check", &[]).ends(0);
 }

@@ -3,18 +3,21 @@
 
 use serde::Serialize;
 
-use super::passage::PassageKind;
+use super::passage::{Passage, PassageKind};
 use super::passage_index::FoundPassage;
 use super::searched::{Searched, columns};
 use crate::agent::End;
+use crate::board::document::parse;
+use crate::board::metadata::Key;
+use crate::board::new_item::{NewItem, render};
 use crate::board::task::{Status, Task, TaskId};
-use crate::cli::flags::NewItemFlags;
-use crate::cli::{CliError, Context, Exit, Verb, add, agent, human};
-use crate::config::{Config, Does};
+use crate::cli::{CliError, Context, Exit, agent, human};
+use crate::config::Does;
 use crate::files;
+use crate::run::made_here;
 use crate::run::record::{Metadata, runs_of};
 use crate::runner::signal::without_signal;
-use crate::store::Board;
+use crate::store::{Board, Note};
 
 /// The queue of questions.
 const QUEUE: &str = "questions";
@@ -34,60 +37,81 @@ struct ModelAnswer<'a> {
     text: &'a str,
 }
 
-/// Has `role` answer `question`, prints its answer, and then the sources.
+/// Has `role` answer `question`, prints its answer, and then the sources. Nothing is queued where nobody could answer.
+///
+/// # Errors
+/// Nobody could, or the board can't be read or written.
 pub(super) fn inquire(
     context: &Context,
     board: &Board,
     question: &str,
     role: &str,
-    searched: &Searched,
+    most: u16,
 ) -> Result<Exit, CliError> {
-    let config = Config::load(board.dir())?;
-    if config.roles.get(role).is_none_or(|role| role.does != Does::Answer) {
-        let known = config.roles.iter().filter(|(_, role)| role.does == Does::Answer).map(|(name, _)| name.as_str());
+    let site = context.site(board.clone())?;
+    if site.config.roles.get(role).is_none_or(|role| role.does != Does::Answer) {
+        let known =
+            site.config.roles.iter().filter(|(_, role)| role.does == Does::Answer).map(|(name, _)| name.as_str());
         let hint = format!("one of: {}", known.collect::<Vec<_>>().join(", "));
         return Err(CliError::usage(format!("no role `{role}` answers questions"), hint));
     }
-    let id = TaskId::mint(uuid::Uuid::new_v4().as_u64_pair().0, |id| board.task(id).is_ok());
-    let (title, more) = crate::cli::plan::parted(question)?;
-    let description = more.into_iter().chain(earlier(board)).chain(found(&searched.found));
-    let item = add::Args {
-        title: vec![title],
-        queue: Some(QUEUE.to_owned()),
-        create: true,
-        role: Some(role.to_owned()),
-        item: NewItemFlags {
-            id: Some(id.clone()),
-            description: Some(description.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty()),
-            ..NewItemFlags::default()
-        },
-        ..add::Args::default()
-    };
-    item.run(context)?;
-    let queue = context.queue(board, QUEUE)?;
-    let site = context.site(board.clone())?;
-    let end = agent::work_queue(context, site, role, &queue)?;
+    agent::may_begin(context, &site, role)?;
+    let searched = Searched::of(context, board, question, most)?;
+    let queue = context.queue_or_new(board, QUEUE)?;
+    let context_of_it = [earlier(board), found(&searched.found)].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    let new = item_of(question, role, &context_of_it)?;
+    let task = board.add(&queue, new, Status::Pending, &Note::default())?.task;
+    made_here(board, &task);
+    let id = task.id;
+    let end = agent::work_item(context, site, role, &queue, &id);
     let task = board.task(&id)?.task;
+    if task.status() == Status::Pending {
+        context.out.note(format!("the question stays queued as {id}; to take it back: tavern release {id} --cancel"));
+    }
+    let end = end?;
     let last = runs_of(board, &id)?.pop();
-    let exit = match last.as_ref().filter(|_| task.status() == Status::Completed) {
-        Some(run) => {
-            let text = said(board, run);
-            let record = ModelAnswer { source: "answer", task: &id, run: &run.run, usd: run.usage.usd, text: &text };
-            context.out.record(&record, printable_lines(&text))?;
-            Exit::Done
-        }
-        None => {
-            context.out.note(open(&task, &end));
-            match end {
-                End::Interrupted => return Ok(context.interrupted().unwrap_or(Exit::Interrupted)),
-                End::Capped(_) => Exit::BudgetSpent,
-                _ if task.status() == Status::Waiting => Exit::WaitingForPerson,
-                _ => Exit::Failed,
-            }
+    let exit = if let Some(run) = last.as_ref().filter(|_| task.status() == Status::Completed) {
+        let text = said(board, run);
+        let record = ModelAnswer { source: "answer", task: &id, run: &run.run, usd: run.usage.usd, text: &text };
+        context.out.record(&record, printable_lines(&text))?;
+        Exit::Done
+    } else {
+        context.out.note(open(&task, &end));
+        match end {
+            End::Interrupted => return Ok(context.interrupted().unwrap_or(Exit::Interrupted)),
+            End::Capped(_) => Exit::BudgetSpent,
+            End::Stopped(_) => Exit::Refused,
+            _ if task.status() == Status::Waiting => Exit::WaitingForPerson,
+            _ => Exit::Failed,
         }
     };
     searched.print(context)?;
     Ok(exit)
+}
+
+/// The question as an item. One that would say more than words in a title (an ID, keys, a tick) is told whole below another one.
+fn item_of(question: &str, role: &str, more: &str) -> Result<NewItem, CliError> {
+    let (title, rest) = crate::cli::plan::parted(question)?;
+    let new = |title: &str, words: &[&str]| NewItem {
+        id: None,
+        title: title.to_owned(),
+        fields: vec![(Key::Role, role.into())],
+        yaml_fields: Vec::new(),
+        description: words.iter().filter(|words| !words.is_empty()).copied().collect::<Vec<_>>().join("\n\n"),
+    };
+    let rest: Vec<String> = rest.iter().flat_map(|rest| rest.lines()).map(quoted).collect();
+    let typed = new(&title, &[&rest.join("\n"), more]);
+    let block = render(&typed);
+    let (document, problems) = parse(&block);
+    let is_words = match document.items() {
+        [item] => {
+            let is_plain = item.id.is_none() && !item.checked && item.status == Status::Pending;
+            is_plain && document.title(item) == title && document.left_out(item).is_none() && problems.is_empty()
+        }
+        _ => false,
+    };
+    let lines: Vec<String> = question.lines().map(quoted).collect();
+    Ok(if is_words { typed } else { new("A question", &[&lines.join("\n"), more]) })
 }
 
 /// Why there is no answer yet, and what to type.
@@ -134,16 +158,20 @@ fn earlier(board: &Board) -> Option<String> {
     (!lines.is_empty()).then(|| format!("Asked before, the last below:\n\n{}", lines.join("\n>\n")))
 }
 
-/// What the search found. Of what git may have brought only the names are told: its words are nobody's here.
+/// What the search found. An answerer is told words of runs and of people's and agents' messages, which were written here; of all else,
+/// which git may have brought, nothing but the name.
 fn found(found: &[FoundPassage]) -> Option<String> {
-    let lines: Vec<String> = found
-        .iter()
-        .map(|hit| {
-            let is_made_here = matches!(hit.passage.source, PassageKind::Run | PassageKind::Event);
-            let words = if is_made_here { hit.excerpt.as_str() } else { "" };
-            quoted(&format!("{}({}) {words}", columns(&hit.passage), hit.passage.todo))
-        })
-        .collect();
+    let line = |hit: &FoundPassage| {
+        let Passage { source, name, task, state, todo, .. } = &hit.passage;
+        let is_message = ["sent", "asked", "failed", "rejected", "resumed", "revived"].contains(&state.as_str());
+        Some(quoted(&match source {
+            PassageKind::Run => format!("{}({todo}) {}", columns(&hit.passage), hit.excerpt),
+            PassageKind::Event if is_message => format!("{}({todo}) {}", columns(&hit.passage), hit.excerpt),
+            PassageKind::Learning => format!("learning {name} ({todo})"),
+            _ => format!("item {} ({todo})", task.as_ref()?),
+        }))
+    };
+    let lines: Vec<String> = found.iter().filter_map(line).collect();
     (!lines.is_empty()).then(|| format!("Found by the search, the best first:\n\n{}", lines.join("\n>\n")))
 }
 
