@@ -42,6 +42,6 @@ pub use foreground::{Attended, attend, foreground};
 pub use log::create_log;
 pub use mark::Mark;
 pub use no_terminal::leave_terminal;
-pub use output::{Ran, end_overdue, run_program};
+pub use output::{Ran, end_overdue, run_beside, run_program};
 pub use running_program::{ProgramExit, RunningProgram};
 pub use start::{Spec, find_program, find_program_on, fixed, start};

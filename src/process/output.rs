@@ -27,14 +27,26 @@ pub struct Ran {
 ///
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
-pub fn run_program(mut spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
+pub fn run_program(spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
+    run(spec, limit, |pid| Some(Bounded::begin(pid)))
+}
+
+/// As [`run_program`], of a program that needs nobody: it goes on by itself where we are asked to end.
+///
+/// # Errors
+/// Likewise.
+pub fn run_beside(spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
+    run(spec, limit, |_| None)
+}
+
+fn run(mut spec: Spec, limit: Duration, bound: impl FnOnce(u32) -> Option<Bounded>) -> io::Result<Option<Ran>> {
     let deadline = Deadline::after(limit);
     let (stdout, into_stdout) = io::pipe()?;
     let (stderr, into_stderr) = io::pipe()?;
     spec.stdout = into_stdout.into();
     spec.stderr = into_stderr.into();
     let mut child = start(spec)?;
-    let bounded = Bounded::begin(child.pid());
+    let bounded = bound(child.pid());
     let [stdout, stderr] = [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
     let printed = stdout.recv_timeout(deadline.left()).ok().zip(stderr.recv_timeout(deadline.left()).ok());
     let Some(((stdout, stderr), exit)) = printed.zip(child.wait(deadline.left())) else {
@@ -42,7 +54,7 @@ pub fn run_program(mut spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
         return Ok(None);
     };
     child.reap();
-    if bounded.end() {
+    if bounded.is_some_and(Bounded::end) {
         return Ok(None);
     }
     Ok(Some(Ran { exit, stdout, stderr }))

@@ -286,7 +286,7 @@ function drawEvent(line) {
 
 // One item.
 
-let opened = null, logs = null, asked = 0;
+let opened = null, logs = null, asked = 0, followed = "", isActing = false;
 
 function itemNamed(name) {
   return state.items.find((item) => item.name === name || item.task === name);
@@ -340,7 +340,13 @@ async function refresh() {
 
 function follow() {
   logs = new EventSource(`/stream?of=${encodeURIComponent(opened.name)}`);
-  logs.addEventListener("run", (event) => { byId("dialog-name").textContent = JSON.parse(event.data).run; });
+  logs.addEventListener("run", (event) => {
+    const { run } = JSON.parse(event.data);
+    // Its item has begun another run.
+    if (followed !== run) byId("shown").replaceChildren();
+    followed = run;
+    byId("dialog-name").textContent = run;
+  });
   logs.addEventListener("gone", (event) => {
     byId("shown").replaceChildren(el("span", "l-faint", JSON.parse(event.data).why));
     stopLogs();
@@ -375,7 +381,8 @@ function deedsFor(item, need) {
 }
 
 function drawOpenDeeds() {
-  if (!opened) return;
+  // What stands under the pointer stays while something is done.
+  if (!opened || isActing) return;
   const item = itemNamed(opened.task), need = state.needs.find((need) => nameOf(need) === opened.task);
   byId("asked").textContent = need ? need.why : "";
   byId("todo").textContent = need && !state.acts ? `To type: ${need.todo}. To act from here: tavern serve --write` : "";
@@ -402,6 +409,7 @@ async function act(deed, takes) {
   }
   const buttons = [...byId("deeds").children];
   buttons.forEach((node) => { node.disabled = true; });
+  isActing = true;
   said.className = "";
   said.textContent = "…";
   let told;
@@ -416,6 +424,8 @@ async function act(deed, takes) {
     told = { said: "the program that serves this page does not answer", done: false };
   }
   buttons.forEach((node) => { node.disabled = false; });
+  isActing = false;
+  drawOpenDeeds();
   if (!opened || opened.task !== task) return;
   // What was not said stays.
   if (told.done && takes) words.value = "";
@@ -437,6 +447,7 @@ function link(words, tone) {
 }
 
 function connect() {
+  if (source) source.close();
   source = new EventSource(state.last ? `/events?after=${state.last}` : "/events");
   const on = (name, draw) => source.addEventListener(name, (event) => draw(JSON.parse(event.data)));
   source.addEventListener("open", () => link("live", "good"));
@@ -445,6 +456,9 @@ function connect() {
     link(isOver ? "closed: open the URL that tavern serve prints" : "not connected: is tavern serve running?", "bad");
   });
   on("hello", (hello) => {
+    // Another board may be served here by now.
+    if (state.instance && state.instance !== hello.instance) location.reload();
+    state.instance = hello.instance;
     byId("name").textContent = hello.board;
     byId("mode").textContent = hello.acts ? "what you do here is done" : "shows only";
     state.acts = hello.acts;

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::cli::sibling::sibling;
-use crate::process::{Bell, ProgramExit, Ran, Spec, run_program};
+use crate::process::{Bell, ProgramExit, Ran, Spec, run_beside};
 
 use super::look::{Tone, line};
 
@@ -73,7 +73,7 @@ pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec
 
 /// Runs it to its end; what it printed, in a line.
 pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
-    match spec.and_then(|spec| run_program(spec, LIMIT)) {
+    match spec.and_then(|spec| run_beside(spec, LIMIT)) {
         Ok(Some(ran)) => said(&ran),
         Ok(None) => ("it took too long, and was ended".to_owned(), Tone::Bad),
         Err(error) => (line(&error.to_string()), Tone::Bad),

@@ -97,6 +97,7 @@ impl Verb for Args {
             board: board.dir().to_owned(),
             root: board.root().to_owned(),
             errands: Served::errands(),
+            instance: Uuid::new_v4().simple().to_string(),
         });
         // From now on a signal ends it in order.
         context.interrupt()?;

@@ -59,6 +59,9 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 /// A run is read no more often than this.
 const BREATH: Duration = Duration::from_millis(100);
 
+/// Lines of a run that are told at once.
+const MOST_LINES: usize = 5_000;
+
 /// What nobody may do with the page: run or load anything that is not of it, frame it, or learn where it is.
 const HEADERS: [(&str, &str); 8] = [
     (
@@ -93,13 +96,15 @@ pub struct Served {
     /// The board, and the folder where programs are run.
     pub board: PathBuf,
     pub root: PathBuf,
-    pub errands: Semaphore,
+    pub errands: Arc<Semaphore>,
+    /// Other than that of any other program that serves a board at this address.
+    pub instance: String,
 }
 
 impl Served {
     /// So many programs may run at once.
-    pub fn errands() -> Semaphore {
-        Semaphore::new(MOST_ERRANDS)
+    pub fn errands() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(MOST_ERRANDS))
     }
 
     /// No program runs any more that a page has asked for.
@@ -203,11 +208,13 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
         Ok(words) => words,
         Err(why) => return said(&[], &why, Tone::Bad),
     };
-    let Ok(_permit) = served.errands.try_acquire() else {
+    let Ok(permit) = Arc::clone(&served.errands).try_acquire_owned() else {
         return said(&words, "others are being done: try again", Tone::Bad);
     };
     let spec = program(&words, &served.board, &served.root);
-    let (told, tone) = spawn_blocking(move || done(spec)).await.unwrap_or_else(|_| (String::new(), Tone::Bad));
+    // It goes on where the browser that asked has gone.
+    let doing = spawn_blocking(move || (done(spec), drop(permit)).0);
+    let (told, tone) = doing.await.unwrap_or_else(|_| (String::new(), Tone::Bad));
     said(&words, &told, tone)
 }
 
@@ -237,7 +244,11 @@ async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body
     let place = place(head).unwrap_or_default();
     tokio::spawn(async move {
         match found {
-            Ok(PageReply::Logs { run, folder }) => tell_logs(&run, folder, &place, out).await,
+            Ok(PageReply::Logs { run, folder }) => {
+                // An item's last run may be another by now.
+                let of_run = place.strip_prefix(&run).and_then(|place| place.strip_prefix('/'));
+                tell_logs(&run, folder, of_run.unwrap_or_default(), out).await
+            }
             Ok(_) => Ok(()),
             Err(why) => out.event("gone", &serde_json::json!({"why": why}).to_string(), "").await,
         }
@@ -257,7 +268,8 @@ async fn tell_board(
     mut after: Option<u64>,
     mut out: EventOut,
 ) -> Result<(), HungUp> {
-    let hello = serde_json::json!({"board": shown_line(&served.name).as_str(), "acts": served.leave == PageLeave::Act});
+    let hello = serde_json::json!({"board": shown_line(&served.name).as_str(), "acts": served.leave == PageLeave::Act,
+        "instance": served.instance});
     out.event("hello", &hello.to_string(), "").await?;
     // It may not have been looked at since somebody was here.
     drop(served.desk.ask(PageQuestion::Overview).await);
@@ -302,7 +314,13 @@ async fn tell_logs(run: &str, folder: PathBuf, place: &str, mut out: EventOut) -
             watch = WatchOrLook::new([folder.clone()], move |_| rings.notify_one()).ok();
         }
         let read = spawn_blocking(move || {
-            let lines = tail.more();
+            let mut lines = tail.more();
+            // Nobody reads more of them at once.
+            let left_out = lines.len().saturating_sub(MOST_LINES);
+            if left_out > 0 {
+                lines.drain(..left_out);
+                lines.insert(0, (format!("… {left_out} lines are left out here"), Tone::Faint));
+            }
             (tail, lines)
         });
         let Ok((read, lines)) = read.await else { return Ok(()) };
@@ -311,7 +329,7 @@ async fn tell_logs(run: &str, folder: PathBuf, place: &str, mut out: EventOut) -
             let line = |(text, tone): &(String, Tone)| (shown_line(text).to_string(), tone.word());
             let lines: Vec<_> = lines.iter().map(line).collect();
             let json = serde_json::to_string(&lines).unwrap_or_default();
-            out.event("lines", &json, &tail.place()).await?;
+            out.event("lines", &json, &format!("{run}/{}", tail.place())).await?;
         }
         tokio::time::sleep(BREATH).await;
         let patience = if watch.is_some() { HEARTBEAT } else { BREATH * 10 };

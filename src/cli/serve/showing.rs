@@ -203,9 +203,11 @@ impl EventLine {
 
 /// Lines of a text, and that more was left out, as JSON.
 pub fn text(title: &str, text: &str) -> String {
-    /// Bytes of a text that a page shows at once, and characters of a line.
+    /// Bytes and lines of a text that a page shows at once.
     const MOST: usize = 512 << 10;
+    const MOST_LINES: usize = 20_000;
     let end = text.floor_char_boundary(MOST);
+    let end = text[..end].match_indices('\n').nth(MOST_LINES - 1).map_or(end, |(at, _)| at + 1);
     // Some secrets have several lines.
     let lines: Vec<String> = redact(&text[..end]).lines().map(|line| shown_line(line).to_string()).collect();
     let value =

@@ -177,6 +177,9 @@ fn hardly_anything_is_begun_in_a_window_that_is_nearly_used_up() {
     project.agent().args(&["--once"]).run().ends(0);
     // The run itself goes on to its end.
     project.scratch.stands("T-1", "completed", 1);
+    let activity = project.scratch.run("tavern-runs", &["cat", "T-1", "activity.json"]).succeeds();
+    let activity: Value = serde_json::from_str(&activity).expect("JSON");
+    assert_eq!(activity["windows"][0]["used"], 0.97, "{activity}");
     let status = project.scratch.run("tavern-status", &[]).succeeds();
     assert!(status.contains("97 % of the provider's window are used"), "{status}\n{}", project.log());
     let nothing = project.scratch.run("tavern-claim", &["--role", "coder"]).ends(3);

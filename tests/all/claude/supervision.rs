@@ -275,7 +275,9 @@ fn all_that_is_looked_at_is_filled_by_runs() {
         Value::Array(list) => !list.is_empty(),
         Value::Object(map) => !map.is_empty(),
     };
-    let keys: Vec<&String> = end.as_object().expect("it is a map").keys().collect();
+    // A provider tells of windows where somebody is signed in: `caps` looks at them.
+    let keys = end.as_object().expect("it is a map").keys().filter(|key| *key != "windows");
+    let keys: Vec<&String> = keys.collect();
     assert!(keys.len() > 14, "{keys:?}");
     for key in keys {
         assert!(is_filled(&midway[key]) || is_filled(&end[key]), "{key}: {midway} {end}");
