@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_text_of_nothing_but_beginnings_is_read_once() {
         for part in ["sk-ant-", " sk-ant-", "xsk-", " eyJ.eyJ", "eyJabc ", "-----BEGIN ", "AKIA"] {
-            let text = part.repeat((4 << 20) / part.len());
+            let text = part.repeat((1 << 20) / part.len());
             redacted(&text);
             let mut redacting = Redacting { secrets: Arc::new(secrets()), ..Redacting::new() };
             let mut all: usize = text.as_bytes().chunks(1 << 16).map(|part| redacting.push(part).len()).sum();

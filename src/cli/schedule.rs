@@ -87,9 +87,24 @@ impl Verb for Args {
         }
         if self.wait || self.watch {
             let interrupt = context.interrupt()?;
+            let mut told = String::new();
             loop {
-                let site = context.light_site(board.clone())?;
-                let look = look(context, &site)?;
+                let looked = context.light_site(board.clone()).and_then(|site| look(context, &site));
+                let look = match looked {
+                    // A busy board, half a save: it passes.
+                    Err(error) if self.watch => {
+                        if told != error.message {
+                            context.out.note(format!("nothing is queued for now: {}", error.message));
+                            told = error.message;
+                        }
+                        if interrupt.wait(BETWEEN_LOOKS) {
+                            return Ok(context.interrupted().unwrap_or(Exit::Done));
+                        }
+                        continue;
+                    }
+                    look => look?,
+                };
+                told.clear();
                 context.out.flush()?;
                 if look.has_queued {
                     context.commit_queues();

@@ -107,9 +107,10 @@ fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> R
         printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
     });
     printed?;
-    renewed?;
+    // By the last good configuration.
     queue_what_is_due(context, site)?;
     tell_people(site);
+    renewed?;
     Ok(cleared.map(|_| ()).and(looked)?)
 }
 

@@ -293,12 +293,14 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
         return Vec::new();
     }
     let mut last: BTreeMap<TaskId, &Entry> = BTreeMap::new();
-    for entry in entries {
-        let has_ended =
-            entry.change.from().zip(entry.change.to()).is_some_and(|(from, to)| from != to && to.is_ended());
-        let above = entry.task.iter().filter(|_| has_ended).flat_map(TaskId::above);
-        last.extend(above.map(|request| (request, entry)));
+    for entry in entries.iter().filter(|entry| has_ended(entry)) {
+        last.extend(entry.task.iter().flat_map(|task| requests_of(site, task)).map(|request| (request, entry)));
     }
+    // What has ended since is told of later, and with it the request.
+    let behind = entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default();
+    let behind = behind.iter().filter(|entry| has_ended(entry)).filter_map(|entry| entry.task.as_ref());
+    let later: Vec<TaskId> = behind.flat_map(|task| requests_of(site, task)).collect();
+    last.retain(|request, _| !later.contains(request));
     let told = |(request, entry): (TaskId, &Entry)| {
         let asked = site.board.task(&request).ok().filter(|found| found.task.status().is_ended())?;
         let (text, title) = (summary(site, &request)?, one_line(&asked.task.title, LONGEST_TITLE));
@@ -316,6 +318,27 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
         })
     };
     last.into_iter().filter_map(told).collect()
+}
+
+/// An item has ended, or was removed by hand.
+fn has_ended(entry: &Entry) -> bool {
+    let moved = entry.change.from().zip(entry.change.to());
+    entry.kind == Kind::Removed || moved.is_some_and(|(from, to)| from != to && to.is_ended())
+}
+
+/// Items that a task may be a part of: those that it is named after, its parent, and theirs.
+fn requests_of(site: &Site, task: &TaskId) -> Vec<TaskId> {
+    let (mut found, mut open) = (Vec::new(), vec![task.clone()]);
+    while let Some(id) = open.pop() {
+        let parent = site.board.task(&id).ok().and_then(|found| found.task.parent);
+        for above in id.above().chain(parent) {
+            if !found.contains(&above) {
+                open.push(above.clone());
+                found.push(above);
+            }
+        }
+    }
+    found
 }
 
 /// What came of a request, in a line; `None` while anything of it is open.

@@ -199,13 +199,13 @@ pub fn walk_log(board: &Board, task: Option<&TaskId>, look: &mut dyn FnMut(Entry
 
 /// Calls `look` with the log's lines, newest first, until it says no.
 pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
-    // What a crash has torn, or what is being written at this moment, has not happened.
-    let mut is_torn = true;
-    let mut look = |line: &[u8]| {
-        is_torn = is_torn && is_part(line);
-        is_torn || look(line)
-    };
     for path in days(&board.private("events"))?.into_iter().rev() {
+        // What a crash has torn, or what is being written at this moment, has not happened. A change is in one file.
+        let mut is_torn = true;
+        let mut look = |line: &[u8]| {
+            is_torn = is_torn && is_part(line);
+            is_torn || look(line)
+        };
         if !look_back(&path, &mut |_, line| look(line)).map_err(Error::io("read", &path))? {
             break;
         }
@@ -289,6 +289,21 @@ mod tests {
     fn entry(seq: u64) -> Entry {
         let cause = Some("x".repeat(usize::try_from(seq * 3000).expect("small")));
         Entry { seq, cause, ..Entry::new(Kind::Noted, Timestamp::default()) }
+    }
+
+    #[test]
+    fn a_torn_change_of_an_earlier_day_never_happened() {
+        let (_scratch, board) = board();
+        let (first, next) = (Timestamp::default(), Timestamp::default() + chrono::TimeDelta::days(1));
+        Log::open(&board, first).expect("open").append(&[entry(1)]).expect("appended");
+        // A whole line of a change whose last one is not there.
+        let part = serde_json::to_string(&Entry { through: Some(3), ..entry(2) }).expect("JSON");
+        let path = day_file(&board.private("events"), first);
+        let mut file = OpenOptions::new().append(true).open(&path).expect("open");
+        file.write_all(format!("{part}\n").as_bytes()).expect("written");
+        Log::open(&board, next).expect("open").append(&[entry(4)]).expect("appended");
+        let seen: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
+        assert_eq!(seen, [1, 4]);
     }
 
     #[test]
