@@ -123,7 +123,7 @@ fn an_agent_answers_from_what_was_found_and_remembers_what_was_asked() {
     );
     // The board's thread: what was asked before is told, and found.
     let again = scratch.run("tavern-ask", &["and the backup of May?", "--format", "json"]).succeeds();
-    let answer: Value = serde_json::from_str(again.lines().nth(1).expect("a second record")).expect("JSON");
+    let answer: Value = serde_json::from_str(again.lines().next().expect("a record")).expect("JSON");
     assert_eq!([&answer["source"], &answer["text"]], ["answer", "As I said."], "{again}");
     has(&scratch.read("prompt.txt"), &["> did we restore the backup dump?: Yes, on 19 November."]);
     scratch
@@ -166,7 +166,10 @@ fn what_git_has_brought_is_told_to_no_answerer() {
     scratch.write(run, "{}");
     scratch.git(&["add", "--force", run]);
     let before = scratch.read(".tavern/queues/questions.md");
-    scratch.run("tavern-ask", &["did we backup the attic?"]).ends(4);
+    scratch
+        .run("tavern-ask", &["did we backup the attic?"])
+        .ends(1)
+        .says("git tracks what only Tavern itself may write");
     assert_eq!(scratch.read(".tavern/queues/questions.md"), before, "nothing is queued where nobody answers");
 }
 
@@ -176,7 +179,11 @@ fn a_question_may_be_said_in_any_words() {
     for question in
         ["T-5: why no backup?", "why no backup (role: coder)", "[x] backup?", "# backup?\n- [ ] T-5: x\n```yaml task"]
     {
-        scratch.run("tavern-ask", &["--as", "question", question]).ends(0).says("19 November");
+        let answer = scratch.run("tavern-ask", &["--as", "question", question]).succeeds();
+        assert!(
+            ["Yes, on 19 November.", "As I said."].iter().any(|said| answer.starts_with(said)),
+            "{question}: {answer}"
+        );
     }
     scratch.run("tavern-check", &[]).ends(0);
 }

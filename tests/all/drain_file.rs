@@ -592,7 +592,7 @@ fn a_role_that_nobody_has_is_a_word_of_the_title_until_a_program_has_written_the
     // What is told of it, what its agent is told, and what is left when it is given back.
     let scratch = Scratch::shell(&format!("## Pending\n\n{}\n## In Progress\n", item(admin)), "");
     let told = "no role is called `admin`, so this parenthesis is part of the title";
-    scratch.run("tavern-check", &[]).ends(0).says(told).says("name one: coder");
+    scratch.run("tavern-check", &[]).ends(0).says(told).says("name one: answerer, coder");
     scratch.run("tavern-status", &["--items"]).says(admin).says("next").says_not("no agent");
     scratch.run("tavern-claim", &["--dry-run"]).ends(0).says(admin);
     scratch.run("tavern-claim", &[]).ends(0).says(admin);
