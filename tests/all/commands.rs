@@ -136,8 +136,8 @@ fn run(parts: &[Part]) -> Vec<(String, i32)> {
 fn normal(text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '@' | '.');
     let mut out = String::new();
-    // Columns are as wide as what is in them.
-    let text = text.split("  ").filter(|piece| !piece.is_empty()).map(str::trim_start).collect::<Vec<_>>().join("  ");
+    // Columns are as wide as what is in them, and an age may fill the one that it is in.
+    let text: String = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect();
     let mut rest = text.as_str();
     while let Some(start) = rest.find(is_word) {
         let end = rest[start..].find(|c| !is_word(c)).map_or(rest.len(), |length| start + length);
