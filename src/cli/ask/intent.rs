@@ -17,7 +17,7 @@ const ASKING: [&str; 38] = [
 ];
 
 /// The marks of a question in the scripts of the world.
-const MARKS: [char; 5] = ['?', '？', '؟', ';', '՞'];
+const MARKS: [char; 5] = ['?', '？', '؟', '\u{37e}', '՞'];
 
 impl Intent {
     /// What `text` asks for: to know, if its last sentence ends with the mark of a question or its first begins with such a word.
@@ -47,13 +47,20 @@ mod tests {
             "What's the retry limit",
             "“Why does it fail?”  ",
             "我们检查过备份吗？",
+            "υπάρχει αντίγραφο\u{37e}",
             "هل فحصنا النسخة؟",
         ] {
             assert_eq!(Intent::of(text), Intent::Question, "{text}");
         }
-        for text in
-            ["Check the backup", "Add a --json flag.", "Document why it fails", "Issue a licence", "Dot the i", ""]
-        {
+        for text in [
+            "Check the backup",
+            "Add a --json flag.",
+            "Document why it fails",
+            "Issue a licence",
+            "Dot the i",
+            "Tidy up;",
+            "",
+        ] {
             assert_eq!(Intent::of(text), Intent::Work, "{text}");
         }
     }
