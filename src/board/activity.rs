@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
@@ -10,7 +11,7 @@ use super::status::Timestamp;
 use super::watch_rules::{MOST_CALLS, WatchSetting};
 
 /// What is known of a run's agent: `runs/<run>/activity.json`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Activity {
     pub began: Timestamp,
@@ -56,7 +57,7 @@ pub struct Activity {
 }
 
 /// How much is used of what a provider allows in some time, by all who work with the same account.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WindowUse {
     /// From 0 to 1.
     pub used: f64,
@@ -65,7 +66,7 @@ pub struct WindowUse {
 }
 
 /// A call of a tool that has ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PastCall {
     pub tool: String,
     /// A digest of what it was given.

@@ -1,9 +1,10 @@
 //! What one run of an item may use.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What one run of a task may use; `None` leaves it to the role's and the board's limits.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// US dollars.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
@@ -87,7 +88,7 @@ pub struct Spent {
 }
 
 /// How much of one cap is used.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CapUse {
     pub scope: CapScope,
     pub measure: Measure,

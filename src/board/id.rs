@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An item's name: an upper-case prefix, a hyphen, and a part with at least one digit (`T-k3f9`, `WI-001`,
 /// `AUTH-7`); a child adds `.1`, `.2` and so on. By construction it is a safe file name and a safe part of a
 /// branch name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct TaskId(String);
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::task::{Status, Task, TaskId, Timestamp};
@@ -15,7 +16,7 @@ use super::task::{Status, Task, TaskId, Timestamp};
 pub type Token = u64;
 
 /// Who keeps a lease alive, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Holder {
     pub host: String,
     /// `None`: no process stands for the lease (claimed from a shell), so only its expiry ends it.
@@ -24,7 +25,7 @@ pub struct Holder {
 }
 
 /// A process of one host, named so that no other ever has the same name: pids are used again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
     /// Ticks since boot at which it started (proc_pid_stat(5), field 22).
@@ -39,7 +40,7 @@ pub struct Process {
 ///
 /// The heartbeat is not written in the file: it is the file's modification time. So a renewal changes no byte, can't
 /// tear, and a late holder that renews touches its own, already replaced file and not its successor's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Lease {
     pub task: TaskId,
     pub queue: String,
@@ -65,7 +66,7 @@ pub struct Lease {
 }
 
 /// What an item asked of its work when it was claimed. Whoever holds it may have written something else into its queue since.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Terms {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done_when: Vec<String>,
@@ -99,7 +100,7 @@ impl Terms {
 }
 
 /// What the holder works with, known from the moment the worktree stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Work {
     pub run: String,
     pub worktree: PathBuf,
@@ -138,7 +139,7 @@ pub enum Life {
 }
 
 /// How long ago something was last seen of an agent: of its program, or of its supervisor where that has said nothing yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
     /// Under two minutes.

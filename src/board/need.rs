@@ -1,23 +1,22 @@
 //! What of an item waits for a person.
 
-use serde::Serialize;
-
 use super::eligible::Lack;
+use super::status::words;
 
-/// What kind of thing a person is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NeedKind {
-    /// Its agent asked a question.
-    Answer,
-    /// It came back too often.
-    Release,
-    /// It may be started only then.
-    Permission,
-    /// Its work may be merged only then, and no agent can see to it.
-    Approval,
-    /// A child failed that it does not go on without.
-    Child,
+words! {
+    /// What kind of thing a person is to do.
+    NeedKind {
+        /// Its agent asked a question.
+        Answer "answer",
+        /// It came back too often.
+        Release "release",
+        /// It may be started only then.
+        Permission "permission",
+        /// Its work may be merged only then, and no agent can see to it.
+        Approval "approval",
+        /// A child failed that it does not go on without.
+        Child "child",
+    }
 }
 
 impl NeedKind {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shell_line::commands_of;
@@ -111,7 +112,7 @@ impl Rule {
 }
 
 /// A rule that was broken.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct Breach {
     pub rule: String,
     /// A path, a command, or how many lines.

@@ -10,7 +10,7 @@ pub type Timestamp = DateTime<Utc>;
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident $word:literal,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$meaning])* $variant,)* }
 

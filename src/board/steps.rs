@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::document::{Document, Item};
@@ -11,7 +12,7 @@ use super::markup;
 use super::text::Edit;
 
 /// How far the steps of an item are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Steps {
     /// How many are ticked.
     pub done: usize,

@@ -1,7 +1,9 @@
 //! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,13 +18,15 @@ pub use super::state::{Approval, State};
 pub use super::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
 /// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Task {
     pub id: TaskId,
     pub title: String,
     /// The indented text under the title, dedented, without the `yaml task` block; may be empty.
     pub description: String,
+    /// As JSON: `status`, and its keys as specs/states.md has them.
     #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, Value>")]
     pub state: State,
     /// 0 is most urgent.
     pub priority: u8,

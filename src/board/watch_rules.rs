@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -48,7 +49,7 @@ impl Default for WatchRules {
 }
 
 /// What a role, a queue or an item says of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum WatchSetting {
     /// False: nothing is looked for. True: as the board says.
@@ -57,7 +58,7 @@ pub enum WatchSetting {
 }
 
 /// Numbers of [`WatchRules`]; `None`: as it is said further out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Thresholds {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! What waits for a person, and what they type for it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::board::eligible::Lack;
@@ -12,7 +13,7 @@ use crate::store::{Board, NamedItem, Queue};
 use super::{Context, hints, human};
 
 /// One item that a person can free, and nobody else.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Need {
     pub need: NeedKind,
     /// The question, or why it waits.

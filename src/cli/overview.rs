@@ -1,6 +1,7 @@
 //! What there is to see of a board, as plain values: what `tavern status` prints, and its JSON, and what the live view shows. It
 //! prints nothing, and knows no terminal.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::board::lease::{Freshness, Life};
@@ -17,6 +18,7 @@ use super::strayed::Strayed;
 
 pub mod listing;
 mod next;
+pub mod run_line;
 pub mod since;
 pub mod spending;
 
@@ -38,14 +40,14 @@ pub struct Overview {
 }
 
 /// The board is paused, or stopped.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Switched {
     pub state: &'static str,
     pub reason: String,
 }
 
 /// An agent, and what it does.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct AgentLine {
     #[serde(flatten)]
     pub agent: AgentFile,
@@ -59,7 +61,7 @@ pub struct AgentLine {
 }
 
 /// A runner that is closed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct QuotaLine {
     pub runner: String,
     #[serde(flatten)]

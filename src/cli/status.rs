@@ -9,25 +9,32 @@ use crate::clock;
 use crate::process::Bell;
 use crate::process::quoted;
 use crate::run::readiness::texts;
+use crate::run::record::{Metadata, newest_runs};
 use crate::store::{AgentState, Board, NamedItem, Queue};
 
 use super::alike::Alike;
+use super::human::Painted;
 use super::live::view;
 use super::moment::moment;
-use super::need::tell_of_queues;
+use super::need::{losses, tell_of_queues};
 use super::overview::listing::{ItemLine, Listing, QueueLine, WantedItems};
+use super::overview::run_line::{NEWEST_RUNS, RunLine};
 use super::overview::{AgentLine, agents, mode_of, quotas, spending, switched};
 use super::strayed::{Strayed, tell_of_tip};
-use super::{CliError, Context, Exit, ItemName, Verb, human, left_alone, misread};
+use super::{CliError, Context, Exit, Format, ItemName, Verb, human, left_alone, misread};
 
 pub(super) mod digest;
 pub(super) mod full;
 mod health;
+mod metrics;
 mod record;
 mod stats;
 
 use full::Detail;
 use record::Record;
+
+/// Of what is printed as JSON: see [`Record::Board`].
+const VERSION: u32 = 1;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
@@ -67,6 +74,14 @@ pub struct Args {
     /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats", "health"])]
     pub at: Option<Timestamp>,
+
+    /// Print the board's numbers as Prometheus reads them
+    #[arg(long, conflicts_with_all = ["watch", "stats", "health", "items", "status", "since", "at", "verbose"])]
+    pub metrics: bool,
+
+    /// Print the JSON Schema of what --format json prints
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
 }
 
 /// How often it is printed.
@@ -89,6 +104,8 @@ impl Args {
             watch: often == HowOften::AgainAndAgain,
             since: None,
             at: None,
+            metrics: false,
+            schema: false,
         }
     }
 
@@ -110,6 +127,11 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if self.schema {
+            let schema = record::schema();
+            context.out.record(&schema, Painted::whole(&serde_json::to_string_pretty(&schema)?))?;
+            return Ok(Exit::Done);
+        }
         // A task file may be looked at anywhere.
         let file = self.what.first().map(|what| match what.parse() {
             Ok(ItemName::Line { queue, .. }) => queue,
@@ -137,7 +159,8 @@ impl Verb for Args {
                 full::print(context, &board, task, Some(&board.then(at, task.id())?), self.detail())?;
             }
             if tasks.is_empty() {
-                self.print_list(context, &Listing::gather(&board, then.texts, &queues, None, self.wanted())?)?;
+                let wanted = self.wanted(context);
+                self.print_list(context, &Listing::gather(&board, then.texts, &queues, None, wanted)?)?;
             }
             return Ok(Exit::Done);
         }
@@ -159,6 +182,7 @@ impl Verb for Args {
             match tasks.is_empty() {
                 false => {}
                 true if let Some(since) = self.since => digest::print(context, &settled, &queues, since)?,
+                true if self.metrics => metrics::print(context, &settled, &queues, names)?,
                 true if self.health => health::print(context, &settled)?,
                 true if self.stats => stats::print(context, &settled, &queues, names)?,
                 true => self.all(context, &settled, &queues)?,
@@ -192,22 +216,39 @@ impl Args {
         if self.verbose { Detail::All } else { Detail::Usual }
     }
 
-    fn wanted(&self) -> WantedItems<'_> {
-        if self.status.is_empty() && !self.items { WantedItems::Unusual } else { WantedItems::Each(&self.status) }
+    /// A program sifts by itself.
+    fn wanted(&self, context: &Context) -> WantedItems<'_> {
+        match self.status.is_empty() && !self.items {
+            false => WantedItems::Each(&self.status),
+            true if context.out.format() == Format::Json => WantedItems::Every,
+            true => WantedItems::Unusual,
+        }
     }
 
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
+        // Before all else is read: what happens meanwhile is told twice, and not never.
+        let (seq, time) = (board.last_seq()?, clock::now());
+        context.out.json(&Record::Board { version: VERSION, board: board.root(), seq, time })?;
         if let Some(switched) = switched(board) {
             let text = format!("the board is {}: {}", switched.state, switched.reason);
             context.out.record(&Record::Switch(&switched), text)?;
         }
         let (texts, lost) = texts(board, queues);
         for lost in lost.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue)) {
-            context.out.note(format!("{}: {}", lost.queue, lost.foremost()));
+            let problem = format!("{}: {}", lost.queue, lost.foremost());
+            context.out.json(&Record::Problem { problem: &problem })?;
+            context.out.note(problem);
         }
-        // Of settings that can't be read `tavern check` tells.
-        let site = context.light_site(board.clone()).ok().map(|site| site.naming(queues));
-        let listing = Listing::gather(board, texts, queues, site.as_ref(), self.wanted())?;
+        losses(board).iter().try_for_each(|problem| context.out.json(&Record::Problem { problem }))?;
+        let site = context.light_site(board.clone()).map(|site| site.naming(queues));
+        if let Err(fault) = &site {
+            let fault = fault.message.lines().next().unwrap_or_default();
+            let problem = format!("no agent works: {fault}; see tavern check");
+            context.out.json(&Record::Problem { problem: &problem })?;
+            context.out.note(problem);
+        }
+        let site = site.ok();
+        let listing = Listing::gather(board, texts, queues, site.as_ref(), self.wanted(context))?;
         self.print_list(context, &listing)?;
         if !listing.needs.is_empty() {
             context.out.text("waits for you:")?;
@@ -216,7 +257,7 @@ impl Args {
             context.out.record(&Record::Need(need), format_args!("  {}", need.words()))?;
         }
         if let Some(spent) = site.as_ref().and_then(|site| spending::of(site, queues)) {
-            context.out.record(&spent, spent.words())?;
+            context.out.record(&Record::Spending(&spent), spent.words())?;
         }
         for strayed in Strayed::recent(board)? {
             context.out.record(&Record::Strayed(&strayed), &strayed)?;
@@ -224,17 +265,26 @@ impl Args {
         if let Some(site) = &site {
             tell_of_tip(context, site);
         }
-        print_agents(context, board)
+        print_agents(context, board)?;
+        if context.out.format() == Format::Json && self.is_plain() {
+            health::show(context, board)?;
+            let of_queues = |run: &&Metadata| queues.iter().any(|queue| queue.id == run.queue);
+            for run in newest_runs(board, NEWEST_RUNS)?.iter().rev().filter(of_queues) {
+                context.out.json(&Record::Run(&RunLine::of(run)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Prints queues and items.
     fn print_list(&self, context: &Context, listing: &Listing) -> Result<(), CliError> {
-        let (now, is_asked_for) = (clock::now(), self.wanted().is_asked_for());
+        let (now, wanted) = (clock::now(), self.wanted(context));
         for queue in &listing.queues {
             context.out.record(&Record::Queue(queue), queue_words(queue))?;
             let mut alike = Alike::default();
             for item in listing.items.iter().filter(|item| item.queue == queue.queue) {
-                let said = item.not_ready.as_ref().filter(|_| item.is_usual() && !is_asked_for && !item.is_due);
+                let said =
+                    item.not_ready.as_ref().filter(|_| item.is_usual() && !wanted.is_asked_for() && !item.is_due);
                 if said.is_some_and(|why| !alike.shows(&format!("{}, {why}", item.status), item.task.as_ref())) {
                     context.out.json(&Record::Item(item))?;
                     continue;
@@ -246,7 +296,7 @@ impl Args {
                 }
                 let due = item.due.filter(|_| item.is_due).map(|due| when_due(due, now));
                 let how_far = item.steps.as_ref().filter(|steps| !steps.open.is_empty()).map(Steps::to_string);
-                let mark = Some(self.mark(item)).filter(|mark| !mark.is_empty());
+                let mark = Some(mark(item, wanted)).filter(|mark| !mark.is_empty());
                 let marks: Vec<String> = due.into_iter().chain(how_far).chain(mark).collect();
                 let title = format!("{}{}", item.above, item.title);
                 context.out.row(&Record::Item(item), &columns, &title, &marks.join("; "))?;
@@ -255,22 +305,22 @@ impl Args {
         }
         Ok(())
     }
+}
 
-    /// What is said of an item behind its title.
-    fn mark(&self, item: &ItemLine) -> String {
-        let is_asked_for = self.wanted().is_asked_for();
-        let why = item.not_ready.as_ref().or(item.waits_for.as_ref().filter(|_| is_asked_for));
-        let next_for = item.next_for.as_deref();
-        match (why, item.mode) {
-            _ if item.quarantined => "has a problem".to_owned(),
-            _ if item.is_unfit => "no agent can take it".to_owned(),
-            (Some(why), _) => human::words(why).into_owned(),
-            _ if is_asked_for && next_for == Some(DEFAULT_ROLE) => "next".to_owned(),
-            _ if let (true, Some(role)) = (is_asked_for, next_for) => format!("next for {role}"),
-            _ if is_asked_for && item.ready => "ready".to_owned(),
-            (None, Mode::Execute) => String::new(),
-            (None, mode) => mode.to_string(),
-        }
+/// What is said of an item behind its title.
+fn mark(item: &ItemLine, wanted: WantedItems<'_>) -> String {
+    let is_asked_for = wanted.is_asked_for();
+    let why = item.not_ready.as_ref().or(item.waits_for.as_ref().filter(|_| is_asked_for));
+    let next_for = item.next_for.as_deref();
+    match (why, item.mode) {
+        _ if item.quarantined => "has a problem".to_owned(),
+        _ if item.is_unfit => "no agent can take it".to_owned(),
+        (Some(why), _) => human::words(why).into_owned(),
+        _ if is_asked_for && next_for == Some(DEFAULT_ROLE) => "next".to_owned(),
+        _ if let (true, Some(role)) = (is_asked_for, next_for) => format!("next for {role}"),
+        _ if is_asked_for && item.ready => "ready".to_owned(),
+        (None, Mode::Execute) => String::new(),
+        (None, mode) => mode.to_string(),
     }
 }
 

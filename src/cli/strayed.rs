@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::board::event::Kind;
@@ -14,7 +15,7 @@ use crate::store::{Board, Entry, Error, walk_log};
 use super::{Context, hints};
 
 /// One such change.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Strayed {
     pub time: Timestamp,
     pub task: Option<TaskId>,

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::background::Background;
@@ -50,7 +51,7 @@ const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(1);
 const GIVEN_UP: TimeDelta = TimeDelta::days(1);
 
 /// What a channel has told so far.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelState {
     /// The last event of which it has told what there was to tell.
@@ -59,7 +60,7 @@ pub struct ChannelState {
 }
 
 /// It can't tell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ChannelFailure {
     pub since: Timestamp,
     pub tries: u32,

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::artifacts::Artifacts;
@@ -38,7 +39,7 @@ const MOST_OF_DENIAL: usize = 4 << 10;
 const FILE: &str = "metadata.json";
 
 /// What `metadata.json` holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Metadata {
     /// `<task>@<token>`.
     pub run: String,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::board::task::Timestamp;
@@ -9,7 +10,7 @@ use crate::files;
 use crate::store::{self, Board, walk_log};
 
 /// Of all programs that have watched the board.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Watcher {
     /// Looks of theirs.

@@ -4,6 +4,7 @@
 use std::fs;
 use std::time::SystemTime;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
@@ -15,7 +16,7 @@ use crate::files;
 use crate::yaml;
 
 /// What an agent does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
     Working,
@@ -24,7 +25,7 @@ pub enum AgentState {
 }
 
 /// What an agent tells of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct AgentFile {
     pub name: String,
     pub role: String,

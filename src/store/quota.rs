@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
@@ -13,7 +14,7 @@ use crate::files;
 use crate::yaml;
 
 /// Until when a runner is closed, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Quota {
     pub closed_until: Timestamp,
     pub reason: String,

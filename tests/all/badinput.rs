@@ -767,7 +767,7 @@ fn a_card_that_a_person_has_begun_is_left_alone_whatever_keys_it_has() {
 fn what_is_added_begins_as_it_says_or_not_at_all() {
     let scratch = Scratch::pending("");
     scratch.run("tavern-add", &["Wipe it (status: draft)"]).ends(0);
-    assert_eq!(scratch.records("tavern-status", &["--items"])[1]["status"], "draft");
+    assert_eq!(scratch.records("tavern-status", &["--items"])[2]["status"], "draft");
     scratch
         .run("tavern-add", &["Wipe it (status: completed)"])
         .ends(2)

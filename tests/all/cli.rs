@@ -285,7 +285,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-agent --once", &[started, ended, "agent event task commit"]),
         ("tavern-drain --dry-run", &[planned, planned]),
         ("tavern-drain", &["completed cancelled failed ended left strayed usd seconds"]),
-        ("tavern-status --status completed", &[queue, listed, listed, listed]),
+        ("tavern-status --status completed", &["kind version board seq time", queue, listed, listed, listed]),
         ("tavern-runs list --last 1", &[run]),
         ("tavern-runs cat T-1", &["file run text"]),
         ("tavern-runs grep 'Task: T-1' --task T-1", &["run file line text"]),

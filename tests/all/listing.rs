@@ -89,7 +89,7 @@ fn what_has_died_is_told_with_its_reason_and_the_way_back() {
     for line in ["tavern-status", "tavern-status --items", "tavern-status --status dead"] {
         scratch.line(line).run().ends(0).says(&format!("One ({told})\n"));
     }
-    assert_eq!(scratch.records("tavern-status", &[])[1]["not_ready"], told);
+    assert_eq!(scratch.records("tavern-status", &[])[2]["not_ready"], told);
     let item = scratch.item("T-1");
     assert_eq!(
         (&item["reason"], &item["to_do"]),

@@ -35,6 +35,7 @@ mod dry;
 mod edit;
 mod editors;
 mod expiry;
+mod export;
 mod fix;
 mod foot;
 mod formats;

@@ -137,7 +137,9 @@ fn nothing_refers_to_a_page_that_is_not_here() {
 fn pages() -> Vec<PathBuf> {
     let folders = ["specs", "tests/commands"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     let files = folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).sort_by_file_name());
-    let files = files.map(|entry| entry.expect("the folder can be read").into_path()).filter(|path| path.is_file());
+    let files = files
+        .map(|entry| entry.expect("the folder can be read").into_path())
+        .filter(|path| path.extension() == Some("md".as_ref()));
     let files = files.map(|path| path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("it is below").to_owned());
     let own = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(PathBuf::from);
     own.into_iter().chain(files).collect()

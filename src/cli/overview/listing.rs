@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::board::document::{Document, Item, parse};
@@ -50,7 +51,7 @@ pub struct Listing {
 }
 
 /// A queue, and how many items it has of each status.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct QueueLine {
     pub queue: String,
     pub items: BTreeMap<&'static str, usize>,
@@ -67,7 +68,7 @@ pub struct QueueLine {
 }
 
 /// An item, and whether it could be worked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ItemLine {
     pub queue: String,
     pub line: usize,
@@ -108,12 +109,12 @@ pub struct ItemLine {
     #[serde(skip)]
     pub is_unfit: bool,
     /// What tells it apart from others of its title.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub above: String,
 }
 
 /// One item that waits for a person.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct NeedLine {
     pub queue: String,
     pub line: usize,

@@ -1,5 +1,6 @@
 //! What runs have used, and what is left of what they may, as plain values.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::board::cap::{CapScope, CapUse, Measure, Spending};
@@ -10,9 +11,8 @@ use crate::run::spending::spending_of_all;
 use crate::store::Queue;
 
 /// What all runs have used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SpendingLine {
-    kind: &'static str,
     pub usd_today: f64,
     pub usd: f64,
     pub tokens_today: f64,
@@ -23,12 +23,12 @@ pub struct SpendingLine {
 }
 
 /// How much of a cap is used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CapLine {
     #[serde(flatten)]
-    of: CapUse,
+    pub of: CapUse,
     /// The item or the queue.
-    name: Option<String>,
+    pub name: Option<String>,
 }
 
 impl CapLine {
@@ -59,8 +59,7 @@ pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
     }
     let (tokens_today, tokens) = all.sums(Measure::Tokens);
     let (minutes_today, minutes) = all.sums(Measure::Minutes);
-    let kind = "spending";
-    Some(SpendingLine { kind, usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps })
+    Some(SpendingLine { usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps })
 }
 
 /// Of what counts for every item; of each queue that is shown; and of the item that has used most of its own.

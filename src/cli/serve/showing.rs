@@ -10,6 +10,7 @@ use crate::board::task::{Status, Timestamp};
 use crate::cli::legible::Legible;
 use crate::cli::log::deed;
 use crate::cli::overview::listing::{ItemLine, NeedLine, QueueLine};
+use crate::cli::overview::run_line::RunLine;
 use crate::cli::overview::spending::SpendingLine;
 use crate::cli::overview::{AgentLine, Overview};
 use crate::run::Metadata;
@@ -103,8 +104,6 @@ impl Showing {
 #[derive(Serialize)]
 struct Card<'a> {
     name: String,
-    /// What tells it apart from others of its title.
-    above: &'a str,
     #[serde(flatten)]
     item: &'a ItemLine,
 }
@@ -118,7 +117,7 @@ fn cards(items: &[ItemLine]) -> Vec<Card<'_>> {
         passed += usize::from(is_over(item));
         !is_over(item) || passed > surplus
     };
-    let card = |item| Card { name: ItemLine::name(item), above: &item.above, item };
+    let card = |item| Card { name: ItemLine::name(item), item };
     items.iter().filter(is_shown).take(MOST_ITEMS).map(card).collect()
 }
 
@@ -146,42 +145,6 @@ impl AtWork<'_> {
     fn of(activity: &Activity, nudges: u32) -> AtWork<'_> {
         let Activity { began, seen, steps, usd, .. } = *activity;
         AtWork { began, seen, steps, tool: activity.tool.as_deref(), said: &activity.said, usd, nudges }
-    }
-}
-
-/// A run in a line.
-#[derive(Serialize)]
-struct RunLine<'a> {
-    run: &'a str,
-    task: &'a str,
-    title: &'a str,
-    agent: &'a str,
-    role: &'a str,
-    model: Option<&'a str>,
-    attempt: u32,
-    started: Timestamp,
-    ended: Option<Timestamp>,
-    outcome: Option<&'a str>,
-    why: &'a str,
-    usd: f64,
-}
-
-impl RunLine<'_> {
-    fn of(run: &Metadata) -> RunLine<'_> {
-        RunLine {
-            run: &run.run,
-            task: run.task.as_str(),
-            title: &run.title,
-            agent: &run.agent,
-            role: &run.role,
-            model: run.model.as_deref(),
-            attempt: run.attempt,
-            started: run.started,
-            ended: run.ended,
-            outcome: run.outcome.map(crate::runner::Outcome::as_str),
-            why: run.reason.as_deref().unwrap_or(&run.summary),
-            usd: run.usage.usd,
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::board::task::TaskId;
 use crate::cli::live::look::line;
 use crate::cli::live::watchers::BoardWatch;
 use crate::cli::overview::listing::WantedItems;
+use crate::cli::overview::run_line::NEWEST_RUNS;
 use crate::cli::overview::{AgentLine, Overview, agents, mode_of};
 use crate::cli::status::full;
 use crate::cli::{CliError, Context, Exit, ItemName, diff};
@@ -31,9 +32,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Some things change by the time alone: a back-off ends.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Runs that a page is told of.
-const MOST_RUNS: usize = 60;
 
 /// Events that somebody is told of at first.
 const FIRST_EVENTS: usize = 60;
@@ -210,7 +208,7 @@ impl<'c> Teller<'c> {
         }
         let site = self.context.light_site(board.clone()).ok().map(|site| site.naming(&queues));
         let overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Every)?;
-        let runs = newest_runs(&board, MOST_RUNS)?;
+        let runs = newest_runs(&board, NEWEST_RUNS)?;
         let health = health(&board).unwrap_or_default();
         if self.showing.put_overview(&overview, &health, &runs) {
             // Told with the rest, in one step.

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use super::record::Record;
+use super::record::{DigestSums, ItemEnd, Record};
 use crate::board::document::title_of;
 use crate::board::eligible::Lack;
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -14,32 +12,6 @@ use crate::clock;
 use crate::run::readiness::texts;
 use crate::run::record::{Metadata, runs};
 use crate::store::{Board, Entry, Queue, walk_log};
-
-/// The sums of a digest.
-#[derive(Serialize)]
-struct DigestSums {
-    kind: &'static str,
-    since: Timestamp,
-    needs: usize,
-    ended: BTreeMap<&'static str, usize>,
-    /// The runs that have ended since, and what they used.
-    runs: usize,
-    usd: f64,
-    tokens: u64,
-}
-
-/// An item that has ended since, and still stands so.
-#[derive(Serialize)]
-struct ItemEnd {
-    kind: &'static str,
-    queue: Option<String>,
-    task: Option<TaskId>,
-    title: String,
-    status: Status,
-    at: Timestamp,
-    agent: Option<String>,
-    why: Option<String>,
-}
 
 pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: Timestamp) -> Result<(), CliError> {
     let is_meant = |queue: Option<&str>| queue.is_none_or(|queue| queues.iter().any(|meant| meant.id == queue));
@@ -53,7 +25,6 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
     let mut runs = runs(board)?;
     runs.retain(|run| run.ended.is_some_and(|at| at >= since) && is_meant(Some(&run.queue)));
     let digest = DigestSums {
-        kind: "digest",
         since,
         needs: needs.len(),
         ended: counts,
@@ -61,7 +32,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
         usd: runs.iter().map(|run| run.usage.usd).sum(),
         tokens: runs.iter().map(|run| run.usage.total()).sum(),
     };
-    context.out.record(&digest, digest.words())?;
+    context.out.record(&Record::Digest(&digest), digest.words())?;
     if !needs.is_empty() {
         context.out.text("waits for you:")?;
     }
@@ -82,7 +53,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
                 Status::Dead => why.into_iter().chain(todo).collect::<Vec<_>>().join("; "),
                 _ => item.cost(&runs).unwrap_or_default(),
             };
-            context.out.row(item, &columns, &item.title, &mark)?;
+            context.out.row(&Record::Ended(item), &columns, &item.title, &mark)?;
         }
     }
     Ok(())
@@ -108,7 +79,6 @@ impl ItemEnd {
     fn of(entry: Entry, status: Status) -> ItemEnd {
         let title = entry.change.after().and_then(title_of);
         ItemEnd {
-            kind: "ended",
             queue: entry.queue,
             task: entry.task,
             title: title.unwrap_or_default(),

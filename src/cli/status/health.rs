@@ -19,6 +19,14 @@ use super::record::Record;
 const LATELY: TimeDelta = TimeDelta::hours(1);
 
 pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
+    if let Some(nothing) = show(context, board)? {
+        context.out.note(nothing);
+    }
+    Ok(())
+}
+
+/// The same; returns why no run is told of, if none is.
+pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static str>, CliError> {
     let (now, all) = (clock::now(), health(board)?);
     if let Some(watcher) = Watcher::of(board).filter(|watcher| now - watcher.looked < LATELY) {
         let mut words = format!("tavern watch: {}", human::count(watcher.looks as usize, "look"));
@@ -37,10 +45,6 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
     for Lease { task, agent, token, .. } in &orphans {
         let words = format!("{task} {agent}: its supervisor died; end it: tavern reap");
         context.out.record(&Record::Orphan { task, agent, run: run_name(task, *token) }, words)?;
-    }
-    if all.is_empty() && orphans.is_empty() {
-        let is_any = !others.is_empty();
-        context.out.note(if is_any { "what agents do can't be read: see tavern status" } else { "no agent works" });
     }
     for Health { lease, activity, watched } in &all {
         let record = Record::Health {
@@ -63,7 +67,9 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
         let said = said.map(|said| format!("\n  {}", human::words(said)));
         context.out.record(&record, words.join(", ") + &said.unwrap_or_default())?;
     }
-    Ok(())
+    let is_any = !others.is_empty();
+    let nothing = if is_any { "what agents do can't be read: see tavern status" } else { "no agent works" };
+    Ok((all.is_empty() && orphans.is_empty()).then_some(nothing))
 }
 
 fn age(since: Timestamp, now: Timestamp) -> String {

@@ -1,22 +1,46 @@
 //! What `tavern-status` prints as JSON.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::board::activity::Activity;
 use crate::board::lease::{Freshness, Lease};
 use crate::board::steps::Steps;
 use crate::board::task::{OnFailure, Status, Task, TaskId, Timestamp};
 use crate::cli::overview::listing::{ItemLine, NeedLine, QueueLine};
+use crate::cli::overview::run_line::RunLine;
+use crate::cli::overview::spending::SpendingLine;
 use crate::cli::overview::{AgentLine, QuotaLine, Switched};
 use crate::cli::strayed::Strayed;
 use crate::run::notices::ChannelState;
 use crate::run::record::Metadata;
 use crate::run::watcher::Watcher;
 
-/// What is printed as one line of JSON.
-#[derive(Serialize)]
+/// What `tavern status --format json` prints as one line, by its `kind`. More keys and kinds may come within a version.
+#[derive(JsonSchema, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(title = "tavern status --format json, version 1")]
 pub(super) enum Record<'a> {
+    /// What begins each look at the board.
+    Board {
+        /// Of what is printed: it grows where a reader of the version before would go wrong, and not where something is added.
+        version: u32,
+        /// The folder that the board is in.
+        board: &'a Path,
+        /// The last event of the log by then: `tavern log --follow --after SEQ` goes on from it.
+        seq: u64,
+        time: Timestamp,
+    },
+    /// Something is wrong with a queue, or was lost of it.
+    Problem {
+        problem: &'a str,
+    },
     Queue(&'a QueueLine),
     Item(&'a ItemLine),
     Need(&'a NeedLine),
@@ -45,6 +69,13 @@ pub(super) enum Record<'a> {
         agent: &'a str,
         run: String,
     },
+    /// What runs have used, and what they may.
+    Spending(&'a SpendingLine),
+    /// One of the newest runs.
+    Run(&'a RunLine<'a>),
+    Stats(&'a Stats),
+    Digest(&'a DigestSums),
+    Ended(&'a ItemEnd),
     Strayed(&'a Strayed),
     Quota(&'a QuotaLine),
     Switch(&'a Switched),
@@ -78,11 +109,95 @@ pub(super) enum Record<'a> {
     },
 }
 
+/// Of what is printed, in the words of the types' own comments.
+pub(super) fn schema() -> Schema {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.transforms.push(Box::new(RecursiveTransform(|schema: &mut Schema| {
+        if let Some(Value::String(text)) = schema.get_mut("description") {
+            *text = text.replace("[`", "`").replace("`]", "`").replace("`None`", "`null`");
+        }
+    })));
+    settings.into_generator().into_root_schema_for::<Record<'_>>()
+}
+
 /// A child of an item.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub(super) struct Child {
     pub task: TaskId,
     pub title: String,
     pub status: Status,
     pub on_failure: OnFailure,
+}
+
+/// Numbers about a board.
+#[derive(Default, JsonSchema, Serialize)]
+pub(super) struct Stats {
+    /// Items by status.
+    pub depth: BTreeMap<&'static str, usize>,
+    /// Seconds since the oldest pending item was added or came back.
+    pub oldest_pending_seconds: Option<i64>,
+    /// Median seconds from pending to claimed, and from claimed to integrated.
+    pub median_wait_seconds: Option<i64>,
+    pub median_work_seconds: Option<i64>,
+    pub completed: usize,
+    pub completed_last_hour: usize,
+    pub claims: usize,
+    pub retries: usize,
+    pub dead_letters: usize,
+    /// What was found of runs, by symptom, and what was done about it.
+    pub diagnoses: BTreeMap<&'static str, usize>,
+    pub nudges: usize,
+    pub pauses: usize,
+    pub restarts: usize,
+    pub ends: usize,
+    /// Learnings that agents were told.
+    pub learnings_told: usize,
+    /// How the looks of `tavern watch` went.
+    pub watcher: Option<Watcher>,
+    pub runs: usize,
+    pub usd: f64,
+    pub tokens: u64,
+    pub usd_by_model: BTreeMap<String, f64>,
+    pub usd_by_agent: BTreeMap<String, f64>,
+    pub spent_by: SpentBy,
+}
+
+/// The same money and tokens in several ways, each whole.
+#[derive(Default, JsonSchema, Serialize)]
+pub(super) struct SpentBy {
+    pub task: BTreeMap<String, Share>,
+    pub role: BTreeMap<String, Share>,
+    pub model: BTreeMap<String, Share>,
+    /// The day on which a run began, where people are.
+    pub day: BTreeMap<String, Share>,
+}
+
+#[derive(Clone, Copy, Default, JsonSchema, Serialize)]
+pub(super) struct Share {
+    pub usd: f64,
+    pub tokens: u64,
+}
+
+/// The sums of a digest.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct DigestSums {
+    pub since: Timestamp,
+    pub needs: usize,
+    pub ended: BTreeMap<&'static str, usize>,
+    /// The runs that have ended since, and what they used.
+    pub runs: usize,
+    pub usd: f64,
+    pub tokens: u64,
+}
+
+/// An item that has ended since, and still stands so.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct ItemEnd {
+    pub queue: Option<String>,
+    pub task: Option<TaskId>,
+    pub title: String,
+    pub status: Status,
+    pub at: Timestamp,
+    pub agent: Option<String>,
+    pub why: Option<String>,
 }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use serde::Serialize;
-
+use super::record::{Record, Share, SpentBy, Stats};
 use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::monitor::Deed;
@@ -16,67 +15,23 @@ use crate::run::record::{Metadata, runs, spent_by_ended};
 use crate::run::watcher::Watcher;
 use crate::store::{Board, Entry, Queue, tail_log};
 
-/// Numbers about a board.
-#[derive(Default, Serialize)]
-struct Stats {
-    kind: &'static str,
-    /// Items by status.
-    depth: BTreeMap<&'static str, usize>,
-    /// Seconds since the oldest pending item was added or came back.
-    oldest_pending_seconds: Option<i64>,
-    /// Median seconds from pending to claimed, and from claimed to integrated.
-    median_wait_seconds: Option<i64>,
-    median_work_seconds: Option<i64>,
-    completed: usize,
-    completed_last_hour: usize,
-    claims: usize,
-    retries: usize,
-    dead_letters: usize,
-    /// What was found of runs, by symptom, and what was done about it.
-    diagnoses: BTreeMap<&'static str, usize>,
-    nudges: usize,
-    pauses: usize,
-    restarts: usize,
-    ends: usize,
-    /// Learnings that agents were told.
-    learnings_told: usize,
-    /// How the looks of `tavern watch` went.
-    watcher: Option<Watcher>,
-    runs: usize,
-    usd: f64,
-    tokens: u64,
-    usd_by_model: BTreeMap<String, f64>,
-    usd_by_agent: BTreeMap<String, f64>,
-    spent_by: SpentBy,
-}
-
-/// The same money and tokens in several ways, each whole.
-#[derive(Default, Serialize)]
-struct SpentBy {
-    task: BTreeMap<String, Share>,
-    role: BTreeMap<String, Share>,
-    model: BTreeMap<String, Share>,
-    /// The day on which a run began, where people are.
-    day: BTreeMap<String, Share>,
-}
-
-#[derive(Clone, Copy, Default, Serialize)]
-struct Share {
-    usd: f64,
-    tokens: u64,
-}
-
 /// So many of each are shown to people.
 const FEW: usize = 10;
 
 /// What is not known any more of a run whose files are gone.
 const UNKNOWN: &str = "unknown";
 
-/// `named` are the queues that were asked for; none: all, and those that are gone.
+/// Prints the numbers, which [`gather`] gives.
 pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &[String]) -> Result<(), CliError> {
+    let stats = gather(board, queues, named)?;
+    context.out.record(&Record::Stats(&stats), stats.words())
+}
+
+/// `named` are the queues that were asked for; none: all, and those that are gone.
+pub(super) fn gather(board: &Board, queues: &[Queue], named: &[String]) -> Result<Stats, CliError> {
     let now = clock::now();
     let is_meant = |queue: &str| named.is_empty() || queues.iter().any(|meant| meant.id == queue);
-    let mut stats = Stats { kind: "stats", ..Stats::default() };
+    let mut stats = Stats::default();
     let mut entries = tail_log(board, 0)?;
     entries.retain(|entry| entry.queue.as_deref().is_none_or(is_meant));
     let standing = measure(&mut stats, &entries, now);
@@ -101,8 +56,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &
             add_to(&mut stats.spent_by.model, UNKNOWN, share);
         }
     }
-    let text = stats.words();
-    context.out.record(&stats, text)
+    Ok(stats)
 }
 
 impl Stats {
