@@ -1,20 +1,26 @@
 //! `tavern-diff`: all that an item's commits change, wherever its work is.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::board::task::TaskId;
+use crate::git::PatchText;
 use crate::process::quoted;
 use crate::run::unmerged::Unmerged;
-use crate::run::work::{WorkPart, work_of};
+use crate::run::work::{WorkPart, uncommitted, work_of};
 use crate::store::Board;
 
 use super::unified::painted;
 use super::{CliError, Context, Exit, ItemName, Verb, human};
 
+/// Stands above what is in no commit.
+const NOT_COMMITTED: &str = "not committed yet:\n";
+
 /// Show all that an item's commits change, against where they began
 ///
 /// Of work that is merged, what its merge brought; of all other work, what its branch has that the integration branch
-/// has not. What an agent left uncommitted, and Tavern kept, comes after it.
+/// has not. What an agent left uncommitted, and Tavern kept, comes after it; and while one works, what it has not committed yet.
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
@@ -32,6 +38,15 @@ struct Record<'a> {
     commits: Vec<CommitLine<'a>>,
     patch: &'a str,
     /// More was left out.
+    is_cut: bool,
+}
+
+/// What is in its worktree only.
+#[derive(Serialize)]
+struct Uncommitted<'a> {
+    task: &'a TaskId,
+    worktree: &'a Path,
+    patch: &'a str,
     is_cut: bool,
 }
 
@@ -76,11 +91,16 @@ impl Verb for Args {
                 context.out.note(format!("it is long, and more is left out; all of it: git diff {base} {tip}"));
             }
         }
-        let folder = site.board.worktree(task);
-        if folder.is_dir() && (found.lease.is_some() || parts.is_empty()) {
-            context.out.note(format!("what is not committed is in its worktree: git -C {} status", quoted(folder)));
+        let uncommitted = uncommitted(&site.board, repository, task, &parts)?;
+        if let Some(PatchText { text, is_cut }) = &uncommitted {
+            let folder = site.board.worktree(task);
+            let record = Uncommitted { task, worktree: &folder, patch: text, is_cut: *is_cut };
+            context.out.record(&record, painted(&format!("{NOT_COMMITTED}{text}")).trimmed())?;
+            if *is_cut {
+                context.out.note(format!("it is long, and more is left out; it is in {}", quoted(folder)));
+            }
         }
-        if parts.is_empty() {
+        if parts.is_empty() && uncommitted.is_none() {
             context.out.note(format!("there is no commit of {task} here; what became of it: tavern log {task}"));
             return Ok(Exit::NothingToDo);
         }
@@ -97,6 +117,8 @@ pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<Str
         let subjects = part.commits.iter().map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
         format!("{}: since {}\n{}{}", part.place, part.base.short(), subjects.collect::<String>(), part.patch.text)
     };
-    let text: Vec<String> = parts.iter().map(part).collect();
+    let uncommitted = uncommitted(&site.board, repository, id, &parts)?;
+    let uncommitted = uncommitted.map(|patch| format!("{NOT_COMMITTED}{}", patch.text));
+    let text: Vec<String> = parts.iter().map(part).chain(uncommitted).collect();
     Ok(if text.is_empty() { format!("there is no commit of {id} here") } else { text.join("\n") })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::history::path_of;
 use super::program::THOROUGH;
 use super::repository::Checkout;
-use super::{CommitId, GitError, Repository};
+use super::{CommitId, GitError, PatchText, Repository};
 use crate::files;
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
@@ -60,6 +60,45 @@ impl Repository {
         let tracked: u64 = output.split(|byte| *byte == 0).map(lines_of_record).sum();
         Ok(tracked + untracked.iter().map(|path| lines_of_file(&worktree.join(path))).sum::<u64>())
     }
+
+    /// What of a linked worktree is in no commit yet, cut as by [`Repository::diff`]: what differs from its last one, then its
+    /// untracked files.
+    pub fn uncommitted(&self, worktree: &Path, limit: usize) -> Result<PatchText, GitError> {
+        self.uncommitted_at(&self.checkout(worktree)?, limit)
+    }
+
+    fn uncommitted_at(&self, checkout: &Checkout, limit: usize) -> Result<PatchText, GitError> {
+        let untracked = self.changes_at(checkout)?.untracked;
+        let flags = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules", "--find-renames"];
+        let tracked = self.call(checkout).args(flags).arg("HEAD").limit(THOROUGH).read()?;
+        let mut text = String::from_utf8_lossy(&tracked).into_owned();
+        for path in untracked {
+            if text.len() > limit {
+                break;
+            }
+            text.push_str(&added(&checkout.root, &path, limit));
+        }
+        let is_cut = text.len() > limit;
+        if is_cut {
+            let end = text.floor_char_boundary(limit);
+            text.truncate(text[..end].rfind('\n').map_or(0, |end| end + 1));
+        }
+        Ok(PatchText { text, is_cut })
+    }
+}
+
+/// How git would show an untracked file, were it added. Of one that can't be read, or is longer than `limit`, only its name is told.
+fn added(worktree: &Path, path: &Path, limit: usize) -> String {
+    let name = path.display();
+    let head = format!("diff --git a/{name} b/{name}\nnew file\n");
+    let is_short = worktree.join(path).symlink_metadata().is_ok_and(|found| found.len() <= limit as u64);
+    let text = if is_short { files::read(worktree.join(path)).ok() } else { None };
+    let Some(text) = text.and_then(|text| String::from_utf8(text).ok()).filter(|text| !text.contains('\0')) else {
+        return format!("{head}Binary or long file b/{name}\n");
+    };
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    let count = text.lines().count();
+    if count == 0 { head } else { format!("{head}--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{count} @@\n{lines}") }
 }
 
 /// ADDED, a tab, REMOVED, a tab, the path; `-` of a binary file.
@@ -155,6 +194,28 @@ mod tests {
         assert_eq!(names(&found.modified), ["a", "b", "c"]);
         assert_eq!(names(&found.untracked), ["new/deep/file"]);
         assert!(!found.is_clean());
+    }
+
+    #[test]
+    fn what_is_in_no_commit_is_a_patch_that_is_bounded() {
+        let fixture = Fixture::new();
+        fixture.commit(&[("b", "b\n")], "more");
+        let repository = fixture.repository();
+        let checkout = repository.main_checkout();
+        let uncommitted = |limit| repository.uncommitted_at(&checkout, limit).expect("it can be read");
+        assert_eq!(uncommitted(1 << 20).text, "");
+        fixture.write("a", "changed\n");
+        fixture.git(&["add", "a"]);
+        fixture.write("b", "also\n");
+        fixture.write("new/é", "one\ntwo");
+        fixture.write("raw", "\0");
+        let whole = uncommitted(1 << 20);
+        let parts = ["-one\n+changed\n", "-b\n+also\n", "+++ b/new/é\n@@ -0,0 +1,2 @@\n+one\n+two\n", "file b/raw\n"];
+        assert!(!whole.is_cut && parts.iter().all(|part| whole.text.contains(part)), "{}", whole.text);
+        for limit in 0..whole.text.len() {
+            let cut = uncommitted(limit);
+            assert!(cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text), "at {limit}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::unmerged::Unmerged;
-use crate::board::task::Task;
+use crate::board::task::{Task, TaskId};
 use crate::git::{CommitId, CommitSummary, PatchText, Repository};
 use crate::store::Board;
 
@@ -19,6 +19,20 @@ pub struct WorkPart {
     /// Oldest first.
     pub commits: Vec<CommitSummary>,
     pub patch: PatchText,
+}
+
+/// What `task`'s worktree has that is in no commit yet, while somebody works there, or where nothing is committed.
+pub fn uncommitted(
+    board: &Board,
+    repository: &Repository,
+    task: &TaskId,
+    parts: &[WorkPart],
+) -> Result<Option<PatchText>, Error> {
+    let folder = board.worktree(task);
+    if !folder.is_dir() || !(parts.is_empty() || board.lease(task)?.is_some()) {
+        return Ok(None);
+    }
+    Ok(Some(repository.uncommitted(&folder, MOST_OF_PATCH)?).filter(|patch| !patch.text.is_empty()))
 }
 
 /// The work of `task`: where it is kept that is not merged, then the commit that the item names. Each part against the

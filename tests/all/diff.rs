@@ -46,6 +46,30 @@ fn all_commits_of_an_item_are_shown_against_where_they_began() {
 }
 
 #[test]
+fn what_an_agent_has_not_committed_yet_is_shown_while_it_works() {
+    let held = "echo 1 > one.txt; git add .; git commit -qm First; echo 2 > two.txt; touch ../held; until [ -e ../go ]; do sleep 0.02; done";
+    let scratch = Scratch::pending(&format!("- [ ] T-1: Half\n  ```sh\n  {held}\n  ```\n"));
+    let agent = scratch.program("tavern-agent").args(&["--once"]).start();
+    wait_until("it works", || scratch.work().join(".tavern/worktrees/held").exists());
+    let shown = scratch.run("tavern-diff", &["T-1"]).succeeds();
+    has(
+        &shown,
+        &[
+            "tavern/T-1: 1 commit since ",
+            "+++ b/one.txt",
+            "\nnot committed yet:\n",
+            "+++ b/two.txt\n@@ -0,0 +1,1 @@\n+2\n",
+        ],
+    );
+    let parts = scratch.records("tavern-diff", &["T-1"]);
+    let folder = scratch.work().canonicalize().expect("it is there").join(".tavern/worktrees/T-1");
+    assert_eq!((parts.len(), &parts[1]["worktree"]), (2, &folder.to_str().into()));
+    scratch.write(".tavern/worktrees/go", "");
+    agent.end().ends(0);
+    scratch.run("tavern-diff", &["T-1"]).ends(0).says_not("not committed yet").says("+++ b/two.txt");
+}
+
+#[test]
 fn what_an_agent_left_uncommitted_is_shown_after_its_commits() {
     let queue = "- [ ] T-1: Half (max_attempts: 1)\n  ```sh\n  echo 1 > one.txt; git add .; git commit -qm First\n  echo 2 > two.txt; exit 3\n  ```\n";
     let scratch = Scratch::pending(queue);

@@ -427,13 +427,15 @@ fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
     top.shows(&["T-2 Second"]);
     top.choose("T-1");
     top.press("d");
-    top.shows(&["Queues", "what its commits change", "there is no commit of T-1"]);
+    top.shows(&["Queues", "what it changes", "there is no commit of T-1"]);
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
     fs::write(worktree.join("new.txt"), "made now\n").expect("it is ours");
+    top.shows(&["not committed yet", "+made now"]);
     let git = |words: &[&str]| scratch.git(&[&["-C", ".tavern/worktrees/T-1"], words].concat());
     git(&["add", "new.txt"]);
-    git(&["commit", "--quiet", "--message=New"]);
-    top.shows(&["+made now"]);
+    git(&["commit", "--quiet", "--message=Newest"]);
+    top.shows(&["Newest", "+made now"]);
+    top.hides("not committed yet");
     let before = top.written().len();
     top.resize(&scratch, 24, 80);
     wait_until("it is drawn anew", || top.written().len() > before && !top.screen().contains("Queues"));

@@ -106,12 +106,15 @@ struct OpenDiff {
     has_changed: Noticed,
     watch: Option<FileWatch>,
     is_stale: bool,
+    /// When it was read last, and how long that took.
     read: Instant,
+    took: Duration,
 }
 
 impl OpenDiff {
+    /// Keys are not kept waiting by a repository in which git takes long.
     fn until_look(&self) -> Duration {
-        if self.is_stale { REST.saturating_sub(self.read.elapsed()) } else { Duration::MAX }
+        if self.is_stale { REST.max(self.took * 10).saturating_sub(self.read.elapsed()) } else { Duration::MAX }
     }
 }
 
@@ -276,9 +279,11 @@ impl<'c> LiveView<'c> {
         let health = health(&self.board).unwrap_or_default();
         let before = self.stand();
         self.screen.update(Scene::of(&self.overview, &health, clock::now()));
-        let is_other = before != self.stand();
+        let after = self.stand();
+        let (is_other, is_worked) = (before != after, after.is_some_and(|subject| subject.run.is_some()));
         if let Some(diff) = &mut self.diff {
-            diff.is_stale |= is_other;
+            // Of what is not committed nobody tells.
+            diff.is_stale |= is_other || is_worked;
             if diff.watch.is_none() {
                 diff.watch = diff.folder.clone().and_then(|folder| run_watch(folder, &diff.has_changed, &self.bell));
             }
@@ -363,9 +368,10 @@ impl<'c> LiveView<'c> {
         }
         diff.is_stale = false;
         let Some(subject) = self.screen.page.as_ref().map(|page| page.subject.clone()) else { return };
+        let began = clock::instant();
         let lines = self.diff(&subject);
         self.screen.page.iter_mut().for_each(|page| page.lines.clone_from(&lines));
-        self.diff.iter_mut().for_each(|diff| diff.read = clock::instant());
+        self.diff.iter_mut().for_each(|diff| (diff.read, diff.took) = (clock::instant(), began.elapsed()));
     }
 
     fn open_page(&mut self, kind: PageKind, subject: Subject) {
@@ -385,9 +391,11 @@ impl<'c> LiveView<'c> {
                 let has_changed = Noticed::default();
                 let folder = subject.task.as_ref().and_then(|task| git_folder(&self.board.worktree(task)));
                 let watch = folder.clone().and_then(|folder| run_watch(folder, &has_changed, &self.bell));
+                let began = clock::instant();
                 let lines = self.diff(&subject);
-                self.diff = Some(OpenDiff { folder, has_changed, watch, is_stale: false, read: clock::instant() });
-                (format!("{name} · what its commits change"), lines)
+                let (read, took) = (clock::instant(), began.elapsed());
+                self.diff = Some(OpenDiff { folder, has_changed, watch, is_stale: false, read, took });
+                (format!("{name} · what it changes"), lines)
             }
             PageKind::Stream => {
                 let Some(run) = self.run_of(&subject) else {
