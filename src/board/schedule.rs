@@ -60,6 +60,9 @@ pub struct ScheduleMark {
     /// `None`: it is there no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The last of the times that were due with this one and are queued by the next changes: one change has no room for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Timestamp>,
 }
 
 /// What is to be done about a schedule.
@@ -83,6 +86,8 @@ pub struct DueTimes {
     pub missed: usize,
     /// There are older ones, which nobody has counted.
     pub has_more: bool,
+    /// They were due with others that are queued by now: that these are open keeps nothing from being queued.
+    pub is_rest: bool,
 }
 
 impl Schedule {
@@ -93,7 +98,11 @@ impl Schedule {
             // A clock that was set back brings no time twice.
             return Turn::Begin(mark.and_then(|mark| mark.until).map_or(now, |until| until.max(now)));
         };
-        let PassedTimes { mut times, has_more } = self.when.passed(since, now);
+        let passed = |until: Timestamp| self.when.passed(since, until.min(now));
+        // What came later is for when these are done with.
+        let rest = mark.and_then(|mark| mark.rest).map(passed).filter(|rest| !rest.times.is_empty());
+        let is_rest = rest.is_some();
+        let PassedTimes { mut times, has_more } = rest.unwrap_or_else(|| passed(now));
         let Some(last) = times.last().copied() else { return Turn::Wait };
         let is_wanted = self.missed != Missed::Skip || now - last < LATE;
         let most = match self.missed {
@@ -101,7 +110,7 @@ impl Schedule {
             Missed::Once | Missed::Skip => usize::from(is_wanted),
         };
         let missed = times.len() - most;
-        Turn::Due(DueTimes { wanted: times.split_off(missed), last, missed, has_more })
+        Turn::Due(DueTimes { wanted: times.split_off(missed), last, missed, has_more, is_rest })
     }
 
     /// The next time after `mark` and `now`.
@@ -112,7 +121,7 @@ impl Schedule {
 
     /// What the log says once all up to `until` is settled.
     pub fn mark(&self, until: Timestamp) -> ScheduleMark {
-        ScheduleMark { name: self.name.clone(), when: self.when.to_string(), until: Some(until) }
+        ScheduleMark { name: self.name.clone(), when: self.when.to_string(), until: Some(until), rest: None }
     }
 
     /// How an item says that it is that of this time: the same in each clone.
@@ -195,6 +204,21 @@ mod tests {
         assert_eq!(schedule.next(Some(&ahead), now), Some(at("2026-11-30T05:00:00Z")));
         let other_ahead = ScheduleMark { when: String::new(), ..ahead.clone() };
         assert_eq!(schedule.turn(Some(&other_ahead), now), Turn::Begin(at("2026-11-29T05:00:00Z")));
+    }
+
+    #[test]
+    fn what_was_due_with_others_is_done_with_before_what_came_later() {
+        let (now, schedule) = (at("2026-11-28T09:00:00Z"), daily(Missed::All));
+        let due = |rest: Option<&str>| {
+            let mark = ScheduleMark { rest: rest.map(at), ..schedule.mark(at("2026-11-25T05:00:00Z")) };
+            let Turn::Due(due) = schedule.turn(Some(&mark), now) else { panic!("it is due") };
+            (due.wanted.len(), due.is_rest)
+        };
+        assert_eq!(due(None), (3, false));
+        assert_eq!(due(Some("2026-11-27T05:00:00Z")), (2, true));
+        // A clock that was set back, and zones that have other rules by now.
+        assert_eq!(due(Some("2026-11-30T05:00:00Z")), (3, true));
+        assert_eq!(due(Some("2026-11-25T06:00:00Z")), (3, false));
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Verb for Args {
             Some(birth) => board.add_child(&queue, new, &birth, status, &note)?,
         };
         let id = Some(&done.task.id).filter(|_| !(context.is_dry && is_fresh));
-        made_here(&board, &done.task);
+        made_here(&board, [&done.task]);
         if !is_draft {
             warn(context, &board, &done, id);
         }

@@ -20,11 +20,11 @@ pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
         Trust::of(site).schedules(&schedules.text)?;
     }
     let outcomes = site.board.queue_due(&schedules.all, schedules.names.as_ref(), &Note::default())?;
-    for outcome in &outcomes {
-        if let ScheduleDeed::Queued { task, .. } = &outcome.what {
-            // Its words are those of the schedule, which are trusted.
-            made_here(&site.board, task);
-        }
-    }
+    let queued = outcomes.iter().filter_map(|outcome| match &outcome.what {
+        ScheduleDeed::Queued { task, .. } => Some(&**task),
+        _ => None,
+    });
+    // Their words are those of the schedules, which are trusted.
+    made_here(&site.board, queued);
     Ok(ScheduleLook { schedules, outcomes })
 }

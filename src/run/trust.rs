@@ -198,10 +198,10 @@ impl<'s> Trust<'s> {
     }
 }
 
-/// An item was added by a person's own act. Only so that nobody has to ask git for it: what can't be written down is found out.
-pub fn made_here(board: &Board, task: &Task) {
+/// Items were added by a person's own act. Only so that nobody has to ask git for them: what can't be written down is found out.
+pub fn made_here<'t>(board: &Board, tasks: impl IntoIterator<Item = &'t Task>) {
     if !board.is_dry() {
-        drop(Trusted::of(board).add([Clause::digest_of(task)]));
+        drop(Trusted::of(board).add(tasks.into_iter().map(Clause::digest_of)));
     }
 }
 

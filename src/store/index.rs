@@ -11,7 +11,7 @@ use super::content::Content;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::log::{MOST_LINES, task_of, walk_back};
+use super::log::{MOST_LINES, logged_ids, task_of, walk_back};
 use super::queue::Queue;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::eligible::{ChildItem, at_work};
@@ -29,6 +29,8 @@ pub struct ItemIndex<'b> {
     archived: Archived<'b>,
     /// Of completed items.
     commits: OnceCell<HashMap<TaskId, String>>,
+    /// Those that the log tells of, also if they are gone.
+    logged: OnceCell<HashSet<TaskId>>,
     searches: Searches,
 }
 
@@ -41,8 +43,8 @@ struct IndexedQueue {
 
 impl<'b> ItemIndex<'b> {
     pub fn of(board: &'b Board) -> ItemIndex<'b> {
-        let (queues, homes, commits, searches) = Default::default();
-        ItemIndex { board, queues, homes, archived: Archived::of(board), commits, searches }
+        let (queues, homes, commits, logged, searches) = Default::default();
+        ItemIndex { board, queues, homes, archived: Archived::of(board), commits, logged, searches }
     }
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several that counts which is the item.
@@ -178,6 +180,12 @@ impl<'b> ItemIndex<'b> {
             };
             self.board.queues().unwrap_or_default().into_iter().map(queue_index).collect()
         })
+    }
+
+    /// The log tells of an item that goes, or went, by `id`. It is read once, whoever is asked for.
+    pub(super) fn is_logged(&self, id: &TaskId) -> bool {
+        let all = || logged_ids(self.board).unwrap_or_default();
+        self.logged.get_or_init(all).contains(id)
     }
 
     /// How the item ended that goes by `id` in an archive.

@@ -3,6 +3,7 @@
 //! An appended and synced line is the commit point of a change; only that of a run's start is not synced. Everybody who
 //! appends holds the board's lock.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -221,6 +222,16 @@ pub(super) fn is_logged(board: &Board, task: &TaskId) -> Result<bool, Error> {
         !is_logged
     })?;
     Ok(is_logged)
+}
+
+/// The IDs of all items that the log tells of.
+pub(super) fn logged_ids(board: &Board) -> Result<HashSet<TaskId>, Error> {
+    let mut all = HashSet::new();
+    walk_back(board, &mut |line| {
+        all.extend(task_of(line));
+        true
+    })?;
+    Ok(all)
 }
 
 /// A whole line of a change that ends with a later one; or half a line.

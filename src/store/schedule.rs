@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use super::archived::Archived;
-use super::change::Change;
+use super::change::{Change, Step};
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
@@ -19,7 +19,7 @@ use super::queue::Queue;
 use super::replace::replace_volatile;
 use super::submit::Note;
 use super::transaction::View;
-use crate::board::document::{Document, open, parse};
+use crate::board::document::{Document, open};
 use crate::board::event::Kind;
 use crate::board::metadata::{Field, Key, Meaning};
 use crate::board::patch::Patch;
@@ -35,7 +35,7 @@ const FILE: &str = "schedules.json";
 /// Lines of the log that are read again at each look, at most.
 const MOST_AGAIN: usize = 512;
 
-/// Schedules that queue in one change: others wait for the lock meanwhile.
+/// Items that one change queues, at most, of so many schedules, at most: others wait for the lock meanwhile.
 const MOST_AT_ONCE: usize = 50;
 
 /// What the log says of the schedules.
@@ -125,6 +125,7 @@ impl Board {
         })?;
         entries.into_iter().rev().for_each(|entry| marks.take(entry));
         marks.seq = last.unwrap_or(marks.seq);
+        self.rehearsal.iter().flat_map(|rehearsal| rehearsal.entries()).for_each(|entry| marks.take(entry));
         if lines > MOST_AGAIN && !self.is_dry() {
             // Else it is read again next time.
             drop(self.keep_marks(&marks));
@@ -187,7 +188,10 @@ impl Board {
         while let Some(due) = groups.pop() {
             let queued = self.queue_by_id(&due[0].queue);
             match queued.and_then(|queue| self.transact(|view| view.queue_due(&queue, &due, note))) {
-                Ok(queued) => outcomes.extend(queued),
+                Ok((queued, done)) => {
+                    outcomes.extend(queued);
+                    groups.extend(Some(due[done..].to_vec()).filter(|rest| !rest.is_empty()));
+                }
                 Err(Error::Busy(seconds)) => return Err(Error::Busy(seconds)),
                 // One of them may be all that is in the way.
                 Err(_) if due.len() > 1 => groups.extend(due.into_iter().map(|schedule| vec![schedule])),
@@ -206,48 +210,56 @@ impl Board {
 }
 
 impl View<'_> {
-    /// What is due of `schedules`, which all queue into `queue`, by what is known now that nobody else writes.
+    /// What is due of `schedules`, which all queue into `queue`, by what is known now that nobody else writes; and how many of them
+    /// are done with. What one change has no room for is for the next ones, each of which says up to where it came.
     fn queue_due(
         &self,
         queue: &Queue,
         schedules: &[&Schedule],
         note: &Note,
-    ) -> Result<(Change, Vec<ScheduleOutcome>), Error> {
+    ) -> Result<(Change, (Vec<ScheduleOutcome>, usize)), Error> {
         let marks = self.board.schedule_marks()?;
         let text = self.read(queue)?;
-        let signed = self.signed(queue, &text.content)?;
+        let mut signed = self.signed(queue, &text.content)?;
         let index = ItemIndex::of(self.board);
         let mut content = text.content.to_string();
         let (mut steps, mut outcomes) = (Vec::new(), Vec::new());
-        for schedule in schedules {
-            let Turn::Due(due) = schedule.turn(marks.mark(&schedule.name), self.now) else { continue };
-            let left = why_left(schedule, &due, &signed);
-            let is_new = |time: &&Timestamp| !signed.times.contains(&schedule.sign(**time));
-            let wanted: Vec<Timestamp> = due.wanted.iter().filter(is_new).copied().filter(|_| left.is_none()).collect();
-            for time in &wanted {
-                let (document, _) = parse(&content);
-                let status = if schedule.is_draft { Status::Draft } else { Status::Pending };
-                let item = schedule.item_for(*time);
-                let (mut step, task) =
-                    self.added(queue, &document, &index, item, &|_, _| Patch::default(), status, note)?;
-                drop(document);
-                step.entry.schedule = Some(schedule.mark(*time));
-                step.entry.cause = Some(told_of(schedule, *time, &due));
-                apply_in_place(&mut content, &step.edits);
-                steps.push(step);
-                let what = ScheduleDeed::Queued { due: *time, task: Box::new(task), queue: queue.clone() };
-                outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
-            }
-            if wanted.last() != Some(&due.last) {
-                let why = left.unwrap_or_else(|| "it is there already".to_owned());
-                let time = schedule.zone().shown(due.last);
-                let cause = format!("schedule {} queued nothing for {time}: {why}", schedule.name);
-                let what = ScheduleDeed::Left { due: due.last, why };
-                steps.push(settled(self, schedule.mark(due.last), cause).into());
-                outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
+        for (at, schedule) in schedules.iter().enumerate() {
+            let mut mark = marks.mark(&schedule.name).cloned();
+            while let Turn::Due(due) = schedule.turn(mark.as_ref(), self.now) {
+                let room = MOST_AT_ONCE.saturating_sub(steps.len());
+                if room == 0 {
+                    return Ok((self.change(text, steps), (outcomes, at)));
+                }
+                let left = why_left(schedule, &due, &signed);
+                let is_new = |time: &&Timestamp| left.is_none() && !signed.times.contains(&schedule.sign(**time));
+                let mut wanted: Vec<Timestamp> = due.wanted.iter().filter(is_new).copied().collect();
+                let rest = (wanted.len() > room).then_some(due.last);
+                wanted.truncate(room);
+                for time in &wanted {
+                    let status = if schedule.is_draft { Status::Draft } else { Status::Pending };
+                    let (item, none) = (schedule.item_for(*time), |_: &_, _: &_| Patch::default());
+                    let (mut step, task) = self.added(queue, &open(&content), &index, item, &none, status, note)?;
+                    step.entry.schedule = Some(ScheduleMark { rest, ..schedule.mark(*time) });
+                    step.entry.cause = Some(told_of(schedule, *time, &due));
+                    apply_in_place(&mut content, &step.edits);
+                    steps.push(step);
+                    signed.open.insert(schedule.name.clone(), task.id.clone());
+                    let what = ScheduleDeed::Queued { due: *time, task: Box::new(task), queue: queue.clone() };
+                    outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
+                }
+                if rest.is_none() && wanted.last() != Some(&due.last) {
+                    let why = left.unwrap_or_else(|| "it is there already".to_owned());
+                    let time = schedule.zone().shown(due.last);
+                    let cause = format!("schedule {} queued nothing for {time}: {why}", schedule.name);
+                    let what = ScheduleDeed::Left { due: due.last, why };
+                    steps.push(settled(self, schedule.mark(due.last), cause).into());
+                    outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
+                }
+                mark = steps.last().and_then(|step: &Step| step.entry.schedule.clone());
             }
         }
-        Ok((self.change(text, steps), outcomes))
+        Ok((self.change(text, steps), (outcomes, schedules.len())))
     }
 
     /// The items on the whole board that say which schedule they are of; `text` is what stands in `queue`.
@@ -298,7 +310,8 @@ fn why_left(schedule: &Schedule, due: &DueTimes, signed: &SignedItems) -> Option
     if due.wanted.is_empty() {
         return Some("it was missed".to_owned());
     }
-    let open = signed.open.get(&schedule.name).filter(|_| schedule.while_open == WhileOpen::Skip);
+    let holds_up = schedule.while_open == WhileOpen::Skip && !due.is_rest;
+    let open = signed.open.get(&schedule.name).filter(|_| holds_up);
     open.map(|task| format!("{task} of an earlier time is open"))
 }
 
@@ -318,7 +331,7 @@ fn settled(view: &View<'_>, mark: ScheduleMark, cause: String) -> Entry {
 }
 
 fn ended(name: String) -> ScheduleMark {
-    ScheduleMark { name, when: String::new(), until: None }
+    ScheduleMark { name, when: String::new(), until: None, rest: None }
 }
 
 /// The number of a log line, without reading the rest of it: it stands first.

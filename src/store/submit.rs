@@ -10,7 +10,6 @@ use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, homes, mint};
-use super::log::is_logged;
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use super::way::way_back;
@@ -309,7 +308,7 @@ impl View<'_> {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
             Some(id) => id,
             // By that of one that was taken out somebody may still have that in a buffer.
-            None => mint(&mut |id| is_taken(id) || is_logged(self.board, id).unwrap_or_default()),
+            None => mint(&mut |id| is_taken(id) || index.is_logged(id)),
         };
         let new = new.with_words(|text| redact(text).into_owned());
         let block = render(&NewItem { id: Some(id.clone()), ..new });

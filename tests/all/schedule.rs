@@ -87,6 +87,27 @@ fn killed_anywhere_it_queues_the_time_once() {
 }
 
 #[test]
+fn what_one_change_has_no_room_for_is_queued_by_the_next_ones() {
+    let hourly = "look:\n  every: hour\n  zone: UTC\n  missed: all\n  title: Look\n";
+    let (seen, woken) = ("2026-11-25T00:30:00Z", "2026-11-27T12:30:00Z");
+    let hours = (1..=60).map(|hour| format!("look@2026-11-{}T{:02}:00+00:00", 25 + hour / 24, hour % 24));
+    let hours: Vec<String> = hours.collect();
+    for (fault, left) in [("", 60), ("log.torn=kill@2", 50), ("log.appended=kill@2", 60), ("submit.leased=kill", 50)] {
+        let scratch = board(hourly, seen);
+        scratch.at(woken, "tavern-schedule", &["--dry-run"]).ends(0).says("due 2026-11-27 12:00 +00:00: Look");
+        let run = scratch.program("tavern-schedule").variable("TAVERN_TEST_NOW", woken);
+        let ran = run.variable("TAVERN_FAILPOINT", fault).run();
+        assert_eq!(ran.code, fault.is_empty().then_some(0), "{ran}");
+        scratch.settle();
+        assert_eq!(times(&scratch), hours[..left], "{fault}");
+        // Another time has come meanwhile, and the items of earlier ones are open.
+        at(&scratch, "2026-11-27T13:30:00Z").says("nothing is queued for 2026-11-27 13:00 +00:00: T-");
+        assert_eq!(times(&scratch), hours, "{fault}");
+        at(&scratch, "2026-11-27T13:30:00Z").ends(3);
+    }
+}
+
+#[test]
 fn after_three_days_of_sleep_it_does_as_the_schedule_says() {
     let days = |days: &[u32]| days.iter().map(|day| format!("backup@2026-11-{day}T06:00+01:00")).collect::<Vec<_>>();
     for (more, woken, queued, says) in [

@@ -61,7 +61,7 @@ pub(super) fn inquire(
     let context_of_it = [earlier(board), found(&searched.found)].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     let new = item_of(question, role, &context_of_it)?;
     let task = board.add(&queue, new, Status::Pending, &Note::default())?.task;
-    made_here(board, &task);
+    made_here(board, [&task]);
     let id = task.id;
     let end = agent::work_item(context, site, role, &queue, &id);
     let task = board.task(&id)?.task;
