@@ -64,7 +64,8 @@ pub struct Schedules {
     /// Those that can be read, as they stand.
     pub all: Vec<Schedule>,
     pub flaws: Vec<Flaw>,
-    /// All names that the file has, also of those that can't be read; `None` where none of it is read.
+    /// All names that the file has, also of those that can't be read; `None` where none of it is read, or nothing is there: git and
+    /// editors replace files, and are waited for by nobody.
     pub names: Option<HashSet<String>>,
 }
 
@@ -74,9 +75,7 @@ impl Schedules {
         let path = dir.join(SCHEDULES);
         match read_saved(&path) {
             Ok(text) => Ok(Schedules::parse(text, &path)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Schedules { names: Some(HashSet::new()), ..Schedules::default() })
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Schedules::default()),
             Err(source) => Err(ConfigError::Read { path, source }),
         }
     }
@@ -98,7 +97,7 @@ impl Schedules {
             read.flaws.push(Flaw::at(path.to_owned(), "", None, message, Some((*hint).to_owned())));
         }
         let names = blocks.iter().map(|at| block(at.clone()).name().to_owned());
-        read.names = whole.is_none().then(|| names.collect());
+        read.names = (whole.is_none() && !text.is_empty()).then(|| names.collect());
         let mut seen = HashSet::new();
         for block in blocks.into_iter().map(block).filter(|_| whole.is_none()) {
             if read.flaws.len() == MOST_FLAWS {

@@ -219,6 +219,22 @@ fn a_schedule_that_is_changed_counts_from_then_on() {
 }
 
 #[test]
+fn a_file_that_is_gone_or_empty_for_a_moment_ends_nothing() {
+    for is_there in [false, true] {
+        let scratch = board(DAILY, BEFORE);
+        if is_there {
+            scratch.write(SCHEDULES, "");
+        } else {
+            fs::remove_file(scratch.work().join(SCHEDULES)).expect("it is there");
+        }
+        at(&scratch, "2026-11-25T04:30:00Z").ends(3).says("there are no schedules").says_not("no longer");
+        at(&scratch, FIRST).ends(3);
+        scratch.write(SCHEDULES, DAILY);
+        at(&scratch, "2026-11-25T05:01:00Z").ends(0).says("for backup, due 2026-11-25 06:00 +01:00");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
     for (flawed, place, fault, hint) in [
         ("a:\n  cron: \"0 6 * *\"\n  title: A\n", "5:3", "`0 6 * *` is no cron expression", "write five fields"),
