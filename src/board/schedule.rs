@@ -1,13 +1,13 @@
 //! A schedule: an item that is queued at certain times, and which of these times are due. Knows no file and no clock.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
 use super::metadata::Key;
 use super::new_item::NewItem;
 use super::status::Timestamp;
-use super::timetable::{PassedTimes, Timetable, Zone};
+use super::timetable::{PassedTimes, SIGNED, Timetable, Zone};
 
 /// A time counts as missed by `missed: skip` where nobody has looked for so long after it.
 pub const LATE: TimeDelta = TimeDelta::hours(1);
@@ -145,9 +145,10 @@ impl Schedule {
     }
 }
 
-/// The name of the schedule, of what [`Schedule::sign`] gives.
-pub fn schedule_of(sign: &str) -> Option<&str> {
-    sign.rsplit_once('@').map(|(name, _)| name)
+/// The name of the schedule, and the time, of what [`Schedule::sign`] gives.
+pub fn read_sign(sign: &str) -> Option<(&str, Timestamp)> {
+    let (name, time) = sign.rsplit_once('@')?;
+    Some((name, DateTime::parse_from_str(time, SIGNED).ok()?.to_utc()))
 }
 
 #[cfg(test)]
@@ -226,6 +227,8 @@ mod tests {
         let item = daily(Missed::Once).item_for(at("2026-11-28T05:00:00Z"));
         assert_eq!(item.title, "Check backup of 2026-11-28 06:00 {else}");
         assert_eq!(item.fields, [(Key::QueuedFor, "backup@2026-11-28T06:00+01:00".into())]);
-        assert_eq!(schedule_of("a@b@2026-11-28T06:00+01:00"), Some("a@b"));
+        let signed = |sign| read_sign(sign).map(|(name, time)| (name, time.to_rfc3339()));
+        assert_eq!(signed("a@b@2026-11-28T06:00+01:00"), Some(("a@b", "2026-11-28T05:00:00+00:00".to_owned())));
+        assert_eq!(["backup", "backup@", "backup@tomorrow", "backup@2026-11-28"].map(signed), [const { None }; 4]);
     }
 }

@@ -17,6 +17,9 @@ use crate::near::nearest;
 /// Times that are looked at of a long past, at most.
 pub const MOST_PASSED: usize = 100;
 
+/// How [`Zone::written`] writes a moment, for `chrono`.
+pub const SIGNED: &str = "%Y-%m-%dT%H:%M%:z";
+
 /// No clock is set back by more, so that an earlier time on it may be a later moment.
 const SET_BACK: TimeDelta = TimeDelta::hours(3);
 
@@ -86,7 +89,7 @@ impl fmt::Display for Zone {
 impl Zone {
     /// A moment on its clock, to the minute: `2026-11-28T06:00+01:00`.
     pub fn written(self, at: Timestamp) -> String {
-        self.format(at, "%Y-%m-%dT%H:%M%:z")
+        self.format(at, SIGNED)
     }
 
     /// The same for people: `2026-11-28 06:00 +01:00`.

@@ -3,8 +3,9 @@
 use super::error::Error;
 use super::site::Site;
 use super::trust::{Trust, made_here};
+use crate::board::task::Task;
 use crate::config::Schedules;
-use crate::store::{Note, ScheduleDeed, ScheduleOutcome};
+use crate::store::{ScheduleDeed, ScheduleOutcome};
 
 /// What one look at the schedules found and did.
 #[derive(Debug, Default)]
@@ -16,10 +17,12 @@ pub struct ScheduleLook {
 /// Queues what is due now. A file that git has brought and nobody has trusted queues nothing.
 pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
     let schedules = Schedules::load(site.board.dir())?;
+    let trust = Trust::of(site);
     if !schedules.text.is_empty() {
-        Trust::of(site).schedules(&schedules.text)?;
+        trust.schedules(&schedules.text)?;
     }
-    let outcomes = site.board.queue_due(&schedules.all, schedules.names.as_ref(), &Note::default())?;
+    let is_trusted = |task: &Task| trust.knows(task);
+    let outcomes = site.board.queue_due(&schedules.all, schedules.names.as_ref(), &is_trusted)?;
     let queued = outcomes.iter().filter_map(|outcome| match &outcome.what {
         ScheduleDeed::Queued { task, .. } => Some(&**task),
         _ => None,

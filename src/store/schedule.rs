@@ -3,6 +3,7 @@
 //! `schedules.json` beside the log holds what the log said up to an event, so that no look reads further back. It may lag behind, or be
 //! lost: the log then tells the rest.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use memchr::memmem;
@@ -19,18 +20,23 @@ use super::queue::Queue;
 use super::replace::replace_volatile;
 use super::submit::Note;
 use super::transaction::View;
-use crate::board::document::{Document, open};
+use crate::board::document::{Document, open, parse_alone};
 use crate::board::event::Kind;
 use crate::board::metadata::{Field, Key, Meaning};
+use crate::board::new_item::{NewItem, render};
 use crate::board::patch::Patch;
-use crate::board::schedule::{DueTimes, Schedule, ScheduleMark, Turn, WhileOpen, schedule_of};
+use crate::board::schedule::{DueTimes, Schedule, ScheduleMark, Turn, WhileOpen, read_sign};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::apply_in_place;
 use crate::clock;
 use crate::files;
+use crate::secrets::redact;
 
 /// In the private part of the board.
 const FILE: &str = "schedules.json";
+
+/// What the lines of the log have that say how far a schedule is; in texts it is escaped.
+const MARK: &[u8] = b"\"schedule\":{";
 
 /// Lines of the log that are read again at each look, at most.
 const MOST_AGAIN: usize = 512;
@@ -118,7 +124,7 @@ impl Board {
                 return false;
             }
             lines += 1;
-            if memmem::find(line, b"\"schedule\":{").is_some() {
+            if memmem::find(line, MARK).is_some() {
                 entries.extend(serde_json::from_slice::<Entry>(line).ok());
             }
             true
@@ -139,12 +145,13 @@ impl Board {
     }
 
     /// Queues what is due of `schedules`, each time once, whoever else does so. Of those that are not among `names`, if these are
-    /// known, nothing is due any more. What can't be queued keeps no other from being queued.
+    /// known, nothing is due any more. What can't be queued keeps no other from being queued. `is_trusted` is asked while nobody
+    /// else writes.
     pub fn queue_due(
         &self,
         schedules: &[Schedule],
         names: Option<&HashSet<String>>,
-        note: &Note,
+        is_trusted: &dyn Fn(&Task) -> bool,
     ) -> Result<Vec<ScheduleOutcome>, Error> {
         let (marks, now) = (self.schedule_marks()?, clock::now());
         let live: Vec<&Schedule> = schedules.iter().filter(|schedule| !schedule.is_paused).collect();
@@ -187,7 +194,7 @@ impl Board {
         groups.reverse();
         while let Some(due) = groups.pop() {
             let queued = self.queue_by_id(&due[0].queue);
-            match queued.and_then(|queue| self.transact(|view| view.queue_due(&queue, &due, note))) {
+            match queued.and_then(|queue| self.transact(|view| view.queue_due(&queue, &due, is_trusted))) {
                 Ok((queued, done)) => {
                     outcomes.extend(queued);
                     groups.extend(Some(due[done..].to_vec()).filter(|rest| !rest.is_empty()));
@@ -216,12 +223,19 @@ impl View<'_> {
         &self,
         queue: &Queue,
         schedules: &[&Schedule],
-        note: &Note,
+        is_trusted: &dyn Fn(&Task) -> bool,
     ) -> Result<(Change, (Vec<ScheduleOutcome>, usize)), Error> {
         let marks = self.board.schedule_marks()?;
         let text = self.read(queue)?;
-        let mut signed = self.signed(queue, &text.content)?;
-        let index = ItemIndex::of(self.board);
+        let known = schedules.iter().filter_map(|schedule| {
+            let settled = marks.mark(&schedule.name)?.until?;
+            Some((schedule.name.as_str(), (*schedule, settled)))
+        });
+        let (own, times, open_items) = Default::default();
+        let mut signed =
+            SignedItems { board: self.board, schedules: known.collect(), is_trusted, own, times, open: open_items };
+        self.read_signed(&mut signed, queue, &text.content)?;
+        let (index, note) = (ItemIndex::of(self.board), Note::default());
         let mut content = text.content.to_string();
         let (mut steps, mut outcomes) = (Vec::new(), Vec::new());
         for (at, schedule) in schedules.iter().enumerate() {
@@ -239,12 +253,12 @@ impl View<'_> {
                 for time in &wanted {
                     let status = if schedule.is_draft { Status::Draft } else { Status::Pending };
                     let (item, none) = (schedule.item_for(*time), |_: &_, _: &_| Patch::default());
-                    let (mut step, task) = self.added(queue, &open(&content), &index, item, &none, status, note)?;
+                    let (mut step, task) = self.added(queue, &open(&content), &index, item, &none, status, &note)?;
                     step.entry.schedule = Some(ScheduleMark { rest, ..schedule.mark(*time) });
                     step.entry.cause = Some(told_of(schedule, *time, &due));
                     apply_in_place(&mut content, &step.edits);
                     steps.push(step);
-                    signed.open.insert(schedule.name.clone(), task.id.clone());
+                    signed.open.entry(schedule.name.clone()).or_default().push((*time, task.id.clone()));
                     let what = ScheduleDeed::Queued { due: *time, task: Box::new(task), queue: queue.clone() };
                     outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
                 }
@@ -262,9 +276,8 @@ impl View<'_> {
         Ok((self.change(text, steps), (outcomes, schedules.len())))
     }
 
-    /// The items on the whole board that say which schedule they are of; `text` is what stands in `queue`.
-    fn signed(&self, queue: &Queue, text: &str) -> Result<SignedItems, Error> {
-        let mut signed = SignedItems::default();
+    /// Looks on the whole board for items that say which schedule they are of; `text` is what stands in `queue`.
+    fn read_signed(&self, signed: &mut SignedItems<'_>, queue: &Queue, text: &str) -> Result<(), Error> {
         signed.take(text);
         for other in self.board.queues()?.iter().filter(|other| other.path != queue.path) {
             // One that can't be read keeps nothing from being queued into another.
@@ -273,19 +286,25 @@ impl View<'_> {
             }
         }
         Archived::of(self.board).contents().for_each(|text| signed.take(text));
-        Ok(signed)
+        Ok(())
     }
 }
 
-/// Items that say which time of which schedule they are for.
-#[derive(Default)]
-struct SignedItems {
+/// Items that say which time of which schedule they are for. Anybody can write that: it counts of what is trusted here or was queued
+/// here; and what reads word for word as the schedule's own is there already, whichever clone has queued it.
+struct SignedItems<'b> {
+    board: &'b Board,
+    /// The schedules in question by name, each with its last time that is settled.
+    schedules: HashMap<&'b str, (&'b Schedule, Timestamp)>,
+    is_trusted: &'b dyn Fn(&Task) -> bool,
+    /// What the log says was queued here, once somebody asks.
+    own: OnceCell<HashSet<(TaskId, Timestamp)>>,
     times: HashSet<String>,
-    /// By schedule, one that is open.
-    open: HashMap<String, TaskId>,
+    /// By schedule, those that are open.
+    open: HashMap<String, Vec<(Timestamp, TaskId)>>,
 }
 
-impl SignedItems {
+impl SignedItems<'_> {
     fn take(&mut self, text: &str) {
         if memmem::find(text.as_bytes(), Key::QueuedFor.as_str().as_bytes()).is_none() {
             return;
@@ -297,12 +316,46 @@ impl SignedItems {
                 _ => None,
             });
             let Some(sign) = sign else { continue };
-            if let (false, Some(name), Some(id)) = (item.status.is_ended(), schedule_of(&sign), &item.id) {
-                self.open.insert(name.to_owned(), id.clone());
+            let Some((name, time)) = read_sign(&sign) else { continue };
+            let Some((schedule, settled)) = self.schedules.get(name) else { continue };
+            let is_open = !item.status.is_ended();
+            if !is_open && time <= *settled {
+                continue;
             }
-            self.times.insert(sign);
+            let task = document.task_of(item);
+            let is_known = (self.is_trusted)(&task) || self.was_queued_here(&task.id, time);
+            if let (true, Some(id)) = (is_known && is_open, &item.id) {
+                self.open.entry(name.to_owned()).or_default().push((time, id.clone()));
+            }
+            if is_known || is_as_queued(schedule, time, &document, &task) {
+                self.times.insert(sign);
+            }
         }
     }
+
+    fn was_queued_here(&self, task: &TaskId, time: Timestamp) -> bool {
+        let all = || queued_here(self.board).unwrap_or_default();
+        self.own.get_or_init(all).contains(&(task.clone(), time))
+    }
+}
+
+/// The items that the log says schedules have queued, and the time of each.
+fn queued_here(board: &Board) -> Result<HashSet<(TaskId, Timestamp)>, Error> {
+    let mut all = HashSet::new();
+    walk_back(board, &mut |line| {
+        let entry = memmem::find(line, MARK).and_then(|_| serde_json::from_slice::<Entry>(line).ok());
+        all.extend(entry.and_then(|entry| Some((entry.task?, entry.schedule?.until?))));
+        true
+    })?;
+    Ok(all)
+}
+
+/// `task` of `document` says word for word what the schedule queues for that time.
+fn is_as_queued(schedule: &Schedule, time: Timestamp, document: &Document<'_>, task: &Task) -> bool {
+    let item = schedule.item_for(time).with_words(|text| redact(text).into_owned());
+    let block = render(&NewItem { id: Some(TaskId::nobody()), ..item });
+    let alone = parse_alone(&block, document.front());
+    alone.items().first().is_some_and(|item| alone.task_of(item).wording() == task.wording())
 }
 
 /// Why nothing is queued of what is due.
@@ -312,7 +365,8 @@ fn why_left(schedule: &Schedule, due: &DueTimes, signed: &SignedItems) -> Option
     }
     let holds_up = schedule.while_open == WhileOpen::Skip && !due.is_rest;
     let open = signed.open.get(&schedule.name).filter(|_| holds_up);
-    open.map(|task| format!("{task} of an earlier time is open"))
+    let earlier = open.into_iter().flatten().find(|(time, _)| *time <= due.last);
+    earlier.map(|(_, task)| format!("{task} of an earlier time is open"))
 }
 
 /// What the log says of an item that was queued.

@@ -363,6 +363,49 @@ fn what_another_clone_has_queued_is_not_queued_again() {
 }
 
 #[test]
+fn what_a_clone_brings_silences_no_schedule() {
+    let first = board(DAILY, BEFORE);
+    first.commit(&[".tavern"], "Schedules");
+    first.git(&["clone", "--quiet", "--bare", ".", "../hub.git"]);
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &first.folder().join("hub.git").display().to_string(), "."]);
+    clone.run("tavern-trust", &["--yes"]).ends(0);
+    at(&clone, BEFORE).ends(3);
+    let signed = |line: &str, day: &str| format!("- {line} (queued_for: backup@{day}T06:00+01:00)\n");
+    let brought = [
+        signed("[ ] T-90: In time", "2099-01-01"),
+        signed("[ ] T-91: Open", "2026-11-25"),
+        signed("[x] T-92: Done", "2026-11-25"),
+    ];
+    first.write(QUEUE, format!("{}\n{}", first.queue(), brought.concat()));
+    first.commit(&[QUEUE], "More");
+    first.git(&["push", "--quiet", "../hub.git", "HEAD"]);
+    clone.git(&["pull", "--quiet", "--ff-only"]);
+    let queued = at(&clone, FIRST).ends(0).says("for backup, due 2026-11-25 06:00 +01:00: Check the backup");
+    let own = queued.stdout.split_whitespace().next().expect("its ID").to_owned();
+    // What was queued here stays known, whatever a person makes of it.
+    clone.change(QUEUE, &format!("{own}: Check the backup"), &format!("{own}: Look at it"));
+    at(&clone, "2026-11-26T05:01:00Z").ends(3).says(&format!("{own} of an earlier time is open"));
+    clone.change(QUEUE, &format!("[ ] {own}"), &format!("[x] {own}"));
+    at(&clone, "2026-11-27T05:01:00Z").ends(0).says("for backup, due 2026-11-27 06:00 +01:00");
+    // What people have trusted holds it up, but for a time that is still to come.
+    clone.run("tavern-trust", &["--yes"]).ends(0);
+    let tick = |own: &str, other: &str| {
+        let queue = clone.queue();
+        let ticked = queue.lines().map(|line| {
+            let is_meant = line.contains(own) && !line.contains(other);
+            if is_meant { line.replace("- [ ]", "- [x]") + "\n" } else { format!("{line}\n") }
+        });
+        clone.write(QUEUE, ticked.collect::<String>());
+        clone.settle();
+    };
+    tick("Check the backup", "T-9");
+    at(&clone, "2026-11-28T05:01:00Z").ends(3).says("T-91 of an earlier time is open");
+    tick("T-91", "T-90");
+    at(&clone, "2026-11-29T05:01:00Z").ends(0).says("for backup, due 2026-11-29 06:00 +01:00");
+}
+
+#[test]
 fn who_waits_is_told_when_it_is_time() {
     // A second before a minute begins, on a clock that goes on.
     let shift = |later: i64| format!("+{}", later + 59 - chrono::Utc::now().timestamp() % 60);
