@@ -3,7 +3,8 @@
 //! The log says what happened, so whoever comes next tells what a killed program did not. Who is killed between a message and
 //! its note of it tells twice.
 
-use std::collections::BTreeMap;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashSet};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use super::background::Background;
 use super::channels::Sender;
 use super::error::Error;
 use super::readiness::lacks_of;
-use super::record::runs;
+use super::record::{Metadata, runs};
 use super::site::Site;
 use crate::board::document::title_of;
 use crate::board::eligible::Lack;
@@ -31,7 +32,7 @@ use crate::failpoint;
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::printable::one_line;
-use crate::store::{self, Board, Entry, NamedItem, tail_log};
+use crate::store::{self, Board, Entry, Lineage, NamedItem, tail_log};
 
 /// Beside the locks of the board.
 const FILE: &str = "notices.json";
@@ -293,18 +294,34 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     if !site.config.notify.values().any(|channel| channel.takes(kind, severity)) {
         return Vec::new();
     }
+    let ended: Vec<(&TaskId, &Entry)> = entries
+        .iter()
+        .filter(|entry| has_ended(entry))
+        .filter_map(|entry| Some((entry.task.as_ref()?, entry)))
+        .collect();
+    if ended.is_empty() {
+        return Vec::new();
+    }
+    let lineage = site.board.lineage();
     let mut last: BTreeMap<TaskId, &Entry> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| has_ended(entry)) {
-        last.extend(entry.task.iter().flat_map(|task| requests_of(site, task)).map(|request| (request, entry)));
+    for (task, entry) in ended {
+        last.extend(lineage.above(task).into_iter().map(|request| (request, entry)));
     }
     // What has ended since is told of later, and with it the request.
     let behind = entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default();
     let behind = behind.iter().filter(|entry| has_ended(entry)).filter_map(|entry| entry.task.as_ref());
-    let later: Vec<TaskId> = behind.flat_map(|task| requests_of(site, task)).collect();
+    let later: HashSet<TaskId> = behind.flat_map(|task| lineage.above(task)).collect();
     last.retain(|request, _| !later.contains(request));
+    let all_runs = LazyCell::new(|| runs(&site.board).unwrap_or_default());
     let told = |(request, entry): (TaskId, &Entry)| {
+        let items = lineage.came_of(&request);
+        let is_open = |id: &TaskId| lineage.status_of(id).is_none_or(|status| !status.is_ended());
+        if is_open(&request) || items.is_empty() || items.iter().any(is_open) {
+            return None;
+        }
+        let text = summary(&request, &items, &lineage, &all_runs);
         let asked = site.board.task(&request).ok().filter(|found| found.task.status().is_ended())?;
-        let (text, title) = (summary(site, &request)?, one_line(&asked.task.title, LONGEST_TITLE));
+        let title = one_line(&asked.task.title, LONGEST_TITLE);
         let (queue, todo) = (Some(asked.queue.id), None);
         Some(Notice {
             seq: entry.seq,
@@ -327,35 +344,15 @@ fn has_ended(entry: &Entry) -> bool {
     entry.kind == Kind::Removed || moved.is_some_and(|(from, to)| from != to && to.is_ended())
 }
 
-/// Items that a task may be a part of: those that it is named after, its parent, and theirs.
-fn requests_of(site: &Site, task: &TaskId) -> Vec<TaskId> {
-    let (mut found, mut open) = (Vec::new(), vec![task.clone()]);
-    while let Some(id) = open.pop() {
-        let parent = site.board.task(&id).ok().and_then(|found| found.task.parent);
-        for above in id.above().chain(parent) {
-            if !found.contains(&above) {
-                open.push(above.clone());
-                found.push(above);
-            }
-        }
-    }
-    found
-}
-
-/// What came of a request, in a line; `None` while anything of it is open.
-fn summary(site: &Site, request: &TaskId) -> Option<String> {
-    let items = site.board.came_of(request);
+/// What came of a request, in a line: `items`, which have ended.
+fn summary(request: &TaskId, items: &HashSet<TaskId>, lineage: &Lineage, all_runs: &[Metadata]) -> String {
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
-    items.iter().for_each(|item| *counts.entry(item.status()).or_default() += 1);
-    if items.is_empty() || counts.keys().any(|status| !status.is_ended()) {
-        return None;
-    }
-    let mut runs = runs(&site.board).unwrap_or_default();
-    runs.retain(|run| run.task == *request || items.iter().any(|item| item.id == run.task));
+    items.iter().filter_map(|item| lineage.status_of(item)).for_each(|status| *counts.entry(status).or_default() += 1);
+    let own: Vec<&Metadata> = all_runs.iter().filter(|run| run.task == *request || items.contains(&run.task)).collect();
     let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let usd: f64 = runs.iter().map(|run| run.usage.usd).sum();
+    let usd: f64 = own.iter().map(|run| run.usage.usd).sum();
     let money = if usd > 0.0 { format!(", ${usd:.2}") } else { String::new() };
-    Some(format!("all that was planned of {request} has ended: {}; runs: {}{money}", counts.join(", "), runs.len()))
+    format!("all that was planned of {request} has ended: {}; runs: {}{money}", counts.join(", "), own.len())
 }
 
 /// What an event tells people. An item that waits for nobody by now is told of no more.

@@ -39,12 +39,6 @@ impl Board {
         numbered(ItemIndex::of(self).offspring(parent))
     }
 
-    /// What came of a request: the items that were planned of it, its children, and theirs, in all queues and archives, in the
-    /// order of their numbers. What can't be read is not among them.
-    pub fn came_of(&self, request: &TaskId) -> Vec<Task> {
-        numbered(ItemIndex::of(self).came_of(request))
-    }
-
     /// Puts a new item into `queue`, as the child of another: by the given ID, or as `T-1.1`, `T-1.2` and so on of `T-1`.
     pub fn add_child(
         &self,

@@ -110,31 +110,6 @@ impl<'b> ItemIndex<'b> {
         all.flat_map(|content| offspring(&open(content), parent)).collect()
     }
 
-    /// What came of a request: the items that were planned of it, its children, and theirs.
-    pub(super) fn came_of(&self, request: &TaskId) -> Vec<Task> {
-        let documents: Vec<Document<'_>> = self.contents().map(open).collect();
-        let mut found: HashSet<&TaskId> = HashSet::new();
-        loop {
-            let before = found.len();
-            for (document, item) in documents.iter().flat_map(|it| it.items().iter().map(move |item| (it, item))) {
-                let is_of = |parent: &TaskId| parent == request || found.contains(parent);
-                if let Some(id) = &item.id
-                    && (id.is_below(request) || document.parent_of(item).is_some_and(is_of))
-                {
-                    found.insert(id);
-                }
-            }
-            if found.len() == before {
-                break;
-            }
-        }
-        let of = |document: &Document<'_>| {
-            let own = document.items().iter().filter_map(|item| Some((item, item.id.clone()?)));
-            own.filter(|(_, id)| found.contains(id)).map(|(item, id)| document.task(item, id)).collect::<Vec<_>>()
-        };
-        documents.iter().flat_map(of).collect()
-    }
-
     /// The commit of the completed item that goes by `id`, in whichever queue or archive.
     pub fn commit_of(&self, id: &TaskId) -> Option<String> {
         if self.commits.get().is_none() && self.searches.are_few() {
@@ -147,7 +122,8 @@ impl<'b> ItemIndex<'b> {
         self.commits.get_or_init(all).get(id).cloned()
     }
 
-    fn contents(&self) -> impl Iterator<Item = &str> {
+    /// The texts of all queues, and then of all archives. What can't be read is empty.
+    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
         let live = self.queues().iter().map(|queue_index| &**queue_index.content(self.board));
         live.chain(self.archived.contents())
     }

@@ -433,6 +433,27 @@ fn the_end_of_all_that_was_planned_of_a_request_is_told_once_with_a_summary() {
 }
 
 #[test]
+fn of_requests_that_end_together_each_is_told_with_its_own() {
+    let queue = "- [ ] T-7: A part's part's part (parent: T-6)\n- [ ] T-6: A part's part (parent: T-1.1)\n- [x] T-1: Build a bridge\n\
+        - [ ] T-1.1: A part\n- [x] T-2: Build a boat\n- [ ] T-2.1: A part\n- [x] T-3: Build a house\n- [ ] T-3.1: A part\n\
+        - [ ] T-3.2: Another\n";
+    let scratch = board(queue, "  mine: {file: mine.txt, on: [request]}\n");
+    // A new channel begins with what comes.
+    notify(&scratch, &[]);
+    for part in ["T-7", "T-6", "T-1.1", "T-2.1", "T-3.1"] {
+        scratch.run("tavern-release", &[part, "--cancel"]).succeeds();
+    }
+    notify(&scratch, &[]).ends(0);
+    let told = told(&scratch, "mine.txt");
+    let of = |request: &str, cancelled: usize| {
+        let of = format!("all that was planned of {request} has ended: {cancelled} cancelled; runs: 0");
+        told.iter().filter(|line| line.contains(&of)).count()
+    };
+    assert_eq!([of("T-1", 3), of("T-1.1", 2), of("T-6", 1), of("T-2", 1)], [1; 4], "{told:#?}");
+    assert!(!told.iter().any(|line| line.contains("of T-3 ")), "T-3.2 is open: {told:#?}");
+}
+
+#[test]
 fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
     let scratch = board(
         "- [ ] T-1: Note it (worktree: false)\n- [ ] T-1.1: Note more (worktree: false, parent: T-1)\n- [ ] T-2: Fail at it\n",

@@ -106,8 +106,9 @@ fn unknown_agent(board: &Board, all: &[Metadata], agent: &str) -> Option<String>
 }
 
 fn with_what_came_of(board: &Board, id: TaskId) -> HashSet<TaskId> {
-    let all = board.came_of(&id).into_iter().map(|task| task.id);
-    all.chain([id]).collect()
+    let mut all = board.lineage().came_of(&id);
+    all.insert(id);
+    all
 }
 
 /// How the runs went that were told a learning, beside those that were not. No cause is shown by that: they had other items, too.
