@@ -139,7 +139,7 @@ fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
     // A file that is gone may be one that an editor is about to put back.
     let is_gone = settings.is_empty();
     if settings != site.settings && !is_gone {
-        *site = context.site(site.board.clone())?;
+        *site = context.site(site.board.clone())?.instead_of(site);
     }
     Ok(())
 }

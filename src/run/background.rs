@@ -1,8 +1,8 @@
 //! Work in a thread of its own, which nobody waits for before the program ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How long what is broken off may take to end.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Does its work when it is asked to, until it is dropped.
-pub(super) struct Background {
-    requests: Option<SyncSender<()>>,
+/// Does its work when it is asked to, until it is dropped. `T` is what it works with.
+pub(super) struct Background<T> {
+    requests: Option<SyncSender<Arc<Mutex<T>>>>,
+    with: Arc<Mutex<T>>,
     /// Breaks the work off.
     own: Interrupt,
     program: Interrupt,
@@ -26,33 +27,47 @@ pub(super) struct Background {
     has_ended: Arc<AtomicBool>,
 }
 
-impl Background {
+impl<T: Send + 'static> Background<T> {
     /// `own` breaks `work` off, at the latest when `program` is raised and this is dropped.
-    pub fn start(own: Interrupt, program: &Interrupt, work: impl Fn() + Send + 'static) -> Background {
+    pub fn start(with: T, own: Interrupt, program: &Interrupt, work: impl Fn(&T) + Send + 'static) -> Background<T> {
         let (bell, has_ended) = (Bell::new(), Arc::new(AtomicBool::new(false)));
         // One request that waits is enough for all that happened before it.
-        let (requests, wanted) = sync_channel(1);
+        let (requests, wanted) = sync_channel::<Arc<Mutex<T>>>(1);
         thread::spawn({
             let (bell, has_ended) = (bell.clone(), Arc::clone(&has_ended));
             move || {
-                while wanted.recv().is_ok() {
-                    work();
+                while let Ok(with) = wanted.recv() {
+                    // Nobody else takes it.
+                    work(&with.lock().unwrap_or_else(PoisonError::into_inner));
                 }
                 has_ended.store(true, Ordering::SeqCst);
                 bell.ring();
             }
         });
-        Background { requests: Some(requests), own, program: program.clone(), bell, has_ended }
+        let (requests, with) = (Some(requests), Arc::new(Mutex::new(with)));
+        Background { requests, with, own, program: program.clone(), bell, has_ended }
     }
 
     /// Asks for the work, once more where it is being done.
     pub fn ask(&self) {
         if let Some(requests) = &self.requests {
             // Else one waits already.
-            let _ = requests.try_send(());
+            let _ = requests.try_send(Arc::clone(&self.with));
         }
     }
 
+    /// What is asked for from now on is done with that. What is being done goes on as it began.
+    pub fn go_on_with(&mut self, with: T) {
+        self.with = Arc::new(Mutex::new(with));
+    }
+
+    /// What breaks the work off.
+    pub fn interrupt(&self) -> Interrupt {
+        self.own.clone()
+    }
+}
+
+impl<T> Background<T> {
     fn wait(&self, patience: Duration, is_over: impl Fn() -> bool) -> bool {
         let deadline = Deadline::after(patience);
         while !self.has_ended.load(Ordering::SeqCst) && !deadline.has_passed() && !is_over() {
@@ -62,7 +77,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl<T> Drop for Background<T> {
     fn drop(&mut self) {
         self.requests = None;
         let _subscription = self.bell.ring_at(&self.program);

@@ -93,9 +93,9 @@ pub fn tell_people(site: &Site) {
     }
     let start = || {
         let own = Interrupt::new();
-        let apart = site.apart(own.clone());
         let is_over = |failure: &ChannelFailure| failure.next <= clock::now();
-        Background::start(own, &site.interrupt, move || drop(tell(&apart, &is_over)))
+        let tell = move |apart: &Site| drop(tell(apart, &is_over));
+        Background::start(site.apart(own.clone()), own, &site.interrupt, tell)
     };
     site.teller.get_or_init(start).ask();
 }

@@ -58,7 +58,7 @@ pub struct Site {
     /// What a person types for what an item lacks, of such an ID and queue: which programs there are is known above.
     pub todo: Todo,
     /// Tells people, from when there is somebody to tell.
-    pub(super) teller: OnceLock<Background>,
+    pub(super) teller: OnceLock<Background<Site>>,
 }
 
 /// See [`Site::todo`].
@@ -103,6 +103,16 @@ impl Site {
         let (named, runner, model, todo) = (self.named.clone(), self.runner.clone(), self.model.clone(), self.todo);
         let apart = Site::new(self.board.clone(), self.config.clone(), self.settings.clone(), interrupt);
         Site { named, runner, model, todo, ..apart }
+    }
+
+    /// The same, in the place of `other`. People are told on from there: nobody waits for what is being sent.
+    #[must_use]
+    pub fn instead_of(mut self, other: &mut Site) -> Site {
+        if let Some(mut teller) = other.teller.take() {
+            teller.go_on_with(self.apart(teller.interrupt()));
+            self.teller = OnceLock::from(teller);
+        }
+        self
     }
 
     /// The same, which has been given these queues by name.

@@ -271,6 +271,29 @@ fn nobody_waits_for_a_slow_channel() {
 }
 
 #[test]
+fn a_watch_that_takes_another_config_waits_for_no_slow_channel() {
+    let slow = "command: 'cat >>../slow; until [ -e ../go ]; do sleep 0.02; done'";
+    let scratch = board("- [ ] T-1: Ask it\n", &format!("  a: {{{slow}}}\n"));
+    untold(&scratch, || drop(work(&scratch).ends(0)));
+    let seq = || {
+        let states: Value = serde_json::from_str(&scratch.read(".git/tavern/notices.json")).expect("JSON");
+        states["a"]["seq"].clone()
+    };
+    let before = seq();
+    let watch = scratch.program("tavern-watch").args(&["--every", "1s"]).start();
+    wait_until("it tells", || scratch.folder().join("slow").exists());
+    scratch.change(CONFIG, "notify:\n", "notify:\n  z: {file: z.txt, severity: info}\n");
+    // What is there after the change is seen by a look after it.
+    scratch.write(".tavern/schedules.yaml", "a:\n  every: hour\n  title: A\n");
+    wait_until("it looks again", || scratch.run("tavern-log", &[]).stdout.contains("schedule a counts from now on"));
+    scratch.write("../go", "");
+    wait_until("it has told", || seq() != before);
+    watch.signal(rustix::process::Signal::INT);
+    watch.end().ends(130);
+    assert_eq!(scratch.read("../slow").lines().count(), 1, "it was not broken off, and told again");
+}
+
+#[test]
 fn who_is_interrupted_breaks_off_what_he_tells_and_the_next_one_tells_it() {
     // It does not hear that it is to end.
     let slow = "command: 'trap : TERM INT; cat >>../slow; until [ -e ../go ]; do sleep 0.02; done'";
