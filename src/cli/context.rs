@@ -34,6 +34,12 @@ impl Context {
         Context { shared, out, is_dry, interrupt: OnceLock::new() }
     }
 
+    /// The same for another thread, which is asked for no end.
+    pub(super) fn apart(&self) -> Context {
+        let out = Output::stdout(&self.shared);
+        Context { shared: self.shared.clone(), out, is_dry: self.is_dry, interrupt: OnceLock::new() }
+    }
+
     /// Raised by SIGINT, SIGTERM and SIGHUP from the first call on. A program that never calls it is ended by them at
     /// once, which is right for one that only reads, or changes the board in one step.
     pub fn interrupt(&self) -> Result<&Interrupt, CliError> {

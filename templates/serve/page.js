@@ -286,7 +286,7 @@ function drawEvent(line) {
 
 // One item.
 
-let opened = null, logs = null, asked = 0, followed = "", isActing = false;
+let opened = null, logs = null, asking = null, followed = "", isActing = false;
 
 function itemNamed(name) {
   return state.items.find((item) => item.name === name || item.task === name);
@@ -315,22 +315,39 @@ function choose(tab) {
   }
   byId("panel").setAttribute("aria-labelledby", `tab-${tab}`);
   byId("shown").replaceChildren();
-  stopLogs();
-  if (tab === "output") follow(); else refresh();
+  stop();
+  if (tab === "output") follow(); else show();
 }
 
-async function refresh() {
-  const number = ++asked, { task, tab } = opened;
+/** What is open is asked for anew; what is being asked for is asked for once more when it is there, and never twice at once. */
+function refresh() {
+  if (asking) asking.isStale = true; else show();
+}
+
+async function show() {
+  const { task, tab } = opened, own = { stop: new AbortController(), isStale: false };
   const url = `${tab === "work" ? "/work" : "/item"}?of=${encodeURIComponent(task)}`;
-  let told;
-  try {
-    const answer = await fetch(url);
-    told = answer.ok ? await answer.json() : { fault: await answer.text() };
-  } catch {
-    told = { fault: "the program that serves this page does not answer" };
+  asking = own;
+  for (;;) {
+    own.isStale = false;
+    let told;
+    try {
+      const answer = await fetch(url, { signal: own.stop.signal });
+      told = answer.ok ? await answer.json() : { fault: await answer.text() };
+    } catch {
+      told = { fault: "the program that serves this page does not answer" };
+    }
+    // Another was asked for meanwhile.
+    if (asking !== own) return;
+    drawShown(told, task, tab);
+    await new Promise((done) => setTimeout(done, 500));
+    if (asking !== own) return;
+    if (!own.isStale) break;
   }
-  // Another was asked for meanwhile.
-  if (number !== asked || !opened || opened.tab !== tab) return;
+  asking = null;
+}
+
+function drawShown(told, task, tab) {
   const lines = told.lines || [told.fault];
   const tones = { "+": "l-add", "-": "l-del", "@": "l-at" };
   const nodes = lines.map((line) => el("span", tab === "work" ? tones[line[0]] || "" : "", line));
@@ -349,7 +366,7 @@ function follow() {
   });
   logs.addEventListener("gone", (event) => {
     byId("shown").replaceChildren(el("span", "l-faint", JSON.parse(event.data).why));
-    stopLogs();
+    stop();
   });
   logs.addEventListener("lines", (event) => {
     const panel = byId("panel"), shown = byId("shown");
@@ -360,9 +377,11 @@ function follow() {
   });
 }
 
-function stopLogs() {
+/** Nobody looks at it any more. */
+function stop() {
   if (logs) logs.close();
-  logs = null;
+  if (asking) asking.stop.abort();
+  logs = asking = null;
 }
 
 /** The deeds that an item's status allows: what is sent, its label, and whether words are needed ("must"), may be said or mean nothing. */
@@ -485,7 +504,7 @@ byId("dialog").addEventListener("close", () => {
   // It is told of a moment later: another item may be open by then.
   if (byId("dialog").open) return;
   opened = null;
-  stopLogs();
+  stop();
 });
 byId("act").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -507,7 +526,7 @@ document.addEventListener("visibilitychange", () => {
   // A page that nobody sees holds no connection, of which a browser has few.
   if (document.hidden) {
     source.close();
-    stopLogs();
+    stop();
   } else {
     connect();
     if (opened) choose(opened.tab);

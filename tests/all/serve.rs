@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -118,7 +121,7 @@ impl Events {
     fn read(stream: TcpStream) -> Events {
         let (come, is_over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let (all, end) = (Arc::clone(&come), Arc::clone(&is_over));
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             let (mut event, mut id) = (String::new(), None);
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
                 if let Some(named) = line.strip_prefix("event: ") {
@@ -366,6 +369,44 @@ fn what_is_wrong_with_a_board_is_told_and_an_empty_one_is_shown() {
     scratch.write(CONFIG, config);
     scratch.write(QUEUE, "- [ ] T-1: Well again\n");
     events.next("items", says("Well again"));
+    drop(served.end());
+}
+
+#[test]
+fn a_diff_that_takes_for_ever_holds_up_nobody_but_who_asks() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    scratch.git(&["checkout", "--quiet", "-b", "tavern/T-1"]);
+    scratch.write("new.txt", "new\n");
+    scratch.git(&["add", "new.txt"]);
+    scratch.git(&["commit", "--quiet", "-m", "New", "new.txt"]);
+    scratch.git(&["checkout", "--quiet", "-"]);
+    // Who reads the file that was added waits for who writes to this pipe.
+    let blob = scratch.git(&["rev-parse", "tavern/T-1:new.txt"]);
+    let object = scratch.folder().join(format!("work/.git/objects/{}/{}", &blob[..2], &blob[2..]));
+    fs::remove_file(&object).expect("it is loose");
+    mkfifoat(CWD, &object, Mode::RUSR | Mode::WUSR).expect("it is ours");
+    let served = Served::start(&scratch, &[]);
+    let mut events = served.events("/events", &[]);
+    events.next("items", says("One"));
+    thread::scope(|scope| {
+        let diff = scope.spawn(|| served.get("/work?of=T-1"));
+        let mut writer = None;
+        wait_until("somebody reads the file", || {
+            let opened =
+                fs::OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&object);
+            writer = opened.ok();
+            writer.is_some()
+        });
+        scratch.write(".tavern/queues/other.md", "- [ ] O-1: Of another queue\n");
+        events.next("items", says("Of another queue"));
+        scratch.run("tavern-tell", &["T-1", "Go on"]).ends(0);
+        events.next("log", says("T-1"));
+        has(&served.get("/item?of=T-1").body, &["T-1 One"]);
+        served.events("/stream?of=T-1", &[]).next("gone", says("no run yet"));
+        assert!(!diff.is_finished(), "it waits still");
+        drop(writer);
+        assert_eq!(diff.join().expect("it is answered").status, 200);
+    });
     drop(served.end());
 }
 

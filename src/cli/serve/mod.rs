@@ -14,12 +14,14 @@ use crate::clock::Deadline;
 use crate::process::Bell;
 use crate::store::Board;
 
+use clerk::Desk;
 use gate::{Gate, is_loopback};
 use server::{PageLeave, Served, begin};
 use showing::Showing;
 use teller::Teller;
 
 mod asset;
+mod clerk;
 mod errand;
 mod gate;
 mod server;
@@ -87,11 +89,13 @@ impl Verb for Args {
         let leave = if self.write { PageLeave::Act } else { PageLeave::LookOnly };
         let (out, _) = watch::channel(Showing::default());
         let out = Arc::new(out);
-        let (mut teller, desk) = Teller::new(context, board.clone(), &self.queues, Arc::clone(&out));
+        let bell = Bell::new();
+        let mut teller = Teller::new(context, board.clone(), &self.queues, bell.clone(), Arc::clone(&out));
         let served = Arc::new(Served {
             gate: Gate::new(token, address.port()),
             leave,
-            desk,
+            desk: Desk::open(context, &board)?,
+            bell,
             showing: out,
             name: name(&board),
             board: board.dir().to_owned(),

@@ -28,14 +28,15 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::asset::ASSETS;
+use super::clerk::{Desk, RunLogs};
 use super::errand::Errand;
 use super::gate::{Entrance, Gate};
 use super::showing::{SeenParts, Showing, shown_line};
-use super::teller::{Desk, PageQuestion, PageReply};
 use crate::cli::live::deed::{done, program};
 use crate::cli::live::look::Tone;
 use crate::cli::live::stream::LogTail;
 use crate::file_watch::WatchOrLook;
+use crate::process::Bell;
 
 /// Connections at once; those behind them wait.
 const MOST_CONNECTIONS: usize = 64;
@@ -90,6 +91,8 @@ pub struct Served {
     pub gate: Gate,
     pub leave: PageLeave,
     pub desk: Desk,
+    /// Rings where somebody begins to look on.
+    pub bell: Bell,
     pub showing: Arc<watch::Sender<Showing>>,
     /// What the board is called.
     pub name: String,
@@ -173,8 +176,8 @@ async fn route(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<B
     match (&head.method, head.uri.path()) {
         (&Method::GET, "/events") => events(served, head),
         (&Method::GET, "/stream") => stream(served, head, query("of").unwrap_or_default()).await,
-        (&Method::GET, "/item") => json(served.desk.ask(PageQuestion::Item(query("of").unwrap_or_default())).await),
-        (&Method::GET, "/work") => json(served.desk.ask(PageQuestion::Work(query("of").unwrap_or_default())).await),
+        (&Method::GET, "/item") => json(served.desk.item(query("of").unwrap_or_default()).await),
+        (&Method::GET, "/work") => json(served.desk.work(query("of").unwrap_or_default()).await),
         (&Method::POST, "/do") => act(served, head, body).await,
         (&Method::GET, path) => match ASSETS.iter().find(|asset| asset.path == path) {
             Some(asset) => of_kind(asset.kind, asset.text),
@@ -239,17 +242,16 @@ fn events(served: &Arc<Served>, head: &Parts) -> Response<Body> {
 
 /// What the program of a run prints, from where it was read last.
 async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body> {
-    let found = served.desk.ask(PageQuestion::Logs(of)).await;
+    let found = served.desk.logs(of).await;
     let (mut out, response) = event_stream();
     let place = place(head).unwrap_or_default();
     tokio::spawn(async move {
         match found {
-            Ok(PageReply::Logs { run, folder }) => {
+            Ok(RunLogs { run, folder }) => {
                 // An item's last run may be another by now.
                 let of_run = place.strip_prefix(&run).and_then(|place| place.strip_prefix('/'));
                 tell_logs(&run, folder, of_run.unwrap_or_default(), out).await
             }
-            Ok(_) => Ok(()),
             Err(why) => out.event("gone", &serde_json::json!({"why": why}).to_string(), "").await,
         }
     });
@@ -272,7 +274,7 @@ async fn tell_board(
         "instance": served.instance});
     out.event("hello", &hello.to_string(), "").await?;
     // It may not have been looked at since somebody was here.
-    drop(served.desk.ask(PageQuestion::Overview).await);
+    served.bell.ring();
     let (mut seen, mut is_first) = (SeenParts::default(), true);
     loop {
         let (news, last) = {
@@ -283,7 +285,7 @@ async fn tell_board(
             out.event(part, &json, "").await?;
         }
         if (is_first || after != Some(last))
-            && let Ok(PageReply::Log(lines)) = served.desk.ask(PageQuestion::Log(after)).await
+            && let Ok(lines) = served.desk.events(after).await
         {
             for line in lines {
                 after = Some(line.seq);
@@ -373,10 +375,9 @@ fn event_stream() -> (EventOut, Response<Body>) {
     (EventOut(send), response)
 }
 
-fn json(reply: Result<PageReply, String>) -> Response<Body> {
+fn json(reply: Result<String, String>) -> Response<Body> {
     match reply {
-        Ok(PageReply::Json(json)) => of_kind("application/json", json),
-        Ok(_) => plain(StatusCode::NOT_FOUND, "404: there is nothing here\n"),
+        Ok(json) => of_kind("application/json", json),
         // It is no fault of the page: it shows the words.
         Err(why) => of_kind("application/json", serde_json::json!({"fault": why}).to_string()),
     }
