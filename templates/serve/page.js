@@ -76,14 +76,14 @@ function moment(time) {
 
 const COLUMNS = [
   ["To do", ["draft", "pending"]],
-  ["At work", ["claimed", "in_progress", "reviewing"]],
+  ["At work", ["in_progress", "reviewing"]],
   ["In review", ["in_review", "approved"]],
   ["Waiting", ["waiting"]],
   ["Dead", ["dead"]],
   ["Done", ["completed", "cancelled"]],
 ];
 const HUES = {
-  claimed: "busy", in_progress: "busy", reviewing: "review", in_review: "review", approved: "review", waiting: "wait",
+  in_progress: "busy", reviewing: "review", in_review: "review", approved: "review", waiting: "wait",
   dead: "bad", completed: "good",
 };
 const NEEDS = {
@@ -94,7 +94,7 @@ const NEEDS = {
 /** Cards of a column that are shown at first. */
 const FIRST = 100;
 
-const state = { items: [], needs: [], agents: [], queues: [], acts: false, isWhole: new Set(), last: 0 };
+const state = { items: [], leftOut: {}, needs: [], moreNeeds: 0, agents: [], queues: [], acts: false, isWhole: new Set(), last: 0 };
 
 function button(words, className, name, tab) {
   const node = el("button", className, ...words);
@@ -124,8 +124,9 @@ function drawTiles() {
   const all = state.queues.reduce((sum, queue) => sum + Object.values(queue.items).reduce((a, b) => a + b, 0), 0);
   const over = count("completed", "cancelled"), dead = count("dead");
   const works = state.agents.filter((agent) => agent.alive && agent.state === "working").length;
+  const needs = state.needs.length + state.moreNeeds;
   const tiles = [
-    ["need you", state.needs.length, state.needs.length ? "wait" : ""],
+    ["need you", needs, needs ? "wait" : ""],
     [works === 1 ? "agent works" : "agents work", works, works ? "busy" : ""],
     ["open", all - over - dead, ""],
     ["dead", dead, dead ? "bad" : ""],
@@ -133,16 +134,19 @@ function drawTiles() {
   ];
   sync(byId("tiles"), tiles, ([name]) => name, ([name, number, tone]) =>
     el("div", tone, el("dt", "", name), el("dd", "", String(number))));
-  document.title = `${state.needs.length ? `(${state.needs.length}) ` : ""}${byId("name").textContent} · Tavern`;
+  document.title = `${needs ? `(${needs}) ` : ""}${byId("name").textContent} · Tavern`;
 }
 
 function nameOf(line) {
   return line.task || `${line.queue}:${line.line}`;
 }
 
-function drawNeeds(needs) {
+function drawNeeds({ needs, left_out: more }) {
   const before = new Set(state.needs.map(nameOf));
   state.needs = needs;
+  state.moreNeeds = more;
+  byId("more-needs").textContent = `… and ${more} more: tavern status`;
+  shows("more-needs", more > 0);
   shows("no-needs", needs.length === 0);
   sync(byId("need-list"), needs, nameOf, (need) => {
     const name = nameOf(need);
@@ -219,13 +223,18 @@ function card(item) {
   return el("li", "", button(words, `card ${hue}`, item.name));
 }
 
+/** How many items of these statuses the page is not told of; of all without any. */
+function leftOut(statuses = Object.keys(state.leftOut)) {
+  return statuses.reduce((sum, status) => sum + (state.leftOut[status] || 0), 0);
+}
+
 function drawItems() {
   const wanted = byId("find").value.trim().toLowerCase();
   const is_wanted = (item) =>
     !wanted || `${item.name} ${item.title} ${item.queue} ${item.status}`.toLowerCase().includes(wanted);
   const items = state.items.filter(is_wanted);
   const columns = COLUMNS
-    .map(([name, statuses]) => [name, items.filter((item) => statuses.includes(item.status))])
+    .map(([name, statuses]) => [name, items.filter((item) => statuses.includes(item.status)), wanted ? 0 : leftOut(statuses)])
     .filter(([name, cards]) => cards.length || !["Dead", "Waiting"].includes(name));
   shows("no-items", state.items.length === 0);
   shows("columns", state.items.length > 0);
@@ -243,9 +252,9 @@ function drawItems() {
       return column;
     }));
   }
-  columns.forEach(([name, cards], at) => {
+  columns.forEach(([name, cards, others], at) => {
     const column = place.children[at], list = column.querySelector("ul");
-    column.querySelector("span").textContent = String(cards.length);
+    column.querySelector("span").textContent = String(cards.length + others);
     const most = state.isWhole.has(name) ? cards.length : FIRST;
     sync(list, cards.slice(0, most), (item) => item.name, card);
     column.querySelector(".plain")?.remove();
@@ -386,7 +395,7 @@ function stop() {
 
 /** The deeds that an item's status allows: what is sent, its label, and whether words are needed ("must"), may be said or mean nothing. */
 function deedsFor(item, need) {
-  const held = ["claimed", "in_progress", "reviewing"].includes(item.status);
+  const held = ["in_progress", "reviewing"].includes(item.status);
   const kind = need && need.need;
   const deeds = [];
   if (kind === "answer") deeds.push(["tell", "Answer", "must"]);
@@ -487,10 +496,11 @@ function connect() {
   on("head", drawHead);
   on("needs", drawNeeds);
   on("agents", drawAgents);
-  on("items", ({ items, left_out: leftOut }) => {
-    state.items = items;
-    byId("left-out").textContent = `${leftOut} more are left out here; all of them: tavern status --items`;
-    shows("left-out", leftOut > 0);
+  on("items", (told) => {
+    state.items = told.items;
+    state.leftOut = told.left_out;
+    byId("left-out").textContent = `${leftOut()} more are left out here; all of them: tavern status --items`;
+    shows("left-out", leftOut() > 0);
     drawItems();
     drawOpenDeeds();
   });

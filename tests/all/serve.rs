@@ -410,6 +410,17 @@ fn a_diff_that_takes_for_ever_holds_up_nobody_but_who_asks() {
     drop(served.end());
 }
 
+#[test]
+fn of_many_needs_the_first_are_told_and_how_many_more_there_are() {
+    let items: String = (1..=302).map(|number| format!("- [ ] T-{number}: One (approve: start)\n")).collect();
+    let scratch = Scratch::board(&items);
+    let served = Served::start(&scratch, &[]);
+    let (_, told) = served.events("/events", &[]).next("needs", |_| true);
+    let needs = told["needs"].as_array().expect("a list");
+    assert_eq!((needs.len(), &needs[299]["task"], &told["left_out"]), (300, &"T-300".into(), &2.into()));
+    drop(served.end());
+}
+
 /// Begins something in each place that a page has.
 const HOSTILE: [&str; 5] = [
     "</title></script><script>alert(1)</script>",

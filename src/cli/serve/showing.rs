@@ -1,5 +1,6 @@
 //! What there is to see, as the parts that a page is told of: JSON that holds only what may be shown. Pure.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -18,9 +19,12 @@ use crate::run::watch::Health;
 use crate::secrets::redact;
 use crate::store::Entry;
 
-/// Items that a page is told of; of those that have ended so many at most.
+/// Items that a page is told of; of those that are over so many at most.
 const MOST_ITEMS: usize = 2_000;
-const MOST_ENDED: usize = 300;
+const MOST_OVER: usize = 300;
+
+/// Needs of people that a page is told of.
+const MOST_NEEDS: usize = 300;
 
 /// All that is to be seen at one time. Clones share what they hold.
 #[derive(Clone, Debug, Default)]
@@ -70,13 +74,14 @@ impl Showing {
         let queues: Vec<&QueueLine> = listing.queues.iter().collect();
         let spent = overview.spending.as_ref().map(SpendingLine::words);
         let head = serde_json::json!({"queues": queues, "problems": overview.problems(), "spent": spent});
-        let cards = cards(&listing.items);
-        let left_out = listing.items.len() - cards.len();
-        let needs: Vec<Waiting<'_>> = listing.needs.iter().map(|need| Waiting { words: need.words(), need }).collect();
+        let (cards, left_out) = cards(&listing.items);
+        let waiting = |need| Waiting { words: NeedLine::words(need), need };
+        let needs: Vec<Waiting<'_>> = listing.needs.iter().take(MOST_NEEDS).map(waiting).collect();
+        let more = listing.needs.len() - needs.len();
         let runs: Vec<RunLine<'_>> = runs.iter().rev().map(RunLine::of).collect();
         let changed = [
             self.put("head", head),
-            self.put("needs", needs),
+            self.put("needs", serde_json::json!({"needs": needs, "left_out": more})),
             self.put("items", serde_json::json!({"items": cards, "left_out": left_out})),
             self.put("runs", runs),
             self.put_agents(&overview.agents, health),
@@ -108,17 +113,45 @@ struct Card<'a> {
     item: &'a ItemLine,
 }
 
-/// All that is not done, and the last of what is.
-fn cards(items: &[ItemLine]) -> Vec<Card<'_>> {
-    let is_over = |item: &&ItemLine| matches!(item.status, Status::Completed | Status::Cancelled);
-    let surplus = items.iter().filter(is_over).count().saturating_sub(MOST_ENDED);
-    let mut passed = 0;
-    let is_shown = |item: &&ItemLine| {
-        passed += usize::from(is_over(item));
-        !is_over(item) || passed > surplus
+/// No more than a page shows, in their order: first what somebody may wonder about, last what is over, the newest of it. Of the others
+/// how many there are of each status.
+fn cards(items: &[ItemLine]) -> (Vec<Card<'_>>, BTreeMap<&'static str, usize>) {
+    let mut shown: Vec<usize> = (0..items.len()).collect();
+    // Of what is over the newest, which stands last, comes first.
+    shown.sort_by_key(|at| match weight(&items[*at]) {
+        OVER => (OVER, items.len() - at),
+        weight => (weight, *at),
+    });
+    let over = shown.iter().position(|at| weight(&items[*at]) == OVER).unwrap_or(shown.len());
+    shown.truncate(MOST_ITEMS.min(over + MOST_OVER));
+    shown.sort_unstable();
+    let mut left_out = BTreeMap::new();
+    for (at, item) in items.iter().enumerate() {
+        if shown.binary_search(&at).is_err() {
+            *left_out.entry(item.status.as_str()).or_default() += 1;
+        }
+    }
+    let card = |at| {
+        let item: &ItemLine = &items[at];
+        Card { name: item.name(), item }
     };
-    let card = |item| Card { name: ItemLine::name(item), item };
-    items.iter().filter(is_shown).take(MOST_ITEMS).map(card).collect()
+    (shown.into_iter().map(card).collect(), left_out)
+}
+
+/// Of items that are over.
+const OVER: u8 = 6;
+
+/// The less, the sooner somebody wants to see it.
+fn weight(item: &ItemLine) -> u8 {
+    match item.status {
+        Status::InProgress | Status::Reviewing => 0,
+        Status::InReview | Status::Approved => 1,
+        Status::Waiting => 2,
+        Status::Dead => 3,
+        Status::Completed | Status::Cancelled => OVER,
+        Status::Draft | Status::Pending if item.quarantined || item.not_ready.is_some() || item.is_due => 4,
+        Status::Draft | Status::Pending => 5,
+    }
 }
 
 /// An item that waits for a person.
@@ -196,6 +229,7 @@ fn make_legible(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::task::Mode;
 
     #[test]
     fn who_has_seen_a_part_is_told_of_it_when_it_is_another() {
@@ -209,6 +243,53 @@ mod tests {
         assert!(!showing.put("a", 1) && showing.put("a", 2) && showing.put("a", 3));
         assert_eq!(told(&showing, &mut seen), ["a 3"]);
         assert_eq!(told(&showing, &mut SeenParts::default()).len(), 2);
+    }
+
+    /// Of a queue with items of these statuses, so many of each.
+    fn items(statuses: &[(Status, usize)]) -> Vec<ItemLine> {
+        let all = statuses.iter().flat_map(|(status, count)| std::iter::repeat_n(*status, *count)).enumerate();
+        let item = |(at, status)| ItemLine {
+            queue: "main".to_owned(),
+            line: at + 1,
+            task: None,
+            status,
+            priority: 2,
+            title: "One".to_owned(),
+            due: None,
+            quarantined: false,
+            problem: None,
+            since: None,
+            ready: false,
+            next_for: None,
+            waits_for: None,
+            not_ready: None,
+            mode: Mode::Execute,
+            steps: None,
+            is_due: false,
+            is_unfit: false,
+            above: String::new(),
+        };
+        all.map(item).collect()
+    }
+
+    #[test]
+    fn what_somebody_wonders_about_is_shown_first_and_what_is_not_shown_is_counted() {
+        use Status::{Completed, Dead, InProgress, InReview, Pending};
+        let many = [(Completed, 500), (Pending, 900), (InReview, 1_990), (Pending, 5), (Dead, 4), (InProgress, 3)];
+        let items = items(&many);
+        let (cards, left_out) = cards(&items);
+        let count = |status| cards.iter().filter(|card| card.item.status == status).count();
+        assert_eq!([InProgress, InReview, Dead, Pending].map(count), [3, 1_990, 4, 3]);
+        assert_eq!(left_out, BTreeMap::from([("completed", 500), ("pending", 902)]));
+        assert!(cards.is_sorted_by_key(|card| card.item.line), "they stand in their order");
+    }
+
+    #[test]
+    fn of_what_is_over_the_last_are_shown() {
+        let items = items(&[(Status::Completed, 302), (Status::Pending, 1)]);
+        let (cards, left_out) = cards(&items);
+        assert_eq!((cards.len(), cards[0].item.line), (301, 3));
+        assert_eq!(left_out, BTreeMap::from([("completed", 2)]));
     }
 
     #[test]
