@@ -348,7 +348,7 @@ async function show() {
     }
     // Another was asked for meanwhile.
     if (asking !== own) return;
-    drawShown(told, task, tab);
+    drawShown(told, tab);
     await new Promise((done) => setTimeout(done, 500));
     if (asking !== own) return;
     if (!own.isStale) break;
@@ -356,11 +356,11 @@ async function show() {
   asking = null;
 }
 
-function drawShown(told, task, tab) {
+function drawShown(told, tab) {
   const lines = told.lines || [told.fault];
   const tones = { "+": "l-add", "-": "l-del", "@": "l-at" };
   const nodes = lines.map((line) => el("span", tab === "work" ? tones[line[0]] || "" : "", line));
-  if (told.left_out) nodes.push(el("span", "l-faint", `… ${told.left_out} bytes are left out here; all of it: tavern diff ${task}`));
+  if (told.left_out) nodes.push(el("span", "l-faint", `… ${told.left_out} bytes are left out here; all of it: ${told.command}`));
   byId("shown").replaceChildren(...nodes);
 }
 

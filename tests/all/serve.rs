@@ -306,7 +306,8 @@ fn a_question_is_answered_and_work_is_approved_and_merged() {
     has(told["said"].as_str().expect("it is said"), &["T-1"]);
     assert_eq!(served.act("tell", "T-1", " ")["said"], "say something first");
     let work = served.get("/work?of=T-2");
-    has(&work.body, &["+++ b/new.txt", "+new"]);
+    has(&work.body, &["+++ b/new.txt", "+new", "tavern diff T-2"]);
+    has(&served.get("/item?of=T-2").body, &["in_review", "tavern status T-2"]);
     assert_eq!(served.act("approve", "T-2", "")["done"], true);
     events.next("items", says(r#""status":"approved""#));
     let told = served.act("merge", "T-2", "");

@@ -13,6 +13,7 @@ use crate::board::task::TaskId;
 use crate::cli::live::look::line;
 use crate::cli::status::full;
 use crate::cli::{CliError, Context, Exit, ItemName, diff};
+use crate::process::quoted;
 use crate::run::record::runs_of;
 use crate::run::run_name;
 use crate::store::{Board, NamedItem, walk_log};
@@ -124,8 +125,8 @@ impl Clerk {
     }
 
     fn item(&self, name: &str) -> Result<String, CliError> {
-        let name = self.named(name)?;
-        Ok(text("", &full::words(&self.context, &self.board, &name)?))
+        let words = full::words(&self.context, &self.board, &self.named(name)?)?;
+        Ok(text(&words, &format!("tavern status {}", quoted(name))))
     }
 
     fn changes(&self, name: &str) -> Result<String, CliError> {
@@ -133,7 +134,7 @@ impl Clerk {
             Some(id) => diff::words(&self.context, &self.board, id)?,
             None => "an item without an ID has no commits".to_owned(),
         };
-        Ok(text("", &words))
+        Ok(text(&words, &format!("tavern diff {}", quoted(name))))
     }
 
     fn named(&self, name: &str) -> Result<NamedItem, CliError> {

@@ -197,8 +197,8 @@ impl EventLine {
     }
 }
 
-/// Lines of a text, and that more was left out, as JSON.
-pub fn text(title: &str, text: &str) -> String {
+/// Lines of a text, how much of it is left out, and the command that prints all of it, as JSON.
+pub fn text(text: &str, command: &str) -> String {
     /// Bytes and lines of a text that a page shows at once.
     const MOST: usize = 512 << 10;
     const MOST_LINES: usize = 20_000;
@@ -206,9 +206,8 @@ pub fn text(title: &str, text: &str) -> String {
     let end = text[..end].match_indices('\n').nth(MOST_LINES - 1).map_or(end, |(at, _)| at + 1);
     // Some secrets have several lines.
     let lines: Vec<String> = redact(&text[..end]).lines().map(|line| shown_line(line).to_string()).collect();
-    let value =
-        serde_json::json!({"title": Legible::line(title).as_str(), "lines": lines, "left_out": text.len() - end});
-    value.to_string()
+    let command = shown_line(command);
+    serde_json::json!({"lines": lines, "left_out": text.len() - end, "command": command.as_str()}).to_string()
 }
 
 /// A line of a text, of which no more is shown than somebody would read.
@@ -294,10 +293,11 @@ mod tests {
 
     #[test]
     fn a_text_is_bounded() {
-        let shown = text("T-1", &format!("a\tb\u{7}\n{}\n{}", "x".repeat(10_000), "y\n".repeat(1 << 20)));
+        let shown = text(&format!("a\tb\u{7}\n{}\n{}", "x".repeat(10_000), "y\n".repeat(1 << 20)), "tavern diff T-1");
         let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
         assert_eq!(shown["lines"][0], "a\tb·");
         assert_eq!(shown["lines"][1].as_str().map(|line| line.chars().count()), Some(4_001));
         assert!(shown["left_out"].as_u64() > Some(1 << 20));
+        assert_eq!(shown["command"], "tavern diff T-1");
     }
 }
