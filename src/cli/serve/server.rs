@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -22,6 +23,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
@@ -50,7 +52,7 @@ const MOST_OF_BODY: usize = 16 << 10;
 /// Bytes of a request's head.
 const MOST_OF_HEAD: usize = 16 << 10;
 
-/// How long a request may take to come in, and what is sent may take to be read.
+/// How long a request may take to come in, and how long nothing may be read of what is sent.
 const TO_SEND: Duration = Duration::from_secs(10);
 const TO_READ: Duration = Duration::from_secs(60);
 
@@ -137,7 +139,7 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok(at) = stream.local_addr() else { continue };
+        let Ok(at) = bound(&stream, TO_READ).and_then(|()| stream.local_addr()) else { continue };
         let served = Arc::clone(&served);
         tokio::spawn(async move {
             let answer = service_fn(|request| {
@@ -151,6 +153,12 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
             drop(permit);
         });
     }
+}
+
+/// Who reads nothing for so long has gone: the system ends the connection, with what nobody has read. A timeout of our own would not see
+/// what lies in its buffers.
+fn bound(stream: impl AsFd, time: Duration) -> io::Result<()> {
+    Ok(set_tcp_user_timeout(stream, time.as_millis().try_into().unwrap_or(u32::MAX))?)
 }
 
 async fn answer(served: &Arc<Served>, request: Request<Incoming>, at: SocketAddr) -> Response<Body> {
@@ -362,8 +370,7 @@ impl EventOut {
     }
 
     async fn send(&mut self, text: String) -> Result<(), HungUp> {
-        let sent = timeout(TO_READ, self.0.send_data(Bytes::from(text))).await;
-        if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(HungUp) }
+        self.0.send_data(Bytes::from(text)).await.map_err(|_| HungUp)
     }
 }
 
@@ -413,4 +420,26 @@ fn value_of(query: &str, name: &str) -> Option<String> {
         });
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    #[test]
+    fn a_connection_that_nobody_reads_from_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let reader = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
+        let (mut writer, _) = listener.accept().expect("it was connected to");
+        bound(&writer, Duration::from_millis(300)).expect("it is a socket");
+        let error = loop {
+            if let Err(error) = writer.write_all(&[0; 1 << 16]) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(reader);
+    }
 }
