@@ -363,11 +363,16 @@ fn what_is_wrong_with_a_board_is_told_and_an_empty_one_is_shown() {
     let mut events = served.events("/events", &[]);
     events.next("items", |items| items["items"].as_array().is_some_and(Vec::is_empty));
     events.next("fault", Value::is_null);
+    let problems = |told: &'static str| {
+        move |head: &Value| head["problems"].as_array().is_some_and(|all| all.iter().any(says(told)) != told.is_empty())
+    };
     let config = scratch.read(CONFIG);
     scratch.write(CONFIG, "roles: [\n");
-    scratch.write(QUEUE, b"- [ ] T-1: \xff\n");
-    events.next("head", |head| head["problems"].as_array().is_some_and(|problems| !problems.is_empty()));
+    events.next("head", problems("config.yaml"));
     scratch.write(CONFIG, config);
+    events.next("head", problems(""));
+    scratch.write(QUEUE, b"- [ ] T-1: \xff\n");
+    events.next("head", problems("main"));
     scratch.write(QUEUE, "- [ ] T-1: Well again\n");
     events.next("items", says("Well again"));
     drop(served.end());

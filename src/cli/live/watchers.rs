@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
 
+use crate::config;
 use crate::file_watch::{FileWatch, WatchOrLook};
 use crate::process::Bell;
 use crate::store::{Board, Error, Queue};
@@ -108,13 +109,19 @@ pub struct BoardWatch {
 }
 
 impl BoardWatch {
-    /// Of these queues, of agents, of what is logged, and of what pauses or closes anything.
+    /// Of these queues, of agents, of what is logged, of the settings, and of what pauses or closes anything.
     pub fn begin(board: &Board, queues: &[Queue], bell: &Bell) -> Result<BoardWatch, Error> {
         let (has_changed, changes) = (Noticed::default(), Bell::new());
         let queues = board.ring_at_changes(queues, &changes)?;
-        let others = [board.path("agents"), board.private("events")].into_iter().filter(|path| path.exists());
+        let (folder, settings) = (board.dir().to_owned(), board.path(config::FILE));
+        let others = [folder.clone(), board.path("agents"), board.private("events")].into_iter();
         let ring = changes.clone();
-        let others = WatchOrLook::new(others, move |_| ring.ring());
+        let others = WatchOrLook::new(others.filter(|path| path.exists()), move |path| {
+            // Whoever saves a file may put another in its place: its folder is watched, of which nothing else counts here.
+            if path.is_none_or(|path| path == settings || path.parent() != Some(&folder)) {
+                ring.ring();
+            }
+        });
         let others = others.map_err(|(path, source)| Error::io("watch", &path)(source))?;
         let is_over = Noticed::default();
         let (mark, bell, rings, end) = (has_changed.clone(), bell.clone(), changes.clone(), is_over.clone());

@@ -68,12 +68,19 @@ impl Showing {
         news
     }
 
-    /// Puts what an overview shows.
-    pub fn put_overview(&mut self, overview: &Overview, health: &[Health], runs: &[Metadata]) -> bool {
+    /// Puts what an overview shows, and what is wrong with the settings, of which that knows nothing.
+    pub fn put_overview(
+        &mut self,
+        overview: &Overview,
+        fault: Option<String>,
+        health: &[Health],
+        runs: &[Metadata],
+    ) -> bool {
         let listing = &overview.listing;
         let queues: Vec<&QueueLine> = listing.queues.iter().collect();
         let spent = overview.spending.as_ref().map(SpendingLine::words);
-        let head = serde_json::json!({"queues": queues, "problems": overview.problems(), "spent": spent});
+        let problems: Vec<String> = fault.into_iter().chain(overview.problems()).collect();
+        let head = serde_json::json!({"queues": queues, "problems": problems, "spent": spent});
         let (cards, left_out) = cards(&listing.items);
         let waiting = |need| Waiting { words: NeedLine::words(need), need };
         let needs: Vec<Waiting<'_>> = listing.needs.iter().take(MOST_NEEDS).map(waiting).collect();

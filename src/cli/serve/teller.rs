@@ -130,11 +130,13 @@ impl<'c> Teller<'c> {
             // Before it is looked at: no change falls between.
             self.watch = Some((queues.clone(), BoardWatch::begin(&board, &queues, &self.bell)?));
         }
-        let site = self.context.light_site(board.clone()).ok().map(|site| site.naming(&queues));
+        let site = self.context.light_site(board.clone());
+        let fault = site.as_ref().err().map(told);
+        let site = site.ok().map(|site| site.naming(&queues));
         let overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Every)?;
         let runs = newest_runs(&board, NEWEST_RUNS)?;
         let health = health(&board).unwrap_or_default();
-        if self.showing.put_overview(&overview, &health, &runs) {
+        if self.showing.put_overview(&overview, fault, &health, &runs) {
             // Told with the rest, in one step.
             self.out.send_replace(self.showing.clone());
         }
