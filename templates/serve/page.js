@@ -94,7 +94,7 @@ const NEEDS = {
 /** Cards of a column that are shown at first. */
 const FIRST = 100;
 
-const state = { items: [], leftOut: {}, needs: [], moreNeeds: 0, agents: [], queues: [], acts: false, isWhole: new Set(), last: 0 };
+const state = { items: [], runs: [], leftOut: {}, needs: [], moreNeeds: 0, agents: [], queues: [], acts: false, isWhole: new Set(), last: 0 };
 
 function button(words, className, name, tab) {
   const node = el("button", className, ...words);
@@ -196,6 +196,7 @@ function drawAgents(agents) {
 }
 
 function drawSeconds() {
+  drawQuiet();
   for (const line of document.querySelectorAll("[data-began]")) {
     const words = `${took(since(line.dataset.began))} · ${line.dataset.rest}`;
     if (line.textContent !== words) line.textContent = words;
@@ -268,6 +269,7 @@ function drawItems() {
 }
 
 function drawRuns(runs) {
+  state.runs = runs;
   shows("no-runs", runs.length === 0);
   shows("run-scroll", runs.length > 0);
   sync(byId("run-list"), runs, (run) => run.run, (run) => {
@@ -383,7 +385,26 @@ function follow() {
     shown.append(...JSON.parse(event.data).map(([line, tone]) => el("span", tone ? `l-${tone}` : "", line)));
     while (shown.children.length > 5000) shown.firstChild.remove();
     if (isAtEnd) panel.scrollTop = panel.scrollHeight;
+    drawQuiet();
   });
+}
+
+/** Seconds after which a run that prints nothing is told of. */
+const QUIET = 10;
+
+/** That the run whose output is open prints nothing, and since when. */
+function drawQuiet() {
+  let words = "";
+  if (logs && followed) {
+    const run = state.runs.find((run) => run.run === followed);
+    const agent = state.agents.find((agent) => agent.alive && agent.run === followed);
+    const isEmpty = byId("shown").children.length === 0, last = agent && agent.last_output;
+    if (isEmpty && agent) words = `It has printed nothing yet${run ? `; it began ${took(since(run.started))} ago` : ""}.`;
+    else if (isEmpty) words = "It printed nothing.";
+    else if (last && since(last) >= QUIET) words = `It has printed nothing for ${took(since(last))}.`;
+  }
+  byId("quiet").textContent = words;
+  shows("quiet", words !== "");
 }
 
 /** Nobody looks at it any more. */
@@ -391,6 +412,8 @@ function stop() {
   if (logs) logs.close();
   if (asking) asking.stop.abort();
   logs = asking = null;
+  followed = "";
+  drawQuiet();
 }
 
 /** The deeds that an item's status allows: what is sent, its label, and whether words are needed ("must"), may be said or mean nothing. */
@@ -492,7 +515,12 @@ function connect() {
     state.acts = hello.acts;
     drawTiles();
   });
-  on("fault", (fault) => { state.fault = fault; drawProblems(); });
+  on("fault", (fault) => {
+    state.fault = fault;
+    drawProblems();
+    // It is the last part. A page that nobody sees was told what its title says, and goes.
+    if (document.hidden) source.close();
+  });
   on("head", drawHead);
   on("needs", drawNeeds);
   on("agents", drawAgents);
@@ -533,7 +561,7 @@ TABS.forEach((tab, at) => {
   });
 });
 document.addEventListener("visibilitychange", () => {
-  // A page that nobody sees holds no connection, of which a browser has few.
+  // A page that nobody sees holds no connection, of which a browser has few. It asks now and then.
   if (document.hidden) {
     source.close();
     stop();
@@ -543,4 +571,6 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 setInterval(() => { if (!document.hidden) drawSeconds(); }, 1000);
+// The title of a tab in the background counts what needs somebody.
+setInterval(() => { if (document.hidden) connect(); }, 60_000);
 connect();

@@ -18,18 +18,33 @@ const LONGEST: usize = 16 << 20;
 /// The logs of one run, and how far each was read.
 #[derive(Debug)]
 pub struct LogTail {
-    logs: Vec<(PathBuf, u64, Vec<u8>)>,
+    logs: Vec<LogPart>,
     is_behind: bool,
+}
+
+/// How far a log was read, and what of it is no whole line yet.
+#[derive(Debug)]
+struct LogPart {
+    path: PathBuf,
+    at: u64,
+    rest: Vec<u8>,
+}
+
+impl LogPart {
+    /// The last part of a log, from a whole line on; of a last line that is longer, its end.
+    fn last(path: PathBuf) -> LogPart {
+        let length = path.metadata().map_or(0, |file| file.len());
+        let Some(before) = length.checked_sub(MOST + 1) else { return LogPart { path, at: 0, rest: Vec::new() } };
+        let part = read_from(&path, before).unwrap_or_default();
+        let end = part.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < part.len());
+        LogPart { path, at: before + 1 + end.unwrap_or_default() as u64, rest: Vec::new() }
+    }
 }
 
 impl LogTail {
     /// Of the run whose folder this is.
     pub fn of(folder: &Path) -> LogTail {
-        let log = |name: &str| {
-            let path = folder.join(name);
-            let length = path.metadata().map_or(0, |file| file.len());
-            (path, length.saturating_sub(MOST), Vec::new())
-        };
+        let log = |name: &str| LogPart::last(folder.join(name));
         LogTail { logs: LOGS.map(log).into(), is_behind: false }
     }
 
@@ -38,9 +53,9 @@ impl LogTail {
         let mut tail = LogTail::of(folder);
         let places: Vec<u64> = place.split('-').map_while(|place| place.parse().ok()).collect();
         if places.len() == tail.logs.len() {
-            for ((path, at, _), place) in tail.logs.iter_mut().zip(places) {
+            for (log, place) in tail.logs.iter_mut().zip(places) {
                 // No more than the log has: it may be another one by now.
-                *at = if path.metadata().is_ok_and(|file| place <= file.len()) { place } else { *at };
+                log.at = if log.path.metadata().is_ok_and(|file| place <= file.len()) { place } else { log.at };
             }
         }
         tail
@@ -48,7 +63,7 @@ impl LogTail {
 
     /// How far whole lines were read, as `123-0`.
     pub fn place(&self) -> String {
-        let places: Vec<String> = self.logs.iter().map(|(_, at, rest)| (at - rest.len() as u64).to_string()).collect();
+        let places: Vec<String> = self.logs.iter().map(|log| (log.at - log.rest.len() as u64).to_string()).collect();
         places.join("-")
     }
 
@@ -61,7 +76,7 @@ impl LogTail {
     pub fn more(&mut self) -> Vec<(String, Tone)> {
         let mut more = Vec::new();
         self.is_behind = false;
-        for (path, at, rest) in &mut self.logs {
+        for LogPart { path, at, rest } in &mut self.logs {
             let Some(part) = read_from(path, *at) else { continue };
             *at += part.len() as u64;
             self.is_behind |= part.len() as u64 == MOST;
@@ -151,6 +166,23 @@ mod tests {
         assert_eq!(LogTail::after(&folder, &tail.place()).more(), []);
         assert_eq!(LogTail::after(&folder, "no place").more().len(), 2);
         assert_eq!(LogTail::after(&folder, "999-999").more().len(), 2);
+    }
+
+    #[test]
+    fn of_a_long_log_no_half_line_is_shown() {
+        let first = |log: &str| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path().canonicalize().expect("it is there");
+            let mut file = files::open_to_append(folder.join("output.log")).expect("it is ours");
+            std::io::Write::write_all(&mut file, log.as_bytes()).expect("it is ours");
+            LogTail::of(&folder).more().first().map(|(line, _)| line.clone()).unwrap_or_default()
+        };
+        let most = MOST as usize;
+        assert_eq!(first(&format!("{}\nsecond\n{}", "x".repeat(100), "y".repeat(most - 20) + "\n")), "second");
+        // The line before ends right before what is read, one is longer than that, and so is the last one.
+        assert_eq!(first(&format!("before\nfirst\n{}\n", "y".repeat(most - 7))), "first");
+        assert_eq!(first(&format!("{}\nlast\n", "x".repeat(3 * most))), "last");
+        assert_eq!(first(&format!("before\n{}\n", "x".repeat(3 * most))).len(), most - 1);
     }
 
     #[test]
