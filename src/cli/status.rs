@@ -268,8 +268,8 @@ impl Args {
         print_agents(context, board)?;
         if context.out.format() == Format::Json && self.is_plain() {
             health::show(context, board)?;
-            let of_queues = |run: &&Metadata| queues.iter().any(|queue| queue.id == run.queue);
-            for run in newest_runs(board, NEWEST_RUNS)?.iter().rev().filter(of_queues) {
+            let is_meant = |run: &Metadata| self.what.is_empty() || queues.iter().any(|queue| queue.id == run.queue);
+            for run in newest_runs(board, NEWEST_RUNS, &is_meant)?.iter().rev() {
                 context.out.json(&Record::Run(&RunLine::of(run)))?;
             }
         }

@@ -35,6 +35,9 @@ const MOST_ANSWER: usize = 256 << 10;
 const MOST_DENIALS: usize = 100;
 const MOST_OF_DENIAL: usize = 4 << 10;
 
+/// Runs that are looked at for the newest ones of some kind: a board may have many thousands.
+const MOST_LOOKED_AT: usize = 2_000;
+
 /// Its name in the run's folder.
 const FILE: &str = "metadata.json";
 
@@ -407,13 +410,15 @@ pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
     Ok(read_runs(board, run_names(board)?))
 }
 
-/// The metadata of the newest runs, oldest first; the files of others are not read.
-pub fn newest_runs(board: &Board, most: usize) -> Result<Vec<Metadata>, Error> {
+/// The newest runs that are wanted, no more than `most`, oldest first. Whose run of theirs a newer one hides by far is not looked for.
+pub fn newest_runs(board: &Board, most: usize, is_wanted: &dyn Fn(&Metadata) -> bool) -> Result<Vec<Metadata>, Error> {
     let token = |name: &String| name.rsplit_once('@').and_then(|(_, token)| token.parse::<Token>().ok());
     let mut names: Vec<String> = run_names(board)?.filter(|name| token(name).is_some()).collect();
     names.sort_by_cached_key(|name| std::cmp::Reverse(token(name)));
-    names.truncate(most);
-    Ok(read_runs(board, names.into_iter()))
+    let newest = names.iter().take(MOST_LOOKED_AT).filter_map(|name| run_of(board, name));
+    let mut runs: Vec<Metadata> = newest.filter(is_wanted).take(most).collect();
+    runs.reverse();
+    Ok(runs)
 }
 
 /// The runs of one task, oldest first.

@@ -427,6 +427,30 @@ fn of_many_needs_the_first_are_told_and_how_many_more_there_are() {
     drop(served.end());
 }
 
+#[test]
+fn runs_and_events_are_those_of_the_named_queues() {
+    let scratch = Scratch::pending(&item("T-1", ""));
+    scratch.write(".tavern/queues/other.md", format!("## Pending\n\n{}", item("O-1", "")));
+    for queue in ["main", "other"] {
+        scratch.run("tavern-agent", &["--once", "--queue", queue]).ends(0);
+    }
+    let served = Served::start(&scratch, &["main"]);
+    let mut events = served.events("/events", &[]);
+    let (_, runs) = events.next("runs", |_| true);
+    has(&runs.to_string(), &["T-1@"]);
+    assert!(!says("O-1")(&runs), "{runs}");
+    events.next("log", says("T-1"));
+    // What comes next is told behind all that was there.
+    scratch.run("tavern-tell", &["O-1", "Not told"]);
+    scratch.run("tavern-add", &["Last of all", "--queue", "main"]).ends(0);
+    events.next("log", |event| says("was added")(event) && !says("T-1")(event));
+    let come = events.come.lock().expect("nobody panics");
+    let told: Vec<&Value> = come.iter().filter(|(name, ..)| name == "log").map(|(.., data)| data).collect();
+    assert!(!told.iter().any(|event| says("O-1")(event)), "{told:?}");
+    drop(come);
+    drop(served.end());
+}
+
 /// Begins something in each place that a page has.
 const HOSTILE: [&str; 5] = [
     "</title></script><script>alert(1)</script>",

@@ -24,6 +24,9 @@ const FIRST_EVENTS: usize = 60;
 /// Events that somebody is told of who has been away.
 const MOST_EVENTS: usize = 500;
 
+/// Events that are looked at for those of some queues.
+const MOST_LOOKED_AT: usize = 10_000;
+
 /// Questions of a kind that may wait.
 const MOST_ASKED: usize = 32;
 
@@ -32,6 +35,15 @@ const MOST_ASKED: usize = 32;
 pub struct RunLogs {
     pub run: String,
     pub folder: PathBuf,
+}
+
+/// What has happened.
+#[derive(Debug, Default)]
+pub struct LogNews {
+    /// What is told of it, the oldest first.
+    pub lines: Vec<EventLine>,
+    /// The number of the last event, told of or not.
+    pub last: u64,
 }
 
 /// What is done for who asks.
@@ -47,10 +59,12 @@ pub struct Desk {
 
 impl Desk {
     /// Begins to answer, to the end of this process.
-    pub fn open(context: &Context, board: &Board) -> io::Result<Desk> {
+    ///
+    /// Of the log it tells what is of these queues, or of none; without any, all of it.
+    pub fn open(context: &Context, board: &Board, queues: &[String]) -> io::Result<Desk> {
         let begin = |name: &str| {
             let (ask, asked) = sync_channel(MOST_ASKED);
-            let clerk = Clerk { context: context.apart(), board: board.clone() };
+            let clerk = Clerk { context: context.apart(), board: board.clone(), queues: queues.to_vec() };
             thread::Builder::new().name(name.to_owned()).spawn(move || clerk.work(&asked))?;
             io::Result::Ok(ask)
         };
@@ -58,7 +72,7 @@ impl Desk {
     }
 
     /// What has happened behind this event, or last; the oldest first.
-    pub async fn events(&self, after: Option<u64>) -> Result<Vec<EventLine>, String> {
+    pub async fn events(&self, after: Option<u64>) -> Result<LogNews, String> {
         ask(&self.log, move |clerk| clerk.events(after)).await
     }
 
@@ -101,6 +115,7 @@ async fn ask<T: Send + 'static>(
 struct Clerk {
     context: Context,
     board: Board,
+    queues: Vec<String>,
 }
 
 impl Clerk {
@@ -108,15 +123,23 @@ impl Clerk {
         asked.iter().for_each(|asked| asked(self));
     }
 
-    fn events(&self, after: Option<u64>) -> Result<Vec<EventLine>, CliError> {
-        let (mut lines, most) = (Vec::new(), if after.is_some() { MOST_EVENTS } else { FIRST_EVENTS });
+    fn events(&self, after: Option<u64>) -> Result<LogNews, CliError> {
+        let (mut news, after, most) = match after {
+            Some(after) => (LogNews { lines: Vec::new(), last: after }, after, MOST_EVENTS),
+            None => (LogNews::default(), 0, FIRST_EVENTS),
+        };
+        let mut left = MOST_LOOKED_AT;
         walk_log(&self.board, None, &mut |entry| {
-            let is_new = entry.seq > after.unwrap_or_default() && lines.len() < most;
-            lines.extend(is_new.then(|| EventLine::of(&entry)));
+            let is_new = entry.seq > after && news.lines.len() < most && left > 0;
+            left -= usize::from(is_new);
+            news.last = news.last.max(entry.seq);
+            let is_shown = is_new
+                && (self.queues.is_empty() || entry.queue.as_ref().is_none_or(|queue| self.queues.contains(queue)));
+            news.lines.extend(is_shown.then(|| EventLine::of(&entry)));
             is_new
         })?;
-        lines.reverse();
-        Ok(lines)
+        news.lines.reverse();
+        Ok(news)
     }
 
     fn logs(&self, name: &str) -> Result<RunLogs, CliError> {

@@ -34,7 +34,7 @@ mod teller;
 /// and prints, the changes of items, runs and events. It ends with Ctrl-C, and nothing else needs it.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these queues, by name or path [default: all queues]
+    /// Only these queues, with their runs and events, by name or path [default: all queues]
     #[arg(value_name = "QUEUE")]
     pub queues: Vec<String>,
 
@@ -81,7 +81,9 @@ impl Verb for Args {
             return Err(other_address(address));
         }
         let board = context.board()?;
-        context.files(&board.clone().settled()?, &self.queues)?;
+        let queues = context.files(&board.clone().settled()?, &self.queues)?;
+        let named =
+            if self.queues.is_empty() { Vec::new() } else { queues.into_iter().map(|queue| queue.id).collect() };
         let address = SocketAddr::new(self.listen.unwrap_or(Ipv4Addr::LOCALHOST.into()), self.port);
         let (listener, address) = listen(address)?;
         let token = Uuid::new_v4().simple().to_string();
@@ -94,7 +96,7 @@ impl Verb for Args {
         let served = Arc::new(Served {
             gate: Gate::new(token, address.port()),
             leave,
-            desk: Desk::open(context, &board)?,
+            desk: Desk::open(context, &board, &named)?,
             bell,
             showing: out,
             name: name(&board),

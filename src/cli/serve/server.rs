@@ -293,13 +293,12 @@ async fn tell_board(
             out.event(part, &json, "").await?;
         }
         if (is_first || after != Some(last))
-            && let Ok(lines) = served.desk.events(after).await
+            && let Ok(news) = served.desk.events(after).await
         {
-            for line in lines {
-                after = Some(line.seq);
+            for line in news.lines {
                 out.event("log", &line.json, &line.seq.to_string()).await?;
             }
-            after = after.or(Some(last));
+            after = Some(news.last);
         }
         is_first = false;
         loop {
@@ -434,6 +433,8 @@ mod tests {
         let reader = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
         let (mut writer, _) = listener.accept().expect("it was connected to");
         bound(&writer, Duration::from_millis(300)).expect("it is a socket");
+        // The test itself does not wait for ever.
+        writer.set_write_timeout(Some(TO_READ)).expect("it is a socket");
         let error = loop {
             if let Err(error) = writer.write_all(&[0; 1 << 16]) {
                 break error;

@@ -15,6 +15,7 @@ use crate::cli::overview::{AgentLine, Overview, agents, mode_of};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::process::Bell;
+use crate::run::Metadata;
 use crate::run::record::newest_runs;
 use crate::run::watch::health;
 use crate::store::{AgentState, Board, Queue};
@@ -134,7 +135,8 @@ impl<'c> Teller<'c> {
         let fault = site.as_ref().err().map(told);
         let site = site.ok().map(|site| site.naming(&queues));
         let overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Every)?;
-        let runs = newest_runs(&board, NEWEST_RUNS)?;
+        let is_shown = |run: &Metadata| self.names.is_empty() || queues.iter().any(|queue| queue.id == run.queue);
+        let runs = newest_runs(&board, NEWEST_RUNS, &is_shown)?;
         let health = health(&board).unwrap_or_default();
         if self.showing.put_overview(&overview, fault, &health, &runs) {
             // Told with the rest, in one step.
