@@ -505,6 +505,7 @@ function connect() {
   source.addEventListener("error", () => {
     const isOver = source.readyState === EventSource.CLOSED;
     link(isOver ? "closed: open the URL that tavern serve prints" : "not connected: is tavern serve running?", "bad");
+    if (document.hidden) source.close();
   });
   on("hello", (hello) => {
     // Another board may be served here by now.

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use rustix::process::Signal;
@@ -367,8 +367,11 @@ fn what_is_wrong_with_a_board_is_told_and_an_empty_one_is_shown() {
         move |head: &Value| head["problems"].as_array().is_some_and(|all| all.iter().any(says(told)) != told.is_empty())
     };
     let config = scratch.read(CONFIG);
+    let begun = Instant::now();
     scratch.write(CONFIG, "roles: [\n");
     events.next("head", problems("config.yaml"));
+    // It is watched: what is not is looked at once a minute.
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     scratch.write(CONFIG, config);
     events.next("head", problems(""));
     scratch.write(QUEUE, b"- [ ] T-1: \xff\n");

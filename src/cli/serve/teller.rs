@@ -112,8 +112,11 @@ impl<'c> Teller<'c> {
     /// Looks at the board; what is wrong with it is shown.
     fn look(&mut self) {
         let began = clock::instant();
-        let fault = self.look_at_board().err().map(|error| told(&error));
-        let mut changed = self.showing.put("fault", &fault);
+        let (mut changed, fault) = match self.look_at_board() {
+            Ok(changed) => (changed, None),
+            Err(error) => (false, Some(told(&error))),
+        };
+        changed |= self.showing.put("fault", &fault);
         if let Ok(last) = self.board.last_seq() {
             changed |= std::mem::replace(&mut self.showing.last, last) != last;
         }
@@ -124,7 +127,8 @@ impl<'c> Teller<'c> {
         }
     }
 
-    fn look_at_board(&mut self) -> Result<(), CliError> {
+    /// Whether there is something else to be seen.
+    fn look_at_board(&mut self) -> Result<bool, CliError> {
         let board = self.board.clone().settled()?;
         let queues: Vec<Queue> = self.context.files(&board, self.names)?;
         if self.watch.as_ref().is_none_or(|(watched, _)| *watched != queues) {
@@ -138,12 +142,8 @@ impl<'c> Teller<'c> {
         let is_shown = |run: &Metadata| self.names.is_empty() || queues.iter().any(|queue| queue.id == run.queue);
         let runs = newest_runs(&board, NEWEST_RUNS, &is_shown)?;
         let health = health(&board).unwrap_or_default();
-        if self.showing.put_overview(&overview, fault, &health, &runs) {
-            // Told with the rest, in one step.
-            self.out.send_replace(self.showing.clone());
-        }
         self.works(&overview.agents);
-        Ok(())
+        Ok(self.showing.put_overview(&overview, fault, &health, &runs))
     }
 
     fn works(&mut self, agents: &[AgentLine]) {
