@@ -436,7 +436,7 @@ mod tests {
         // The test itself does not wait for ever.
         writer.set_write_timeout(Some(TO_READ)).expect("it is a socket");
         let error = loop {
-            if let Err(error) = writer.write_all(&[0; 1 << 16]) {
+            if let Err(error) = writer.write_all(&[0; 1 << 12]) {
                 break error;
             }
         };
