@@ -29,7 +29,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Some things change by the time alone: a back-off ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-
 /// What it needs to look.
 pub struct Teller<'c> {
     context: &'c Context,
