@@ -193,6 +193,8 @@ function drawAgents(agents) {
   });
   drawSeconds();
   drawTiles();
+  // Of what is not committed no event tells.
+  if (opened && opened.tab === "work" && agents.some((agent) => agent.alive && agent.task === opened.task)) refresh();
 }
 
 function drawSeconds() {
@@ -297,7 +299,7 @@ function drawEvent(line) {
 
 // One item.
 
-let opened = null, logs = null, asking = null, followed = "", isActing = false;
+let opened = null, logs = null, asking = null, followed = "", drawn = "", isActing = false;
 
 function itemNamed(name) {
   return state.items.find((item) => item.name === name || item.task === name);
@@ -326,6 +328,7 @@ function choose(tab) {
   }
   byId("panel").setAttribute("aria-labelledby", `tab-${tab}`);
   byId("shown").replaceChildren();
+  drawn = "";
   stop();
   if (tab === "output") follow(); else show();
 }
@@ -360,6 +363,9 @@ async function show() {
 
 function drawShown(told, tab) {
   const lines = told.lines || [told.fault];
+  // What somebody has marked stays so.
+  if (lines.join("\n") === drawn) return;
+  drawn = lines.join("\n");
   const tones = { "+": "l-add", "-": "l-del", "@": "l-at" };
   const nodes = lines.map((line) => el("span", tab === "work" ? tones[line[0]] || "" : "", line));
   if (told.left_out) nodes.push(el("span", "l-faint", `… ${told.left_out} bytes are left out here; all of it: ${told.command}`));
