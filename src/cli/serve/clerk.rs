@@ -47,14 +47,14 @@ pub struct LogNews {
 }
 
 /// What is done for who asks.
-type Asked = Box<dyn FnOnce(&Clerk) + Send>;
+type ClerkTask = Box<dyn FnOnce(&Clerk) + Send>;
 
 /// By which others ask. For each kind of question there is one thread.
 #[derive(Clone)]
 pub struct Desk {
-    log: SyncSender<Asked>,
-    items: SyncSender<Asked>,
-    work: SyncSender<Asked>,
+    log: SyncSender<ClerkTask>,
+    items: SyncSender<ClerkTask>,
+    work: SyncSender<ClerkTask>,
 }
 
 impl Desk {
@@ -94,7 +94,7 @@ impl Desk {
 
 /// Why there is no answer, in words.
 async fn ask<T: Send + 'static>(
-    desk: &SyncSender<Asked>,
+    desk: &SyncSender<ClerkTask>,
     question: impl FnOnce(&Clerk) -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, String> {
     let (reply, answer) = oneshot::channel();
@@ -119,7 +119,7 @@ struct Clerk {
 }
 
 impl Clerk {
-    fn work(&self, asked: &Receiver<Asked>) {
+    fn work(&self, asked: &Receiver<ClerkTask>) {
         asked.iter().for_each(|asked| asked(self));
     }
 

@@ -283,7 +283,7 @@ async fn tell_board(
     out.event("hello", &hello.to_string(), "").await?;
     // It may not have been looked at since somebody was here.
     served.bell.ring();
-    let (mut seen, mut is_first) = (SeenParts::default(), true);
+    let (mut seen, mut has_log) = (SeenParts::default(), false);
     loop {
         let (news, last) = {
             let showing = showing.borrow_and_update();
@@ -292,20 +292,24 @@ async fn tell_board(
         for (part, json) in news {
             out.event(part, &json, "").await?;
         }
-        if (is_first || after != Some(last))
-            && let Ok(news) = served.desk.events(after).await
-        {
-            for line in news.lines {
+        if !has_log || after != Some(last) {
+            let news = served.desk.events(after).await;
+            has_log = news.is_ok();
+            for line in news.iter().flat_map(|news| &news.lines) {
                 out.event("log", &line.json, &line.seq.to_string()).await?;
             }
-            after = Some(news.last);
+            after = news.map_or(after, |news| Some(news.last));
         }
-        is_first = false;
+        // What could not be answered is asked once more.
+        let patience = if has_log { HEARTBEAT } else { BREATH * 10 };
         loop {
-            match timeout(HEARTBEAT, showing.changed()).await {
+            match timeout(patience, showing.changed()).await {
                 Ok(Ok(())) => break,
                 Ok(Err(_)) => return Ok(()),
                 Err(_) => out.heartbeat().await?,
+            }
+            if !has_log {
+                break;
             }
         }
     }
