@@ -135,6 +135,16 @@ fn an_agent_answers_from_what_was_found_and_remembers_what_was_asked() {
 }
 
 #[test]
+fn of_a_key_nothing_is_shown_wherever_a_word_stands() {
+    let body: String = (10..40).map(|line| format!("  MIIEowIBAAKCAQEA{}\n", line.to_string().repeat(20))).collect();
+    let key = format!("  -----BEGIN RSA PRIVATE KEY-----\n{body}  -----END RSA PRIVATE KEY-----\n");
+    let scratch = Scratch::pending(&format!("- [ ] T-1: Put the deploy key in place\n{key}  Then tell the dingo.\n"));
+    for question in ["who tells the dingo?", "what is the deploy key?"] {
+        scratch.run("tavern-ask", &[question]).ends(0).says("tavern status T-1").says_not("MIIE");
+    }
+}
+
+#[test]
 fn a_question_without_an_answer_says_what_to_type() {
     let scratch = Scratch::with_agent(ANSWERER, "- [ ] T-1: Wait (status: draft)\n", "max_attempts: 1\n");
     scratch
@@ -150,6 +160,11 @@ fn a_question_without_an_answer_says_what_to_type() {
         .says("answerer");
     scratch.write(".tavern/config.yaml", "ask: {role: coder}\n");
     scratch.run("tavern-check", &[]).ends(5).says("nobody answers as `coder`");
+    // Nothing is queued where nobody could.
+    scratch.write(".tavern/config.yaml", "roles: {answerer: {runner: shell}}\n");
+    let before = scratch.read(".tavern/queues/questions.md");
+    scratch.run("tavern-ask", &["is it so?", "--role", "answerer"]).ends(4).says("which only runs scripts");
+    assert_eq!(scratch.read(".tavern/queues/questions.md"), before);
 }
 
 /// A clone brings a learning and an item whose words are orders, and a run of its own making.

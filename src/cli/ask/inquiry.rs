@@ -49,11 +49,15 @@ pub(super) fn inquire(
     most: u16,
 ) -> Result<Exit, CliError> {
     let site = context.site(board.clone())?;
-    if site.config.roles.get(role).is_none_or(|role| role.does != Does::Answer) {
+    let Some(settings) = site.config.roles.get(role).filter(|role| role.does == Does::Answer) else {
         let known =
             site.config.roles.iter().filter(|(_, role)| role.does == Does::Answer).map(|(name, _)| name.as_str());
         let hint = format!("one of: {}", known.collect::<Vec<_>>().join(", "));
         return Err(CliError::usage(format!("no role `{role}` answers questions"), hint));
+    };
+    if site.config.runs_scripts(&settings.runner) {
+        let message = format!("role `{role}` has the runner `{}`, which only runs scripts", settings.runner);
+        return Err(CliError::refused(message, format!("give `{role}` another runner in .tavern/config.yaml")));
     }
     agent::may_begin(context, &site, role)?;
     let searched = Searched::of(context, board, question, most)?;

@@ -1,5 +1,6 @@
 //! What a board has said so far: its items, runs, learnings and log, in passages that can be searched.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -12,6 +13,7 @@ use crate::files;
 use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
 use crate::runner::signal::without_signal;
+use crate::secrets::redact;
 use crate::store::{Archived, Board, walk_log};
 
 /// Bytes of one passage that are searched, and of all.
@@ -101,6 +103,10 @@ impl Passages {
     }
 
     fn add(&mut self, mut passage: Passage) {
+        // Before anything is cut out of it: of a key without its beginning nobody knows what it is.
+        if let Cow::Owned(told) = redact(&passage.text) {
+            passage.text = told;
+        }
         if passage.text.len() > LONGEST {
             passage.text.truncate(passage.text.floor_char_boundary(LONGEST));
         }
