@@ -20,6 +20,8 @@ pub use super::status::{Consent, Mode, OnFailure, Status, Timestamp};
 /// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Task {
+    /// As JSON `null`, where an item has none.
+    #[schemars(with = "Option<TaskId>")]
     pub id: TaskId,
     pub title: String,
     /// The indented text under the title, dedented, without the `yaml task` block; may be empty.

@@ -40,7 +40,14 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &
 
 impl Metrics {
     fn put_overview(&self, overview: &Overview) {
-        let Overview { listing, agents, quotas, spending, switched, .. } = overview;
+        let Overview { listing, agents, quotas, spending, switched, unread, .. } = overview;
+        let unread = [([], to_number(unread.len() as u64))];
+        self.gauge(
+            "tavern_queues_with_losses",
+            "Queues that can't be read, or of which something was lost",
+            [],
+            unread,
+        );
         // Zeros too: an alert on a number that is not there stays silent.
         let of_status = listing.queues.iter().flat_map(|line| {
             let of = |status: Status| line.items.get(status.as_str()).copied().unwrap_or_default();
@@ -76,9 +83,13 @@ impl Metrics {
         let looked = watcher.iter().map(|watcher| ([], seconds(watcher.looked)));
         self.gauge("tavern_watcher_looked_seconds", "When `tavern watch` looked last, since 1970", [], looked);
         for (name, help, count) in [
-            ("tavern_completed_total", "Items that were completed", stats.completed),
+            ("tavern_completed_total", "How often an item was completed, also by hand", stats.completed),
             ("tavern_claims_total", "Claims of items", stats.claims),
-            ("tavern_retries_total", "Items that came back to be tried again", stats.retries),
+            (
+                "tavern_retries_total",
+                "Items that a run failed, or left behind, and that were to be tried again",
+                stats.retries,
+            ),
             ("tavern_dead_letters_total", "Items that died", stats.dead_letters),
             ("tavern_runs_total", "Runs of agents", stats.runs),
         ] {

@@ -11,6 +11,7 @@ use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::overview::since::StandingSince;
 use crate::cli::{CliError, Context, human};
 use crate::clock;
+use crate::run::readiness::texts;
 use crate::run::record::{Metadata, runs, spent_by_ended};
 use crate::run::watcher::Watcher;
 use crate::store::{Board, Entry, Queue, tail_log};
@@ -36,12 +37,12 @@ pub(super) fn gather(board: &Board, queues: &[Queue], named: &[String]) -> Resul
     entries.retain(|entry| entry.queue.as_deref().is_none_or(is_meant));
     let standing = measure(&mut stats, &entries, now);
     stats.watcher = Watcher::of(board);
-    for queue in queues {
-        let text = board.read(queue)?;
+    // What can't be read is told of by whoever shows the queues.
+    for text in texts(board, queues).0.iter().filter(|text| queues.contains(&text.queue)) {
         let (document, _) = parse(&text.content);
         for item in document.items() {
             *stats.depth.entry(item.status.as_str()).or_default() += 1;
-            let since = standing.of(board, &text, &document, item).filter(|_| item.status == Status::Pending);
+            let since = standing.of(board, text, &document, item).filter(|_| item.status == Status::Pending);
             let seconds = since.map(|since| (now - since).num_seconds().max(0));
             stats.oldest_pending_seconds = stats.oldest_pending_seconds.max(seconds);
         }
@@ -164,18 +165,24 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
     let (mut waits, mut works) = (Vec::new(), Vec::new());
     for entry in entries {
         let since = standing.pass(entry);
+        // Whoever did it. What was so before it was first seen was completed at no known time.
+        let (from, to) = (entry.change.from(), entry.change.to());
+        let is_new = from.is_some_and(|from| from != Status::Completed) && entry.kind != Kind::Undone;
+        let is_completed = is_new && to == Some(Status::Completed);
+        if is_completed {
+            stats.completed += 1;
+            stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
+        }
         let Some(task) = &entry.task else { continue };
+        if is_completed {
+            works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
+        }
         match entry.kind {
             Kind::Claimed => {
                 stats.claims += 1;
                 let since = since.filter(|_| entry.change.from() == Some(Status::Pending));
                 waits.extend(since.map(|from| (entry.time - from).num_seconds()));
                 claimed.insert(task, entry.time);
-            }
-            Kind::Integrated | Kind::Submitted | Kind::Approved if entry.change.to() == Some(Status::Completed) => {
-                stats.completed += 1;
-                stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
-                works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
             }
             Kind::Diagnosed => {
                 let symptom = entry.symptom.map(|symptom| stats.diagnoses.entry(symptom.as_str()).or_default());
@@ -188,7 +195,9 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
                     Some(Deed::Noted | Deed::Notified) | None => {}
                 }
             }
-            Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.change.to() == Some(Status::Pending)),
+            Kind::Failed | Kind::SentBack | Kind::Reaped => {
+                stats.retries += usize::from(entry.change.to() == Some(Status::Pending));
+            }
             _ => {}
         }
         stats.dead_letters += usize::from(entry.change.to() == Some(Status::Dead));
