@@ -125,6 +125,7 @@ impl Agent<'_> {
     fn run_loop(&self) -> Result<End, Error> {
         let (mut memory, bell) = (Memory::default(), Bell::new());
         let _subscription = bell.ring_at(&self.site.interrupt);
+        self.site.board.make_folders()?;
         loop {
             let _watch = self.site.board.ring_at_changes(&self.queues()?, &bell)?;
             let wait = loop {
@@ -596,6 +597,7 @@ fn soon(seconds: i64) -> Timestamp {
 /// Raises `interrupt` when a `STOP` file appears, also in the middle of a run.
 pub fn obey_stop(site: &Site) -> Result<(), Error> {
     let bell = Bell::new();
+    site.board.make_folders()?;
     let watch = site.board.ring_at_changes(&[], &bell)?;
     let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
     // It ends with the interrupt, or with the process.

@@ -108,6 +108,7 @@ impl Verb for Args {
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         let bell = Bell::new();
         let _subscription = interrupt.map(|interrupt| bell.ring_at(interrupt));
+        self.wait.map_or(Ok(()), |_| board.make_folders())?;
         loop {
             // Only who waits needs a watch, and it must be there before the look.
             let watch = self.wait.map(|_| board.ring_at_changes(&queues, &bell)).transpose()?;

@@ -272,6 +272,7 @@ function drawItems() {
 
 function drawRuns(runs) {
   state.runs = runs;
+  followNext();
   shows("no-runs", runs.length === 0);
   shows("run-scroll", runs.length > 0);
   sync(byId("run-list"), runs, (run) => run.run, (run) => {
@@ -393,6 +394,16 @@ function follow() {
     if (isAtEnd) panel.scrollTop = panel.scrollHeight;
     drawQuiet();
   });
+}
+
+/** What an item prints is that of its newest run, which stands first. */
+function followNext() {
+  if (!opened || opened.tab !== "output" || opened.name !== opened.task) return;
+  const newest = state.runs.find((run) => run.task === opened.task);
+  if (newest && newest.run !== followed) {
+    stop();
+    follow();
+  }
 }
 
 /** Seconds after which a run that prints nothing is told of. */

@@ -378,6 +378,33 @@ fn what_is_wrong_with_a_board_is_told_and_an_empty_one_is_shown() {
     events.next("head", problems("main"));
     scratch.write(QUEUE, "- [ ] T-1: Well again\n");
     events.next("items", says("Well again"));
+    // The only queue is away for a moment, as git and some editors have it.
+    let (queue, aside) = (scratch.work().join(QUEUE), scratch.work().join("aside"));
+    fs::rename(&queue, &aside).expect("it is there");
+    events.next("items", |items| items["items"] == serde_json::json!([]));
+    fs::rename(&aside, &queue).expect("it is there");
+    events.next("items", says("Well again"));
+    scratch.write(QUEUE, "- [ ] T-1: Well again\n- [ ] NEW\n");
+    events.next("items", says("NEW"));
+    drop(served.end());
+}
+
+#[test]
+fn a_board_that_is_removed_stays_so_and_no_other_list_is_shown() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] two\n");
+    let served = Served::start(&scratch, &[]);
+    let mut events = served.events("/events", &[]);
+    events.next("items", says("One"));
+    has(&served.get("/item?of=main:2").body, &["two"]);
+    let other = scratch.write("../home/secret.md", "- [ ] Nobody's business\n");
+    for path in ["../home/secret.md", &other.display().to_string()] {
+        let answer = served.get(&format!("/item?of={path}:1"));
+        assert!(!answer.body.contains("business") && answer.body.contains("no such item"), "{}", answer.body);
+    }
+    let parts = [".tavern", ".git/tavern"].map(|part| scratch.work().join(part));
+    parts.iter().for_each(|part| fs::remove_dir_all(part).expect("nobody writes there"));
+    events.next("fault", says("the board is gone"));
+    assert!(!parts.iter().any(|part| part.exists()), "it is made again");
     drop(served.end());
 }
 

@@ -307,6 +307,7 @@ impl Args {
             return Ok((true, None));
         }
         let bell = Bell::new();
+        site.board.make_folders()?;
         let _watch = site.board.ring_at_changes(queues, &bell)?;
         let (mut waits, mut failed, mut too_early) = (Waits::default(), None, None);
         let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {

@@ -114,7 +114,8 @@ impl BoardWatch {
         let (has_changed, changes) = (Noticed::default(), Bell::new());
         let queues = board.ring_at_changes(queues, &changes)?;
         let (folder, settings) = (board.dir().to_owned(), board.path(config::FILE));
-        let others = [folder.clone(), board.path("agents"), board.private("events")].into_iter();
+        // Where the last queue is gone for a moment, the next one comes there.
+        let others = [folder.clone(), board.path("queues"), board.path("agents"), board.private("events")].into_iter();
         let ring = changes.clone();
         let others = WatchOrLook::new(others.filter(|path| path.exists()), move |path| {
             // Whoever saves a file may put another in its place: its folder is watched, of which nothing else counts here.

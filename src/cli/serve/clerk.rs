@@ -164,7 +164,15 @@ impl Clerk {
         let gone = || CliError::new(Exit::Failed, "there is no such item");
         match name.parse::<TaskId>() {
             Ok(id) => Ok(NamedItem::Id(id)),
-            Err(_) => self.context.item(&self.board, &name.parse::<ItemName>().map_err(|_| gone())?),
+            Err(_) => {
+                let item: ItemName = name.parse().map_err(|_| gone())?;
+                // A path would lead to any list on this machine.
+                let shown = self.context.files(&self.board, &self.queues)?;
+                match &item {
+                    ItemName::Line { queue, .. } if !shown.iter().any(|one| one.id == *queue) => Err(gone()),
+                    _ => self.context.item(&self.board, &item),
+                }
+            }
         }
     }
 

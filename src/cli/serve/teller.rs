@@ -43,6 +43,8 @@ pub struct Teller<'c> {
     ticked: Instant,
     is_at_work: bool,
     watch: Option<(Vec<Queue>, BoardWatch)>,
+    /// A file may be shown where nobody has made a board.
+    had_folder: bool,
 }
 
 impl<'c> Teller<'c> {
@@ -54,9 +56,11 @@ impl<'c> Teller<'c> {
         bell: Bell,
         out: Arc<watch::Sender<Showing>>,
     ) -> Teller<'c> {
+        let had_folder = board.dir().is_dir();
         Teller {
             context,
             board,
+            had_folder,
             names,
             bell,
             out,
@@ -128,6 +132,11 @@ impl<'c> Teller<'c> {
 
     /// Whether there is something else to be seen.
     fn look_at_board(&mut self) -> Result<bool, CliError> {
+        if self.had_folder && !self.board.dir().is_dir() {
+            self.watch = None;
+            let words = format!("the board is gone: {} is not there", self.board.dir().display());
+            return Err(CliError::new(Exit::Failed, words));
+        }
         let board = self.board.clone().settled()?;
         let queues: Vec<Queue> = self.context.files(&board, self.names)?;
         if self.watch.as_ref().is_none_or(|(watched, _)| *watched != queues) {
