@@ -20,6 +20,7 @@ use crate::board::rule::Breach;
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Does;
+use crate::files;
 use crate::git::CommitId;
 use crate::process::excerpt::excerpt;
 use crate::runner::{Denial, Job, LOGS, Outcome, PROMPT, RULES, SessionEnd, Usage};
@@ -378,6 +379,12 @@ pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
     let read = || serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok();
     let metadata: Metadata = is_plain.then(read).flatten()?;
     Some(Metadata { run: run.to_owned(), ..metadata })
+}
+
+/// Whether the run with this folder has ended, as it says itself.
+pub fn is_over(folder: &Path) -> bool {
+    let text = files::read(folder.join(FILE)).unwrap_or_default();
+    serde_json::from_slice(&text).is_ok_and(|run: Metadata| run.ended.is_some())
 }
 
 /// Writes the end of a run whose supervisor died.

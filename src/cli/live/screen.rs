@@ -105,7 +105,9 @@ impl Screen {
         // It was given an ID.
         let titled = before.as_ref().and_then(|row| row.subject.as_ref()).filter(|it| !it.title.is_empty());
         let same = same.or_else(|| position(&|row| titled.is_some_and(|it| is_titled(row, it))));
-        if let Some(gone) = before.and_then(|row| row.subject).filter(|it| same.is_none() && !it.name.is_empty()) {
+        let gone = before.and_then(|row| row.subject).filter(|it| same.is_none() && !it.name.is_empty());
+        // What an action has said matters more.
+        if let Some(gone) = gone.filter(|_| self.said.is_none()) {
             self.said = Some((format!("{} is no longer listed, so another is chosen", gone.name), Tone::Plain));
         }
         self.scene = scene;
@@ -284,7 +286,7 @@ impl Screen {
     fn go(&mut self, by: isize) {
         if let Some(page) = &mut self.page {
             let last = page.lines.len().saturating_sub(self.page_room);
-            page.top = page.top.min(last).saturating_add_signed(by).min(last);
+            page.top = page.first(self.page_room).saturating_add_signed(by).min(last);
             page.is_followed = page.kind == PageKind::Stream && page.top == last;
             return;
         }
@@ -535,6 +537,8 @@ mod tests {
         let more = || vec![("more".to_owned(), Tone::Plain)];
         shown.page.as_mut().expect("it is open").follow(more());
         assert_eq!(first(&shown), Some(21));
+        shown.press(Key::Up);
+        assert_eq!(first(&shown), Some(20));
         shown.press(Key::Home);
         shown.page.as_mut().expect("it is open").follow(more());
         assert_eq!(first(&shown), Some(0));

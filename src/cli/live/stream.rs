@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::human;
 use crate::files;
+use crate::run::record::is_over;
 use crate::runner::{AgentEvent, LOGS, THREAD_LOG, stream};
 
 use super::look::{Tone, line, lines};
@@ -18,6 +19,7 @@ const LONGEST: usize = 16 << 20;
 /// The logs of one run, and how far each was read.
 #[derive(Debug)]
 pub struct LogTail {
+    folder: PathBuf,
     logs: Vec<LogPart>,
     is_behind: bool,
 }
@@ -28,16 +30,21 @@ struct LogPart {
     path: PathBuf,
     at: u64,
     rest: Vec<u8>,
+    /// Bytes before it of which nobody has been told yet that they are not shown.
+    passed: u64,
 }
 
 impl LogPart {
     /// The last part of a log, from a whole line on; of a last line that is longer, its end.
     fn last(path: PathBuf) -> LogPart {
         let length = path.metadata().map_or(0, |file| file.len());
-        let Some(before) = length.checked_sub(MOST + 1) else { return LogPart { path, at: 0, rest: Vec::new() } };
+        let Some(before) = length.checked_sub(MOST + 1) else {
+            return LogPart { path, at: 0, rest: Vec::new(), passed: 0 };
+        };
         let part = read_from(&path, before).unwrap_or_default();
         let end = part.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < part.len());
-        LogPart { path, at: before + 1 + end.unwrap_or_default() as u64, rest: Vec::new() }
+        let at = before + 1 + end.unwrap_or_default() as u64;
+        LogPart { path, at, rest: Vec::new(), passed: at }
     }
 }
 
@@ -45,7 +52,7 @@ impl LogTail {
     /// Of the run whose folder this is.
     pub fn of(folder: &Path) -> LogTail {
         let log = |name: &str| LogPart::last(folder.join(name));
-        LogTail { logs: LOGS.map(log).into(), is_behind: false }
+        LogTail { folder: folder.to_owned(), logs: LOGS.map(log).into(), is_behind: false }
     }
 
     /// The same from where [`LogTail::place`] was; from its usual beginning, if that is none.
@@ -55,7 +62,9 @@ impl LogTail {
         if places.len() == tail.logs.len() {
             for (log, place) in tail.logs.iter_mut().zip(places) {
                 // No more than the log has: it may be another one by now.
-                log.at = if log.path.metadata().is_ok_and(|file| place <= file.len()) { place } else { log.at };
+                if log.path.metadata().is_ok_and(|file| place <= file.len()) {
+                    (log.at, log.passed) = (place, 0);
+                }
             }
         }
         tail
@@ -72,17 +81,22 @@ impl LogTail {
         self.is_behind
     }
 
-    /// What is new. A line counts once it has ended.
+    /// What is new. A line counts once it has ended, or the run has.
     pub fn more(&mut self) -> Vec<(String, Tone)> {
         let mut more = Vec::new();
         self.is_behind = false;
-        for LogPart { path, at, rest } in &mut self.logs {
+        for LogPart { path, at, rest, passed } in &mut self.logs {
             let Some(part) = read_from(path, *at) else { continue };
+            if std::mem::take(passed) > 0 {
+                more.push((format!("— the first {at} bytes are not shown"), Tone::Faint));
+            }
             *at += part.len() as u64;
             self.is_behind |= part.len() as u64 == MOST;
             rest.extend_from_slice(&part);
-            let last = rest.iter().rposition(|byte| *byte == b'\n');
-            let Some(end) = last.or((rest.len() > LONGEST).then(|| rest.len() - 1)) else { continue };
+            let is_all =
+                rest.len() > LONGEST || (part.len() as u64) < MOST && !rest.is_empty() && is_over(&self.folder);
+            let last = if is_all { Some(rest.len() - 1) } else { rest.iter().rposition(|byte| *byte == b'\n') };
+            let Some(end) = last else { continue };
             let text: Vec<u8> = rest.drain(..=end).collect();
             let is_thread = path.ends_with(THREAD_LOG);
             for line in String::from_utf8_lossy(&text).lines() {
@@ -155,17 +169,30 @@ mod tests {
         };
         let mut tail = LogTail::of(&folder);
         assert_eq!(tail.more(), []);
+        let metadata = |ended: &str| {
+            let text = format!(
+                r#"{{"run":"T-1@1","task":"T-1","title":"","queue":"main","agent":"a","role":"coder","attempt":1,"token":1,"runner":"x","worktree":"/x","started":"2026-11-28T20:00:00Z"{ended}}}"#
+            );
+            files::write(folder.join("metadata.json"), text.as_bytes()).expect("it is ours");
+        };
+        metadata("");
         write("one\ntw");
         assert_eq!(tail.more(), [("one".to_owned(), Tone::Plain)]);
         assert_eq!(tail.more(), []);
         write("o\u{1b}[2J\n");
         let place = tail.place();
         assert_eq!(tail.more(), [("two·[2J".to_owned(), Tone::Plain)]);
+        write("open");
+        assert_eq!(tail.more(), [], "it may go on");
+        metadata(r#","ended":"2026-11-28T20:01:00Z""#);
+        assert_eq!(tail.more(), [("open".to_owned(), Tone::Plain)]);
+        assert_eq!(tail.more(), []);
         // From where somebody was, between two whole lines.
-        assert_eq!(LogTail::after(&folder, &place).more(), [("two·[2J".to_owned(), Tone::Plain)]);
+        let after = LogTail::after(&folder, &place).more();
+        assert_eq!(after, [("two·[2J".to_owned(), Tone::Plain), ("open".to_owned(), Tone::Plain)]);
         assert_eq!(LogTail::after(&folder, &tail.place()).more(), []);
-        assert_eq!(LogTail::after(&folder, "no place").more().len(), 2);
-        assert_eq!(LogTail::after(&folder, "999-999").more().len(), 2);
+        assert_eq!(LogTail::after(&folder, "no place").more().len(), 3);
+        assert_eq!(LogTail::after(&folder, "999-999").more().len(), 3);
     }
 
     #[test]
@@ -175,7 +202,12 @@ mod tests {
             let folder = folder.path().canonicalize().expect("it is there");
             let mut file = files::open_to_append(folder.join("output.log")).expect("it is ours");
             std::io::Write::write_all(&mut file, log.as_bytes()).expect("it is ours");
-            LogTail::of(&folder).more().first().map(|(line, _)| line.clone()).unwrap_or_default()
+            let shown = LogTail::of(&folder).more();
+            assert!(
+                shown[0].0.starts_with("— the first ") && shown[0].0.ends_with(" bytes are not shown"),
+                "{shown:?}"
+            );
+            shown.get(1).map(|(line, _)| line.clone()).unwrap_or_default()
         };
         let most = MOST as usize;
         assert_eq!(first(&format!("{}\nsecond\n{}", "x".repeat(100), "y".repeat(most - 20) + "\n")), "second");

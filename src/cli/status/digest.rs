@@ -23,6 +23,11 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
     let mut counts = BTreeMap::new();
     ended.iter().for_each(|item| *counts.entry(item.status.as_str()).or_default() += 1);
     let mut runs = runs(board)?;
+    // Who merged it is not who worked it.
+    for item in &mut ended {
+        let last = runs.iter().rfind(|run| Some(&run.task) == item.task.as_ref());
+        item.agent = last.map(|run| run.agent.clone()).or(item.agent.take());
+    }
     runs.retain(|run| run.ended.is_some_and(|at| at >= since) && is_meant(Some(&run.queue)));
     let digest = DigestSums {
         since,
@@ -94,7 +99,7 @@ impl ItemEnd {
         let own = || runs.iter().filter(|run| Some(&run.task) == self.task.as_ref());
         let usd: f64 = own().map(|run| run.usage.usd).sum();
         let money = (usd > 0.0).then(|| human::money(usd));
-        let who = own().next_back().map(|run| run.agent.clone()).or_else(|| self.agent.clone());
+        let who = self.agent.clone();
         Some(who.into_iter().chain(money).collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
     }
 }

@@ -198,6 +198,7 @@ pub(super) struct ItemEnd {
     pub title: String,
     pub status: Status,
     pub at: Timestamp,
+    /// Who worked it last; where nobody did, who ended it.
     pub agent: Option<String>,
     pub why: Option<String>,
 }
