@@ -4,7 +4,7 @@
 //! its note of it tells twice.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use super::background::Background;
 use super::channels::Sender;
 use super::error::Error;
-use super::readiness::lacks_of;
+use super::readiness::{lacks_of, texts};
 use super::record::{Metadata, runs};
 use super::site::Site;
 use crate::board::document::title_of;
 use crate::board::eligible::Lack;
 use crate::board::event::Kind;
-use crate::board::need::need_of;
+use crate::board::need::{NeedKind, need_of};
 use crate::board::notice::{Notice, NoticeKind, NoticeSeverity, kind_of};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock;
@@ -283,6 +283,7 @@ fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
     let mut entries = tail_log(&site.board, from)?;
     entries.retain(|entry| entry.seq <= last);
     let mut notices = requests(site, &entries);
+    notices.extend(permissions(site, &entries));
     notices.extend(entries.into_iter().filter_map(|entry| notice(site, entry)));
     notices.sort_by_key(|notice| notice.seq);
     Ok(notices)
@@ -353,6 +354,56 @@ fn summary(request: &TaskId, items: &HashSet<TaskId>, lineage: &Lineage, all_run
     let usd: f64 = own.iter().map(|run| run.usage.usd).sum();
     let money = if usd > 0.0 { format!(", ${usd:.2}") } else { String::new() };
     format!("all that was planned of {request} has ended: {}; runs: {}{money}", counts.join(", "), own.len())
+}
+
+/// The items that wait by now for nothing but a person's leave to start them: each at the event by which the last one that it comes
+/// after was completed, or a schedule queued it.
+fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
+    let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
+    if !site.config.notify.values().any(|channel| channel.takes(kind, severity)) {
+        return Vec::new();
+    }
+    let is_completed = |entry: &&Entry| entry.change.to() == Some(Status::Completed);
+    let by_task = |entries| -> HashMap<TaskId, &Entry> {
+        let entries: Vec<&Entry> = entries;
+        entries.into_iter().filter_map(|entry| Some((entry.task.clone()?, entry))).collect()
+    };
+    let done = by_task(entries.iter().filter(is_completed).collect());
+    let queued = by_task(entries.iter().filter(|entry| entry.schedule.is_some()).collect());
+    if done.is_empty() && queued.is_empty() {
+        return Vec::new();
+    }
+    // What is completed since is told of later, and with it what comes after it.
+    let behind = entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default();
+    let later = by_task(behind.iter().filter(is_completed).collect());
+    let (lineage, mut told) = (site.board.lineage(), Vec::new());
+    let is_open = |id: &TaskId| lineage.status_of(id).is_some_and(|status| status != Status::Completed);
+    for text in texts(&site.board, &[]).0 {
+        let document = text.content.open();
+        for item in document.items().iter().filter(|item| item.status == Status::Pending) {
+            let Some(id) = &item.id else { continue };
+            let last = item.after.iter().filter_map(|id| done.get(id)).max_by_key(|entry| entry.seq);
+            let Some(entry) = last.or_else(|| queued.get(id)) else { continue };
+            if item.after.iter().any(|id| is_open(id) || later.contains_key(id)) {
+                continue;
+            }
+            let lacks = lacks(site, id, &text.queue.id);
+            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks) else { continue };
+            let todo = (site.todo)(lack, Some(id), Some(&text.queue.id));
+            told.push(Notice {
+                seq: entry.seq,
+                time: entry.time,
+                kind,
+                severity,
+                title: Some(one_line(document.title(item), LONGEST_TITLE)),
+                task: Some(id.clone()),
+                queue: Some(text.queue.id.clone()),
+                text: one_line(&format!("{id} needs you: {why}"), LONGEST),
+                todo: todo.map(|todo| one_line(&todo, LONGEST)),
+            });
+        }
+    }
+    told
 }
 
 /// What an event tells people. An item that waits for nobody by now is told of no more.

@@ -213,6 +213,28 @@ fn who_is_killed_while_he_tells_loses_nothing() {
     assert!(places > 2, "it was killed at {places} places");
 }
 
+#[test]
+fn what_may_be_started_by_now_with_your_leave_is_told_when_all_before_it_is_done() {
+    let items = "- [ ] T-1: Do it\n- [ ] T-2: Do more\n- [ ] T-3: Deploy (after: [T-1, T-2], approve: start)\n";
+    let scratch = board(items, "  mine: {file: mine.txt}\n");
+    let agent = || scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    drop(agent());
+    notify(&scratch, &[]);
+    assert_eq!(told(&scratch, "mine.txt"), [""; 0], "T-2 is to be done yet");
+    drop(agent());
+    notify(&scratch, &[]);
+    let line = "warning needs_you: T-3 needs you: ";
+    let once = told(&scratch, "mine.txt");
+    assert!(
+        matches!(&once[..], [told] if told.starts_with(line) && told.ends_with("tavern report T-3 --approve")),
+        "{once:?}"
+    );
+    scratch.run("tavern-report", &["T-3", "--approve"]).ends(0);
+    drop(agent());
+    notify(&scratch, &[]);
+    assert_eq!(told(&scratch, "mine.txt").len(), 1);
+}
+
 /// What the agent does is told when this is over.
 fn untold(scratch: &Scratch, work: impl Fn()) {
     notify(scratch, &[]).ends(0);
