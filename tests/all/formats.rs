@@ -305,8 +305,9 @@ fn what_is_words_below_an_item_stays_words_when_it_gets_its_id() {
         for title in ["Fix it", "Fix it (priority: 3) (role: coder)"] {
             let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {title}\n  {words}\n\n## Completed\n"));
             let told = || {
-                let items = scratch.records("tavern-status", &["--items"]);
-                ["title", "priority"].map(|key| items[0][key].clone())
+                let records = scratch.records("tavern-status", &["--items"]);
+                let item = records.iter().find(|record| record["kind"] == "item").expect("it is there");
+                ["title", "priority"].map(|key| item[key].clone())
             };
             let was = told();
             let claimed = scratch.json("tavern-claim", &[]);
