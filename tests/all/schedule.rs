@@ -399,9 +399,9 @@ fn what_a_clone_brings_silences_no_schedule() {
         clone.write(QUEUE, ticked.collect::<String>());
         clone.settle();
     };
-    tick("Check the backup", "T-9");
+    tick("Check the backup", "In time");
     at(&clone, "2026-11-28T05:01:00Z").ends(3).says("T-91 of an earlier time is open");
-    tick("T-91", "T-90");
+    tick("T-91:", "T-90:");
     at(&clone, "2026-11-29T05:01:00Z").ends(0).says("for backup, due 2026-11-29 06:00 +01:00");
 }
 
