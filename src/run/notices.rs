@@ -309,7 +309,7 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
         last.extend(lineage.above(task).into_iter().map(|request| (request, entry)));
     }
     // What has ended since is told of later, and with it the request.
-    let behind = entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default();
+    let behind = behind(site, entries);
     let behind = behind.iter().filter(|entry| has_ended(entry)).filter_map(|entry| entry.task.as_ref());
     let later: HashSet<TaskId> = behind.flat_map(|task| lineage.above(task)).collect();
     last.retain(|request, _| !later.contains(request));
@@ -337,6 +337,11 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
         })
     };
     last.into_iter().filter_map(told).collect()
+}
+
+/// What has happened since the last of `entries`.
+fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
+    entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default()
 }
 
 /// An item has ended, or was removed by hand.
@@ -374,7 +379,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
         return Vec::new();
     }
     // What is completed since is told of later, and with it what comes after it.
-    let behind = entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default();
+    let behind = behind(site, entries);
     let later = by_task(behind.iter().filter(is_completed).collect());
     let (lineage, mut told) = (site.board.lineage(), Vec::new());
     let is_open = |id: &TaskId| lineage.status_of(id).is_some_and(|status| status != Status::Completed);
