@@ -18,11 +18,18 @@ use tavern::board::text::apply;
 
 /// A queue as one looks after a while: most items done, some with keys, few with a task block.
 fn queue(count: usize) -> String {
-    let mut text = String::from("---\nid: main\nname: Main queue\npriority: 2\n---\n\nProse.\n\n## Pending\n\n");
+    let mut text = String::from(
+        "---\nid: main\nname: Main queue\npriority: 2\n---\n\nProse.\n\n## Pending\n\n",
+    );
     for n in 0..count / 4 {
-        text.push_str(&format!("- [ ] T-{n:04}: Add the endpoint number {n} (priority: {}, tags: [api])\n", n % 4));
+        text.push_str(&format!(
+            "- [ ] T-{n:04}: Add the endpoint number {n} (priority: {}, tags: [api])\n",
+            n % 4
+        ));
         if n % 2 == 0 {
-            text.push_str("  Follow specs/endpoints.md and keep the old path working for a release.\n");
+            text.push_str(
+                "  Follow specs/endpoints.md and keep the old path working for a release.\n",
+            );
         }
         if n % 10 == 0 {
             text.push_str(
@@ -48,9 +55,17 @@ fn benches(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group("document");
         group.throughput(Throughput::Bytes(text.len() as u64));
         // What reading costs at least: the Markdown parser alone.
-        group.bench_with_input(BenchmarkId::new("markdown alone", count), &text, |bencher, text| {
-            bencher.iter(|| Parser::new_ext(text, Options::ENABLE_TASKLISTS).into_offset_iter().count());
-        });
+        group.bench_with_input(
+            BenchmarkId::new("markdown alone", count),
+            &text,
+            |bencher, text| {
+                bencher.iter(|| {
+                    Parser::new_ext(text, Options::ENABLE_TASKLISTS)
+                        .into_offset_iter()
+                        .count()
+                });
+            },
+        );
         group.bench_with_input(BenchmarkId::new("parse", count), &text, |bencher, text| {
             bencher.iter(|| parse(black_box(text)).0.items().len());
         });
@@ -58,31 +73,68 @@ fn benches(criterion: &mut Criterion) {
         let last: TaskId = format!("T-{:04}", count - 1).parse().expect("it is an ID");
         let patch = Patch {
             status: Some(Status::InProgress),
-            set: vec![(Key::Agent, Some("Sam".into())), (Key::Attempt, Some(1.into()))],
+            set: vec![
+                (Key::Agent, Some("Sam".into())),
+                (Key::Attempt, Some(1.into())),
+            ],
             ..Patch::default()
         };
         group.bench_with_input(BenchmarkId::new("change", count), &text, |bencher, _| {
             bencher.iter(|| document.change(black_box(&document.items()[7]), &patch));
         });
-        group.bench_with_input(BenchmarkId::new("change and apply", count), &text, |bencher, text| {
-            bencher.iter(|| apply(text, &document.change(black_box(&document.items()[7]), &patch)).len());
-        });
-        group.bench_with_input(BenchmarkId::new("read one item", count), &text, |bencher, text| {
-            bencher.iter(|| open(black_box(text)).find(&last).map(|item| item.line));
-        });
-        group.bench_with_input(BenchmarkId::new("next eligible", count), &text, |bencher, _| {
-            bencher.iter(|| next(black_box(&document), "coder").expect("some are pending").line);
-        });
+        group.bench_with_input(
+            BenchmarkId::new("change and apply", count),
+            &text,
+            |bencher, text| {
+                bencher.iter(|| {
+                    apply(
+                        text,
+                        &document.change(black_box(&document.items()[7]), &patch),
+                    )
+                    .len()
+                });
+            },
+        );
+        group.bench_with_input(
+            BenchmarkId::new("read one item", count),
+            &text,
+            |bencher, text| {
+                bencher.iter(|| open(black_box(text)).find(&last).map(|item| item.line));
+            },
+        );
+        group.bench_with_input(
+            BenchmarkId::new("next eligible", count),
+            &text,
+            |bencher, _| {
+                bencher.iter(|| {
+                    next(black_box(&document), "coder")
+                        .expect("some are pending")
+                        .line
+                });
+            },
+        );
         // Every pending item is looked at, and none is for this role.
-        group.bench_with_input(BenchmarkId::new("none eligible", count), &text, |bencher, _| {
-            bencher.iter(|| next(black_box(&document), "nobody").is_none());
-        });
+        group.bench_with_input(
+            BenchmarkId::new("none eligible", count),
+            &text,
+            |bencher, _| {
+                bencher.iter(|| next(black_box(&document), "nobody").is_none());
+            },
+        );
         // Likewise, each of them read by itself: grows with the count, not with its square.
-        group.bench_with_input(BenchmarkId::new("none eligible, opened", count), &text, |bencher, text| {
-            bencher.iter(|| next(&open(black_box(text)), "nobody").is_none());
-        });
+        group.bench_with_input(
+            BenchmarkId::new("none eligible, opened", count),
+            &text,
+            |bencher, text| {
+                bencher.iter(|| next(&open(black_box(text)), "nobody").is_none());
+            },
+        );
         group.bench_with_input(BenchmarkId::new("check", count), &text, |bencher, _| {
-            bencher.iter(|| check(&[("main", &document)], &|_| None, &first_of).problems.len());
+            bencher.iter(|| {
+                check(&[("main", &document)], &|_| None, &first_of)
+                    .problems
+                    .len()
+            });
         });
         group.finish();
     }
@@ -91,18 +143,36 @@ fn benches(criterion: &mut Criterion) {
 /// The item that an agent of `role` would take.
 fn next<'d, 't>(document: &'d Document<'t>, role: &str) -> Option<&'d Item<'t>> {
     let mut status_of = |id: &TaskId| document.find(id).map(|item| item.status);
-    let roles = Roles { working: vec!["coder".to_owned()], ..Roles::default() };
-    let seeker = Seeker { agent: "Sam", role: Some(role), roles: &roles };
-    let mut others = Others { status_of: &mut status_of, children_of: &mut |_| Vec::new(), at_work: &|| &[] };
-    let mut may_be_taken = |item: &&Item<'_>| may_take(document, item, &seeker, NOW, &mut others).is_ok();
-    in_order(document).into_iter().map(|at| document.item(at)).find(|item| may_be_taken(item))
+    let roles = Roles {
+        working: vec!["coder".to_owned()],
+        ..Roles::default()
+    };
+    let seeker = Seeker {
+        agent: "Sam",
+        role: Some(role),
+        roles: &roles,
+    };
+    let mut others = Others {
+        status_of: &mut status_of,
+        children_of: &mut |_| Vec::new(),
+        at_work: &|| &[],
+    };
+    let mut may_be_taken =
+        |item: &&Item<'_>| may_take(document, item, &seeker, NOW, &mut others).is_ok();
+    in_order(document)
+        .into_iter()
+        .map(|at| document.item(at))
+        .find(|item| may_be_taken(item))
 }
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn decisions(criterion: &mut Criterion) {
     let task = Task::new("T-1".parse().expect("it is an ID"), "Add a login");
-    let holder = Holder { host: "host".to_owned(), process: None };
+    let holder = Holder {
+        host: "host".to_owned(),
+        process: None,
+    };
     let (agent, role) = ("Sam".to_owned(), "coder".to_owned());
     let claim = Event::Claim(Claim {
         agent,
@@ -118,13 +188,28 @@ fn decisions(criterion: &mut Criterion) {
         bencher.iter(|| decide(black_box(&task), None, &claim, NOW).is_ok());
     });
     let change = decide(&task, None, &claim, NOW).expect("a pending item may be claimed");
-    let LeaseChange::Put(lease) = change.lease else { unreachable!("a claim makes a lease") };
-    let held = Task { state: change.state, ..task.clone() };
-    let done = Event::Submit { token: 7, commit: None, reviewers: Vec::new(), asks: None };
+    let LeaseChange::Put(lease) = change.lease else {
+        unreachable!("a claim makes a lease")
+    };
+    let held = Task {
+        state: change.state,
+        ..task.clone()
+    };
+    let done = Event::Submit {
+        token: 7,
+        commit: None,
+        reviewers: Vec::new(),
+        asks: None,
+    };
     group.bench_function("report", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &done, NOW).is_ok());
     });
-    let stale = Event::Submit { token: 6, commit: None, reviewers: Vec::new(), asks: None };
+    let stale = Event::Submit {
+        token: 6,
+        commit: None,
+        reviewers: Vec::new(),
+        asks: None,
+    };
     group.bench_function("refusal", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &stale, NOW).is_err());
     });

@@ -33,7 +33,9 @@ use crate::run::spending::spending;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Heartbeat, RunResult, ShownBy, Site, attempt, run_name, show_agent};
-use crate::store::{self, AgentFile, Claimed, Done, NamedItem, Note, Nothing, Queue, Seek, Slot, Switch, life};
+use crate::store::{
+    self, AgentFile, Claimed, Done, NamedItem, Note, Nothing, Queue, Seek, Slot, Switch, life,
+};
 
 pub use told::Told;
 
@@ -157,12 +159,19 @@ impl Agent<'_> {
 
     /// Clears up, merges what is approved, and looks for an item to work on.
     fn next(&self, memory: &mut Memory) -> Result<Doing, Error> {
-        let Site { board, interrupt, config, .. } = self.site;
+        let Site {
+            board,
+            interrupt,
+            config,
+            ..
+        } = self.site;
         loop {
             match board.switch() {
                 Switch::Stopped(reason) => return Ok(Doing::End(End::Stopped(reason))),
                 _ if interrupt.is_raised() => return Ok(Doing::End(End::Interrupted)),
-                Switch::Paused(reason) => return Ok(Wait::until(None, format!("paused: {reason}"))),
+                Switch::Paused(reason) => {
+                    return Ok(Wait::until(None, format!("paused: {reason}")));
+                }
                 Switch::On => {}
             }
             self.clear(&mut memory.looks)?;
@@ -180,11 +189,15 @@ impl Agent<'_> {
                 return Ok(Doing::End(End::Capped(used.to_string())));
             }
             let Some(slot) = board.run_slot(config.limit)? else {
-                return Ok(Wait::until(Some(soon(1)), format!("{} agents run already", config.limit)));
+                return Ok(Wait::until(
+                    Some(soon(1)),
+                    format!("{} agents run already", config.limit),
+                ));
             };
             let check = ReadinessCheck::new(self, &memory.templates);
-            let claimed = board
-                .claim(&self.seek()?, &|queue, document, item, purpose| check.at(queue, document, item, purpose))?;
+            let claimed = board.claim(&self.seek()?, &|queue, document, item, purpose| {
+                check.at(queue, document, item, purpose)
+            })?;
             let (skipped, hindrance) = (check.skipped.take(), check.hindrance.take());
             let has_skipped = !skipped.is_empty();
             for (name, told) in skipped {
@@ -195,13 +208,21 @@ impl Agent<'_> {
                 Err(nothing) => nothing,
             };
             // What was approved since we looked frees what is behind it.
-            if self.approved(memory).iter().any(|task| !memory.blocked.contains(task)) {
+            if self
+                .approved(memory)
+                .iter()
+                .any(|task| !memory.blocked.contains(task))
+            {
                 continue;
             }
             // What is missing may be installed without any change of the board.
             let again = soon(LOOK_AGAIN);
             if let Some(why) = hindrance {
-                return Ok(Doing::Wait(Wait { why: Told::Hindered { why }, until: Some(again), is_asleep: false }));
+                return Ok(Doing::Wait(Wait {
+                    why: Told::Hindered { why },
+                    until: Some(again),
+                    is_asleep: false,
+                }));
             }
             if self.wake()? {
                 continue;
@@ -216,19 +237,43 @@ impl Agent<'_> {
             // Another that has work may end without it, and nothing changes then.
             let is_for_others = self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0;
             let now = clock::now();
-            let expiries = expiries(self.site)?.into_iter().map(|expiry| expiry.at).filter(|at| *at > now);
-            let until = nothing.look_again().into_iter().chain((has_skipped || is_for_others).then_some(again));
+            let expiries = expiries(self.site)?
+                .into_iter()
+                .map(|expiry| expiry.at)
+                .filter(|at| *at > now);
+            let until = nothing
+                .look_again()
+                .into_iter()
+                .chain((has_skipped || is_for_others).then_some(again));
             let until = until.chain(expiries).min();
             let may_be_held = nothing.wake_at.is_none() && nothing.under_way > 0;
-            let why = match if may_be_held { self.held_by_hand()? } else { None } {
+            let why = match if may_be_held {
+                self.held_by_hand()?
+            } else {
+                None
+            } {
                 Some(lease) => {
                     let ends = Some(lease.expires_at());
-                    let advice = (self.advise)(&Lack::Held(lease.agent), Some(&lease.task), Some(&lease.queue));
-                    Told::Waiting { why: format!("waiting: {}: {advice}", lease.task), until: ends }
+                    let advice = (self.advise)(
+                        &Lack::Held(lease.agent),
+                        Some(&lease.task),
+                        Some(&lease.queue),
+                    );
+                    Told::Waiting {
+                        why: format!("waiting: {}: {advice}", lease.task),
+                        until: ends,
+                    }
                 }
-                None => Told::Waiting { why: self.describe(&nothing)?, until: nothing.wake_at },
+                None => Told::Waiting {
+                    why: self.describe(&nothing)?,
+                    until: nothing.wake_at,
+                },
             };
-            return Ok(Doing::Wait(Wait { why, until, is_asleep }));
+            return Ok(Doing::Wait(Wait {
+                why,
+                until,
+                is_asleep,
+            }));
         }
     }
 
@@ -249,7 +294,9 @@ impl Agent<'_> {
             return Ok(());
         }
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
-        let deadline = wait.until.map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
+        let deadline = wait
+            .until
+            .map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
         loop {
             let nap = deadline.left().min(HEARTBEAT);
             // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
@@ -265,10 +312,20 @@ impl Agent<'_> {
     }
 
     fn tell_claimed(&self, held: &Claimed) -> Result<(), Error> {
-        let Claimed { task, script, lease, unknown, .. } = held;
+        let Claimed {
+            task,
+            script,
+            lease,
+            unknown,
+            ..
+        } = held;
         let is_dry = self.site.board.is_dry();
         let role = self.site.role(&self.role)?;
-        let commands = if is_dry { commands(self.site, task, script.as_deref(), role) } else { Vec::new() };
+        let commands = if is_dry {
+            commands(self.site, task, script.as_deref(), role)
+        } else {
+            Vec::new()
+        };
         (self.tell)(&Told::Claimed {
             task: unknown.id_at.is_none().then(|| task.id.clone()),
             title: task.title.clone(),
@@ -303,9 +360,9 @@ impl Agent<'_> {
         let closed = report::close_runner(self.site, result);
         if let Ok(Some((runner, quota))) = &closed {
             (self.tell)(&Told::Closed {
-                hint: quota
-                    .needs_person
-                    .then(|| format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")),
+                hint: quota.needs_person.then(|| {
+                    format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")
+                }),
                 runner: runner.clone(),
                 until: quota.closed_until,
                 reason: quota.reason.clone(),
@@ -313,24 +370,56 @@ impl Agent<'_> {
         }
         let event = report::event(self.site, held, result);
         let run = run_name(&held.task.id, held.lease.token);
-        let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
+        let note = Note {
+            agent: Some(self.name.clone()),
+            run: Some(run.clone()),
+        };
         let ended = match self.submit(&held.task.id, &event, &note) {
             Ok(done) => {
                 let (task, status) = (held.task.id.clone(), done.task.status());
                 (self.tell)(&match result {
                     RunResult::Reviewed { verdict, reason } => {
                         let (verdict, reason) = (verdict.verdict, reason.clone());
-                        Told::Reviewed { task, run, verdict, reason, status }
+                        Told::Reviewed {
+                            task,
+                            run,
+                            verdict,
+                            reason,
+                            status,
+                        }
                     }
-                    RunResult::Planned { reason, .. } => {
-                        Told::Planned { task, run, reason: done.entry.cause.unwrap_or_else(|| reason.clone()) }
-                    }
+                    RunResult::Planned { reason, .. } => Told::Planned {
+                        task,
+                        run,
+                        reason: done.entry.cause.unwrap_or_else(|| reason.clone()),
+                    },
                     result => {
                         let (outcome, reason) = (result.outcome(), result.reason());
                         let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
-                        let verified = matches!(result, RunResult::Passed { shown_by: ShownBy::Commands, .. });
-                        let silent = matches!(result, RunResult::Passed { shown_by: ShownBy::Nothing, .. });
-                        Told::Ended { task, run, outcome, reason, status, verified, silent, again_at }
+                        let verified = matches!(
+                            result,
+                            RunResult::Passed {
+                                shown_by: ShownBy::Commands,
+                                ..
+                            }
+                        );
+                        let silent = matches!(
+                            result,
+                            RunResult::Passed {
+                                shown_by: ShownBy::Nothing,
+                                ..
+                            }
+                        );
+                        Told::Ended {
+                            task,
+                            run,
+                            outcome,
+                            reason,
+                            status,
+                            verified,
+                            silent,
+                            again_at,
+                        }
                     }
                 });
                 if done.task.status().is_ended() {
@@ -344,7 +433,10 @@ impl Agent<'_> {
                 let status = reported(self.site, held)?.map(|OwnReport { status, .. }| status);
                 (self.tell)(&match status {
                     Some(status) => Told::Reported { task, status },
-                    None => Told::Blocked { task, why: refusal.to_string() },
+                    None => Told::Blocked {
+                        task,
+                        why: refusal.to_string(),
+                    },
                 });
                 status
             }
@@ -366,11 +458,21 @@ impl Agent<'_> {
     /// What is approved, of the agent's queues and of all that it worked.
     fn approved(&self, memory: &mut Memory) -> Vec<TaskId> {
         let is_approved = |id: &TaskId| {
-            self.site.board.task(id).is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
+            self.site
+                .board
+                .task(id)
+                .is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
         };
         memory.worked.retain(is_approved);
-        let mut approved = self.queues().map_or_else(|_| Vec::new(), |queues| approved(self.site, &queues));
-        let strayed: Vec<TaskId> = memory.worked.iter().filter(|id| !approved.contains(id)).cloned().collect();
+        let mut approved = self
+            .queues()
+            .map_or_else(|_| Vec::new(), |queues| approved(self.site, &queues));
+        let strayed: Vec<TaskId> = memory
+            .worked
+            .iter()
+            .filter(|id| !approved.contains(id))
+            .cloned()
+            .collect();
         approved.extend(strayed);
         approved
     }
@@ -381,7 +483,9 @@ impl Agent<'_> {
         if self.approved(memory).is_empty() {
             return Ok(());
         }
-        let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else { return Ok(()) };
+        let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else {
+            return Ok(());
+        };
         // Whoever had the slot may have looked before our item was approved, so we look once more.
         for task in self.approved(memory) {
             if self.site.interrupt.is_raised() {
@@ -389,7 +493,10 @@ impl Agent<'_> {
             }
             match integrate(self.site, &task)? {
                 Integrated::Merged(commit) => {
-                    (self.tell)(&Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) });
+                    (self.tell)(&Told::Integrated {
+                        task,
+                        commit: commit.map(|commit| commit.short().to_owned()),
+                    });
                 }
                 Integrated::Untried => {
                     memory.blocked.push(task.clone());
@@ -414,9 +521,17 @@ impl Agent<'_> {
 
     /// Queues what a planner is needed for, if this is one. False if there is nothing new.
     fn wake(&self) -> Result<bool, Error> {
-        let note = Note { agent: Some(self.name.clone()), run: None };
-        let Some(need) = wake(self.site, &self.queues()?, &self.role, &note)? else { return Ok(false) };
-        (self.tell)(&Told::Woken { task: need.id, trigger: need.trigger });
+        let note = Note {
+            agent: Some(self.name.clone()),
+            run: None,
+        };
+        let Some(need) = wake(self.site, &self.queues()?, &self.role, &note)? else {
+            return Ok(false);
+        };
+        (self.tell)(&Told::Woken {
+            task: need.id,
+            trigger: need.trigger,
+        });
         self.commit();
         Ok(true)
     }
@@ -431,16 +546,28 @@ impl Agent<'_> {
     }
 
     fn tell_cleared(&self, action: &Action) {
-        (self.tell)(&Told::Cleared { what: action.to_string() });
+        (self.tell)(&Told::Cleared {
+            what: action.to_string(),
+        });
     }
 
     /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so
     /// it may fail: then `tavern-reap` says why.
     fn clear_all(&self) {
-        let Ok(Some(slot)) = self.site.board.try_reap_slot() else { return };
+        let Ok(Some(slot)) = self.site.board.try_reap_slot() else {
+            return;
+        };
         let mut looks = ExpiredLeases::load(&self.site.board);
-        let upkeep = self.site.board.try_upkeep_slot(BETWEEN_UPKEEPS, clock::now()).unwrap_or_default();
-        let scope = if upkeep.is_some() { Scope::All } else { Scope::Dead };
+        let upkeep = self
+            .site
+            .board
+            .try_upkeep_slot(BETWEEN_UPKEEPS, clock::now())
+            .unwrap_or_default();
+        let scope = if upkeep.is_some() {
+            Scope::All
+        } else {
+            Scope::Dead
+        };
         for action in reap::plan(self.site, scope, &mut looks).unwrap_or_default() {
             if reap::execute(self.site, &action, &slot).unwrap_or_default() {
                 self.tell_cleared(&action);
@@ -451,27 +578,47 @@ impl Agent<'_> {
     fn somebody_died(&self) -> Result<bool, Error> {
         let now = clock::now();
         let leases = self.site.board.leases()?;
-        Ok(leases.iter().any(|lease| life(&lease.holder) == Life::Gone || !lease.is_live(now)))
+        Ok(leases
+            .iter()
+            .any(|lease| life(&lease.holder) == Life::Gone || !lease.is_live(now)))
     }
 
     fn seek(&self) -> Result<Seek, Error> {
         let item = self.item.clone().map(NamedItem::Id);
-        Ok(Seek { item, ..self.site.seek(&self.name, &self.role, &self.queues()?)? })
+        Ok(Seek {
+            item,
+            ..self.site.seek(&self.name, &self.role, &self.queues()?)?
+        })
     }
 
     fn queues(&self) -> Result<Vec<Queue>, Error> {
-        self.queues.clone().map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
+        self.queues
+            .clone()
+            .map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
     }
 
     /// Another agent that lives may take something, now or in time.
     fn others_have_work(&self) -> bool {
         let (now, look) = (clock::now(), Preflight::of(self.site));
         let may_take = |agent: &AgentFile| {
-            let seek = self.queues().and_then(|queues| self.site.seek(&agent.name, &agent.role, &queues));
-            seek.is_ok_and(|seek| self.site.board.has_work_for(&seek, now, &look.of_role(&agent.role)))
+            let seek = self
+                .queues()
+                .and_then(|queues| self.site.seek(&agent.name, &agent.role, &queues));
+            seek.is_ok_and(|seek| {
+                self.site
+                    .board
+                    .has_work_for(&seek, now, &look.of_role(&agent.role))
+            })
         };
-        let others = self.site.board.agents().into_iter().filter(|agent| agent.name != self.name);
-        others.filter(|agent| life(&agent.holder) != Life::Gone).any(|agent| may_take(&agent))
+        let others = self
+            .site
+            .board
+            .agents()
+            .into_iter()
+            .filter(|agent| agent.name != self.name);
+        others
+            .filter(|agent| life(&agent.holder) != Life::Gone)
+            .any(|agent| may_take(&agent))
     }
 
     /// What somebody holds who is no agent: it comes back when they say so, or their lease ends.
@@ -493,7 +640,9 @@ impl Agent<'_> {
                 Lack::Closed { until: at, .. } => *at == until,
                 _ => false,
             };
-            let mut next = unready.iter().filter_map(|one| Some((one, one.lacks.iter().find(ends)?)));
+            let mut next = unready
+                .iter()
+                .filter_map(|one| Some((one, one.lacks.iter().find(ends)?)));
             return Ok(next.next().map_or_else(
                 || format!("waiting until {} for the next item", clock::shown(until)),
                 |(one, lack)| {
@@ -514,8 +663,11 @@ impl Agent<'_> {
             }
             (0, []) => "waiting for items".to_owned(),
             (0, [first, more @ ..]) => {
-                let items =
-                    if more.is_empty() { "1 item needs".to_owned() } else { format!("{} items need", stuck.len()) };
+                let items = if more.is_empty() {
+                    "1 item needs".to_owned()
+                } else {
+                    format!("{} items need", stuck.len())
+                };
                 format!(
                     "waiting: {items} a person; {}: {}",
                     first.name(),
@@ -528,7 +680,13 @@ impl Agent<'_> {
     }
 
     fn show(&self, held: Option<&Claimed>, doing: String) -> Result<(), Error> {
-        Ok(show_agent(&self.site.board, &self.name, &self.role, held, doing)?)
+        Ok(show_agent(
+            &self.site.board,
+            &self.name,
+            &self.role,
+            held,
+            doing,
+        )?)
     }
 }
 
@@ -542,7 +700,11 @@ struct Wait {
 
 impl Wait {
     fn until(until: Option<Timestamp>, why: String) -> Doing {
-        Doing::Wait(Wait { why: Told::Waiting { why, until: None }, until, is_asleep: false })
+        Doing::Wait(Wait {
+            why: Told::Waiting { why, until: None },
+            until,
+            is_asleep: false,
+        })
     }
 }
 
@@ -559,11 +721,23 @@ struct ReadinessCheck<'a> {
 impl<'a> ReadinessCheck<'a> {
     fn new(agent: &'a Agent<'a>, templates: &'a Templates) -> ReadinessCheck<'a> {
         let (skipped, hindrance) = (RefCell::default(), RefCell::default());
-        ReadinessCheck { agent, preflight: Preflight::of(agent.site), templates, skipped, hindrance }
+        ReadinessCheck {
+            agent,
+            preflight: Preflight::of(agent.site),
+            templates,
+            skipped,
+            hindrance,
+        }
     }
 
     /// What keeps it from being started now.
-    fn at(&self, queue: &str, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
+    fn at(
+        &self,
+        queue: &str,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        purpose: Purpose,
+    ) -> Result<(), Lack> {
         let (site, name, advise) = (self.agent.site, &self.agent.role, self.agent.advise);
         let place = self.preflight.surroundings(name).map_err(Error::from);
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
@@ -571,22 +745,33 @@ impl<'a> ReadinessCheck<'a> {
             *self.hindrance.borrow_mut() = Some(advise(&lack, None, None));
             return Err(lack);
         }
-        self.preflight.ready(queue, document, item, purpose, Some(name)).inspect_err(|lack| {
-            // That its runner is closed was told for all of its items.
-            if lack.is_stuck() && !matches!(lack, Lack::Closed { .. }) {
-                let (task, title) = (item.id.clone(), document.title(item).to_owned());
-                let name = match lack {
-                    // It keeps more than this item: told once.
-                    Lack::Capped { scope, .. } if *scope != CapScope::Item => scope.to_string(),
-                    _ => task.as_ref().map_or_else(|| title.clone(), ToString::to_string),
-                };
-                if self.skipped.borrow().iter().any(|(other, _)| *other == name) {
-                    return;
+        self.preflight
+            .ready(queue, document, item, purpose, Some(name))
+            .inspect_err(|lack| {
+                // That its runner is closed was told for all of its items.
+                if lack.is_stuck() && !matches!(lack, Lack::Closed { .. }) {
+                    let (task, title) = (item.id.clone(), document.title(item).to_owned());
+                    let name = match lack {
+                        // It keeps more than this item: told once.
+                        Lack::Capped { scope, .. } if *scope != CapScope::Item => scope.to_string(),
+                        _ => task
+                            .as_ref()
+                            .map_or_else(|| title.clone(), ToString::to_string),
+                    };
+                    if self
+                        .skipped
+                        .borrow()
+                        .iter()
+                        .any(|(other, _)| *other == name)
+                    {
+                        return;
+                    }
+                    let why = advise(lack, task.as_ref(), Some(queue));
+                    self.skipped
+                        .borrow_mut()
+                        .push((name, Told::Skipped { task, title, why }));
                 }
-                let why = advise(lack, task.as_ref(), Some(queue));
-                self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));
-            }
-        })
+            })
     }
 }
 

@@ -3,7 +3,10 @@
 //!
 //! Knows nothing of leases or back-off: rules take the time as a value. In debug builds `TAVERN_TEST_NOW` replaces
 //! the time of records: a moment (`2026-11-22T10:00:00Z`) stands still, a shift (`+90`, `-3600`, in seconds) runs on.
-#![expect(clippy::disallowed_methods, reason = "this is the file that reads the clocks")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the file that reads the clocks"
+)]
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;
@@ -43,13 +46,22 @@ pub fn at_moment<R>(moment: Timestamp, work: impl FnOnce() -> R) -> R {
 
 /// A moment as people read it: in their time zone, which is named, with the date if that is not today's.
 pub fn shown(at: Timestamp) -> String {
-    let (local, today) = (at.with_timezone(&Local), now().with_timezone(&Local).date_naive());
-    if local.date_naive() == today { local.format("%H:%M:%S %:z").to_string() } else { dated(at) }
+    let (local, today) = (
+        at.with_timezone(&Local),
+        now().with_timezone(&Local).date_naive(),
+    );
+    if local.date_naive() == today {
+        local.format("%H:%M:%S %:z").to_string()
+    } else {
+        dated(at)
+    }
 }
 
 /// The same, with the date.
 pub fn dated(at: Timestamp) -> String {
-    at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string()
+    at.with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M:%S %:z")
+        .to_string()
 }
 
 /// The same for a column: without the year, the seconds and the zone.
@@ -64,8 +76,13 @@ pub fn day_of(at: Timestamp) -> String {
 
 /// When the day of `now` began where people are; 24 hours before where their clock left midnight out.
 pub fn day_began(now: Timestamp) -> Timestamp {
-    let midnight = now.with_timezone(&Local).with_time(NaiveTime::MIN).earliest();
-    midnight.map_or(now - TimeDelta::days(1), |midnight| midnight.with_timezone(&Utc))
+    let midnight = now
+        .with_timezone(&Local)
+        .with_time(NaiveTime::MIN)
+        .earliest();
+    midnight.map_or(now - TimeDelta::days(1), |midnight| {
+        midnight.with_timezone(&Utc)
+    })
 }
 
 /// The monotonic clock, for how long something took and how long to wait.
@@ -99,7 +116,9 @@ impl Deadline {
 
     /// What is left: zero when it has passed, the longest there is if it never comes.
     pub fn left(self) -> Duration {
-        self.0.map_or(Duration::MAX, |end| end.saturating_duration_since(instant()))
+        self.0.map_or(Duration::MAX, |end| {
+            end.saturating_duration_since(instant())
+        })
     }
 
     /// It has come.
@@ -110,10 +129,17 @@ impl Deadline {
 
 #[cfg(debug_assertions)]
 fn replaced(text: &str, real: Timestamp) -> Timestamp {
-    let shift = text.starts_with(['+', '-']).then(|| text.parse::<i64>().ok()).flatten();
+    let shift = text
+        .starts_with(['+', '-'])
+        .then(|| text.parse::<i64>().ok())
+        .flatten();
     let moment = match shift {
-        Some(seconds) => TimeDelta::try_seconds(seconds).and_then(|delta| real.checked_add_signed(delta)),
-        None => DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc()),
+        Some(seconds) => {
+            TimeDelta::try_seconds(seconds).and_then(|delta| real.checked_add_signed(delta))
+        }
+        None => DateTime::parse_from_rfc3339(text)
+            .ok()
+            .map(|moment| moment.to_utc()),
     };
     moment.expect("TAVERN_TEST_NOW is a moment such as 2026-11-22T10:00:00Z or a shift such as +90")
 }
@@ -133,7 +159,10 @@ mod tests {
     #[cfg(debug_assertions)]
     fn a_test_sets_or_shifts_the_time() {
         let real = DateTime::from_timestamp(1_000_000, 0).expect("in range");
-        assert_eq!(replaced("2026-11-22T10:00:00Z", real).to_rfc3339(), "2026-11-22T10:00:00+00:00");
+        assert_eq!(
+            replaced("2026-11-22T10:00:00Z", real).to_rfc3339(),
+            "2026-11-22T10:00:00+00:00"
+        );
         assert_eq!(replaced("+90", real).timestamp(), 1_000_090);
         assert_eq!(replaced("-1000000", real).timestamp(), 0);
     }

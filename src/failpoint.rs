@@ -17,23 +17,62 @@ use std::io;
 
 /// Every name, with what has happened when it is hit. A test holds this list against the calls of [`hit`].
 pub const LIST: &[(&str, &str)] = &[
-    ("queue.open", "a queue is open and it is known when it was written, nothing is read"),
+    (
+        "queue.open",
+        "a queue is open and it is known when it was written, nothing is read",
+    ),
     ("replace.staged", "a temp file beside the target, empty"),
-    ("replace.written", "a temp file with the new bytes, not synced"),
+    (
+        "replace.written",
+        "a temp file with the new bytes, not synced",
+    ),
     ("replace.synced", "a temp file with the new bytes, synced"),
-    ("replace.renamed", "the file is the new one, its folder not synced"),
+    (
+        "replace.renamed",
+        "the file is the new one, its folder not synced",
+    ),
     ("log.open", "the log is open, nothing appended"),
     ("log.torn", "half a line appended"),
-    ("log.appended", "the event is committed, the files don't show it"),
-    ("archive.written", "items are in the archive, and in their queue still"),
-    ("submit.replaced", "the event is committed, the queue shows it, the lease doesn't"),
-    ("submit.leased", "queue and lease show the event, `applied` doesn't"),
-    ("run.ready", "the worktree, the prompt and the lease stand, the agent program has not started"),
-    ("run.ended", "the agent program has ended, nothing is concluded from it"),
-    ("cell.taken", "what an agent's cell held is taken over, the cell is still there"),
-    ("worktree.kept", "what a worktree holds is kept, the worktree is still there"),
-    ("notices.sent", "people are told, and it is not kept that they are"),
-    ("integrate.advanced", "the integration branch has moved, the item is still approved"),
+    (
+        "log.appended",
+        "the event is committed, the files don't show it",
+    ),
+    (
+        "archive.written",
+        "items are in the archive, and in their queue still",
+    ),
+    (
+        "submit.replaced",
+        "the event is committed, the queue shows it, the lease doesn't",
+    ),
+    (
+        "submit.leased",
+        "queue and lease show the event, `applied` doesn't",
+    ),
+    (
+        "run.ready",
+        "the worktree, the prompt and the lease stand, the agent program has not started",
+    ),
+    (
+        "run.ended",
+        "the agent program has ended, nothing is concluded from it",
+    ),
+    (
+        "cell.taken",
+        "what an agent's cell held is taken over, the cell is still there",
+    ),
+    (
+        "worktree.kept",
+        "what a worktree holds is kept, the worktree is still there",
+    ),
+    (
+        "notices.sent",
+        "people are told, and it is not kept that they are",
+    ),
+    (
+        "integrate.advanced",
+        "the integration branch has moved, the item is still approved",
+    ),
 ];
 
 /// Does what `TAVERN_FAILPOINT` says for `name`, usually nothing.
@@ -81,9 +120,19 @@ mod debug {
 
     pub(super) fn hit(name: &'static str) -> io::Result<()> {
         static PLANS: OnceLock<Mutex<Vec<Plan>>> = OnceLock::new();
-        debug_assert!(LIST.iter().any(|(listed, _)| *listed == name), "`{name}` is not in failpoint::LIST");
-        let plans = PLANS.get_or_init(|| Mutex::new(parse(&std::env::var("TAVERN_FAILPOINT").unwrap_or_default())));
-        let action = due(&mut plans.lock().unwrap_or_else(PoisonError::into_inner), name);
+        debug_assert!(
+            LIST.iter().any(|(listed, _)| *listed == name),
+            "`{name}` is not in failpoint::LIST"
+        );
+        let plans = PLANS.get_or_init(|| {
+            Mutex::new(parse(
+                &std::env::var("TAVERN_FAILPOINT").unwrap_or_default(),
+            ))
+        });
+        let action = due(
+            &mut plans.lock().unwrap_or_else(PoisonError::into_inner),
+            name,
+        );
         action.map_or(Ok(()), |action| act(name, &action))
     }
 
@@ -98,7 +147,10 @@ mod debug {
         found
     }
 
-    #[expect(clippy::print_stderr, reason = "tells a test that the place was reached")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "tells a test that the place was reached"
+    )]
     fn act(name: &str, action: &Action) -> io::Result<()> {
         eprintln!("failpoint: {name}");
         match action {
@@ -134,24 +186,39 @@ mod debug {
     }
 
     pub(super) fn parse(text: &str) -> Vec<Plan> {
-        text.split(';').filter(|part| !part.is_empty()).map(parse_one).collect()
+        text.split(';')
+            .filter(|part| !part.is_empty())
+            .map(parse_one)
+            .collect()
     }
 
     fn parse_one(part: &str) -> Plan {
-        let (name, rest) = part.split_once('=').expect("TAVERN_FAILPOINT is NAME=ACTION[@N]");
+        let (name, rest) = part
+            .split_once('=')
+            .expect("TAVERN_FAILPOINT is NAME=ACTION[@N]");
         let (action, nth) = match rest.rsplit_once('@') {
-            Some((action, nth)) => (action, Some(nth.parse().expect("`@N` behind the action is a number"))),
+            Some((action, nth)) => (
+                action,
+                Some(nth.parse().expect("`@N` behind the action is a number")),
+            ),
             None => (rest, None),
         };
         let (verb, value) = action.split_once(':').unwrap_or((action, ""));
         let action = match verb {
             "kill" => Action::Kill,
             "error" => Action::Error,
-            "sleep" => Action::Sleep(Duration::from_millis(value.parse().expect("`sleep:` takes milliseconds"))),
+            "sleep" => Action::Sleep(Duration::from_millis(
+                value.parse().expect("`sleep:` takes milliseconds"),
+            )),
             "hold" => Action::Hold(PathBuf::from(value)),
             _ => panic!("`{verb}` is not one of kill, error, sleep, hold"),
         };
-        Plan { name: name.to_owned(), action, nth, hits: 0 }
+        Plan {
+            name: name.to_owned(),
+            action,
+            nth,
+            hits: 0,
+        }
     }
 
     #[cfg(test)]
@@ -164,9 +231,18 @@ mod debug {
             assert_eq!(due(&mut plans, "a"), None);
             assert_eq!(due(&mut plans, "a"), Some(Action::Error));
             assert_eq!(due(&mut plans, "a"), None);
-            assert_eq!(due(&mut plans, "b"), Some(Action::Sleep(Duration::from_millis(5))));
-            assert_eq!(due(&mut plans, "b"), Some(Action::Sleep(Duration::from_millis(5))));
-            assert_eq!(due(&mut plans, "c"), Some(Action::Hold(PathBuf::from("/x"))));
+            assert_eq!(
+                due(&mut plans, "b"),
+                Some(Action::Sleep(Duration::from_millis(5)))
+            );
+            assert_eq!(
+                due(&mut plans, "b"),
+                Some(Action::Sleep(Duration::from_millis(5)))
+            );
+            assert_eq!(
+                due(&mut plans, "c"),
+                Some(Action::Hold(PathBuf::from("/x")))
+            );
             assert_eq!(due(&mut plans, "d"), None);
         }
     }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
+use rustix::fs::inotify::{
+    CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
+};
 use rustix::io::Errno;
 
 /// Changes of content and of names, and the end of a save. To open, read and close a file is none: watchers would wake one
@@ -53,7 +55,9 @@ impl WatchOrLook {
                         told(None);
                     }
                 });
-                Ok(WatchOrLook::Look { _until_dropped: until_dropped })
+                Ok(WatchOrLook::Look {
+                    _until_dropped: until_dropped,
+                })
             }
             Err(error) => Err(error),
         }
@@ -62,7 +66,10 @@ impl WatchOrLook {
 
 /// The user, or the system, has no more of them.
 fn is_used_up(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOSPC | Errno::NOMEM))
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOSPC | Errno::NOMEM)
+    )
 }
 
 /// Files and folders that are watched until this is dropped.
@@ -93,15 +100,25 @@ impl FileWatch {
         let watched = paths.map(watch).collect::<Result<Vec<_>, _>>()?;
         let (inotify, is_over) = (Arc::new(inotify), Arc::new(AtomicBool::new(false)));
         std::thread::spawn({
-            let (inotify, watched, is_over) = (Arc::clone(&inotify), watched.clone(), Arc::clone(&is_over));
+            let (inotify, watched, is_over) =
+                (Arc::clone(&inotify), watched.clone(), Arc::clone(&is_over));
             move || tell(&inotify, watched, &is_over, told)
         });
-        Ok(FileWatch { inotify, watched, is_over })
+        Ok(FileWatch {
+            inotify,
+            watched,
+            is_over,
+        })
     }
 }
 
 /// Passes on what happens until the watch is over, or nothing is left that is watched.
-fn tell(inotify: &OwnedFd, mut watched: Vec<(i32, PathBuf)>, is_over: &AtomicBool, told: impl Fn(Option<&Path>)) {
+fn tell(
+    inotify: &OwnedFd,
+    mut watched: Vec<(i32, PathBuf)>,
+    is_over: &AtomicBool,
+    told: impl Fn(Option<&Path>),
+) {
     let mut space = [MaybeUninit::uninit(); 4096];
     let mut reader = Reader::new(inotify, &mut space);
     while !watched.is_empty() {

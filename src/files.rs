@@ -37,12 +37,19 @@ pub fn open_or_make(path: impl AsRef<Path>) -> io::Result<File> {
 
 /// The same; what is written goes to its end.
 pub fn open_to_append(path: impl AsRef<Path>) -> io::Result<File> {
-    open_as(path.as_ref(), OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)
+    open_as(
+        path.as_ref(),
+        OFlags::RDWR | OFlags::APPEND | OFlags::CREATE,
+    )
 }
 
 /// Writes a file that nobody else reads or writes yet: a crash may leave a part of it.
 pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
-    open_as(path.as_ref(), OFlags::WRONLY | OFlags::TRUNC | OFlags::CREATE)?.write_all(bytes)
+    open_as(
+        path.as_ref(),
+        OFlags::WRONLY | OFlags::TRUNC | OFlags::CREATE,
+    )?
+    .write_all(bytes)
 }
 
 /// All of the file at `path`.
@@ -57,13 +64,18 @@ pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
 
 /// `bytes` as text, likewise.
 pub fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(bytes)
+        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// What text that is not UTF-8 is, in words: UTF-16 begins with a mark.
 pub fn encoding(bytes: &[u8]) -> &'static str {
     let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
-    if is_wide { "UTF-16, not UTF-8" } else { "not UTF-8" }
+    if is_wide {
+        "UTF-16, not UTF-8"
+    } else {
+        "not UTF-8"
+    }
 }
 
 /// Where `path` leads. A link inside the folder `root` must not lead out of it, nor to what git or Tavern keeps there; whoever types
@@ -75,8 +87,11 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     if is_out {
         return Err(refused("it is a link that leads out of the repository"));
     }
-    let is_gits = target.strip_prefix(root).is_ok_and(|inner| inner.iter().any(|name| name == ".git"));
-    let is_ours = target.starts_with(root.join(".tavern")) && !target.starts_with(root.join(".tavern/queues"));
+    let is_gits = target
+        .strip_prefix(root)
+        .is_ok_and(|inner| inner.iter().any(|name| name == ".git"));
+    let is_ours = target.starts_with(root.join(".tavern"))
+        && !target.starts_with(root.join(".tavern/queues"));
     if typed != target && (is_gits || is_ours) {
         return Err(refused("it is a link to what git or Tavern keeps"));
     }
@@ -119,13 +134,21 @@ pub fn make_own_folder(path: &Path) -> io::Result<()> {
 
 /// What `mode` leaves of itself for what is made in `folder`: nobody may do more there than with the folder.
 pub fn mode_in(folder: &Path, mode: u32) -> io::Result<u32> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
     Ok(mode & (fs::metadata(folder)?.mode() | 0o700))
 }
 
 /// It is there, and no part of its path is a link.
 pub fn is_plain_folder(path: &Path) -> io::Result<()> {
-    match opened(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+    match opened(
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) {
         Err(Errno::LOOP) => Err(refused(A_LINK)),
         other => Ok(other.map(drop)?),
     }
@@ -164,11 +187,21 @@ fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
     if kind.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
-    if kind.is_file() { Ok(file) } else { Err(refused(NOT_A_FILE)) }
+    if kind.is_file() {
+        Ok(file)
+    } else {
+        Err(refused(NOT_A_FILE))
+    }
 }
 
 fn opened(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
+    match rustix::fs::openat2(
+        CWD,
+        path,
+        flags,
+        mode,
+        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    ) {
         Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags | OFlags::NOFOLLOW, mode),
         opened => opened,
     }
@@ -188,7 +221,10 @@ pub fn refused(why: &str) -> io::Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -210,7 +246,14 @@ mod tests {
         let _listener = UnixListener::bind(path("socket")).expect("made");
         rustix::fs::mkfifoat(CWD, path("pipe"), Mode::from_raw_mode(0o600)).expect("made");
         assert_eq!(read_text(path("folder/file")).expect("a file"), "text");
-        for name in ["link", "linked-folder/file", "endless", "dangling", "socket", "pipe"] {
+        for name in [
+            "link",
+            "linked-folder/file",
+            "endless",
+            "dangling",
+            "socket",
+            "pipe",
+        ] {
             for opened in [open(path(name)), open_or_make(path(name))] {
                 assert_eq!(opened.expect_err(name).kind(), REFUSED, "{name}");
             }
@@ -220,7 +263,11 @@ mod tests {
         assert_eq!(kind("missing"), ErrorKind::NotFound);
         assert!(!path("nowhere").exists(), "nothing is made through a link");
         for name in ["linked-folder", "linked-folder/new", "link/new"] {
-            assert_eq!(make_folder(&path(name)).expect_err(name).kind(), REFUSED, "{name}");
+            assert_eq!(
+                make_folder(&path(name)).expect_err(name).kind(),
+                REFUSED,
+                "{name}"
+            );
         }
         make_folder(&path("folder/one/two")).expect("made");
         assert!(path("folder/one/two").is_dir());
@@ -231,8 +278,15 @@ mod tests {
     #[test]
     fn what_is_too_long_is_not_read() {
         let scratch = tempfile::tempdir().expect("a temp dir");
-        let path = fs::canonicalize(scratch.path()).expect("it is there").join("long");
-        File::create(&path).and_then(|file| file.set_len(MOST + 1)).expect("made");
-        assert_eq!(read(&path).expect_err("too long").kind(), ErrorKind::FileTooLarge);
+        let path = fs::canonicalize(scratch.path())
+            .expect("it is there")
+            .join("long");
+        File::create(&path)
+            .and_then(|file| file.set_len(MOST + 1))
+            .expect("made");
+        assert_eq!(
+            read(&path).expect_err("too long").kind(),
+            ErrorKind::FileTooLarge
+        );
     }
 }

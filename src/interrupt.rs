@@ -51,7 +51,10 @@ impl Interrupt {
         let mut state = self.state();
         state.is_hurried = state.cause.is_some();
         state.cause.get_or_insert(cause);
-        state.subscribers.iter().for_each(|(_, subscriber)| subscriber());
+        state
+            .subscribers
+            .iter()
+            .for_each(|(_, subscriber)| subscriber());
     }
 
     /// Returns whether an end was asked for.
@@ -86,7 +89,10 @@ impl Interrupt {
         let number = state.next;
         state.next += 1;
         state.subscribers.push((number, Box::new(subscriber)));
-        Subscription { state: Arc::downgrade(&self.state), number }
+        Subscription {
+            state: Arc::downgrade(&self.state),
+            number,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, Raised> {
@@ -102,7 +108,9 @@ fn lock(state: &Mutex<Raised>) -> MutexGuard<'_, Raised> {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(state) = self.state.upgrade() {
-            lock(&state).subscribers.retain(|(number, _)| *number != self.number);
+            lock(&state)
+                .subscribers
+                .retain(|(number, _)| *number != self.number);
         }
     }
 }

@@ -4,8 +4,11 @@
 /// the two, and three at most, are missing, added, wrong or swapped. Case does not count.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let near = candidates.into_iter().filter_map(|other| Some((distance(&word, &other.to_lowercase())?, other)));
-    near.min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
+    let near = candidates
+        .into_iter()
+        .filter_map(|other| Some((distance(&word, &other.to_lowercase())?, other)));
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
 }
 
 /// The candidate that `word` is but for its case, or for one slip: a letter missing, added, wrong or swapped. Short words may
@@ -13,14 +16,19 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// candidate with an ending (`approved`).
 pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let is_meant = |other: &str| other.len() > 4 && !word.starts_with(other) && is_slip(&word, other);
-    candidates.into_iter().find(|other| word == **other || is_meant(other))
+    let is_meant =
+        |other: &str| other.len() > 4 && !word.starts_with(other) && is_slip(&word, other);
+    candidates
+        .into_iter()
+        .find(|other| word == **other || is_meant(other))
 }
 
 /// The candidate that `word` is but for its case or one slip, of a short word, too: enough to ask whether it was meant.
 pub fn slipped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let near = candidates.into_iter().filter(|other| word == **other || is_slip(&word, other));
+    let near = candidates
+        .into_iter()
+        .filter(|other| word == **other || is_slip(&word, other));
     near.min_by_key(|other| word != **other)
 }
 
@@ -40,7 +48,9 @@ fn distance(word: &str, other: &str) -> Option<usize> {
     let most = count.min(length).div_ceil(3).min(3);
     // So many letters are missing or added at least: to compare them all costs far more, and a long queue asks often.
     let may_be_near = (3..=32).contains(&count) && length.abs_diff(count) <= most;
-    may_be_near.then(|| strsim::osa_distance(word, other)).filter(|distance| *distance <= most)
+    may_be_near
+        .then(|| strsim::osa_distance(word, other))
+        .filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]
@@ -98,7 +108,14 @@ mod tests {
 
     #[test]
     fn only_near_words_are_guessed() {
-        let known = ["lease", "limit", "grace", "max_attempts", "priority", "after"];
+        let known = [
+            "lease",
+            "limit",
+            "grace",
+            "max_attempts",
+            "priority",
+            "after",
+        ];
         for (word, guess) in [
             ("leese", Some("lease")),
             ("LIMIT", Some("limit")),

@@ -84,11 +84,19 @@ pub fn run(
 ) -> io::Result<bool> {
     let (sender, news) = channel();
     let _subscription = bell.ring_at(interrupt);
-    let mut pool =
-        Pool { config, sender, bell, agents: Vec::new(), again: Vec::new(), places: Vec::new(), asked: None };
+    let mut pool = Pool {
+        config,
+        sender,
+        bell,
+        agents: Vec::new(),
+        again: Vec::new(),
+        places: Vec::new(),
+        asked: None,
+    };
     pool.places.resize_with(config.seats.len(), Place::default);
     for seat in 0..config.seats.len() {
-        while pool.count(seat) < config.seats[seat].most && pool.agents.len() < config.least.max(1) {
+        while pool.count(seat) < config.seats[seat].most && pool.agents.len() < config.least.max(1)
+        {
             pool.start(seat)?;
         }
     }
@@ -149,7 +157,11 @@ struct AgentProcess {
 
 impl Pool<'_> {
     fn count(&self, seat: usize) -> usize {
-        let seats = self.agents.iter().map(|agent| agent.seat).chain(self.again.iter().map(|(seat, _)| *seat));
+        let seats = self
+            .agents
+            .iter()
+            .map(|agent| agent.seat)
+            .chain(self.again.iter().map(|(seat, _)| *seat));
         seats.filter(|taken| *taken == seat).count()
     }
 
@@ -186,7 +198,9 @@ impl Pool<'_> {
             return;
         }
         let is_idle = |agent: &&mut AgentProcess| {
-            demand.get(agent.seat).is_some_and(|demand| demand.free == 0 && demand.idle.contains(&agent.child.pid()))
+            demand
+                .get(agent.seat)
+                .is_some_and(|demand| demand.free == 0 && demand.idle.contains(&agent.child.pid()))
         };
         if let Some(agent) = self.agents.iter_mut().find(is_idle) {
             agent.is_leaving = true;
@@ -197,7 +211,8 @@ impl Pool<'_> {
     fn start(&mut self, seat: usize) -> io::Result<()> {
         let (out, out_writer) = io::pipe()?;
         let (err, err_writer) = io::pipe()?;
-        let mut spec = Spec::new(&self.config.program, &self.config.folder).args(&self.config.seats[seat].args);
+        let mut spec = Spec::new(&self.config.program, &self.config.folder)
+            .args(&self.config.seats[seat].args);
         spec.stdout = out_writer.into();
         spec.stderr = err_writer.into();
         let child = start(spec)?;
@@ -210,7 +225,13 @@ impl Pool<'_> {
         };
         relay(out, heard, &self.sender, self.bell);
         relay(err, News::Complaint, &self.sender, self.bell);
-        self.agents.push(AgentProcess { seat, child, started: clock::instant(), has_worked, is_leaving: false });
+        self.agents.push(AgentProcess {
+            seat,
+            child,
+            started: clock::instant(),
+            has_worked,
+            is_leaving: false,
+        });
         Ok(())
     }
 
@@ -221,17 +242,23 @@ impl Pool<'_> {
         }
         let is_hurried = interrupt.is_hurried();
         self.again.clear();
-        let is_new = self.asked.is_none_or(|(earlier, at)| (is_hurried && !earlier) || at.elapsed() > PATIENCE);
+        let is_new = self
+            .asked
+            .is_none_or(|(earlier, at)| (is_hurried && !earlier) || at.elapsed() > PATIENCE);
         if is_new {
             self.asked = Some((is_hurried, clock::instant()));
-            self.agents.iter().for_each(|agent| agent.child.signal(Signal::TERM));
+            self.agents
+                .iter()
+                .for_each(|agent| agent.child.signal(Signal::TERM));
         }
     }
 
     /// Looks after those that have ended.
     fn bury(&mut self, tell: &mut dyn FnMut(News)) {
         for place in (0..self.agents.len()).rev() {
-            let Some(exit) = self.agents[place].child.exit() else { continue };
+            let Some(exit) = self.agents[place].child.exit() else {
+                continue;
+            };
             let mut agent = self.agents.swap_remove(place);
             agent.child.sweep();
             let is_asked = self.asked.is_some() || agent.is_leaving;
@@ -267,12 +294,27 @@ impl Pool<'_> {
 
     fn next_look(&self) -> Duration {
         let now = clock::instant();
-        let rests = self.places.iter().filter_map(|place| place.rests_until).filter(|until| *until > now);
+        let rests = self
+            .places
+            .iter()
+            .filter_map(|place| place.rests_until)
+            .filter(|until| *until > now);
         let ends = self.config.until.filter(|_| self.asked.is_none());
-        let start =
-            self.next_start().into_iter().chain(rests).chain(ends).map(|at| at.saturating_duration_since(now)).min();
-        let again = self.asked.map(|(_, at)| PATIENCE.saturating_sub(at.elapsed()));
-        start.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
+        let start = self
+            .next_start()
+            .into_iter()
+            .chain(rests)
+            .chain(ends)
+            .map(|at| at.saturating_duration_since(now))
+            .min();
+        let again = self
+            .asked
+            .map(|(_, at)| PATIENCE.saturating_sub(at.elapsed()));
+        start
+            .into_iter()
+            .chain(again)
+            .min()
+            .unwrap_or(Duration::from_secs(3600))
     }
 }
 
@@ -280,7 +322,12 @@ fn pause(deaths: u32) -> Duration {
     Duration::from_millis(100 << deaths.min(10))
 }
 
-fn relay(pipe: io::PipeReader, kind: impl Fn(String) -> News + Send + 'static, sender: &Sender<News>, bell: &Bell) {
+fn relay(
+    pipe: io::PipeReader,
+    kind: impl Fn(String) -> News + Send + 'static,
+    sender: &Sender<News>,
+    bell: &Bell,
+) {
     let (sender, bell) = (sender.clone(), bell.clone());
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {

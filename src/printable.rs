@@ -4,7 +4,11 @@
 pub fn one_line(words: &str, most: usize) -> String {
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = line.chars().map(|c| if is_command(c) { '·' } else { c });
-    let cut = if line.chars().count() > most { "…" } else { "" };
+    let cut = if line.chars().count() > most {
+        "…"
+    } else {
+        ""
+    };
     shown.take(most).collect::<String>() + cut
 }
 

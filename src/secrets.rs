@@ -40,32 +40,136 @@ struct TokenShape {
 
 /// As the services document them, and as gitleaks' rules have them.
 const TOKENS: [TokenShape; 26] = [
-    TokenShape { name: "Anthropic key", begins: "sk-ant-", ends: |rest| run(rest, is_word, 20) },
-    TokenShape { name: "OpenAI key", begins: "sk-proj-", ends: |rest| run(rest, is_word, 20) },
-    TokenShape { name: "OpenAI key", begins: "sk-svcacct-", ends: |rest| run(rest, is_word, 20) },
-    TokenShape { name: "OpenRouter key", begins: "sk-or-v1-", ends: |rest| run(rest, is_word, 32) },
-    TokenShape { name: "OpenAI key", begins: "sk-", ends: |rest| run(rest, is_plain, 40) },
-    TokenShape { name: "GitHub token", begins: "ghp_", ends: |rest| run(rest, is_plain, 30) },
-    TokenShape { name: "GitHub token", begins: "gho_", ends: |rest| run(rest, is_plain, 30) },
-    TokenShape { name: "GitHub token", begins: "ghu_", ends: |rest| run(rest, is_plain, 30) },
-    TokenShape { name: "GitHub token", begins: "ghs_", ends: |rest| run(rest, is_plain, 30) },
-    TokenShape { name: "GitHub token", begins: "ghr_", ends: |rest| run(rest, is_plain, 30) },
-    TokenShape { name: "GitHub token", begins: "github_pat_", ends: |rest| run(rest, is_word, 30) },
-    TokenShape { name: "GitLab token", begins: "glpat-", ends: |rest| run(rest, is_word, 20) },
-    TokenShape { name: "Slack token", begins: "xoxb-", ends: |rest| run(rest, is_word, 10) },
-    TokenShape { name: "Slack token", begins: "xoxa-", ends: |rest| run(rest, is_word, 10) },
-    TokenShape { name: "Slack token", begins: "xoxp-", ends: |rest| run(rest, is_word, 10) },
-    TokenShape { name: "Slack token", begins: "xoxr-", ends: |rest| run(rest, is_word, 10) },
-    TokenShape { name: "Slack token", begins: "xoxs-", ends: |rest| run(rest, is_word, 10) },
-    TokenShape { name: "AWS key", begins: "AKIA", ends: |rest| run(rest, is_capital, 16).filter(|end| *end == 16) },
-    TokenShape { name: "AWS key", begins: "ASIA", ends: |rest| run(rest, is_capital, 16).filter(|end| *end == 16) },
-    TokenShape { name: "Google key", begins: "AIza", ends: |rest| run(rest, is_word, 35) },
-    TokenShape { name: "npm token", begins: "npm_", ends: |rest| run(rest, is_plain, 36) },
-    TokenShape { name: "PyPI token", begins: "pypi-AgE", ends: |rest| run(rest, is_word, 50) },
-    TokenShape { name: "Stripe key", begins: "sk_live_", ends: |rest| run(rest, is_plain, 20) },
-    TokenShape { name: "Hugging Face token", begins: "hf_", ends: |rest| run(rest, is_plain, 30) },
-    TokenShape { name: "JSON web token", begins: "eyJ", ends: web_token },
-    TokenShape { name: "private key", begins: "-----BEGIN ", ends: private_key },
+    TokenShape {
+        name: "Anthropic key",
+        begins: "sk-ant-",
+        ends: |rest| run(rest, is_word, 20),
+    },
+    TokenShape {
+        name: "OpenAI key",
+        begins: "sk-proj-",
+        ends: |rest| run(rest, is_word, 20),
+    },
+    TokenShape {
+        name: "OpenAI key",
+        begins: "sk-svcacct-",
+        ends: |rest| run(rest, is_word, 20),
+    },
+    TokenShape {
+        name: "OpenRouter key",
+        begins: "sk-or-v1-",
+        ends: |rest| run(rest, is_word, 32),
+    },
+    TokenShape {
+        name: "OpenAI key",
+        begins: "sk-",
+        ends: |rest| run(rest, is_plain, 40),
+    },
+    TokenShape {
+        name: "GitHub token",
+        begins: "ghp_",
+        ends: |rest| run(rest, is_plain, 30),
+    },
+    TokenShape {
+        name: "GitHub token",
+        begins: "gho_",
+        ends: |rest| run(rest, is_plain, 30),
+    },
+    TokenShape {
+        name: "GitHub token",
+        begins: "ghu_",
+        ends: |rest| run(rest, is_plain, 30),
+    },
+    TokenShape {
+        name: "GitHub token",
+        begins: "ghs_",
+        ends: |rest| run(rest, is_plain, 30),
+    },
+    TokenShape {
+        name: "GitHub token",
+        begins: "ghr_",
+        ends: |rest| run(rest, is_plain, 30),
+    },
+    TokenShape {
+        name: "GitHub token",
+        begins: "github_pat_",
+        ends: |rest| run(rest, is_word, 30),
+    },
+    TokenShape {
+        name: "GitLab token",
+        begins: "glpat-",
+        ends: |rest| run(rest, is_word, 20),
+    },
+    TokenShape {
+        name: "Slack token",
+        begins: "xoxb-",
+        ends: |rest| run(rest, is_word, 10),
+    },
+    TokenShape {
+        name: "Slack token",
+        begins: "xoxa-",
+        ends: |rest| run(rest, is_word, 10),
+    },
+    TokenShape {
+        name: "Slack token",
+        begins: "xoxp-",
+        ends: |rest| run(rest, is_word, 10),
+    },
+    TokenShape {
+        name: "Slack token",
+        begins: "xoxr-",
+        ends: |rest| run(rest, is_word, 10),
+    },
+    TokenShape {
+        name: "Slack token",
+        begins: "xoxs-",
+        ends: |rest| run(rest, is_word, 10),
+    },
+    TokenShape {
+        name: "AWS key",
+        begins: "AKIA",
+        ends: |rest| run(rest, is_capital, 16).filter(|end| *end == 16),
+    },
+    TokenShape {
+        name: "AWS key",
+        begins: "ASIA",
+        ends: |rest| run(rest, is_capital, 16).filter(|end| *end == 16),
+    },
+    TokenShape {
+        name: "Google key",
+        begins: "AIza",
+        ends: |rest| run(rest, is_word, 35),
+    },
+    TokenShape {
+        name: "npm token",
+        begins: "npm_",
+        ends: |rest| run(rest, is_plain, 36),
+    },
+    TokenShape {
+        name: "PyPI token",
+        begins: "pypi-AgE",
+        ends: |rest| run(rest, is_word, 50),
+    },
+    TokenShape {
+        name: "Stripe key",
+        begins: "sk_live_",
+        ends: |rest| run(rest, is_plain, 20),
+    },
+    TokenShape {
+        name: "Hugging Face token",
+        begins: "hf_",
+        ends: |rest| run(rest, is_plain, 30),
+    },
+    TokenShape {
+        name: "JSON web token",
+        begins: "eyJ",
+        ends: web_token,
+    },
+    TokenShape {
+        name: "private key",
+        begins: "-----BEGIN ",
+        ends: private_key,
+    },
 ];
 
 /// `text` without secrets that this process knows of.
@@ -82,7 +186,10 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 /// Looks for the values of these variables too, where they look like keys.
 pub fn learn(variables: impl IntoIterator<Item = (String, String)>) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let found: Vec<(String, String)> = variables.into_iter().flat_map(|(name, value)| keys(&name, &value)).collect();
+    let found: Vec<(String, String)> = variables
+        .into_iter()
+        .flat_map(|(name, value)| keys(&name, &value))
+        .collect();
     if !found.is_empty() {
         let mut all = known.take().map_or_else(of_environment, |(all, _)| all);
         all.extend(found.into_iter().map(|(name, value)| (value, name)));
@@ -109,7 +216,12 @@ const BEFORE: usize = 32;
 
 impl Redacting {
     pub fn new() -> Redacting {
-        Redacting { secrets: known(), held: Vec::new(), given: 0, has_found: false }
+        Redacting {
+            secrets: known(),
+            held: Vec::new(),
+            given: 0,
+            has_found: false,
+        }
     }
 
     /// What can be given on, now that `part` has come.
@@ -160,9 +272,11 @@ fn known() -> Arc<Secrets> {
 }
 
 fn of_environment() -> BTreeMap<String, String> {
-    let all =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    all.flat_map(|(name, value)| keys(&name, &value)).map(|(name, value)| (value, name)).collect()
+    let all = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    all.flat_map(|(name, value)| keys(&name, &value))
+        .map(|(name, value)| (value, name))
+        .collect()
 }
 
 /// Whether more of a text may come.
@@ -186,14 +300,21 @@ impl Secrets {
             what.push(Secret::Token(token));
         }
         let longest = beginnings.iter().map(String::len).max().unwrap_or(0);
-        let found = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&beginnings);
-        Secrets { beginnings: found.expect("a few short texts are no more than it takes"), what, longest }
+        let found = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&beginnings);
+        Secrets {
+            beginnings: found.expect("a few short texts are no more than it takes"),
+            what,
+            longest,
+        }
     }
 
     /// `text` from `start` on, and where what is returned of it ends: of an open part the end may be the beginning of a secret.
     fn without(&self, text: &[u8], start: usize, more: More) -> (Vec<u8>, usize) {
         let (mut redacted, mut at) = (Vec::with_capacity(text.len() - start), start);
-        let is_open = |from: usize| more == More::MayCome && text.len() - from < MOST_HELD.max(self.longest);
+        let is_open =
+            |from: usize| more == More::MayCome && text.len() - from < MOST_HELD.max(self.longest);
         // From here on all may belong to a token that goes on.
         let tail = text.len() - text.iter().rev().take_while(|byte| is_part(**byte)).count();
         while let Some(found) = self.beginnings.find(Input::new(text).span(at..text.len())) {
@@ -209,7 +330,10 @@ impl Secrets {
                 Secret::Value(name) => (Some(found.end()), name.as_str()),
                 Secret::Token(token) => {
                     let ends = |rest| (token.ends)(rest).map(|end| found.end() + end);
-                    (is_whole.then(|| ends(&text[found.end()..])).flatten(), token.name)
+                    (
+                        is_whole.then(|| ends(&text[found.end()..])).flatten(),
+                        token.name,
+                    )
                 }
             };
             let next = end.unwrap_or(begin + 1);
@@ -220,7 +344,11 @@ impl Secrets {
             }
             at = next;
         }
-        let held = if more == More::MayCome { (self.longest - 1).min(text.len() - at) } else { 0 };
+        let held = if more == More::MayCome {
+            (self.longest - 1).min(text.len() - at)
+        } else {
+            0
+        };
         redacted.extend_from_slice(&text[at..text.len() - held]);
         (redacted, text.len() - held)
     }
@@ -228,36 +356,61 @@ impl Secrets {
 
 /// A value as it stands, and as JSON, addresses and base64 have it.
 fn spellings(value: &str) -> BTreeSet<String> {
-    std::iter::once(value.to_owned()).chain(in_json(value)).chain(in_addresses(value)).chain(in_base64(value)).collect()
+    std::iter::once(value.to_owned())
+        .chain(in_json(value))
+        .chain(in_addresses(value))
+        .chain(in_base64(value))
+        .collect()
 }
 
 /// Some programs escape slashes, and some all but ASCII.
 fn in_json(value: &str) -> [String; 4] {
     let json = serde_json::to_string(value).unwrap_or_default();
-    let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let json = json
+        .strip_prefix('"')
+        .and_then(|json| json.strip_suffix('"'))
+        .unwrap_or_default();
     let mut units = [0; 2];
     let mut ascii = String::new();
     for letter in json.chars() {
         match letter {
             letter if letter.is_ascii() => ascii.push(letter),
-            letter => ascii.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}"))),
+            letter => ascii.extend(
+                letter
+                    .encode_utf16(&mut units)
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04x}")),
+            ),
         }
     }
-    [json.replace('/', "\\/"), ascii.replace('/', "\\/"), json.to_owned(), ascii]
+    [
+        json.replace('/', "\\/"),
+        ascii.replace('/', "\\/"),
+        json.to_owned(),
+        ascii,
+    ]
 }
 
 /// Some programs leave a slash as it is, some write the digits small, and forms have a plus for a blank.
 fn in_addresses(value: &str) -> impl Iterator<Item = String> {
     let spelt = |left: &[u8], is_small: bool| {
         let letter = |byte: u8| match byte {
-            byte if is_word(byte) || b".~".contains(&byte) || left.contains(&byte) => char::from(byte).to_string(),
+            byte if is_word(byte) || b".~".contains(&byte) || left.contains(&byte) => {
+                char::from(byte).to_string()
+            }
             byte if is_small => format!("%{byte:02x}"),
             byte => format!("%{byte:02X}"),
         };
         value.bytes().map(letter).collect()
     };
-    let all: [String; 4] = [spelt(b"", false), spelt(b"/", false), spelt(b"", true), spelt(b"/", true)];
-    all.into_iter().flat_map(|spelt| [spelt.replace("%20", "+"), spelt])
+    let all: [String; 4] = [
+        spelt(b"", false),
+        spelt(b"/", false),
+        spelt(b"", true),
+        spelt(b"/", true),
+    ];
+    all.into_iter()
+        .flat_map(|spelt| [spelt.replace("%20", "+"), spelt])
 }
 
 /// Three bytes are four letters: what stands before the value decides which letters it is, and the outermost are not its own
@@ -282,7 +435,12 @@ fn is_apart(before: &[u8]) -> bool {
         [.., b'\\', b'u', one, two, three, four] if are_hex(&[one, two, three, four]) => true,
         [start @ .., b'm'] => {
             let is_colour = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
-            let colours = start.iter().rev().take(BEFORE - 2).take_while(is_colour).count();
+            let colours = start
+                .iter()
+                .rev()
+                .take(BEFORE - 2)
+                .take_while(is_colour)
+                .count();
             start[..start.len() - colours].ends_with(b"[")
         }
         [.., last] => !is_word(*last),
@@ -304,12 +462,17 @@ fn is_capital(byte: u8) -> bool {
 
 /// It may belong to a token.
 fn is_part(byte: u8) -> bool {
-    is_word(byte) || matches!(byte, b'.' | b'+' | b'/' | b'=' | b':' | b',' | b'\\') || byte.is_ascii_whitespace()
+    is_word(byte)
+        || matches!(byte, b'.' | b'+' | b'/' | b'=' | b':' | b',' | b'\\')
+        || byte.is_ascii_whitespace()
 }
 
 /// The end of the bytes that are such ones, if there are `least` of them.
 fn run(rest: &[u8], is_part: fn(u8) -> bool, least: usize) -> Option<usize> {
-    let end = rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|byte| !is_part(*byte))
+        .unwrap_or(rest.len());
     (end >= least).then_some(end)
 }
 
@@ -329,19 +492,27 @@ fn private_key(rest: &[u8]) -> Option<usize> {
     const LABEL: &[u8] = b"PRIVATE KEY";
     const IS_ONE: &[u8] = b"PRIVATE KEY-----";
     const END: &[u8] = b"-----END ";
-    let find = |part: &[u8], text: &[u8]| text.windows(part.len()).position(|window| window == part);
-    let label = rest.iter().position(|byte| !is_capital(*byte) && *byte != b' ')?;
+    let find =
+        |part: &[u8], text: &[u8]| text.windows(part.len()).position(|window| window == part);
+    let label = rest
+        .iter()
+        .position(|byte| !is_capital(*byte) && *byte != b' ')?;
     let head = label + IS_ONE.len() - LABEL.len();
     if !rest[..label].ends_with(LABEL) || !rest[label..].starts_with(b"-----") {
         return None;
     }
     let mut end = head;
     while end < rest.len() {
-        let slashes = rest[end..].iter().take_while(|byte| **byte == b'\\').count();
+        let slashes = rest[end..]
+            .iter()
+            .take_while(|byte| **byte == b'\\')
+            .count();
         let next = rest.get(end + slashes).copied();
         if rest[end..].starts_with(END) {
             let last = find(IS_ONE, &rest[end..rest.len().min(end + 50)]);
-            return Some(last.map_or(rest.len().min(end + END.len()), |last| end + last + IS_ONE.len()));
+            return Some(last.map_or(rest.len().min(end + END.len()), |last| {
+                end + last + IS_ONE.len()
+            }));
         }
         let is_escape = slashes > 0 && matches!(next, Some(b'n' | b'r' | b't'));
         let is_text = next.is_some_and(|byte| is_word(byte) || b"+/=:, \n\r\t".contains(&byte));
@@ -354,18 +525,30 @@ fn private_key(rest: &[u8]) -> Option<usize> {
 }
 
 /// Words at the end of a part of a variable's name that tell of a key.
-const KEYS: [&str; 9] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "AUTHORIZATION"];
+const KEYS: [&str; 9] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "AUTHORIZATION",
+];
 
 /// Last parts of a name that tell where a key is, or something else of it.
-const PLACES: [&str; 11] =
-    ["COMMAND", "DIR", "FILE", "HELPER", "HOST", "ID", "NAME", "PATH", "SOCK", "TYPE", "VERSION"];
+const PLACES: [&str; 11] = [
+    "COMMAND", "DIR", "FILE", "HELPER", "HOST", "ID", "NAME", "PATH", "SOCK", "TYPE", "VERSION",
+];
 
 /// The name that stands for each secret in the variable `name`: the value of one that looks like a key, the password in an address.
 fn keys(name: &str, value: &str) -> Vec<(String, String)> {
     let upper = name.to_ascii_uppercase();
     let last = upper.rsplit('_').next().unwrap_or_default();
-    let is_key = |part: &str| KEYS.iter().any(|key| part.ends_with(key)) || matches!(part, "PAT" | "AUTH" | "PWD");
+    let is_key = |part: &str| {
+        KEYS.iter().any(|key| part.ends_with(key)) || matches!(part, "PAT" | "AUTH" | "PWD")
+    };
     let is_own = ["PWD", "OLDPWD"].contains(&upper.as_str()) || upper.starts_with("TAVERN_");
     let is_named = !is_own && !PLACES.contains(&last) && upper.split('_').any(is_key);
     let password = value.split_once("://").and_then(|(_, rest)| {
@@ -393,26 +576,44 @@ mod tests {
     use proptest::prelude::{any, prop, proptest};
     use proptest::{prop_assert, prop_assert_eq};
 
-    const PEM: &str =
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk+/\nAAAA==\n-----END OPENSSH PRIVATE KEY-----";
+    const PEM: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk+/\nAAAA==\n-----END OPENSSH PRIVATE KEY-----";
 
     fn secrets() -> Secrets {
         let value = |value: &str, name: &str| (value.to_owned(), name.to_owned());
-        Secrets::new(&BTreeMap::from([value("s3cret-value", "MY_KEY"), value("a \"quoted\" one", "QUOTED")]))
+        Secrets::new(&BTreeMap::from([
+            value("s3cret-value", "MY_KEY"),
+            value("a \"quoted\" one", "QUOTED"),
+        ]))
     }
 
     fn redacted(text: &str) -> String {
-        String::from_utf8(secrets().without(text.as_bytes(), 0, More::Never).0).expect("it was text")
+        String::from_utf8(secrets().without(text.as_bytes(), 0, More::Never).0)
+            .expect("it was text")
     }
 
     /// Each of them followed to its end would take hours.
     #[test]
     fn a_text_of_nothing_but_beginnings_is_read_once() {
-        for part in ["sk-ant-", " sk-ant-", "xsk-", " eyJ.eyJ", "eyJabc ", "-----BEGIN ", "AKIA"] {
+        for part in [
+            "sk-ant-",
+            " sk-ant-",
+            "xsk-",
+            " eyJ.eyJ",
+            "eyJabc ",
+            "-----BEGIN ",
+            "AKIA",
+        ] {
             let text = part.repeat((1 << 20) / part.len());
             redacted(&text);
-            let mut redacting = Redacting { secrets: Arc::new(secrets()), ..Redacting::new() };
-            let mut all: usize = text.as_bytes().chunks(1 << 16).map(|part| redacting.push(part).len()).sum();
+            let mut redacting = Redacting {
+                secrets: Arc::new(secrets()),
+                ..Redacting::new()
+            };
+            let mut all: usize = text
+                .as_bytes()
+                .chunks(1 << 16)
+                .map(|part| redacting.push(part).len())
+                .sum();
             all += redacting.finish().len();
             assert!(all > 0, "{part}");
         }
@@ -422,19 +623,46 @@ mod tests {
     fn values_and_tokens_are_named_and_nothing_else_is_touched() {
         let long = "0123456789abcdefABCDEF0123456789abcdefABCDEF";
         for (text, expected) in [
-            ("a s3cret-value, b".to_owned(), "a [redacted MY_KEY], b".to_owned()),
-            ("as3cret-valueb".to_owned(), "a[redacted MY_KEY]b".to_owned()),
-            (r#"{"a":"a \"quoted\" one"}"#.to_owned(), r#"{"a":"[redacted QUOTED]"}"#.to_owned()),
-            (format!("key=sk-ant-api03-{long}."), "key=[redacted Anthropic key].".to_owned()),
-            (format!(r"\nghp_{long}\n"), r"\n[redacted GitHub token]\n".to_owned()),
-            (format!("xghp_{long} task-{long}"), format!("xghp_{long} task-{long}")),
-            (format!("\x1b[1;32mghp_{long}\x1b[0m"), "\x1b[1;32m[redacted GitHub token]\x1b[0m".to_owned()),
-            (format!(r"\u001b[32mghp_{long}\u0022"), r"\u001b[32m[redacted GitHub token]\u0022".to_owned()),
+            (
+                "a s3cret-value, b".to_owned(),
+                "a [redacted MY_KEY], b".to_owned(),
+            ),
+            (
+                "as3cret-valueb".to_owned(),
+                "a[redacted MY_KEY]b".to_owned(),
+            ),
+            (
+                r#"{"a":"a \"quoted\" one"}"#.to_owned(),
+                r#"{"a":"[redacted QUOTED]"}"#.to_owned(),
+            ),
+            (
+                format!("key=sk-ant-api03-{long}."),
+                "key=[redacted Anthropic key].".to_owned(),
+            ),
+            (
+                format!(r"\nghp_{long}\n"),
+                r"\n[redacted GitHub token]\n".to_owned(),
+            ),
+            (
+                format!("xghp_{long} task-{long}"),
+                format!("xghp_{long} task-{long}"),
+            ),
+            (
+                format!("\x1b[1;32mghp_{long}\x1b[0m"),
+                "\x1b[1;32m[redacted GitHub token]\x1b[0m".to_owned(),
+            ),
+            (
+                format!(r"\u001b[32mghp_{long}\u0022"),
+                r"\u001b[32m[redacted GitHub token]\u0022".to_owned(),
+            ),
             (
                 format!(r"?a=x%3Dghp_{long}&\u0022ghp_{long}"),
                 r"?a=x%3D[redacted GitHub token]&\u0022[redacted GitHub token]".to_owned(),
             ),
-            (format!("mghp_{long} 3mghp_{long}"), format!("mghp_{long} 3mghp_{long}")),
+            (
+                format!("mghp_{long} 3mghp_{long}"),
+                format!("mghp_{long} 3mghp_{long}"),
+            ),
             (
                 "AKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLES".to_owned(),
                 "[redacted AWS key] AKIAIOSFODNN7EXAMPLES".to_owned(),
@@ -443,8 +671,14 @@ mod tests {
                 format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{long} eyJhbGci"),
                 "[redacted JSON web token] eyJhbGci".to_owned(),
             ),
-            (format!("x\n{PEM}\nö"), "x\n[redacted private key]\nö".to_owned()),
-            ("-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned(), "-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned()),
+            (
+                format!("x\n{PEM}\nö"),
+                "x\n[redacted private key]\nö".to_owned(),
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned(),
+                "-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned(),
+            ),
             (
                 "sk-learn-something ghp_short npm_config_registry".to_owned(),
                 "sk-learn-something ghp_short npm_config_registry".to_owned(),
@@ -458,18 +692,37 @@ mod tests {
     #[test]
     fn values_are_known_in_other_spellings() {
         for (text, expected) in [
-            ("?q=a%20%22quoted%22%20one&x=a%20%22quoted%22%20on", "?q=[redacted QUOTED]&x=a%20%22quoted%22%20on"),
+            (
+                "?q=a%20%22quoted%22%20one&x=a%20%22quoted%22%20on",
+                "?q=[redacted QUOTED]&x=a%20%22quoted%22%20on",
+            ),
             ("czNjcmV0LXZhbHVl", "[redacted MY_KEY]"),
             // `joe:s3cret-value`, `jo:s3cret-value.`, `j:s3cret-value..`
-            ("Basic am9lOnMzY3JldC12YWx1ZQ==", "Basic am9lOn[redacted MY_KEY]Q=="),
-            ("Basic am86czNjcmV0LXZhbHVlLg==", "Basic am86[redacted MY_KEY]Lg=="),
-            ("Basic ajpzM2NyZXQtdmFsdWUuLg==", "Basic ajp[redacted MY_KEY]UuLg=="),
+            (
+                "Basic am9lOnMzY3JldC12YWx1ZQ==",
+                "Basic am9lOn[redacted MY_KEY]Q==",
+            ),
+            (
+                "Basic am86czNjcmV0LXZhbHVlLg==",
+                "Basic am86[redacted MY_KEY]Lg==",
+            ),
+            (
+                "Basic ajpzM2NyZXQtdmFsdWUuLg==",
+                "Basic ajp[redacted MY_KEY]UuLg==",
+            ),
         ] {
             assert_eq!(redacted(text), expected);
         }
         let value = "k/e+y?=\u{fffd}ö";
         let spelt = |text: &str| spellings(value).contains(text);
-        assert!(["k%2Fe%2By%3F%3D%EF%BF%BD%C3%B6", "k/e%2by%3f%3d%ef%bf%bd%c3%b6"].into_iter().all(spelt));
+        assert!(
+            [
+                "k%2Fe%2By%3F%3D%EF%BF%BD%C3%B6",
+                "k/e%2by%3f%3d%ef%bf%bd%c3%b6"
+            ]
+            .into_iter()
+            .all(spelt)
+        );
         // As PHP has JSON, and as a form has a blank.
         assert!(spelt(r"k\/e+y?=\ufffd\u00f6") && spellings("two words").contains("two+words"));
     }
@@ -478,9 +731,11 @@ mod tests {
     fn a_line_of_json_stays_one_also_where_a_key_is_cut() {
         for end in 30..PEM.len() {
             for rest in ["", "\"", "\\", "\n\"x\""] {
-                let line = serde_json::json!({"a": format!("{}{rest}", &PEM[..end]), "b": [1]}).to_string();
+                let line = serde_json::json!({"a": format!("{}{rest}", &PEM[..end]), "b": [1]})
+                    .to_string();
                 let told = redacted(&line);
-                let value: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{line}\n{told}"));
+                let value: serde_json::Value =
+                    serde_json::from_str(&told).unwrap_or_else(|_| panic!("{line}\n{told}"));
                 assert_eq!(value["b"][0], 1, "{told}");
             }
         }
@@ -489,21 +744,35 @@ mod tests {
     #[test]
     fn names_of_keys_are_told_from_others() {
         let is_key = |name: &str, value: &str| !keys(name, value).is_empty();
-        for name in
-            ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "PGPASSWORD", "SECRET_KEY_BASE", "npm_config__authToken", "MYSQL_PWD"]
-        {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "GITHUB_TOKEN",
+            "PGPASSWORD",
+            "SECRET_KEY_BASE",
+            "npm_config__authToken",
+            "MYSQL_PWD",
+        ] {
             assert!(is_key(name, "abc123def456"), "{name}");
         }
-        for name in
-            ["PATH", "PWD", "TAVERN_TOKEN", "MAX_THINKING_TOKENS", "SSH_KEY_PATH", "KEYBOARD", "AWS_ACCESS_KEY_ID"]
-        {
+        for name in [
+            "PATH",
+            "PWD",
+            "TAVERN_TOKEN",
+            "MAX_THINKING_TOKENS",
+            "SSH_KEY_PATH",
+            "KEYBOARD",
+            "AWS_ACCESS_KEY_ID",
+        ] {
             assert!(!is_key(name, "abc123def456"), "{name}");
         }
         for value in ["short1", "development", "12345678901", ""] {
             assert!(!is_key("API_KEY", value), "{value}");
         }
         let found = keys("DATABASE_URL", "postgres://joe:correct-horse@db:5432/joe");
-        assert_eq!(found, [("DATABASE_URL".to_owned(), "correct-horse".to_owned())]);
+        assert_eq!(
+            found,
+            [("DATABASE_URL".to_owned(), "correct-horse".to_owned())]
+        );
     }
 
     proptest! {

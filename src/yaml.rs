@@ -1,7 +1,10 @@
 //! Reads YAML that anybody may have written: no text costs more than its length lets expect. Knows nothing of what it says.
 //!
 //! The reader beneath takes time that grows with the square of the open brackets, and with the power of aliases within aliases.
-#![expect(clippy::disallowed_methods, reason = "this is the one place that reads YAML")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads YAML"
+)]
 
 use std::fmt;
 
@@ -31,9 +34,14 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 
 fn bounded(text: &str) -> Result<(), YamlError> {
     if text.len() > MOST_BYTES {
-        return Err(YamlError::beyond(text, MOST_BYTES, format_args!("longer than {MOST_BYTES} bytes")));
+        return Err(YamlError::beyond(
+            text,
+            MOST_BYTES,
+            format_args!("longer than {MOST_BYTES} bytes"),
+        ));
     }
-    let (mut depth, mut aliases, mut is_anchored, mut before) = (0_usize, 0, text.contains('&'), b' ');
+    let (mut depth, mut aliases, mut is_anchored, mut before) =
+        (0_usize, 0, text.contains('&'), b' ');
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'[' | b'{' => depth += 1,
@@ -42,13 +50,21 @@ fn bounded(text: &str) -> Result<(), YamlError> {
             _ => {}
         }
         if depth > MOST_DEPTH {
-            return Err(YamlError::beyond(text, at, format_args!("more than {MOST_DEPTH} brackets deep")));
+            return Err(YamlError::beyond(
+                text,
+                at,
+                format_args!("more than {MOST_DEPTH} brackets deep"),
+            ));
         }
         if aliases > MOST_ALIASES {
             // Globs of a script look so, too.
             is_anchored = text.split([' ', '\t', '\n', ',', '[', '{']).any(is_anchor);
             if is_anchored {
-                return Err(YamlError::beyond(text, at, format_args!("more than {MOST_ALIASES} aliases (`*name`)")));
+                return Err(YamlError::beyond(
+                    text,
+                    at,
+                    format_args!("more than {MOST_ALIASES} aliases (`*name`)"),
+                ));
             }
             aliases = 0;
         }
@@ -59,21 +75,30 @@ fn bounded(text: &str) -> Result<(), YamlError> {
 
 /// `&name`, and no `&&` or `&1` of a shell.
 fn is_anchor(word: &str) -> bool {
-    word.strip_prefix('&').is_some_and(|name| !name.is_empty() && !name.starts_with(['&', '>']))
+    word.strip_prefix('&')
+        .is_some_and(|name| !name.is_empty() && !name.starts_with(['&', '>']))
 }
 
 impl YamlError {
     fn beyond(text: &str, at: usize, what: fmt::Arguments<'_>) -> YamlError {
         let at = text.floor_char_boundary(at);
         let line = 1 + text[..at].matches('\n').count();
-        YamlError { message: format!("it is {what}, which is not read"), place: Some((at, line)) }
+        YamlError {
+            message: format!("it is {what}, which is not read"),
+            place: Some((at, line)),
+        }
     }
 }
 
 impl From<serde_yaml::Error> for YamlError {
     fn from(error: serde_yaml::Error) -> YamlError {
-        let place = error.location().map(|location| (location.index(), location.line()));
-        YamlError { message: error.to_string(), place }
+        let place = error
+            .location()
+            .map(|location| (location.index(), location.line()));
+        YamlError {
+            message: error.to_string(),
+            place,
+        }
     }
 }
 
@@ -85,23 +110,42 @@ mod tests {
 
     #[test]
     fn what_would_take_too_long_is_not_read() {
-        let levels: String = (1..20).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1)).collect();
+        let levels: String = (1..20)
+            .map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1))
+            .collect();
         for (text, fault) in [
-            (format!("a: {}", "[".repeat(100_000)), "it is longer than 65536 bytes, which is not read"),
-            (format!("a:\n b: {}", "[{a: ".repeat(33)), "it is more than 64 brackets deep, which is not read"),
-            (format!("a0: &a0 x\n{levels}"), "it is more than 8 aliases (`*name`), which is not read"),
+            (
+                format!("a: {}", "[".repeat(100_000)),
+                "it is longer than 65536 bytes, which is not read",
+            ),
+            (
+                format!("a:\n b: {}", "[{a: ".repeat(33)),
+                "it is more than 64 brackets deep, which is not read",
+            ),
+            (
+                format!("a0: &a0 x\n{levels}"),
+                "it is more than 8 aliases (`*name`), which is not read",
+            ),
         ] {
             let error = read::<Value>(&text).expect_err("too much");
             assert_eq!(error.to_string(), fault);
-            assert!(error.place.is_some_and(|(at, line)| text.is_char_boundary(at) && line > 0), "{error:?}");
+            assert!(
+                error
+                    .place
+                    .is_some_and(|(at, line)| text.is_char_boundary(at) && line > 0),
+                "{error:?}"
+            );
         }
     }
 
     #[test]
     fn what_people_write_is_read() {
         let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
-        let script =
-            format!("setup: |\n  make && ls 2>&1\n  rm {}\nnames: [{}]", "*a ".repeat(100), "[a], ".repeat(1000));
+        let script = format!(
+            "setup: |\n  make && ls 2>&1\n  rm {}\nnames: [{}]",
+            "*a ".repeat(100),
+            "[a], ".repeat(1000)
+        );
         for text in ["a: &x [1]\nb: *x\nc: [*x, *x]\n", &deep, &script] {
             assert!(read::<Value>(text).is_ok(), "{text}");
         }

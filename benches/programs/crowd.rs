@@ -30,11 +30,19 @@ impl Crowd {
         let started = Instant::now();
         let begun = AtomicUsize::new(0);
         let taken: Vec<(Duration, String)> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..claimers).map(|_| scope.spawn(|| claims(tool, started, &begun))).collect();
-            threads.into_iter().flat_map(|thread| thread.join().expect("a claimer ends")).collect()
+            let threads: Vec<_> = (0..claimers)
+                .map(|_| scope.spawn(|| claims(tool, started, &begun)))
+                .collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("a claimer ends"))
+                .collect()
         });
         let time = started.elapsed();
-        let ids: Vec<&str> = taken.iter().filter_map(|(_, taken)| taken.split_whitespace().next()).collect();
+        let ids: Vec<&str> = taken
+            .iter()
+            .filter_map(|(_, taken)| taken.split_whitespace().next())
+            .collect();
         let given: HashSet<&str> = ids.iter().copied().collect();
         let held = tool.held();
         let shown: HashSet<&str> = held.iter().map(String::as_str).collect();
@@ -59,9 +67,16 @@ fn claims(tool: &dyn Tool, started: Instant, begun: &AtomicUsize) -> Vec<(Durati
     let mut taken = Vec::new();
     while begun.fetch_add(1, Ordering::Relaxed) < CLAIMS && started.elapsed() < LONGEST {
         let began = Instant::now();
-        let output = tool.claim().stdin(Stdio::null()).output().expect("the program is there");
+        let output = tool
+            .claim()
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program is there");
         let time = began.elapsed();
-        taken.extend(tool.taken(&String::from_utf8_lossy(&output.stdout)).map(|taken| (time, taken)));
+        taken.extend(
+            tool.taken(&String::from_utf8_lossy(&output.stdout))
+                .map(|taken| (time, taken)),
+        );
     }
     taken
 }

@@ -32,7 +32,12 @@ pub fn main() -> ExitCode {
 }
 
 fn replace(args: &Args) -> io::Result<()> {
-    let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&args.lock)?;
+    let lock = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&args.lock)?;
     FileExt::lock(&lock)?;
     let text = fs::read(&args.file)?;
     let temp = args.file.with_extension("new");
@@ -56,7 +61,12 @@ impl Floor {
 
     fn command(&self) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
-        command.arg(NAME).arg("--lock").arg(self.folder.join("lock")).arg("--file").arg(self.folder.join("board.md"));
+        command
+            .arg(NAME)
+            .arg("--lock")
+            .arg(self.folder.join("lock"))
+            .arg("--file")
+            .arg(self.folder.join("board.md"));
         command
     }
 }

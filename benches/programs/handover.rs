@@ -22,15 +22,27 @@ pub fn waits(folder: &Path, size: usize) -> Vec<Duration> {
     let mut taken = taken.expect("there is something to take");
     let mut waits = Vec::new();
     for _ in 0..ROUNDS {
-        let waiting = board.waiting_claim().stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it is there");
+        let waiting = board
+            .waiting_claim()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it is there");
         // Until it has found nothing and waits.
         thread::sleep(Duration::from_millis(100));
         let started = Instant::now();
-        let mut report = board.failed(&taken).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it is there");
+        let mut report = board
+            .failed(&taken)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it is there");
         let output = waiting.wait_with_output().expect("it is our child");
         waits.push(started.elapsed());
         report.wait().expect("it is our child");
-        taken = board.taken(&String::from_utf8_lossy(&output.stdout)).expect("it waited for this item");
+        taken = board
+            .taken(&String::from_utf8_lossy(&output.stdout))
+            .expect("it waited for this item");
     }
     waits
 }

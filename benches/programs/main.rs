@@ -8,7 +8,11 @@
     clippy::disallowed_methods,
     reason = "a measurement reads the clock, starts programs and writes its own files"
 )]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the tables are what this program is for")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the tables are what this program is for"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,8 +39,14 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(floor::NAME) {
         return floor::main();
     }
-    let given: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let sizes = if given.is_empty() { vec![100, 1_000, 10_000] } else { given };
+    let given: Vec<usize> = std::env::args()
+        .filter_map(|argument| argument.parse().ok())
+        .collect();
+    let sizes = if given.is_empty() {
+        vec![100, 1_000, 10_000]
+    } else {
+        given
+    };
     let scratch = tempfile::Builder::new()
         .prefix("programs-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
@@ -46,12 +56,18 @@ fn main() -> ExitCode {
         eprintln!("programs: not there, so not measured: {missing}");
     }
     let tools = |name: String, size: usize| tools(&scratch.path().join(name), size, with_peers);
-    let boards: Vec<(usize, Vec<Times>)> =
-        sizes.iter().map(|size| (*size, measured(&tools(size.to_string(), *size)))).collect();
+    let boards: Vec<(usize, Vec<Times>)> = sizes
+        .iter()
+        .map(|size| (*size, measured(&tools(size.to_string(), *size))))
+        .collect();
     operations(&boards);
     // Where there are few items they would soon be given out.
     for size in sizes.iter().copied().filter(|size| *size >= 1_000) {
-        crowds(&|claimers| tools(format!("crowds-{size}-{claimers}"), size), size, &claimers());
+        crowds(
+            &|claimers| tools(format!("crowds-{size}-{claimers}"), size),
+            size,
+            &claimers(),
+        );
     }
     singles(scratch.path(), sizes[sizes.len() - 1]);
     ExitCode::SUCCESS
@@ -59,9 +75,17 @@ fn main() -> ExitCode {
 
 /// How many claim at once, from the fewest to the most.
 fn claimers() -> Vec<usize> {
-    let given = std::env::args().find_map(|argument| argument.strip_prefix("--claimers=").map(str::to_owned));
+    let given = std::env::args()
+        .find_map(|argument| argument.strip_prefix("--claimers=").map(str::to_owned));
     let given = given.unwrap_or_else(|| "1,2,8,32".to_owned());
-    given.split(',').map(|number| number.parse().expect("--claimers takes numbers with commas between them")).collect()
+    given
+        .split(',')
+        .map(|number| {
+            number
+                .parse()
+                .expect("--claimers takes numbers with commas between them")
+        })
+        .collect()
 }
 
 /// The medians of one tool.
@@ -76,11 +100,16 @@ struct Times {
 fn measured(tools: &[Box<dyn Tool>]) -> Vec<Times> {
     let mut samples: Vec<[Vec<Duration>; 3]> = tools.iter().map(|_| Default::default()).collect();
     for round in 0..=ROUNDS {
-        let lasting = tools.iter().zip(&mut samples).filter(|(tool, _)| round <= tool.bounds().rounds);
+        let lasting = tools
+            .iter()
+            .zip(&mut samples)
+            .filter(|(tool, _)| round <= tool.bounds().rounds);
         for (tool, [adds, claims, dones]) in lasting {
             let (add, _) = timed(&mut tool.add("One more thing to be done"));
             let (claim, said) = timed(&mut tool.claim());
-            let taken = tool.taken(&said).unwrap_or_else(|| panic!("{} takes nothing", tool.name()));
+            let taken = tool
+                .taken(&said)
+                .unwrap_or_else(|| panic!("{} takes nothing", tool.name()));
             let (done, _) = timed(&mut tool.done(&taken));
             // The first round warms the caches.
             if round > 0 {
@@ -103,7 +132,9 @@ fn measured(tools: &[Box<dyn Tool>]) -> Vec<Times> {
 }
 
 fn operations(boards: &[(usize, Vec<Times>)]) {
-    let mut table = Table::new(&["items", "tool", "add ms", "claim ms", "done ms", "add", "claim", "done"]);
+    let mut table = Table::new(&[
+        "items", "tool", "add ms", "claim ms", "done ms", "add", "claim", "done",
+    ]);
     for (size, times) in boards {
         let floor = &times[0];
         for time in times {
@@ -138,8 +169,16 @@ fn operations(boards: &[(usize, Vec<Times>)]) {
 }
 
 fn crowds(tools: &dyn Fn(usize) -> Vec<Box<dyn Tool>>, size: usize, claimers: &[usize]) {
-    let mut table =
-        Table::new(&["tool", "claimers", "claims", "claims/s", "median ms", "p99 ms", "claimed twice", "lost"]);
+    let mut table = Table::new(&[
+        "tool",
+        "claimers",
+        "claims",
+        "claims/s",
+        "median ms",
+        "p99 ms",
+        "claimed twice",
+        "lost",
+    ]);
     for claimers in claimers.iter().copied() {
         for tool in tools(claimers).iter().skip(1) {
             if claimers > tool.bounds().claimers || size > tool.bounds().crowd {
@@ -166,17 +205,32 @@ fn singles(folder: &Path, size: usize) {
     let mut table = Table::new(&["what", "median", "p99"]);
     let board = tavern::Board::new(&folder.join("list"), size);
     let lists = (0..ROUNDS).map(|_| timed(&mut board.list()).0).collect();
-    table.row(&[format!("list {size} items"), format!("{} ms", ms(median(lists))), String::new()]);
+    table.row(&[
+        format!("list {size} items"),
+        format!("{} ms", ms(median(lists))),
+        String::new(),
+    ]);
     for (size, what) in [(1, "a single item"), (1_000, "the last of 1,000 items")] {
         let waits = handover::waits(&folder.join(format!("handover-{size}")), size);
         let p99 = timed::p99(waits.clone());
-        let what = format!("from the report of {what} (start of that program) to its claim by a waiting agent");
-        table.row(&[what, format!("{} ms", ms(median(waits))), format!("{} ms", ms(p99))]);
+        let what = format!(
+            "from the report of {what} (start of that program) to its claim by a waiting agent"
+        );
+        table.row(&[
+            what,
+            format!("{} ms", ms(median(waits))),
+            format!("{} ms", ms(p99)),
+        ]);
     }
     for program in ["tavern-claim", "tavern-report"] {
         let path = tavern::program(program);
-        let starts = (0..4 * ROUNDS).map(|_| timed(std::process::Command::new(&path).arg("--version")).0).collect();
-        let what = format!("start {program} to --version ({} KiB)", size_of_file(&path) / 1024);
+        let starts = (0..4 * ROUNDS)
+            .map(|_| timed(std::process::Command::new(&path).arg("--version")).0)
+            .collect();
+        let what = format!(
+            "start {program} to --version ({} KiB)",
+            size_of_file(&path) / 1024
+        );
         table.row(&[what, format!("{} ms", ms(median(starts))), String::new()]);
     }
     println!("\nTavern alone:\n\n{table}");

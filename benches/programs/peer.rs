@@ -9,8 +9,10 @@ use crate::tool::{Bounds, Tool, answers, shell, title};
 
 /// Those that are there, each with `size` items in a folder of its own.
 pub fn peers(make: &dyn Fn(&str) -> PathBuf, size: usize) -> Vec<Box<dyn Tool>> {
-    let mut peers: Vec<Box<dyn Tool>> =
-        vec![Box::new(Refs::new(make("refs"), size, &HERE)), Box::new(Refs::new(make("push"), size, &PUSHED))];
+    let mut peers: Vec<Box<dyn Tool>> = vec![
+        Box::new(Refs::new(make("refs"), size, &HERE)),
+        Box::new(Refs::new(make("push"), size, &PUSHED)),
+    ];
     if is_yq_there() {
         peers.push(Box::new(Yq::new(make("yq"), size)));
     }
@@ -28,19 +30,34 @@ pub fn peers(make: &dyn Fn(&str) -> PathBuf, size: usize) -> Vec<Box<dyn Tool>> 
 pub fn missing() -> Vec<&'static str> {
     let all = [
         ("yq (apt-get install yq)", is_yq_there()),
-        ("backlog (npm install --global backlog.md)", answers("backlog")),
-        ("task-master (npm install --global task-master-ai)", answers("task-master")),
+        (
+            "backlog (npm install --global backlog.md)",
+            answers("backlog"),
+        ),
+        (
+            "task-master (npm install --global task-master-ai)",
+            answers("task-master"),
+        ),
     ];
-    all.into_iter().filter(|(_, is_there)| !is_there).map(|(name, _)| name).collect()
+    all.into_iter()
+        .filter(|(_, is_there)| !is_there)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// Of the two programs of that name, the one that is a wrapper of `jq`.
 fn is_yq_there() -> bool {
-    shell("echo 'a: 1' | yq -y .a", Path::new("/")).output().is_ok_and(|output| output.status.success())
+    shell("echo 'a: 1' | yq -y .a", Path::new("/"))
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 /// What takes a tenth of a second and more.
-const SLOW: Bounds = Bounds { rounds: 3, claimers: 8, crowd: 1_000 };
+const SLOW: Bounds = Bounds {
+    rounds: 3,
+    claimers: 8,
+    crowd: 1_000,
+};
 
 /// Refs of a git repository, here or behind a push: to create one that is there is refused.
 struct Refs {
@@ -77,7 +94,9 @@ const PUSHED: Way = Way {
 
 impl Refs {
     fn new(folder: PathBuf, size: usize, way: &'static Way) -> Refs {
-        let items: String = (0..size).map(|number| format!("create refs/items/T-{number:05} COMMIT\n")).collect();
+        let items: String = (0..size)
+            .map(|number| format!("create refs/items/T-{number:05} COMMIT\n"))
+            .collect();
         fs::write(folder.join("items"), items).expect("the folder is ours");
         let make = r#"exec 2>&1; set -e; git init -q --bare items.git; git init -q .
             git -c user.name=b -c user.email=b@localhost commit -q --allow-empty -m Begin; git rev-parse HEAD >commit
@@ -99,7 +118,11 @@ impl Tool for Refs {
     }
 
     fn bounds(&self) -> Bounds {
-        Bounds { rounds: 10, claimers: 32, crowd: 1_000 }
+        Bounds {
+            rounds: 10,
+            claimers: 32,
+            crowd: 1_000,
+        }
     }
 
     fn add(&self, _title: &str) -> Command {
@@ -124,7 +147,10 @@ impl Tool for Refs {
 
     fn held(&self) -> Vec<String> {
         let (_, said) = timed(&mut self.command(self.way.list));
-        said.lines().filter_map(|line| line.strip_prefix("refs/claims/")).map(str::to_owned).collect()
+        said.lines()
+            .filter_map(|line| line.strip_prefix("refs/claims/"))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -136,7 +162,12 @@ struct Yq {
 impl Yq {
     fn new(folder: PathBuf, size: usize) -> Yq {
         let items: String = (0..size)
-            .map(|number| format!("- id: T-{number:05}\n  title: {}\n  status: pending\n", title(number)))
+            .map(|number| {
+                format!(
+                    "- id: T-{number:05}\n  title: {}\n  status: pending\n",
+                    title(number)
+                )
+            })
             .collect();
         fs::write(folder.join("items.yaml"), items).expect("the folder is ours");
         Yq { folder }
@@ -154,7 +185,10 @@ impl Tool for Yq {
 
     fn add(&self, title: &str) -> Command {
         let item = format!(r#". + [{{"id": "N-'$$'", "title": "{title}", "status": "pending"}}]"#);
-        shell(&format!("flock lock yq -y -i '{item}' items.yaml"), &self.folder)
+        shell(
+            &format!("flock lock yq -y -i '{item}' items.yaml"),
+            &self.folder,
+        )
     }
 
     fn claim(&self) -> Command {
@@ -165,17 +199,27 @@ impl Tool for Yq {
     }
 
     fn taken(&self, said: &str) -> Option<String> {
-        said.split_whitespace().next().filter(|id| *id != "null").map(str::to_owned)
+        said.split_whitespace()
+            .next()
+            .filter(|id| *id != "null")
+            .map(str::to_owned)
     }
 
     fn done(&self, id: &str) -> Command {
         let set = format!(r#"(.[] | select(.id == "{id}")).status = "done""#);
-        shell(&format!("flock lock yq -y -i '{set}' items.yaml"), &self.folder)
+        shell(
+            &format!("flock lock yq -y -i '{set}' items.yaml"),
+            &self.folder,
+        )
     }
 
     fn held(&self) -> Vec<String> {
         let line = r#"yq -r '.[] | select(.status == "held").id' items.yaml"#;
-        timed(&mut shell(line, &self.folder)).1.split_whitespace().map(str::to_owned).collect()
+        timed(&mut shell(line, &self.folder))
+            .1
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -186,21 +230,33 @@ struct Backlog {
 
 impl Backlog {
     fn new(folder: &Path, size: usize) -> Backlog {
-        timed(&mut shell("git init -q . && backlog init bench --defaults", folder));
+        timed(&mut shell(
+            "git init -q . && backlog init bench --defaults",
+            folder,
+        ));
         let config = folder.join("backlog/config.yml");
         let text = fs::read_to_string(&config).expect("it was made");
         let text = text.replace("remote_operations: true", "remote_operations: false");
-        fs::write(config, text.replace("active_branches: true", "active_branches: false")).expect("the folder is ours");
+        fs::write(
+            config,
+            text.replace("active_branches: true", "active_branches: false"),
+        )
+        .expect("the folder is ours");
         for number in 1..=size {
             let title = title(number);
             let text = format!(
                 "---\nid: TASK-{number}\ntitle: {title}\nstatus: To Do\nassignee: []\ncreated_date: '2026-11-22 10:00'\n\
                  labels: []\ndependencies: []\nordinal: {number}000\n---\n"
             );
-            let name = format!("backlog/tasks/task-{number} - {}.md", title.replace(' ', "-"));
+            let name = format!(
+                "backlog/tasks/task-{number} - {}.md",
+                title.replace(' ', "-")
+            );
             fs::write(folder.join(name), text).expect("the folder is ours");
         }
-        Backlog { folder: folder.to_owned() }
+        Backlog {
+            folder: folder.to_owned(),
+        }
     }
 }
 
@@ -214,7 +270,10 @@ impl Tool for Backlog {
     }
 
     fn add(&self, title: &str) -> Command {
-        shell(&format!("exec backlog task create '{title}' --plain"), &self.folder)
+        shell(
+            &format!("exec backlog task create '{title}' --plain"),
+            &self.folder,
+        )
     }
 
     fn claim(&self) -> Command {
@@ -228,12 +287,19 @@ impl Tool for Backlog {
     }
 
     fn done(&self, id: &str) -> Command {
-        shell(&format!("exec backlog task edit {id} --status Done --plain"), &self.folder)
+        shell(
+            &format!("exec backlog task edit {id} --status Done --plain"),
+            &self.folder,
+        )
     }
 
     fn held(&self) -> Vec<String> {
         let line = "backlog task list --status 'In Progress' --plain | grep -o 'TASK-[0-9]*'";
-        timed(&mut shell(&format!("{line}; true"), &self.folder)).1.split_whitespace().map(str::to_owned).collect()
+        timed(&mut shell(&format!("{line}; true"), &self.folder))
+            .1
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -255,7 +321,10 @@ impl TaskMaster {
                 )
             })
             .collect();
-        let list = format!(r#"{{"master":{{"tasks":[{}],"metadata":{{}}}}}}"#, items.join(",\n"));
+        let list = format!(
+            r#"{{"master":{{"tasks":[{}],"metadata":{{}}}}}}"#,
+            items.join(",\n")
+        );
         fs::write(folder.join(TASKS), list).expect("the folder is ours");
         TaskMaster { folder }
     }
@@ -271,7 +340,10 @@ impl Tool for TaskMaster {
     }
 
     fn add(&self, title: &str) -> Command {
-        shell(&format!("exec task-master add-task --title='{title}' --description=more"), &self.folder)
+        shell(
+            &format!("exec task-master add-task --title='{title}' --description=more"),
+            &self.folder,
+        )
     }
 
     fn claim(&self) -> Command {
@@ -285,14 +357,21 @@ impl Tool for TaskMaster {
     }
 
     fn done(&self, id: &str) -> Command {
-        shell(&format!("exec task-master set-status --id={id} --status=done"), &self.folder)
+        shell(
+            &format!("exec task-master set-status --id={id} --status=done"),
+            &self.folder,
+        )
     }
 
     fn held(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join(TASKS)).expect("it was made");
         let list: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        let items = list["master"]["tasks"].as_array().cloned().unwrap_or_default();
+        let items = list["master"]["tasks"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let held = items.iter().filter(|item| item["status"] == "in-progress");
-        held.filter_map(|item| Some(item["id"].as_str()?.to_owned())).collect()
+        held.filter_map(|item| Some(item["id"].as_str()?.to_owned()))
+            .collect()
     }
 }

@@ -11,7 +11,9 @@ pub struct Table {
 impl Table {
     pub fn new(heading: &[&str]) -> Table {
         let heading = heading.iter().map(|cell| (*cell).to_owned()).collect();
-        Table { rows: vec![heading] }
+        Table {
+            rows: vec![heading],
+        }
     }
 
     pub fn row(&mut self, cells: &[String]) {
@@ -34,10 +36,17 @@ impl fmt::Display for Table {
 /// In milliseconds, three digits of them.
 pub fn ms(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1e3;
-    if ms < 10.0 { format!("{ms:.2}") } else { format!("{ms:.0}") }
+    if ms < 10.0 {
+        format!("{ms:.2}")
+    } else {
+        format!("{ms:.0}")
+    }
 }
 
 /// How often `small` fits into `large`.
 pub fn ratio(large: Duration, small: Duration) -> String {
-    format!("{:.2} ×", large.as_secs_f64() / small.as_secs_f64().max(1e-9))
+    format!(
+        "{:.2} ×",
+        large.as_secs_f64() / small.as_secs_f64().max(1e-9)
+    )
 }

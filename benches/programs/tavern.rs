@@ -22,19 +22,33 @@ impl Board {
     /// With one queue of `size` items that need no worktree.
     pub fn new(folder: &Path, size: usize) -> Board {
         fs::create_dir_all(folder).expect("the folder is ours");
-        let board = Board { folder: folder.to_owned() };
+        let board = Board {
+            folder: folder.to_owned(),
+        };
         board.git(&["init", "--quiet"]);
         board.git(&["commit", "--quiet", "--allow-empty", "--message=Begin"]);
         timed(&mut board.command("tavern-init"));
         board.write("queues/main.md", &tool::lanes(size));
         // Else an item that was reported as failed could not be taken again at once.
-        board.write("config.yaml", "outcomes: {failed: {attempt: false, backoff: 0s}}\nmax_returns: 1000000\n");
+        board.write(
+            "config.yaml",
+            "outcomes: {failed: {attempt: false, backoff: 0s}}\nmax_returns: 1000000\n",
+        );
         board
     }
 
     fn git(&self, arguments: &[&str]) {
-        let identity = ["-c", "user.name=Bench", "-c", "user.email=bench@example.invalid"];
-        timed(self.in_folder(&mut Command::new("git")).args(identity).args(arguments));
+        let identity = [
+            "-c",
+            "user.name=Bench",
+            "-c",
+            "user.email=bench@example.invalid",
+        ];
+        timed(
+            self.in_folder(&mut Command::new("git"))
+                .args(identity)
+                .args(arguments),
+        );
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -43,7 +57,11 @@ impl Board {
 
     fn in_folder<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.env_clear().env("PATH", path).env("HOME", &self.folder).current_dir(&self.folder)
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", &self.folder)
+            .current_dir(&self.folder)
     }
 
     pub fn command(&self, name: &str) -> Command {
@@ -96,8 +114,15 @@ impl Tool for Board {
 
     /// The ID and the token.
     fn taken(&self, said: &str) -> Option<String> {
-        let value = |name: &str| said.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-        Some(format!("{} {}", value("TAVERN_TASK")?, value("TAVERN_TOKEN")?))
+        let value = |name: &str| {
+            said.split_whitespace()
+                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+        };
+        Some(format!(
+            "{} {}",
+            value("TAVERN_TASK")?,
+            value("TAVERN_TOKEN")?
+        ))
     }
 
     fn done(&self, taken: &str) -> Command {

@@ -22,7 +22,11 @@ pub trait Tool: Sync {
     fn held(&self) -> Vec<String>;
 
     fn bounds(&self) -> Bounds {
-        Bounds { rounds: ROUNDS, claimers: usize::MAX, crowd: usize::MAX }
+        Bounds {
+            rounds: ROUNDS,
+            claimers: usize::MAX,
+            crowd: usize::MAX,
+        }
     }
 }
 
@@ -37,7 +41,10 @@ pub struct Bounds {
 }
 
 pub fn answers(program: &str) -> bool {
-    let started = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    let started = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
     started.is_ok_and(|output| output.status.success())
 }
 
@@ -54,7 +61,9 @@ pub fn lanes(size: usize) -> String {
             "- [ ] T-{number:05}: {title} (worktree: false)\n  What it is about stands in a line beneath it.\n\n"
         ));
     }
-    text.push_str("## In Progress\n\n## In Review\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n");
+    text.push_str(
+        "## In Progress\n\n## In Review\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n",
+    );
     text
 }
 

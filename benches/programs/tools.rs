@@ -23,8 +23,18 @@ pub fn tools(folder: &Path, size: usize, with_peers: bool) -> Vec<Box<dyn Tool>>
         Box::new(Sed::new(make("sed"), size)),
     ];
     if answers("sqlite3") {
-        tools.push(Box::new(Sqlite::new(make("sqlite"), size, "delete", "sqlite3")));
-        tools.push(Box::new(Sqlite::new(make("sqlite-wal"), size, "wal", "sqlite3, WAL")));
+        tools.push(Box::new(Sqlite::new(
+            make("sqlite"),
+            size,
+            "delete",
+            "sqlite3",
+        )));
+        tools.push(Box::new(Sqlite::new(
+            make("sqlite-wal"),
+            size,
+            "wal",
+            "sqlite3, WAL",
+        )));
     }
     if answers("task") {
         tools.push(Box::new(Taskwarrior::new(make("task"), size)));
@@ -37,9 +47,15 @@ pub fn tools(folder: &Path, size: usize, with_peers: bool) -> Vec<Box<dyn Tool>>
 
 /// The programs that are not there, with what brings them.
 pub fn missing(with_peers: bool) -> Vec<&'static str> {
-    let all = [("sqlite3 (apt-get install sqlite3)", "sqlite3"), ("task (apt-get install taskwarrior)", "task")];
-    let mut missing: Vec<&str> =
-        all.into_iter().filter(|(_, program)| !answers(program)).map(|(name, _)| name).collect();
+    let all = [
+        ("sqlite3 (apt-get install sqlite3)", "sqlite3"),
+        ("task (apt-get install taskwarrior)", "task"),
+    ];
+    let mut missing: Vec<&str> = all
+        .into_iter()
+        .filter(|(_, program)| !answers(program))
+        .map(|(name, _)| name)
+        .collect();
     if with_peers {
         missing.extend(peer::missing());
     }
@@ -53,8 +69,11 @@ struct Sed {
 
 impl Sed {
     fn new(folder: PathBuf, size: usize) -> Sed {
-        let text: String =
-            lanes(size).lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        let text: String = lanes(size)
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| format!("{line}\n"))
+            .collect();
         fs::write(folder.join("todo.md"), text).expect("the folder is ours");
         Sed { folder }
     }
@@ -66,7 +85,13 @@ impl Tool for Sed {
     }
 
     fn add(&self, title: &str) -> Command {
-        shell(&format!("flock lock sh -c 'echo \"- [ ] T-{}: {title}\" >>todo.md'", std::process::id()), &self.folder)
+        shell(
+            &format!(
+                "flock lock sh -c 'echo \"- [ ] T-{}: {title}\" >>todo.md'",
+                std::process::id()
+            ),
+            &self.folder,
+        )
     }
 
     fn claim(&self) -> Command {
@@ -75,16 +100,24 @@ impl Tool for Sed {
     }
 
     fn taken(&self, said: &str) -> Option<String> {
-        said.split_whitespace().find(|word| word.starts_with("T-")).map(|word| word.trim_end_matches(':').to_owned())
+        said.split_whitespace()
+            .find(|word| word.starts_with("T-"))
+            .map(|word| word.trim_end_matches(':').to_owned())
     }
 
     fn done(&self, id: &str) -> Command {
-        shell(&format!(r#"flock lock sed -i "/^- \[>\] {id}:/s/\[>\]/[x]/" todo.md"#), &self.folder)
+        shell(
+            &format!(r#"flock lock sed -i "/^- \[>\] {id}:/s/\[>\]/[x]/" todo.md"#),
+            &self.folder,
+        )
     }
 
     fn held(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join("todo.md")).expect("it is there");
-        text.lines().filter(|line| line.starts_with("- [>]")).filter_map(|line| self.taken(line)).collect()
+        text.lines()
+            .filter(|line| line.starts_with("- [>]"))
+            .filter_map(|line| self.taken(line))
+            .collect()
     }
 }
 
@@ -116,7 +149,9 @@ impl Sqlite {
 
     fn command(&self, sql: &str) -> Command {
         let mut command = Command::new("sqlite3");
-        command.args(["-cmd", ".timeout 60000", "items.db", sql]).current_dir(&self.folder);
+        command
+            .args(["-cmd", ".timeout 60000", "items.db", sql])
+            .current_dir(&self.folder);
         command
     }
 }
@@ -148,7 +183,8 @@ impl Tool for Sqlite {
     }
 
     fn held(&self) -> Vec<String> {
-        let (_, said) = timed(&mut self.command("SELECT id FROM items WHERE status = 'in_progress'"));
+        let (_, said) =
+            timed(&mut self.command("SELECT id FROM items WHERE status = 'in_progress'"));
         said.split_whitespace().map(str::to_owned).collect()
     }
 }
@@ -160,20 +196,34 @@ struct Taskwarrior {
 
 impl Taskwarrior {
     fn new(folder: PathBuf, size: usize) -> Taskwarrior {
-        fs::write(folder.join("rc"), "data.location=data\nconfirmation=off\nverbose=nothing\nhooks=off\n")
-            .expect("the folder is ours");
+        fs::write(
+            folder.join("rc"),
+            "data.location=data\nconfirmation=off\nverbose=nothing\nhooks=off\n",
+        )
+        .expect("the folder is ours");
         fs::create_dir(folder.join("data")).expect("the folder is ours");
         let items: Vec<String> = (0..size)
-            .map(|number| format!("{{\"status\":\"pending\",\"description\":\"{}\"}}", title(number)))
+            .map(|number| {
+                format!(
+                    "{{\"status\":\"pending\",\"description\":\"{}\"}}",
+                    title(number)
+                )
+            })
             .collect();
-        fs::write(folder.join("items.json"), format!("[{}]", items.join(",\n"))).expect("the folder is ours");
+        fs::write(
+            folder.join("items.json"),
+            format!("[{}]", items.join(",\n")),
+        )
+        .expect("the folder is ours");
         timed(&mut shell("TASKRC=rc task import items.json", &folder));
         Taskwarrior { folder }
     }
 
     fn command(&self, line: &str) -> Command {
         let mut command = shell(line, &self.folder);
-        command.env("TASKRC", self.folder.join("rc")).env("TASKDATA", self.folder.join("data"));
+        command
+            .env("TASKRC", self.folder.join("rc"))
+            .env("TASKDATA", self.folder.join("data"));
         command
     }
 }

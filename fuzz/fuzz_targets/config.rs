@@ -8,6 +8,10 @@ use tavern::config::{Config, ConfigError};
 
 fuzz_target!(|text: &str| {
     if let Err(ConfigError::Flawed(flaw)) = Config::parse(text, Path::new("config.yaml")) {
-        assert!(flaw.span.clone().is_none_or(|span| text.get(span).is_some()));
+        assert!(
+            flaw.span
+                .clone()
+                .is_none_or(|span| text.get(span).is_some())
+        );
     }
 });

@@ -23,7 +23,11 @@ fuzz_target!(|text: &str| {
         document.task(item, marker.clone());
         document.shell(item);
         for status in [Status::InProgress, Status::Completed] {
-            let patch = Patch { id: Some(marker.clone()), status: Some(status), ..Patch::default() };
+            let patch = Patch {
+                id: Some(marker.clone()),
+                status: Some(status),
+                ..Patch::default()
+            };
             let result = apply(text, &document.change(item, &patch));
             if !item.quarantined && !is_known {
                 let (changed, _) = parse(&result);
@@ -32,9 +36,16 @@ fuzz_target!(|text: &str| {
             }
         }
     }
-    let new = NewItem { id: Some(marker.clone()), title: "new".into(), ..NewItem::default() };
+    let new = NewItem {
+        id: Some(marker.clone()),
+        title: "new".into(),
+        ..NewItem::default()
+    };
     let added = apply(text, &document.add(Status::Pending, &render(&new)));
     if !is_known {
-        assert!(parse(&added).0.find(&marker).is_some(), "the new item is there");
+        assert!(
+            parse(&added).0.find(&marker).is_some(),
+            "the new item is there"
+        );
     }
 });

@@ -10,7 +10,11 @@ use tavern::board::merge::merge;
 
 fn ids(text: &str) -> BTreeSet<String> {
     let (document, _) = parse(text);
-    document.items().iter().filter_map(|item| item.id.as_ref().map(ToString::to_string)).collect()
+    document
+        .items()
+        .iter()
+        .filter_map(|item| item.id.as_ref().map(ToString::to_string))
+        .collect()
 }
 
 fuzz_target!(|text: &str| {
@@ -24,7 +28,10 @@ fuzz_target!(|text: &str| {
     let result = merged(ours, theirs);
     merge(base, ours, theirs, &|_| true);
     let (was, now) = (ids(base), ids(&result.text));
-    for id in ids(ours).union(&ids(theirs)).filter(|id| !was.contains(*id)) {
+    for id in ids(ours)
+        .union(&ids(theirs))
+        .filter(|id| !was.contains(*id))
+    {
         assert!(result.has_markers || now.contains(id), "`{id}` is lost");
     }
 });

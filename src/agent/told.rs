@@ -137,7 +137,9 @@ impl Told {
     /// The run that is over by it.
     pub fn run(&self) -> Option<&str> {
         match self {
-            Told::Ended { run, .. } | Told::Planned { run, .. } | Told::Reviewed { run, .. } => Some(run),
+            Told::Ended { run, .. } | Told::Planned { run, .. } | Told::Reviewed { run, .. } => {
+                Some(run)
+            }
             _ => None,
         }
     }
@@ -145,7 +147,9 @@ impl Told {
     /// It says that an item is completed.
     pub fn completes(&self) -> bool {
         match self {
-            Told::Ended { status, .. } | Told::Reviewed { status, .. } => *status == Status::Completed,
+            Told::Ended { status, .. } | Told::Reviewed { status, .. } => {
+                *status == Status::Completed
+            }
             Told::Planned { .. } | Told::Integrated { .. } => true,
             _ => false,
         }
@@ -155,14 +159,40 @@ impl Told {
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Told::Claimed { task: None, title, .. } => write!(f, "`{title}` claimed, and given an ID"),
-            Told::Claimed { task: Some(task), title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
-            Told::Claimed { task: Some(task), title, attempt, .. } => {
+            Told::Claimed {
+                task: None, title, ..
+            } => write!(f, "`{title}` claimed, and given an ID"),
+            Told::Claimed {
+                task: Some(task),
+                title,
+                attempt: 1,
+                ..
+            } => write!(f, "{task} claimed: {title}"),
+            Told::Claimed {
+                task: Some(task),
+                title,
+                attempt,
+                ..
+            } => {
                 write!(f, "{task} claimed, attempt {attempt}: {title}")
             }
-            Told::Ended { task, status, silent: true, reason, .. } => write!(f, "{task} {status}: {reason}"),
-            Told::Ended { task, status, verified, outcome: Outcome::Success, .. }
-                if matches!(status, Status::Approved | Status::InReview | Status::Completed) =>
+            Told::Ended {
+                task,
+                status,
+                silent: true,
+                reason,
+                ..
+            } => write!(f, "{task} {status}: {reason}"),
+            Told::Ended {
+                task,
+                status,
+                verified,
+                outcome: Outcome::Success,
+                ..
+            } if matches!(
+                status,
+                Status::Approved | Status::InReview | Status::Completed
+            ) =>
             {
                 let verified = if *verified { " and verified" } else { "" };
                 let now = match status {
@@ -173,34 +203,86 @@ impl fmt::Display for Told {
                 write!(f, "{task} done{verified}{now}")
             }
             Told::Planned { task, reason, .. } => write!(f, "{task} planned: {reason}"),
-            Told::Ended { task, status: Status::Waiting, outcome: Outcome::Success, reason, .. } => {
+            Told::Ended {
+                task,
+                status: Status::Waiting,
+                outcome: Outcome::Success,
+                reason,
+                ..
+            } => {
                 write!(f, "{task} {reason}")
             }
-            Told::Ended { task, status: Status::Waiting, outcome: Outcome::Waiting, reason, .. } => {
+            Told::Ended {
+                task,
+                status: Status::Waiting,
+                outcome: Outcome::Waiting,
+                reason,
+                ..
+            } => {
                 write!(f, "{task} asks: {reason}")
             }
-            Told::Reviewed { task, reason, status: Status::Approved, .. } => write!(f, "{task} {reason}"),
-            Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),
-            Told::Ended { task, status, outcome, reason, again_at, .. } => {
+            Told::Reviewed {
+                task,
+                reason,
+                status: Status::Approved,
+                ..
+            } => write!(f, "{task} {reason}"),
+            Told::Reviewed {
+                task,
+                reason,
+                status,
+                ..
+            } => write!(f, "{task} {reason}, now {status}"),
+            Told::Ended {
+                task,
+                status,
+                outcome,
+                reason,
+                again_at,
+                ..
+            } => {
                 write!(f, "{task} {outcome}, now {status}: {reason}")?;
                 again_at.map_or(Ok(()), |at| write!(f, "; again at {}", clock::shown(at)))
             }
             Told::WouldMerge { task } => write!(f, "{task} would be merged"),
-            Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
+            Told::Integrated {
+                task,
+                commit: Some(commit),
+            } => write!(f, "{task} merged as {commit}"),
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
             Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
             Told::Reported { task, status } => {
-                write!(f, "{task} is {status}: that came while its agent program ran")
+                write!(
+                    f,
+                    "{task} is {status}: that came while its agent program ran"
+                )
             }
-            Told::Closed { runner, until, reason, hint } => {
-                write!(f, "runner {runner} is closed until {}: {reason}", clock::shown(*until))?;
+            Told::Closed {
+                runner,
+                until,
+                reason,
+                hint,
+            } => {
+                write!(
+                    f,
+                    "runner {runner} is closed until {}: {reason}",
+                    clock::shown(*until)
+                )?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
             Told::Woken { task, trigger } => write!(f, "{task} queued: {trigger}"),
             Told::Cleared { what } => write!(f, "cleared up: {what}"),
-            Told::Skipped { task: Some(task), why, .. } => write!(f, "{task} skipped: {why}"),
-            Told::Skipped { task: None, title, why } => write!(f, "`{title}` skipped: {why}"),
+            Told::Skipped {
+                task: Some(task),
+                why,
+                ..
+            } => write!(f, "{task} skipped: {why}"),
+            Told::Skipped {
+                task: None,
+                title,
+                why,
+            } => write!(f, "`{title}` skipped: {why}"),
             Told::Hindered { why } => write!(f, "nothing can be started: {why}"),
             Told::Uncommitted { why } | Told::Waiting { why, .. } => f.write_str(why),
         }

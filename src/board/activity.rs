@@ -97,7 +97,12 @@ impl PastCall {
 impl Activity {
     /// Of a run that begins.
     pub fn begin(now: Timestamp) -> Activity {
-        Activity { began: now, seen: now, progress_at: now, ..Activity::default() }
+        Activity {
+            began: now,
+            seen: now,
+            progress_at: now,
+            ..Activity::default()
+        }
     }
 
     /// It has broken rules.
@@ -114,8 +119,13 @@ impl Activity {
         self.steps += 1;
         let is_new = !self.calls.iter().any(|earlier| earlier.is_same(&call));
         self.failed += u32::from(!call.ok);
-        self.streak = if call.ok { self.streak + u32::from(is_new) } else { 0 };
-        self.streaks.retain(|(length, _)| *length > self.streak || self.streak == 0);
+        self.streak = if call.ok {
+            self.streak + u32::from(is_new)
+        } else {
+            0
+        };
+        self.streaks
+            .retain(|(length, _)| *length > self.streak || self.streak == 0);
         if self.streak > 0 && self.streaks.len() < MOST_CALLS {
             self.streaks.push((self.streak, self.steps));
         }
@@ -132,7 +142,9 @@ impl Activity {
 
     /// So many new calls in a row have gone well since it had done `steps`, whoever looked meanwhile.
     pub fn has_done_well(&self, calls: u32, steps: u32) -> bool {
-        self.streaks.iter().any(|(length, at)| *length >= calls && *at > steps)
+        self.streaks
+            .iter()
+            .any(|(length, at)| *length >= calls && *at > steps)
     }
 
     /// It got on by `at`, when it had written so many tokens.
@@ -147,9 +159,18 @@ mod tests {
 
     #[test]
     fn who_does_again_what_went_well_before_gets_no_further() {
-        let mut activity = Activity { makes_changes: true, ..Activity::begin(Timestamp::default()) };
+        let mut activity = Activity {
+            makes_changes: true,
+            ..Activity::begin(Timestamp::default())
+        };
         let mut after = |input, ok, effect| {
-            let call = PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1, got_on: false };
+            let call = PastCall {
+                tool: "Bash".to_owned(),
+                input,
+                ok,
+                seconds: 1,
+                got_on: false,
+            };
             activity.ended(call, effect, Timestamp::default());
             activity.progress
         };
@@ -172,10 +193,20 @@ mod tests {
         let mut after = |ok: bool, times: u32| {
             for _ in 0..times {
                 input += 1;
-                let call = PastCall { tool: "Read".to_owned(), input, ok, seconds: 1, got_on: false };
+                let call = PastCall {
+                    tool: "Read".to_owned(),
+                    input,
+                    ok,
+                    seconds: 1,
+                    got_on: false,
+                };
                 activity.ended(call, Effect::Look, Timestamp::default());
             }
-            [activity.has_done_well(5, 0), activity.has_done_well(5, 15), activity.has_done_well(3, 15)]
+            [
+                activity.has_done_well(5, 0),
+                activity.has_done_well(5, 15),
+                activity.has_done_well(3, 15),
+            ]
         };
         assert_eq!(after(true, 4), [false, false, false]);
         assert_eq!(after(false, 1), [false, false, false]);

@@ -130,7 +130,11 @@ struct Sums {
 
 impl OwnCap {
     fn counts(&self, spent: &Spent) -> bool {
-        spent.started >= self.since && self.agent.as_ref().is_none_or(|agent| spent.agent == *agent)
+        spent.started >= self.since
+            && self
+                .agent
+                .as_ref()
+                .is_none_or(|agent| spent.agent == *agent)
     }
 }
 
@@ -142,19 +146,34 @@ impl Caps {
 
     /// Those of config.yaml, each with its name there.
     pub fn named(&self) -> [(&'static str, &Cap); 4] {
-        [("item", &self.item), ("queue", &self.queue), ("day", &self.day), ("board", &self.board)]
+        [
+            ("item", &self.item),
+            ("queue", &self.queue),
+            ("day", &self.day),
+            ("board", &self.board),
+        ]
     }
 
     /// The first that is no amount: its scope, and what is capped.
     pub fn fault(&self) -> Option<(&'static str, Measure)> {
-        let odd = |cap: &Cap| Measure::ALL.into_iter().find(|measure| !cap.most(*measure).is_none_or(is_amount));
-        self.named().into_iter().find_map(|(name, cap)| Some((name, odd(cap)?)))
+        let odd = |cap: &Cap| {
+            Measure::ALL
+                .into_iter()
+                .find(|measure| !cap.most(*measure).is_none_or(is_amount))
+        };
+        self.named()
+            .into_iter()
+            .find_map(|(name, cap)| Some((name, odd(cap)?)))
     }
 
     /// Some cap is of that.
     pub fn has(&self, measure: Measure) -> bool {
         let own = self.own.as_ref().map(|own| &own.cap);
-        self.named().into_iter().map(|(_, cap)| cap).chain(own).any(|cap| cap.most(measure).is_some())
+        self.named()
+            .into_iter()
+            .map(|(_, cap)| cap)
+            .chain(own)
+            .any(|cap| cap.most(measure).is_some())
     }
 }
 
@@ -165,7 +184,10 @@ pub fn is_amount(most: f64) -> bool {
 
 impl Cap {
     fn most(&self, measure: Measure) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "a share of it is all that is asked for")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a share of it is all that is asked for"
+        )]
         let tokens = self.tokens.map(|tokens| tokens as f64);
         match measure {
             Measure::Usd => self.usd,
@@ -181,7 +203,10 @@ impl Spent {
         self.run == other.run && self.started == other.started
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a share of it is all that is asked for")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share of it is all that is asked for"
+    )]
     fn used(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Usd => self.usd,
@@ -194,12 +219,21 @@ impl Spent {
 impl CapUse {
     /// So much of it is used, in whole percents.
     pub fn passed(&self, percent: u32) -> CapShare {
-        CapShare { percent, scope: self.scope, measure: self.measure, most: self.most }
+        CapShare {
+            percent,
+            scope: self.scope,
+            measure: self.measure,
+            most: self.most,
+        }
     }
 
     /// From 0 to 1, and beyond.
     pub fn share(&self) -> f64 {
-        if self.most > 0.0 { self.used / self.most } else { 1.0 }
+        if self.most > 0.0 {
+            self.used / self.most
+        } else {
+            1.0
+        }
     }
 
     /// Nothing is left of it. Sums of fractions may come out a little less than they are.
@@ -216,7 +250,12 @@ impl CapUse {
 /// `$4.20 of $5.00 of the day's cap are used`.
 impl fmt::Display for CapUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CapUse { scope, measure, used, most } = self;
+        let CapUse {
+            scope,
+            measure,
+            used,
+            most,
+        } = self;
         match measure {
             Measure::Usd => write!(f, "${used:.2} of ${most:.2}"),
             Measure::Tokens => write!(f, "{used:.0} of {most:.0} tokens"),
@@ -244,13 +283,26 @@ impl Spending {
                 add(&mut sums.own, one);
             }
         }
-        Spending { caps, spent, day, sums }
+        Spending {
+            caps,
+            spent,
+            day,
+            sums,
+        }
     }
 
     /// The same where the run has used so much.
     pub fn with(&self, spent: &Spent) -> Spending {
-        let others = self.spent.iter().filter(|other| !other.is_of_same(spent)).cloned();
-        Spending::of(self.caps.clone(), others.chain([spent.clone()]).collect(), self.day)
+        let others = self
+            .spent
+            .iter()
+            .filter(|other| !other.is_of_same(spent))
+            .cloned();
+        Spending::of(
+            self.caps.clone(),
+            others.chain([spent.clone()]).collect(),
+            self.day,
+        )
     }
 
     /// All caps that count for `task` in `queue`, with what is used of them.
@@ -264,13 +316,24 @@ impl Spending {
     /// Of the caps that count for every item.
     pub fn uses_of_all(&self) -> Vec<CapUse> {
         let of_day = uses(CapScope::Day, &self.caps.day, &self.sums.day);
-        [of_day, self.uses_of_own(), uses(CapScope::Board, &self.caps.board, &self.sums.board)].concat()
+        [
+            of_day,
+            self.uses_of_own(),
+            uses(CapScope::Board, &self.caps.board, &self.sums.board),
+        ]
+        .concat()
     }
 
     /// Of the cap of a command line.
     pub fn uses_of_own(&self) -> Vec<CapUse> {
-        let Some(own) = &self.caps.own else { return Vec::new() };
-        let scope = if own.agent.is_some() { CapScope::Agent } else { CapScope::Drain };
+        let Some(own) = &self.caps.own else {
+            return Vec::new();
+        };
+        let scope = if own.agent.is_some() {
+            CapScope::Agent
+        } else {
+            CapScope::Drain
+        };
         uses(scope, &own.cap, &self.sums.own)
     }
 
@@ -286,7 +349,10 @@ impl Spending {
 
     /// What runs of today have used, and all.
     pub fn sums(&self, measure: Measure) -> (f64, f64) {
-        (self.sums.day[measure as usize], self.sums.board[measure as usize])
+        (
+            self.sums.day[measure as usize],
+            self.sums.board[measure as usize],
+        )
     }
 
     /// The items that had runs.
@@ -298,12 +364,26 @@ impl Spending {
 const NOTHING: Amounts = [0.0; Measure::ALL.len()];
 
 fn add(amounts: &mut Amounts, spent: &Spent) {
-    amounts.iter_mut().zip(Measure::ALL).for_each(|(amount, measure)| *amount += spent.used(measure));
+    amounts
+        .iter_mut()
+        .zip(Measure::ALL)
+        .for_each(|(amount, measure)| *amount += spent.used(measure));
 }
 
 fn uses(scope: CapScope, cap: &Cap, amounts: &Amounts) -> Vec<CapUse> {
-    let of = |(measure, used): (Measure, &f64)| Some(CapUse { scope, measure, used: *used, most: cap.most(measure)? });
-    Measure::ALL.into_iter().zip(amounts).filter_map(of).collect()
+    let of = |(measure, used): (Measure, &f64)| {
+        Some(CapUse {
+            scope,
+            measure,
+            used: *used,
+            most: cap.most(measure)?,
+        })
+    };
+    Measure::ALL
+        .into_iter()
+        .zip(amounts)
+        .filter_map(of)
+        .collect()
 }
 
 /// Shares of a cap that are told, once each, in percent.
@@ -325,80 +405,189 @@ mod tests {
     use super::*;
 
     fn spent(run: &str, queue: &str, hours: i64, usd: f64) -> Spent {
-        let task = run.split('@').next().expect("a task").parse().expect("an ID");
+        let task = run
+            .split('@')
+            .next()
+            .expect("a task")
+            .parse()
+            .expect("an ID");
         let started = Timestamp::default() + TimeDelta::hours(hours);
         let (run, queue, agent) = (run.to_owned(), queue.to_owned(), "Sam".to_owned());
-        Spent { run, task, queue, agent, started, usd, tokens: 1000, seconds: 60 }
+        Spent {
+            run,
+            task,
+            queue,
+            agent,
+            started,
+            usd,
+            tokens: 1000,
+            seconds: 60,
+        }
     }
 
     fn usd(usd: f64) -> Cap {
-        Cap { usd: Some(usd), ..Cap::default() }
+        Cap {
+            usd: Some(usd),
+            ..Cap::default()
+        }
     }
 
     #[test]
     fn each_cap_counts_its_own_runs() {
-        let all = vec![spent("T-1@1", "a", 1, 1.0), spent("T-1@2", "a", 30, 2.0), spent("T-2@3", "b", 40, 4.0)];
+        let all = vec![
+            spent("T-1@1", "a", 1, 1.0),
+            spent("T-1@2", "a", 30, 2.0),
+            spent("T-2@3", "b", 40, 4.0),
+        ];
         let since = Timestamp::default() + TimeDelta::hours(35);
-        let own = Some(OwnCap { since, agent: None, cap: usd(4.5) });
-        let caps = Caps { item: usd(4.0), queue: usd(4.0), day: usd(8.0), board: usd(9.0), own };
+        let own = Some(OwnCap {
+            since,
+            agent: None,
+            cap: usd(4.5),
+        });
+        let caps = Caps {
+            item: usd(4.0),
+            queue: usd(4.0),
+            day: usd(8.0),
+            board: usd(9.0),
+            own,
+        };
         let day = Timestamp::default() + TimeDelta::hours(24);
         let spending = Spending::of(caps, all, day);
         let used = |task: &str, queue: &str| -> Vec<f64> {
-            spending.uses(&task.parse().expect("an ID"), queue).iter().map(|of| of.used).collect()
+            spending
+                .uses(&task.parse().expect("an ID"), queue)
+                .iter()
+                .map(|of| of.used)
+                .collect()
         };
         assert_eq!(used("T-1", "a"), [3.0, 3.0, 6.0, 4.0, 7.0]);
         assert_eq!(used("T-2", "b"), [4.0, 4.0, 6.0, 4.0, 7.0]);
         let reached = |task: &str, queue: &str| {
-            spending.reached(&task.parse().expect("an ID"), queue).map(|of| (of.scope, of.to_string()))
+            spending
+                .reached(&task.parse().expect("an ID"), queue)
+                .map(|of| (of.scope, of.to_string()))
         };
         assert_eq!(reached("T-1", "a"), None);
         let (scope, words) = reached("T-2", "b").expect("it is");
-        assert_eq!((scope, words.as_str()), (CapScope::Queue, "$4.00 of $4.00 of the queue's cap are used"));
-        assert_eq!((spending.sums(Measure::Usd), spending.reached_own()), ((6.0, 7.0), None));
+        assert_eq!(
+            (scope, words.as_str()),
+            (
+                CapScope::Queue,
+                "$4.00 of $4.00 of the queue's cap are used"
+            )
+        );
+        assert_eq!(
+            (spending.sums(Measure::Usd), spending.reached_own()),
+            ((6.0, 7.0), None)
+        );
     }
 
     #[test]
     fn an_agent_has_its_own_runs_counted() {
         let of = |agent: &str| {
-            let own = Some(OwnCap { since: Timestamp::default(), agent: Some(agent.to_owned()), cap: usd(1.0) });
+            let own = Some(OwnCap {
+                since: Timestamp::default(),
+                agent: Some(agent.to_owned()),
+                cap: usd(1.0),
+            });
             let spent = vec![spent("T-1@1", "a", 1, 1.0)];
-            let reached = Spending::of(Caps { own, ..Caps::default() }, spent, Timestamp::default()).reached_own();
+            let reached = Spending::of(
+                Caps {
+                    own,
+                    ..Caps::default()
+                },
+                spent,
+                Timestamp::default(),
+            )
+            .reached_own();
             reached.map(|of| of.to_string())
         };
-        assert_eq!(of("Sam").as_deref(), Some("$1.00 of $1.00 of the agent's cap are used"));
+        assert_eq!(
+            of("Sam").as_deref(),
+            Some("$1.00 of $1.00 of the agent's cap are used")
+        );
         assert_eq!(of("Pippin"), None);
     }
 
     #[test]
     fn sums_of_fractions_reach_their_cap_and_what_is_no_amount_is_found() {
-        let of = |most: f64| CapUse { scope: CapScope::Item, measure: Measure::Usd, used: 0.1 + 0.2 - 4e-17, most };
+        let of = |most: f64| CapUse {
+            scope: CapScope::Item,
+            measure: Measure::Usd,
+            used: 0.1 + 0.2 - 4e-17,
+            most,
+        };
         assert_eq!([of(0.3).is_reached(), of(0.31).is_reached()], [true, false]);
-        for (cap, is_wrong) in [(0.0, false), (1.5, false), (-0.1, true), (f64::NAN, true), (f64::INFINITY, true)] {
-            let fault = Caps { day: usd(cap), ..Caps::default() }.fault();
+        for (cap, is_wrong) in [
+            (0.0, false),
+            (1.5, false),
+            (-0.1, true),
+            (f64::NAN, true),
+            (f64::INFINITY, true),
+        ] {
+            let fault = Caps {
+                day: usd(cap),
+                ..Caps::default()
+            }
+            .fault();
             assert_eq!(fault, is_wrong.then_some(("day", Measure::Usd)), "{cap}");
         }
     }
 
     #[test]
     fn tokens_and_minutes_are_capped_too_and_nothing_is_a_cap() {
-        let cap = Cap { usd: None, tokens: Some(2000), minutes: Some(1.0) };
+        let cap = Cap {
+            usd: None,
+            tokens: Some(2000),
+            minutes: Some(1.0),
+        };
         let all = || vec![spent("T-1@1", "a", 1, 1.0)];
         let of = |cap: &Cap| {
-            let caps = Caps { board: cap.clone(), ..Caps::default() };
+            let caps = Caps {
+                board: cap.clone(),
+                ..Caps::default()
+            };
             let spending = Spending::of(caps, all(), Timestamp::default());
-            spending.reached(&"T-9".parse().expect("an ID"), "x").map(|of| of.to_string())
+            spending
+                .reached(&"T-9".parse().expect("an ID"), "x")
+                .map(|of| of.to_string())
         };
-        assert_eq!(of(&cap).as_deref(), Some("1.0 of 1.0 minutes of the board's cap are used"));
-        assert_eq!(of(&Cap { minutes: None, ..cap.clone() }), None);
-        assert_eq!(of(&usd(0.0)).as_deref(), Some("$1.00 of $0.00 of the board's cap are used"));
+        assert_eq!(
+            of(&cap).as_deref(),
+            Some("1.0 of 1.0 minutes of the board's cap are used")
+        );
+        assert_eq!(
+            of(&Cap {
+                minutes: None,
+                ..cap.clone()
+            }),
+            None
+        );
+        assert_eq!(
+            of(&usd(0.0)).as_deref(),
+            Some("$1.00 of $0.00 of the board's cap are used")
+        );
     }
 
     #[test]
     fn a_share_is_told_when_it_is_passed() {
-        let at = |used: f64| CapUse { scope: CapScope::Day, measure: Measure::Usd, used, most: 10.0 };
+        let at = |used: f64| CapUse {
+            scope: CapScope::Day,
+            measure: Measure::Usd,
+            used,
+            most: 10.0,
+        };
         let told = |before: f64, now: f64| passed(&at(before), &at(now));
         assert_eq!(
-            [told(0.0, 4.9), told(4.9, 5.0), told(5.0, 7.4), told(5.0, 7.5), told(1.0, 9.5), told(9.5, 12.0)],
+            [
+                told(0.0, 4.9),
+                told(4.9, 5.0),
+                told(5.0, 7.4),
+                told(5.0, 7.5),
+                told(1.0, 9.5),
+                told(9.5, 12.0)
+            ],
             [None, Some(50), None, Some(75), Some(90), Some(100)]
         );
     }

@@ -31,22 +31,40 @@ pub struct Parent<'a> {
 }
 
 /// Checks that `parent` may have one more child, which is to begin when `after` are completed.
-pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> Result<(), Refusal> {
+pub fn may_have_child(
+    parent: &Parent<'_>,
+    after: &[TaskId],
+    bounds: Bounds,
+) -> Result<(), Refusal> {
     let task = parent.task.id.clone();
     if parent.task.status().is_ended() {
-        return Err(Refusal::EndedParent { task, status: parent.task.status() });
+        return Err(Refusal::EndedParent {
+            task,
+            status: parent.task.status(),
+        });
     }
     if parent.above.len() >= bounds.depth as usize {
-        return Err(Refusal::TooDeep { task, depth: bounds.depth });
+        return Err(Refusal::TooDeep {
+            task,
+            depth: bounds.depth,
+        });
     }
     if parent.children >= bounds.most as usize {
-        return Err(Refusal::TooMany { task, most: bounds.most });
+        return Err(Refusal::TooMany {
+            task,
+            most: bounds.most,
+        });
     }
     if parent.today >= bounds.day as usize {
         return Err(Refusal::TooManyToday { most: bounds.day });
     }
-    match after.iter().find(|id| **id == task || parent.above.contains(id)) {
-        Some(waiting) => Err(Refusal::WaitsForChild { task: waiting.clone() }),
+    match after
+        .iter()
+        .find(|id| **id == task || parent.above.contains(id))
+    {
+        Some(waiting) => Err(Refusal::WaitsForChild {
+            task: waiting.clone(),
+        }),
         None => Ok(()),
     }
 }
@@ -61,11 +79,18 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
     if child.review.is_none() && review != here && (parent.review.is_some() || !review.is_empty()) {
         set.push((Key::Review, Some(review.to_vec().into())));
     }
-    let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
+    let own = if child.approve.is_empty() {
+        &front.approve
+    } else {
+        &child.approve
+    };
     if parent.approve.contains(&Consent::Merge) && !own.contains(&Consent::Merge) {
         set.push((Key::Approve, Some(Consent::with_merge(own))));
     }
-    Patch { set, ..Patch::default() }
+    Patch {
+        set,
+        ..Patch::default()
+    }
 }
 
 #[cfg(test)]
@@ -81,8 +106,13 @@ mod tests {
 
     #[test]
     fn a_child_is_approved_by_those_who_approve_its_parent() {
-        let words =
-            |words: &str| words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        let words = |words: &str| {
+            words
+                .split(' ')
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         let review = |names: &str| Some(words(names)).filter(|names| !names.is_empty());
         for (parent, child, front, general, inherited) in [
             (("", ""), ("", ""), ("", ""), "", ""),
@@ -91,12 +121,36 @@ mod tests {
             (("person", ""), ("none", ""), ("", ""), "", ""),
             (("", "merge"), ("", ""), ("", ""), "", "approve: merge"),
             (("", "merge"), ("", ""), ("", "start merge"), "", ""),
-            (("", "start merge"), ("", "start"), ("", ""), "", "approve: [start, merge]"),
-            (("", "merge"), ("", ""), ("", "start"), "", "approve: [start, merge]"),
+            (
+                ("", "start merge"),
+                ("", "start"),
+                ("", ""),
+                "",
+                "approve: [start, merge]",
+            ),
+            (
+                ("", "merge"),
+                ("", ""),
+                ("", "start"),
+                "",
+                "approve: [start, merge]",
+            ),
             (("", "start"), ("", ""), ("", ""), "", ""),
-            (("2", "merge"), ("", ""), ("reviewer", ""), "", "review: [\"2\"], approve: merge"),
+            (
+                ("2", "merge"),
+                ("", ""),
+                ("reviewer", ""),
+                "",
+                "review: [\"2\"], approve: merge",
+            ),
             // Those of config.yaml hold for the child of an item that says nothing, wherever it goes.
-            (("", ""), ("", ""), ("none", ""), "person", "review: [person]"),
+            (
+                ("", ""),
+                ("", ""),
+                ("none", ""),
+                "person",
+                "review: [person]",
+            ),
             (("", ""), ("", ""), ("", ""), "person", ""),
             (("", ""), ("", ""), ("person", ""), "person", ""),
             (("", ""), ("none", ""), ("none", ""), "person", ""),
@@ -114,10 +168,18 @@ mod tests {
             };
             let patch = heritage(&task(parent), &task(child), &front, &words(general));
             let told = |(key, value): &(Key, Option<Value>)| {
-                format!("{}: {}", key.as_str(), flow(value.as_ref().expect("it is set")))
+                format!(
+                    "{}: {}",
+                    key.as_str(),
+                    flow(value.as_ref().expect("it is set"))
+                )
             };
             let set: Vec<String> = patch.set.iter().map(told).collect();
-            assert_eq!(set.join(", "), inherited, "{parent:?} {child:?} {front:?} {general}");
+            assert_eq!(
+                set.join(", "),
+                inherited,
+                "{parent:?} {child:?} {front:?} {general}"
+            );
         }
     }
 }

@@ -140,8 +140,17 @@ pub(crate) struct ShellFence {
 
 impl ShellFence {
     fn of(shell: &str, content: Range<usize>, column: usize) -> ShellFence {
-        let shebang = if shell == "bash" { "#!/usr/bin/env bash\n" } else { "" };
-        ShellFence { content, column, shebang, second: None }
+        let shebang = if shell == "bash" {
+            "#!/usr/bin/env bash\n"
+        } else {
+            ""
+        };
+        ShellFence {
+            content,
+            column,
+            shebang,
+            second: None,
+        }
     }
 }
 
@@ -201,7 +210,9 @@ pub struct Item<'t> {
 impl<'t> Item<'t> {
     /// Of the ID on the first line.
     pub fn id_span(&self) -> Option<Range<usize>> {
-        self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
+        self.id
+            .as_ref()
+            .map(|id| self.head.start..self.head.start + id.as_str().len())
     }
 
     /// The opening line of its second `sh` or `bash` fence, which nothing runs.
@@ -211,7 +222,8 @@ impl<'t> Item<'t> {
 
     /// Its title is struck out, as that of a cancelled item is.
     pub(crate) fn is_struck_out(&self, text: &str) -> bool {
-        text[..self.title.start].ends_with(markup::STRIKE) && text[self.title.end..].starts_with(markup::STRIKE)
+        text[..self.title.start].ends_with(markup::STRIKE)
+            && text[self.title.end..].starts_with(markup::STRIKE)
     }
 
     /// Its parenthesis, which says nothing but what it waits for, or its role, is part of its title.
@@ -245,7 +257,11 @@ impl<'t> Document<'t> {
                 None => *counts.entry(self.status_at(at)).or_default() += 1,
             }
         }
-        counts.into_iter().map(|(status, count)| (status.as_str(), count)).chain(left_out).collect()
+        counts
+            .into_iter()
+            .map(|(status, count)| (status.as_str(), count))
+            .chain(left_out)
+            .collect()
     }
 
     pub fn text(&self) -> &'t str {
@@ -290,7 +306,9 @@ impl<'t> Document<'t> {
 
     /// What people call it: its ID, else its title.
     pub fn called(&self, item: &Item<'_>) -> String {
-        item.id.as_ref().map_or_else(|| self.title(item).to_owned(), TaskId::to_string)
+        item.id
+            .as_ref()
+            .map_or_else(|| self.title(item).to_owned(), TaskId::to_string)
     }
 
     /// All that the item says, with the queue's defaults. `id` is its own, or the one that it is about to get.
@@ -304,7 +322,13 @@ impl<'t> Document<'t> {
         Task {
             description: self.description(item),
             parent: self.parent_of(item).cloned(),
-            ..Task::read(id, self.title(item), State::read(status, &keys), &keys, &self.front)
+            ..Task::read(
+                id,
+                self.title(item),
+                State::read(status, &keys),
+                &keys,
+                &self.front,
+            )
         }
     }
 
@@ -324,7 +348,9 @@ impl<'t> Document<'t> {
 
     /// The item that this one is a child of: the one that it names, else the one that it is a part of.
     pub fn parent_of<'a>(&'a self, item: &'a Item<'_>) -> Option<&'a TaskId> {
-        item.parent.as_ref().or_else(|| self.item(item.within?).id.as_ref())
+        item.parent
+            .as_ref()
+            .or_else(|| self.item(item.within?).id.as_ref())
     }
 
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
@@ -351,10 +377,21 @@ impl<'t> Document<'t> {
     /// What the item's first `sh` or `bash` fence says, with `\n` line ends: the script that the shell runner runs. That of a
     /// `bash` fence says so in its first line.
     pub fn shell(&self, item: &Item<'_>) -> Option<String> {
-        let ShellFence { content, column, shebang, .. } = item.shell.as_deref()?;
-        let lines = self.text[content.clone()].split_inclusive('\n').map(|line| markup::dedent(line, *column));
+        let ShellFence {
+            content,
+            column,
+            shebang,
+            ..
+        } = item.shell.as_deref()?;
+        let lines = self.text[content.clone()]
+            .split_inclusive('\n')
+            .map(|line| markup::dedent(line, *column));
         let script = lines.collect::<String>().replace("\r\n", "\n");
-        Some(if script.starts_with("#!") { script } else { format!("{shebang}{script}") })
+        Some(if script.starts_with("#!") {
+            script
+        } else {
+            format!("{shebang}{script}")
+        })
     }
 
     /// The indented text under the title without the `yaml task` block, dedented, with `\n` line ends and without blank
@@ -373,7 +410,10 @@ impl<'t> Document<'t> {
     /// Where it stands: above the `yaml task` block, and below it.
     pub(crate) fn description_parts(&self, item: &Item<'_>) -> [Range<usize>; 2] {
         let first_line_end = markup::line_end(self.text, item.head.end, item.span.end);
-        let hole = item.block.as_ref().map_or(item.span.end..item.span.end, |block| block.fences.clone());
+        let hole = item
+            .block
+            .as_ref()
+            .map_or(item.span.end..item.span.end, |block| block.fences.clone());
         [first_line_end..hole.start, hole.end..item.span.end]
     }
 

@@ -184,18 +184,29 @@ pub struct NotReady {
 
 impl NotReady {
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
-        NotReady { message: message.into(), hint: Some(hint.into()) }
+        NotReady {
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
     }
 }
 
 /// Where a program is looked for, in words: one with a `/` in its name is nowhere else.
 pub fn place_of(program: &str) -> &'static str {
-    if program.contains('/') { "there" } else { "on PATH" }
+    if program.contains('/') {
+        "there"
+    } else {
+        "on PATH"
+    }
 }
 
 impl From<CapUse> for Lack {
     fn from(reached: CapUse) -> Lack {
-        Lack::Capped { scope: reached.scope, measure: reached.measure, used: reached.to_string() }
+        Lack::Capped {
+            scope: reached.scope,
+            measure: reached.measure,
+            used: reached.to_string(),
+        }
     }
 }
 
@@ -205,7 +216,10 @@ impl Lack {
         match self {
             Lack::Closed { needs_person, .. } => *needs_person,
             Lack::Dependencies(open) => open.iter().any(|(_, status)| {
-                matches!(status, None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting))
+                matches!(
+                    status,
+                    None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting)
+                )
             }),
             // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
             Lack::Status(_)
@@ -226,7 +240,9 @@ impl Lack {
     /// The same of an item of `document`, told of more closely: of what it waits for, a line may be its owner's own.
     pub fn told_in(self, document: &Document<'_>) -> Lack {
         let own = match &self {
-            Lack::Dependencies(open) => open.iter().find_map(|(name, _)| own_dependency(document, name)),
+            Lack::Dependencies(open) => open
+                .iter()
+                .find_map(|(name, _)| own_dependency(document, name)),
             _ => None,
         };
         own.unwrap_or(self)
@@ -235,25 +251,36 @@ impl Lack {
     /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
     pub fn is_of_here(&self) -> bool {
         use Lack::{NoJudge, NoReviewer, NotReady, NotTrusted, Program};
-        let is_here = matches!(self, NoReviewer(_) | NoJudge { .. } | Program { .. } | NotReady(_) | NotTrusted(_));
+        let is_here = matches!(
+            self,
+            NoReviewer(_) | NoJudge { .. } | Program { .. } | NotReady(_) | NotTrusted(_)
+        );
         self.is_of_settings() || is_here
     }
 
     /// It is config.yaml, or the item as it is written, that keeps every agent from it.
     pub fn is_of_settings(&self) -> bool {
-        matches!(self, Lack::NoRole(_) | Lack::OnlyReviews(_) | Lack::NoRunner(_) | Lack::NoScript { .. })
+        matches!(
+            self,
+            Lack::NoRole(_) | Lack::OnlyReviews(_) | Lack::NoRunner(_) | Lack::NoScript { .. }
+        )
     }
 }
 
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lack::Problem { why, .. } | Lack::Release(why) | Lack::Unapproved(why) => f.write_str(why),
+            Lack::Problem { why, .. } | Lack::Release(why) | Lack::Unapproved(why) => {
+                f.write_str(why)
+            }
             Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
             Lack::Capped { used, .. } => f.write_str(used),
             Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
             Lack::ForeignTip { branch, tip, .. } => {
-                write!(f, "`{branch}` is at {tip}, where neither Tavern nor you have put it")
+                write!(
+                    f,
+                    "`{branch}` is at {tip}, where neither Tavern nor you have put it"
+                )
             }
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Held(agent) => write!(f, "it is held by {agent}"),
@@ -266,7 +293,10 @@ impl fmt::Display for Lack {
             Lack::Closed { runner, .. } => write!(f, "runner `{runner}` is closed"),
             Lack::Dependencies(open) => {
                 let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
-                let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();
+                let names: Vec<String> = open
+                    .iter()
+                    .map(|(id, at)| format!("{id} ({})", status(at)))
+                    .collect();
                 write!(f, "it waits for {}", names.join(", "))
             }
             Lack::Permission => f.write_str("a person has to allow it to start"),
@@ -276,18 +306,31 @@ impl fmt::Display for Lack {
                 let names: Vec<&str> = open.iter().map(TaskId::as_str).collect();
                 write!(f, "it waits for its children {}", names.join(", "))
             }
-            Lack::Touches { task, path } => write!(f, "it waits until {task}, which touches `{path}` too, is merged"),
+            Lack::Touches { task, path } => write!(
+                f,
+                "it waits until {task}, which touches `{path}` too, is merged"
+            ),
             Lack::FailedChild(child) => write!(f, "its child {child} failed"),
             Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
             Lack::OnlyReviews(role) => write!(f, "agents of role `{role}` only review"),
             Lack::NoReviewer(role) => write!(f, "nobody reviews as `{role}`"),
             Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
-            Lack::NoScript { runner, .. } => write!(f, "it has no ```sh block, which the runner `{runner}` needs"),
+            Lack::NoScript { runner, .. } => write!(
+                f,
+                "it has no ```sh block, which the runner `{runner}` needs"
+            ),
             Lack::NoJudge { runner, role } => {
-                write!(f, "it waits for a {role}, whose runner `{runner}` can't judge work")
+                write!(
+                    f,
+                    "it waits for a {role}, whose runner `{runner}` can't judge work"
+                )
             }
             Lack::Program { program, .. } => {
-                write!(f, "its done_when needs `{program}`, which is not {}", place_of(program))
+                write!(
+                    f,
+                    "its done_when needs `{program}`, which is not {}",
+                    place_of(program)
+                )
             }
         }
     }
@@ -310,11 +353,25 @@ pub fn in_order(document: &Document<'_>) -> Vec<usize> {
 
 /// The item as these roles have it: `(role: admin)` in a line that no program has written, where no role is called so, nor nearly,
 /// is part of its title.
-pub fn for_roles<'i, 't>(document: &Document<'t>, item: &'i Item<'t>, roles: &Roles) -> Cow<'i, Item<'t>> {
-    let known = || roles.working.iter().chain(&roles.reviewing).map(String::as_str);
+pub fn for_roles<'i, 't>(
+    document: &Document<'t>,
+    item: &'i Item<'t>,
+    roles: &Roles,
+) -> Cow<'i, Item<'t>> {
+    let known = || {
+        roles
+            .working
+            .iter()
+            .chain(&roles.reviewing)
+            .map(String::as_str)
+    };
     let is_of_none = |role: &str| near::nearest(role, known()).is_none();
     let is_title = item.role.as_deref().is_some_and(is_of_none);
-    let titled = if is_title { with_role_in_title(document, item) } else { None };
+    let titled = if is_title {
+        with_role_in_title(document, item)
+    } else {
+        None
+    };
     titled.map_or(Cow::Borrowed(item), Cow::Owned)
 }
 
@@ -336,23 +393,33 @@ pub fn may_take(
         return Err(lack);
     }
     if item.quarantined {
-        return Err(Lack::Problem { why: "its text has a problem".to_owned(), hint: None });
+        return Err(Lack::Problem {
+            why: "its text has a problem".to_owned(),
+            hint: None,
+        });
     }
     if document.front().is_broken {
-        return Err(Lack::Problem { why: "the front matter of its queue has a problem".to_owned(), hint: None });
+        return Err(Lack::Problem {
+            why: "the front matter of its queue has a problem".to_owned(),
+            hint: None,
+        });
     }
     match item.status {
         Status::Pending => {
             may_work(document, item, seeker)?;
             // Only an item of which keys stand somewhere can say more.
-            let asks = item.metadata.is_some() || item.block.is_some() || !document.front().approve.is_empty();
+            let asks = item.metadata.is_some()
+                || item.block.is_some()
+                || !document.front().approve.is_empty();
             let task = asks.then(|| document.task_of(item));
             if task.as_ref().is_some_and(Task::waits_for_permission) {
                 return Err(Lack::Permission);
             }
             depends_on(document, item, others)?;
             is_due(item, now)?;
-            task.map_or(Ok(()), |task| is_apart(&task, document.parent_of(item), others))?;
+            task.map_or(Ok(()), |task| {
+                is_apart(&task, document.parent_of(item), others)
+            })?;
             Ok(Purpose::Work)
         }
         Status::InReview => {
@@ -372,7 +439,9 @@ pub fn may_take(
                 return Err(Lack::Answer(question.to_owned()));
             }
             if is_in_review || (!is_answered && !task.state.is_parked()) {
-                return Err(Lack::Release(task.reason().unwrap_or("it waits for a person").to_owned()));
+                return Err(Lack::Release(
+                    task.reason().unwrap_or("it waits for a person").to_owned(),
+                ));
             }
             may_work(document, item, seeker)?;
             if !is_answered {
@@ -386,11 +455,16 @@ pub fn may_take(
 
 /// Why nobody works on an item that is a person's own.
 pub fn of_own(document: &Document<'_>, item: &Item<'_>) -> Option<Lack> {
-    item.aside.then(|| document.left_out(item).map_or(Lack::Aside, Lack::LeftOut))
+    item.aside
+        .then(|| document.left_out(item).map_or(Lack::Aside, Lack::LeftOut))
 }
 
 fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Lack> {
-    let wanted = item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE);
+    let wanted = item
+        .role
+        .as_deref()
+        .or(document.front().role.as_deref())
+        .unwrap_or(DEFAULT_ROLE);
     let is_in = |roles: &[String]| roles.iter().any(|role| role == wanted);
     match seeker.role {
         _ if is_in(&seeker.roles.reviewing) => Err(Lack::OnlyReviews(wanted.to_owned())),
@@ -419,32 +493,62 @@ fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
     }
 }
 
-fn depends_on(document: &Document<'_>, item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Lack> {
-    let problem = |name| Lack::Problem { why: no_such_item(name), hint: None };
-    let named =
-        document.named_by(item).map_err(|name| own_dependency(document, name).unwrap_or_else(|| problem(name)))?;
+fn depends_on(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    others: &mut Others<'_>,
+) -> Result<(), Lack> {
+    let problem = |name| Lack::Problem {
+        why: no_such_item(name),
+        hint: None,
+    };
+    let named = document
+        .named_by(item)
+        .map_err(|name| own_dependency(document, name).unwrap_or_else(|| problem(name)))?;
     let named: Vec<&Item<'_>> = named.into_iter().map(|at| document.item(at)).collect();
-    let (named, nameless): (Vec<&Item<'_>>, Vec<_>) = named.into_iter().partition(|item| item.id.is_some());
-    let ids = item.after.iter().chain(named.iter().filter_map(|item| item.id.as_ref()));
+    let (named, nameless): (Vec<&Item<'_>>, Vec<_>) =
+        named.into_iter().partition(|item| item.id.is_some());
+    let ids = item
+        .after
+        .iter()
+        .chain(named.iter().filter_map(|item| item.id.as_ref()));
     let by_id = ids.map(|id| (id.to_string(), (others.status_of)(id)));
-    let by_title = nameless.into_iter().map(|item| (document.title(item).to_owned(), Some(item.status)));
-    let open: Vec<_> = by_id.chain(by_title).filter(|(_, status)| *status != Some(Status::Completed)).collect();
-    if open.is_empty() { Ok(()) } else { Err(Lack::Dependencies(open)) }
+    let by_title = nameless
+        .into_iter()
+        .map(|item| (document.title(item).to_owned(), Some(item.status)));
+    let open: Vec<_> = by_id
+        .chain(by_title)
+        .filter(|(_, status)| *status != Some(Status::Completed))
+        .collect();
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err(Lack::Dependencies(open))
+    }
 }
 
 /// That an item waits for what nobody knows.
 pub(super) fn no_such_item(name: &str) -> String {
-    format!("there is no item `{}` to wait for, or more than one", name.trim())
+    format!(
+        "there is no item `{}` to wait for, or more than one",
+        name.trim()
+    )
 }
 
 fn own_dependency(document: &Document<'_>, name: &str) -> Option<Lack> {
     let mark = document.own_mark(name)?.to_owned();
-    Some(Lack::OwnDependency { name: name.trim_matches(['~', ' ']).to_owned(), mark })
+    Some(Lack::OwnDependency {
+        name: name.trim_matches(['~', ' ']).to_owned(),
+        mark,
+    })
 }
 
 /// That an item waits for a line that is left alone for this mark.
 pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
-    format!("waits for `{name}`, which is {} (`{mark}`)", meaning_of_mark(mark))
+    format!(
+        "waits for `{name}`, which is {} (`{mark}`)",
+        meaning_of_mark(mark)
+    )
 }
 
 /// What to do about it.
@@ -455,17 +559,31 @@ fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result
     if task.touches.is_empty() {
         return Ok(());
     }
-    let mut strangers = (others.at_work)().iter().filter(|other| Some(&other.id) != parent);
-    let shares = |other: &Task| Some((other.id.clone(), shared(&task.touches, &other.touches)?.to_owned()));
-    strangers.find_map(shares).map_or(Ok(()), |(task, path)| Err(Lack::Touches { task, path }))
+    let mut strangers = (others.at_work)()
+        .iter()
+        .filter(|other| Some(&other.id) != parent);
+    let shares = |other: &Task| {
+        Some((
+            other.id.clone(),
+            shared(&task.touches, &other.touches)?.to_owned(),
+        ))
+    };
+    strangers
+        .find_map(shares)
+        .map_or(Ok(()), |(task, path)| Err(Lack::Touches { task, path }))
 }
 
 /// The items of a document that say what they touch, and are worked on or reviewed, or wait for their merge.
 pub fn at_work(document: &Document<'_>) -> Vec<Task> {
     let is_at_work = |at: &usize| {
-        matches!(document.status_at(*at), Status::InProgress | Status::InReview | Status::Reviewing | Status::Approved)
+        matches!(
+            document.status_at(*at),
+            Status::InProgress | Status::InReview | Status::Reviewing | Status::Approved
+        )
     };
-    let tasks = (0..document.count()).filter(is_at_work).map(|at| document.task_of(document.item(at)));
+    let tasks = (0..document.count())
+        .filter(is_at_work)
+        .map(|at| document.task_of(document.item(at)));
     tasks.filter(|task| !task.touches.is_empty()).collect()
 }
 
@@ -475,8 +593,16 @@ fn have_ended(children: &[ChildItem]) -> Result<(), Lack> {
     if let Some(child) = children.iter().find(has_failed) {
         return Err(Lack::FailedChild(child.id.clone()));
     }
-    let open: Vec<TaskId> = children.iter().filter(is_open).map(|child| child.id.clone()).collect();
-    if open.is_empty() { Ok(()) } else { Err(Lack::Children(open)) }
+    let open: Vec<TaskId> = children
+        .iter()
+        .filter(is_open)
+        .map(|child| child.id.clone())
+        .collect();
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err(Lack::Children(open))
+    }
 }
 
 fn is_due(item: &Item<'_>, now: Timestamp) -> Result<(), Lack> {
@@ -493,22 +619,57 @@ mod tests {
 
     #[test]
     fn what_waits_or_is_in_review_says_what_it_lacks() {
-        let roles = Roles { working: vec!["coder".into()], reviewing: vec!["reviewer".into()], ..Roles::default() };
-        let seeker = Seeker { agent: "", role: None, roles: &roles };
-        let child = ChildItem { id: TaskId::nobody(), status: Status::Pending, on_failure: OnFailure::GoOn };
+        let roles = Roles {
+            working: vec!["coder".into()],
+            reviewing: vec!["reviewer".into()],
+            ..Roles::default()
+        };
+        let seeker = Seeker {
+            agent: "",
+            role: None,
+            roles: &roles,
+        };
+        let child = ChildItem {
+            id: TaskId::nobody(),
+            status: Status::Pending,
+            on_failure: OnFailure::GoOn,
+        };
         for (keys, expected) in [
-            ("status: in_review, commit: 1a2b3c4, review: wizzard", Err(Lack::NoReviewer("wizzard".into()))),
-            ("status: waiting, commit: 1a2b3c4, question: red?, answer: blue", Ok(Purpose::Review)),
-            ("status: waiting, reason: too often", Err(Lack::Release("too often".into()))),
-            ("status: waiting, mode: unify", Err(Lack::Children(vec![TaskId::nobody()]))),
-            ("status: waiting, mode: unify, question: red?", Err(Lack::Answer("red?".into()))),
+            (
+                "status: in_review, commit: 1a2b3c4, review: wizzard",
+                Err(Lack::NoReviewer("wizzard".into())),
+            ),
+            (
+                "status: waiting, commit: 1a2b3c4, question: red?, answer: blue",
+                Ok(Purpose::Review),
+            ),
+            (
+                "status: waiting, reason: too often",
+                Err(Lack::Release("too often".into())),
+            ),
+            (
+                "status: waiting, mode: unify",
+                Err(Lack::Children(vec![TaskId::nobody()])),
+            ),
+            (
+                "status: waiting, mode: unify, question: red?",
+                Err(Lack::Answer("red?".into())),
+            ),
         ] {
             let text = format!("- [ ] T-1: a ({keys})\n");
             let (document, _) = parse(&text);
             let children = &mut |_: &TaskId| vec![child.clone()];
-            let mut others = Others { status_of: &mut |_| None, children_of: children, at_work: &|| &[] };
+            let mut others = Others {
+                status_of: &mut |_| None,
+                children_of: children,
+                at_work: &|| &[],
+            };
             let now = Timestamp::UNIX_EPOCH;
-            assert_eq!(may_take(&document, &document.items()[0], &seeker, now, &mut others), expected, "{keys}");
+            assert_eq!(
+                may_take(&document, &document.items()[0], &seeker, now, &mut others),
+                expected,
+                "{keys}"
+            );
         }
     }
 }

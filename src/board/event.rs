@@ -21,13 +21,29 @@ pub enum Event {
     Start { token: Token, work: Work },
     /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository). `reviewers` have to
     /// approve it before it is merged. So does a person where `asks` says why: the item says so (`approve: merge`) from then on.
-    Submit { token: Token, commit: Option<String>, reviewers: Vec<String>, asks: Option<String> },
+    Submit {
+        token: Token,
+        commit: Option<String>,
+        reviewers: Vec<String>,
+        asks: Option<String>,
+    },
     /// A reviewer approves the work at `commit`.
-    Approve { review: Review, commit: Option<String> },
+    Approve {
+        review: Review,
+        commit: Option<String>,
+    },
     /// A reviewer gives the work back with `findings`. After `most` rounds it is given up.
-    Reject { review: Review, findings: String, most: u32 },
+    Reject {
+        review: Review,
+        findings: String,
+        most: u32,
+    },
     /// The holder has turned its item into others, which begin with the status `to`.
-    Plan { token: Token, plan: Plan, to: Status },
+    Plan {
+        token: Token,
+        plan: Plan,
+        to: Status,
+    },
     /// The holder's work goes on when its children have ended.
     Park { token: Token, children: Vec<TaskId> },
     /// The holder does something else with it from now on.
@@ -37,15 +53,32 @@ pub enum Event {
     /// A person allows the task to be started.
     Allow { by: String },
     /// The holder's run failed.
-    Fail { token: Token, retry: Retry, reason: String },
+    Fail {
+        token: Token,
+        retry: Retry,
+        reason: String,
+    },
     /// The holder gives the task back through nobody's fault.
-    Return { token: Token, retry: Retry, reason: String },
+    Return {
+        token: Token,
+        retry: Retry,
+        reason: String,
+    },
     /// A person takes the task from its holder.
-    Withdraw { token: Token, retry: Retry, reason: Option<String> },
+    Withdraw {
+        token: Token,
+        retry: Retry,
+        reason: Option<String>,
+    },
     /// The holder needs a person.
     Ask { token: Token, question: String },
     /// The lease ran out, or its holder is gone; sent by `tavern-reap`, which has looked after the holder.
-    Reap { token: Option<Token>, life: Life, retry: Retry, reason: String },
+    Reap {
+        token: Option<Token>,
+        life: Life,
+        retry: Retry,
+        reason: String,
+    },
     /// It has waited for too long, for a person or for its children.
     Expire { reason: String },
     /// Approved work is on the integration branch at `commit`.
@@ -164,8 +197,12 @@ impl Event {
             | Event::Reap { reason, .. }
             | Event::Expire { reason }
             | Event::SendBack { reason, .. }
-            | Event::Ask { question: reason, .. }
-            | Event::Reject { findings: reason, .. } => *reason = told(reason),
+            | Event::Ask {
+                question: reason, ..
+            }
+            | Event::Reject {
+                findings: reason, ..
+            } => *reason = told(reason),
             Event::Withdraw { reason, .. }
             | Event::Resume { reason }
             | Event::Revive { reason }

@@ -108,14 +108,20 @@ const KANBAN: &str = "kanban-plugin";
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
 /// matter the rest begins at the first byte that is no such mark.
 pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
-    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let start = if text.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
     let Some((content, rest)) = fenced(text) else {
         return (Front::default(), start + toml(&text[start..]));
     };
     if let Some(rest) = rest
         && let Some(front) = typed(text, content.clone(), problems)
     {
-        let is_broken = problems.iter().any(|problem| problem.severity == Severity::Error);
+        let is_broken = problems
+            .iter()
+            .any(|problem| problem.severity == Severity::Error);
         return (Front { is_broken, ..front }, rest);
     }
     // A rule may stand at the head of a document; only what looks like a key makes it front matter.
@@ -134,7 +140,9 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
 /// What stands between the fences at the head of `text`, behind a byte order mark; and where the rest begins, if it is ever closed.
 pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
     let mut lines = text.split_inclusive('\n');
-    let first = lines.next().filter(|line| is_fence(line.strip_prefix('\u{feff}').unwrap_or(line), "---"))?;
+    let first = lines
+        .next()
+        .filter(|line| is_fence(line.strip_prefix('\u{feff}').unwrap_or(line), "---"))?;
     let mut at = first.len();
     for line in lines {
         if is_fence(line, "---") || is_fence(line, "...") {
@@ -149,7 +157,8 @@ pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
 fn toml(text: &str) -> usize {
     let begins = |line: &str| {
         let is_key = |(key, _): (&str, &str)| is_word(key.trim_end());
-        line.split_once('=').is_some_and(is_key) || line.starts_with('[') && line.trim_end().ends_with(']')
+        line.split_once('=').is_some_and(is_key)
+            || line.starts_with('[') && line.trim_end().ends_with(']')
     };
     let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
         *at += line.len();
@@ -159,12 +168,19 @@ fn toml(text: &str) -> usize {
     let is_words = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let mut rest = lines.skip_while(|(_, line)| !is_words(line)).peekable();
     let is_toml = is_open && rest.peek().is_some_and(|(_, line)| begins(line));
-    let end = if is_toml { rest.find(|(_, line)| is_fence(line, TOML)) } else { None };
+    let end = if is_toml {
+        rest.find(|(_, line)| is_fence(line, TOML))
+    } else {
+        None
+    };
     end.map_or(0, |(end, _)| end)
 }
 
 fn is_fence(line: &str, fence: &str) -> bool {
-    line.strip_prefix(fence).is_some_and(|rest| rest.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')))
+    line.strip_prefix(fence).is_some_and(|rest| {
+        rest.bytes()
+            .all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+    })
 }
 
 /// `None` where it has boxes that are not in the values of a mapping, and no key of Tavern's: what stands between two rules. A mapping that
@@ -179,24 +195,40 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     let is_ours = |name: &&str| KEYS[OF_OTHERS..].iter().any(|(key, _)| key == name);
     let own = names.iter().find(|name| is_ours(name));
     let of_queues = own.is_some();
-    let own = own.or(names.first().filter(|_| names.iter().all(|name| is_key(name))));
+    let own = own.or(names
+        .first()
+        .filter(|_| names.iter().all(|name| is_key(name))));
     let is_own = own.is_some();
     let is_kanban = names.contains(&KANBAN);
     // In a mapping a value may be a text with boxes.
     let has_boxes = match &read {
         Ok(Value::Mapping(_)) => names.iter().any(|name| markup::has_box(name)),
         _ => {
-            let mut lines = text[content.clone()].lines().filter(|line| !line.trim().is_empty());
+            let mut lines = text[content.clone()]
+                .lines()
+                .filter(|line| !line.trim().is_empty());
             let is_pair = |(key, value): (&str, &str)| is_word(key) && !value.trim().is_empty();
-            let is_mapping = lines.clone().next().and_then(|line| line.split_once(": ")).is_some_and(is_pair);
-            lines.any(|line| markup::has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
+            let is_mapping = lines
+                .clone()
+                .next()
+                .and_then(|line| line.split_once(": "))
+                .is_some_and(is_pair);
+            lines
+                .any(|line| markup::has_box(line) && !(is_mapping && line.starts_with([' ', '\t'])))
         }
     };
     if !is_own && !is_kanban && has_boxes {
         return None;
     }
-    let board_key = own.copied().or(is_kanban.then_some(KANBAN)).map(str::to_owned);
-    let mut front = Front { board_key, is_kanban, ..Front::default() };
+    let board_key = own
+        .copied()
+        .or(is_kanban.then_some(KANBAN))
+        .map(str::to_owned);
+    let mut front = Front {
+        board_key,
+        is_kanban,
+        ..Front::default()
+    };
     let map = match read {
         Ok(Value::Mapping(map)) => map,
         // Another program's, or a person's, and in whatever form they like.
@@ -212,7 +244,10 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         }
         Err(error) => {
             let broken = broken_yaml(text, content.clone(), &error);
-            let end = broken.at + text[broken.at..].find(['\n', '\r']).unwrap_or(text.len() - broken.at);
+            let end = broken.at
+                + text[broken.at..]
+                    .find(['\n', '\r'])
+                    .unwrap_or(text.len() - broken.at);
             problems.push(Problem::error(
                 "broken-front-matter",
                 broken.at..end,
@@ -227,11 +262,18 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         let span = || spans.get(name).cloned().unwrap_or_else(|| content.clone());
         match KEYS.iter().find(|(key, _)| *key == name) {
             Some((_, shape)) if !front.set(name, read_field(*shape, value)) && is_own => {
-                let expects =
-                    if name == "empty_behavior" { "write idle, hibernate or terminate" } else { shape.expects() };
+                let expects = if name == "empty_behavior" {
+                    "write idle, hibernate or terminate"
+                } else {
+                    shape.expects()
+                };
                 let message = format!("invalid value for the queue's `{name}`");
                 // Where other programs have all of the keys as well, it may be theirs.
-                let make = if of_queues { Problem::error } else { Problem::warning };
+                let make = if of_queues {
+                    Problem::error
+                } else {
+                    Problem::warning
+                };
                 problems.push(make("wrong-type", span(), message, expects));
             }
             Some(_) => {}
@@ -239,9 +281,15 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
                 if let Some(severity) = of_items(name) {
                     let message = format!("`{name}` is a key of items, and does nothing here");
                     let hint = "write it at each item that it is for";
-                    problems.push(Problem { severity, ..Problem::error("unknown-key", span(), message, hint) });
+                    problems.push(Problem {
+                        severity,
+                        ..Problem::error("unknown-key", span(), message, hint)
+                    });
                 } else if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
-                    let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
+                    let (message, hint) = (
+                        format!("unknown key `{name}`"),
+                        format!("did you mean `{near}`?"),
+                    );
                     if mistyped(name, KEYS[OF_OTHERS..].iter().map(|(key, _)| *key)).is_some() {
                         problems.push(Problem::error("unknown-key", span(), message, hint));
                     } else if is_own {
@@ -264,9 +312,13 @@ fn is_key(name: &str) -> bool {
 fn of_items(name: &str) -> Option<Severity> {
     match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
         Key::Tags => None,
-        Key::Due | Key::Parent | Key::Model | Key::Answer | Key::Trigger | Key::Lane | Key::QueuedFor => {
-            Some(Severity::Warning)
-        }
+        Key::Due
+        | Key::Parent
+        | Key::Model
+        | Key::Answer
+        | Key::Trigger
+        | Key::Lane
+        | Key::QueuedFor => Some(Severity::Warning),
         _ => Some(Severity::Error),
     }
 }
@@ -310,9 +362,15 @@ impl Front {
         if said == plain {
             return String::new();
         }
-        let [plain, said] = [plain, said].map(|front| serde_json::to_value(front).expect("it is plain data"));
-        let said = said.as_object().into_iter().flatten().filter(|(key, value)| plain[key.as_str()] != **value);
-        said.map(|(key, value)| format!("{key}: {value}\n")).collect()
+        let [plain, said] =
+            [plain, said].map(|front| serde_json::to_value(front).expect("it is plain data"));
+        let said = said
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, value)| plain[key.as_str()] != **value);
+        said.map(|(key, value)| format!("{key}: {value}\n"))
+            .collect()
     }
 
     /// False: the value is none for this key.
@@ -355,7 +413,9 @@ fn key_spans(text: &str, content: Range<usize>) -> HashMap<String, Range<usize>>
     let mut spans = HashMap::new();
     let mut at = content.start;
     for line in text[content].split_inclusive('\n') {
-        let key = line.split_once(':').filter(|(key, _)| !key.starts_with([' ', '\t']));
+        let key = line
+            .split_once(':')
+            .filter(|(key, _)| !key.starts_with([' ', '\t']));
         // As YAML reads it: in quotes, say.
         if let Some(key) = key.and_then(|(key, _)| yaml::read(key).ok()) {
             spans.entry(key).or_insert(at..at + line.trim_end().len());
@@ -410,21 +470,66 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_and_the_rest_goes_on() {
         let rows = [
-            ("---\nid: main\npriority: 12\n---\n", "wrong-type", "priority: 12", Some("main")),
-            ("---\nid: main\nempty_behaviour: idle\n---\n", "unknown-key", "empty_behaviour: idle", Some("main")),
+            (
+                "---\nid: main\npriority: 12\n---\n",
+                "wrong-type",
+                "priority: 12",
+                Some("main"),
+            ),
+            (
+                "---\nid: main\nempty_behaviour: idle\n---\n",
+                "unknown-key",
+                "empty_behaviour: idle",
+                Some("main"),
+            ),
             (
                 "---\nid: main\n\"empty_behavi\\x6fur\": x\n---\n",
                 "unknown-key",
                 "\"empty_behavi\\x6fur\": x",
                 Some("main"),
             ),
-            ("---\nid: main\ndone_when: make\n---\n", "unknown-key", "done_when: make", Some("main")),
-            ("---\nid: main\nmodel: T\n---\n", "unknown-key", "model: T", Some("main")),
-            ("---\nid: main\nempty: maybe\n---\n", "wrong-type", "empty: maybe", Some("main")),
-            ("---\nid: main\nreveiw: person\n---\n", "unknown-key", "reveiw: person", Some("main")),
-            ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
-            ("---\nid:main\n---\n", "broken-front-matter", "id:main\n", None),
-            ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),
+            (
+                "---\nid: main\ndone_when: make\n---\n",
+                "unknown-key",
+                "done_when: make",
+                Some("main"),
+            ),
+            (
+                "---\nid: main\nmodel: T\n---\n",
+                "unknown-key",
+                "model: T",
+                Some("main"),
+            ),
+            (
+                "---\nid: main\nempty: maybe\n---\n",
+                "wrong-type",
+                "empty: maybe",
+                Some("main"),
+            ),
+            (
+                "---\nid: main\nreveiw: person\n---\n",
+                "unknown-key",
+                "reveiw: person",
+                Some("main"),
+            ),
+            (
+                "---\nid: main\nname: a: b\n---\n",
+                "broken-front-matter",
+                "name: a: b",
+                None,
+            ),
+            (
+                "---\nid:main\n---\n",
+                "broken-front-matter",
+                "id:main\n",
+                None,
+            ),
+            (
+                "---\nid: main\n- [ ] a\n",
+                "unclosed-front-matter",
+                "---",
+                None,
+            ),
             ("---\nid: ../x\n---\n", "wrong-type", "id: ../x", None),
             (
                 "---\nid: main\nlanes: {Fertig: finished}\n---\n",
@@ -436,8 +541,16 @@ mod tests {
         for (text, code, at, id) in rows {
             let (front, _, problems) = read_all(text);
             assert_eq!(problems.len(), 1, "{text}");
-            assert_eq!((problems[0].code, &text[problems[0].span.clone()]), (code, at), "{text}");
-            assert_eq!(problems[0].severity == Severity::Error, front.is_broken, "{text}");
+            assert_eq!(
+                (problems[0].code, &text[problems[0].span.clone()]),
+                (code, at),
+                "{text}"
+            );
+            assert_eq!(
+                problems[0].severity == Severity::Error,
+                front.is_broken,
+                "{text}"
+            );
             assert_eq!(front.id.as_deref(), id, "{text}");
         }
     }
@@ -495,7 +608,15 @@ mod tests {
 
     #[test]
     fn a_rule_at_the_head_is_no_front_matter() {
-        for text in ["---\n", "---\n- [ ] a\n", "---", "", "\u{feff}", "----\nid: x\n----\n", " ---\nid: x\n---\n"] {
+        for text in [
+            "---\n",
+            "---\n- [ ] a\n",
+            "---",
+            "",
+            "\u{feff}",
+            "----\nid: x\n----\n",
+            " ---\nid: x\n---\n",
+        ] {
             let (front, body, problems) = read_all(text);
             assert_eq!((front, problems), (Front::default(), vec![]), "{text:?}");
             assert!(body <= 3, "{text:?}");

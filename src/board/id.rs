@@ -22,7 +22,8 @@ pub const MAX_ID: usize = 64;
 pub struct BadId(pub String);
 
 impl BadId {
-    pub const HINT: &str = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
+    pub const HINT: &str =
+        "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
 }
 
 impl TaskId {
@@ -42,12 +43,16 @@ impl TaskId {
 
     /// It is named after `other`, as its children are and what was planned of it.
     pub fn is_below(&self, other: &TaskId) -> bool {
-        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with('.'))
+        self.0
+            .strip_prefix(&other.0)
+            .is_some_and(|rest| rest.starts_with('.'))
     }
 
     /// The IDs that it is named after, the nearest first.
     pub fn above(&self) -> impl Iterator<Item = TaskId> {
-        self.0.rmatch_indices('.').map(|(end, _)| TaskId(self.0[..end].to_owned()))
+        self.0
+            .rmatch_indices('.')
+            .map(|(end, _)| TaskId(self.0[..end].to_owned()))
     }
 
     /// The ID of this item's `number`th child.
@@ -81,14 +86,21 @@ impl FromStr for TaskId {
     type Err = BadId;
 
     fn from_str(text: &str) -> Result<TaskId, BadId> {
-        if is_id(text.as_bytes()) { Ok(TaskId(text.to_owned())) } else { Err(BadId(text.chars().take(80).collect())) }
+        if is_id(text.as_bytes()) {
+            Ok(TaskId(text.to_owned()))
+        } else {
+            Err(BadId(text.chars().take(80).collect()))
+        }
     }
 }
 
 fn is_id(text: &[u8]) -> bool {
     let is_capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     let prefix = text.iter().take_while(|byte| is_capital(byte)).count();
-    if text.len() > MAX_ID || !text.first().is_some_and(u8::is_ascii_uppercase) || text.get(prefix) != Some(&b'-') {
+    if text.len() > MAX_ID
+        || !text.first().is_some_and(u8::is_ascii_uppercase)
+        || text.get(prefix) != Some(&b'-')
+    {
         return false;
     }
     let rest = &text[prefix + 1..];
@@ -118,7 +130,9 @@ impl fmt::Display for TaskId {
 
 impl<'de> Deserialize<'de> for TaskId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<TaskId, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -128,13 +142,25 @@ mod tests {
 
     #[test]
     fn ids_are_safe_names() {
-        for good in ["T-k3f9", "WI-001", "AUTH-7", "T-k3f9.1", "T-k3f9.1.12", "A2-0", "X-1_2"] {
-            assert_eq!(good.parse::<TaskId>().map(|id| id.to_string()), Ok(good.to_owned()));
+        for good in [
+            "T-k3f9",
+            "WI-001",
+            "AUTH-7",
+            "T-k3f9.1",
+            "T-k3f9.1.12",
+            "A2-0",
+            "X-1_2",
+        ] {
+            assert_eq!(
+                good.parse::<TaskId>().map(|id| id.to_string()),
+                Ok(good.to_owned())
+            );
         }
         let long = format!("T-{}", "1".repeat(MAX_ID));
-        for bad in
-            ["", "-rf", "../x", "a b", "T-", "t-1", "T", "T-abc", "T-1.", "T-1..2", "T-1/2", "T-1.lock", "Ä-1", &long]
-        {
+        for bad in [
+            "", "-rf", "../x", "a b", "T-", "t-1", "T", "T-abc", "T-1.", "T-1..2", "T-1/2",
+            "T-1.lock", "Ä-1", &long,
+        ] {
             assert!(bad.parse::<TaskId>().is_err(), "`{bad}` must not be an ID");
         }
     }

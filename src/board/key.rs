@@ -51,7 +51,11 @@ pub enum Owner {
 impl Owner {
     /// Whose keys a title line may have: one without an ID no program has written to.
     pub fn of_line(id: Option<&TaskId>) -> Owner {
-        if id.is_some() { Owner::State } else { Owner::Person }
+        if id.is_some() {
+            Owner::State
+        } else {
+            Owner::Person
+        }
     }
 }
 
@@ -133,7 +137,8 @@ keys! {
 impl Key {
     /// A person may mean it who types an item: a key of their own, or how it begins. Nobody has asked what they could answer.
     pub fn may_be_typed(self) -> bool {
-        (self.owner() == Owner::Person && self != Key::Answer) || matches!(self, Key::Status | Key::NotBefore)
+        (self.owner() == Owner::Person && self != Key::Answer)
+            || matches!(self, Key::Status | Key::NotBefore)
     }
 
     /// Nobody means it who types an item, and it can have words, or a number, that somebody means otherwise.
@@ -143,14 +148,31 @@ impl Key {
 
     /// A claim writes it anew, or takes it away: what it said is lost.
     pub fn is_replaced(self) -> bool {
-        use Key::{Agent, Answer, Answers, Approvals, Author, Commit, Completed, Question, Reason, Started};
-        matches!(self, Agent | Answer | Answers | Approvals | Author | Commit | Completed | Question | Reason | Started)
+        use Key::{
+            Agent, Answer, Answers, Approvals, Author, Commit, Completed, Question, Reason, Started,
+        };
+        matches!(
+            self,
+            Agent
+                | Answer
+                | Answers
+                | Approvals
+                | Author
+                | Commit
+                | Completed
+                | Question
+                | Reason
+                | Started
+        )
     }
 
     /// Without it an item would be worked on too early, or too often, or its work be merged unseen.
     pub fn is_guard(self) -> bool {
         use Key::{After, Approve, Budget, DoneWhen, MaxAttempts, Needs, NotBefore, Review};
-        matches!(self, After | Needs | NotBefore | Budget | MaxAttempts | DoneWhen | Approve | Review)
+        matches!(
+            self,
+            After | Needs | NotBefore | Budget | MaxAttempts | DoneWhen | Approve | Review
+        )
     }
 
     /// `value` is a word that the key takes, but for its case or one slip; or, of a status, what a lane is called whose items are not
@@ -165,12 +187,22 @@ impl Key {
         if is_of_others(name) {
             return Some(Key::After);
         }
-        slipped(name.trim_matches(QUOTES), Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
+        slipped(
+            name.trim_matches(QUOTES),
+            Key::ALL.iter().map(|key| key.as_str()),
+        )
+        .and_then(Key::named)
     }
 
     /// The known key that `name` says, be it mistyped.
     pub fn meant(name: &str) -> Option<Key> {
-        Key::named(name).or_else(|| if Key::is_mistyped(name) { Key::nearest(name) } else { None })
+        Key::named(name).or_else(|| {
+            if Key::is_mistyped(name) {
+                Key::nearest(name)
+            } else {
+                None
+            }
+        })
     }
 
     /// `name` is a known key, mistyped: what it says was meant to count.
@@ -181,7 +213,8 @@ impl Key {
 
     /// `name` is a word of others for `after` that stands in prose, too, such as `Blocked by` or `requires`.
     pub fn is_prose(name: &str) -> bool {
-        let is_spelt_as_key = |(at, c): (usize, char)| matches!(c, '-' | '_') || at > 0 && c.is_ascii_uppercase();
+        let is_spelt_as_key =
+            |(at, c): (usize, char)| matches!(c, '-' | '_') || at > 0 && c.is_ascii_uppercase();
         is_of_others(name) && !name.char_indices().any(is_spelt_as_key)
     }
 
@@ -198,12 +231,23 @@ const QUOTES: [char; 2] = ['"', '\''];
 
 /// What other programs call `after`, and people.
 const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
-const OF_PEOPLE: [&str; 8] =
-    ["blocked", "blockedon", "blockeduntil", "dependsupon", "waitfor", "waitsfor", "waitingfor", "waitingon"];
+const OF_PEOPLE: [&str; 8] = [
+    "blocked",
+    "blockedon",
+    "blockeduntil",
+    "dependsupon",
+    "waitfor",
+    "waitsfor",
+    "waitingfor",
+    "waitingon",
+];
 
 fn is_of_others(name: &str) -> bool {
     let letters = letters(name);
-    OF_PROGRAMS.iter().chain(&OF_PEOPLE).any(|other| *other == letters)
+    OF_PROGRAMS
+        .iter()
+        .chain(&OF_PEOPLE)
+        .any(|other| *other == letters)
 }
 
 fn letters(name: &str) -> String {
@@ -241,13 +285,17 @@ impl Shape {
             Shape::Flag => "write true or false",
             Shape::Empty => "write `allowed` or `fail`",
             Shape::Count => "write a whole number",
-            Shape::Time => "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are",
+            Shape::Time => {
+                "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are"
+            }
             Shape::Period => "write a length of time such as 12h or 2d; 0 for no limit",
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }
             Shape::Lane => "write draft or pending",
-            Shape::Lanes => "write headings with the lanes that they are, such as {Fertig: completed, Offen: pending}",
+            Shape::Lanes => {
+                "write headings with the lanes that they are, such as {Fertig: completed, Offen: pending}"
+            }
             Shape::Moments => "write start, merge or [start, merge]",
             Shape::Mode => "write execute, delegate, plan, break_up or unify",
             Shape::OnFailure => "write retry, escalate or go_on",

@@ -39,7 +39,10 @@ impl LaneKind {
         match status {
             Status::Reviewing | Status::Approved => LaneKind::InReview,
             Status::Cancelled => LaneKind::Completed,
-            status => LANES.iter().find(|(_, own, ..)| *own == status).map_or(LaneKind::Pending, |(kind, ..)| *kind),
+            status => LANES
+                .iter()
+                .find(|(_, own, ..)| *own == status)
+                .map_or(LaneKind::Pending, |(kind, ..)| *kind),
         }
     }
 
@@ -71,21 +74,31 @@ impl LaneKind {
     /// As [`LaneKind::named`], in words of an owner's own: of several the first.
     pub fn mapped(lanes: &[(String, LaneKind)], heading: &str) -> Option<LaneKind> {
         let spelt = spelt(heading);
-        lanes.iter().find(|(name, _)| self::spelt(name) == spelt).map(|(_, kind)| *kind)
+        lanes
+            .iter()
+            .find(|(name, _)| self::spelt(name) == spelt)
+            .map(|(_, kind)| *kind)
     }
 
     /// The lane that a heading is an unmistakable slip of, as [`mistyped`] has it of words. `Undone` is no `Done`.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
         let begins_alike = |known: &str| {
-            name.split(' ').zip(known.split(' ')).all(|(one, other)| one.chars().next() == other.chars().next())
+            name.split(' ')
+                .zip(known.split(' '))
+                .all(|(one, other)| one.chars().next() == other.chars().next())
         };
-        let known = LANES.iter().flat_map(|(_, _, _, names)| names.iter().copied());
+        let known = LANES
+            .iter()
+            .flat_map(|(_, _, _, names)| names.iter().copied());
         mistyped(&name, known.filter(|known| begins_alike(known))).and_then(LaneKind::called)
     }
 
     fn called(name: &str) -> Option<LaneKind> {
-        LANES.iter().find(|(_, _, _, names)| names.contains(&name)).map(|(kind, ..)| *kind)
+        LANES
+            .iter()
+            .find(|(_, _, _, names)| names.contains(&name))
+            .map(|(kind, ..)| *kind)
     }
 }
 
@@ -93,31 +106,96 @@ impl LaneKind {
 type Row = (LaneKind, Status, &'static str, &'static [&'static str]);
 
 const LANES: [Row; 8] = [
-    (LaneKind::Draft, Status::Draft, "Draft", &["draft", "drafts"]),
-    (LaneKind::Pending, Status::Pending, "Pending", &["pending", "todo", "todos", "to do", "backlog"]),
-    (LaneKind::InProgress, Status::InProgress, "In Progress", &["in progress", "doing", "wip"]),
-    (LaneKind::InReview, Status::InReview, "In Review", &["in review", "review"]),
-    (LaneKind::Waiting, Status::Waiting, "Waiting", &["waiting", "blocked", "on hold"]),
-    (LaneKind::Completed, Status::Completed, "Completed", &["completed", "complete", "done"]),
-    (LaneKind::Dead, Status::Dead, "Dead Letter", &["dead letter", "dead letters", "dead", "failed"]),
-    (LaneKind::Archive, Status::Completed, "Archive", &["archive", "archived"]),
+    (
+        LaneKind::Draft,
+        Status::Draft,
+        "Draft",
+        &["draft", "drafts"],
+    ),
+    (
+        LaneKind::Pending,
+        Status::Pending,
+        "Pending",
+        &["pending", "todo", "todos", "to do", "backlog"],
+    ),
+    (
+        LaneKind::InProgress,
+        Status::InProgress,
+        "In Progress",
+        &["in progress", "doing", "wip"],
+    ),
+    (
+        LaneKind::InReview,
+        Status::InReview,
+        "In Review",
+        &["in review", "review"],
+    ),
+    (
+        LaneKind::Waiting,
+        Status::Waiting,
+        "Waiting",
+        &["waiting", "blocked", "on hold"],
+    ),
+    (
+        LaneKind::Completed,
+        Status::Completed,
+        "Completed",
+        &["completed", "complete", "done"],
+    ),
+    (
+        LaneKind::Dead,
+        Status::Dead,
+        "Dead Letter",
+        &["dead letter", "dead letters", "dead", "failed"],
+    ),
+    (
+        LaneKind::Archive,
+        Status::Completed,
+        "Archive",
+        &["archive", "archived"],
+    ),
 ];
 
 /// What Obsidian's Kanban writes between asterisks under the heading of a column whose cards are done, in each of its languages.
-const COMPLETE: [&str; 8] =
-    ["Complete", "Fertiggestellt", "Completato", "完了", "완료됨", "Concluído", "Выполнено", "完成"];
+const COMPLETE: [&str; 8] = [
+    "Complete",
+    "Fertiggestellt",
+    "Completato",
+    "完了",
+    "완료됨",
+    "Concluído",
+    "Выполнено",
+    "完成",
+];
 
 /// A paragraph right under a heading says that what is under it is done.
 pub fn is_complete_mark(paragraph: &str) -> bool {
-    paragraph.strip_prefix("**").and_then(|rest| rest.strip_suffix("**")).is_some_and(|word| COMPLETE.contains(&word))
+    paragraph
+        .strip_prefix("**")
+        .and_then(|rest| rest.strip_suffix("**"))
+        .is_some_and(|word| COMPLETE.contains(&word))
 }
 
 /// A heading's letters and digits in lower case, without a count behind (`Done (3)`); the whole of one that has none.
 fn spelt(heading: &str) -> String {
-    let is_count = |text: &str| text.strip_suffix(')').is_some_and(|count| count.bytes().all(|it| it.is_ascii_digit()));
-    let bare = heading.rsplit_once('(').filter(|(_, behind)| is_count(behind)).map_or(heading, |(bare, _)| bare);
-    let spelt: String = bare.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    if spelt.is_empty() { bare.trim().to_owned() } else { spelt }
+    let is_count = |text: &str| {
+        text.strip_suffix(')')
+            .is_some_and(|count| count.bytes().all(|it| it.is_ascii_digit()))
+    };
+    let bare = heading
+        .rsplit_once('(')
+        .filter(|(_, behind)| is_count(behind))
+        .map_or(heading, |(bare, _)| bare);
+    let spelt: String = bare
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect();
+    if spelt.is_empty() {
+        bare.trim().to_owned()
+    } else {
+        spelt
+    }
 }
 
 /// The letters of a heading in lower case, with one space for everything between them.
@@ -176,9 +254,15 @@ pub struct Said {
 /// several statuses, or where the document has no lane for what the key says.
 pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
     if said.ticked {
-        return if said.status == Some(Status::Cancelled) { Status::Cancelled } else { Status::Completed };
+        return if said.status == Some(Status::Cancelled) {
+            Status::Cancelled
+        } else {
+            Status::Completed
+        };
     }
-    let unplaced = said.status.filter(|status| !lanes.has(LaneKind::of(*status)));
+    let unplaced = said
+        .status
+        .filter(|status| !lanes.has(LaneKind::of(*status)));
     match place {
         LanePlace::Loose if lanes.is_empty() => said.status.unwrap_or(Status::Pending),
         LanePlace::Loose => unplaced.unwrap_or(Status::Pending),
@@ -191,13 +275,26 @@ pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
         LanePlace::Lane(LaneKind::Completed) => match (unplaced, said) {
             (Some(status), _) => status,
             // It was completed once, so a person has unticked it.
-            (None, Said { completed: true, .. }) => Status::Pending,
+            (
+                None,
+                Said {
+                    completed: true, ..
+                },
+            ) => Status::Pending,
             // It was not, so a person has moved it here.
-            (None, Said { status: Some(Status::Cancelled), .. }) => Status::Cancelled,
+            (
+                None,
+                Said {
+                    status: Some(Status::Cancelled),
+                    ..
+                },
+            ) => Status::Cancelled,
             (None, _) => Status::Completed,
         },
         LanePlace::Lane(LaneKind::InReview) => {
-            let here = said.status.filter(|status| LaneKind::of(*status) == LaneKind::InReview);
+            let here = said
+                .status
+                .filter(|status| LaneKind::of(*status) == LaneKind::InReview);
             here.or(unplaced).unwrap_or(Status::InReview)
         }
         LanePlace::Lane(lane) => unplaced.unwrap_or(lane.status()),
@@ -211,7 +308,15 @@ pub fn is_ticked(status: Status) -> bool {
 
 /// Whether an item that is to be `status` at `place`, its box as it should be, needs a `status:` key to say so.
 pub fn needs_key(status: Status, place: LanePlace, lanes: LaneSet) -> bool {
-    self::status(place, Said { ticked: is_ticked(status), status: None, completed: false }, lanes) != status
+    self::status(
+        place,
+        Said {
+            ticked: is_ticked(status),
+            status: None,
+            completed: false,
+        },
+        lanes,
+    ) != status
 }
 
 #[cfg(test)]
@@ -245,9 +350,17 @@ mod tests {
             assert_eq!(LaneKind::named(kind.name()), Some(kind));
             assert_eq!(LaneKind::of(kind.status()), kind);
         }
-        let slips = [("Complted", "Completed"), ("In Porgress", "In Progress"), ("Deadletter", "Dead Letter")];
+        let slips = [
+            ("Complted", "Completed"),
+            ("In Porgress", "In Progress"),
+            ("Deadletter", "Dead Letter"),
+        ];
         for (heading, lane) in slips {
-            assert_eq!(LaneKind::nearest(heading).map(LaneKind::name), Some(lane), "{heading}");
+            assert_eq!(
+                LaneKind::nearest(heading).map(LaneKind::name),
+                Some(lane),
+                "{heading}"
+            );
         }
         let others = "Ideas Undone Incomplete Uncompleted Testing Planning Won't Working Active Locked Notes Reviews Drafting Backlogs";
         for heading in others.split(' ').chain(["In Preview"]) {
@@ -268,57 +381,188 @@ mod tests {
         let none = set(&[]);
         let all = set(&L::ALL);
         let few = set(&[L::Pending, L::Completed]);
-        let open = |status| Said { ticked: false, status, completed: false };
-        let done = |status| Said { ticked: true, status, completed: false };
-        let was_done = |status| Said { ticked: false, status, completed: true };
+        let open = |status| Said {
+            ticked: false,
+            status,
+            completed: false,
+        };
+        let done = |status| Said {
+            ticked: true,
+            status,
+            completed: false,
+        };
+        let was_done = |status| Said {
+            ticked: false,
+            status,
+            completed: true,
+        };
         let rows = [
             // Without lanes the box and the key speak.
             (LanePlace::Loose, open(None), none, S::Pending),
             (LanePlace::Loose, open(Some(S::Waiting)), none, S::Waiting),
             (LanePlace::Loose, done(None), none, S::Completed),
             (LanePlace::Loose, done(Some(S::Waiting)), none, S::Completed),
-            (LanePlace::Loose, done(Some(S::Cancelled)), none, S::Cancelled),
+            (
+                LanePlace::Loose,
+                done(Some(S::Cancelled)),
+                none,
+                S::Cancelled,
+            ),
             // Before the first heading of a document with lanes.
             (LanePlace::Loose, open(None), all, S::Pending),
             (LanePlace::Loose, open(Some(S::InProgress)), all, S::Pending),
-            (LanePlace::Loose, open(Some(S::InProgress)), few, S::InProgress),
+            (
+                LanePlace::Loose,
+                open(Some(S::InProgress)),
+                few,
+                S::InProgress,
+            ),
             // A tick counts in any lane.
             (LanePlace::Lane(L::Pending), done(None), all, S::Completed),
-            (LanePlace::Lane(L::Dead), done(Some(S::Dead)), all, S::Completed),
-            (LanePlace::Lane(L::Pending), done(Some(S::Cancelled)), all, S::Cancelled),
+            (
+                LanePlace::Lane(L::Dead),
+                done(Some(S::Dead)),
+                all,
+                S::Completed,
+            ),
+            (
+                LanePlace::Lane(L::Pending),
+                done(Some(S::Cancelled)),
+                all,
+                S::Cancelled,
+            ),
             // The lane wins over the key, unless there is no lane for what the key says.
-            (LanePlace::Lane(L::Pending), open(Some(S::InProgress)), all, S::Pending),
-            (LanePlace::Lane(L::Pending), open(Some(S::InProgress)), few, S::InProgress),
+            (
+                LanePlace::Lane(L::Pending),
+                open(Some(S::InProgress)),
+                all,
+                S::Pending,
+            ),
+            (
+                LanePlace::Lane(L::Pending),
+                open(Some(S::InProgress)),
+                few,
+                S::InProgress,
+            ),
             (LanePlace::Lane(L::Dead), open(None), all, S::Dead),
-            (LanePlace::Lane(L::Draft), open(Some(S::Pending)), all, S::Draft),
+            (
+                LanePlace::Lane(L::Draft),
+                open(Some(S::Pending)),
+                all,
+                S::Draft,
+            ),
             // In Review holds three.
             (LanePlace::Lane(L::InReview), open(None), all, S::InReview),
-            (LanePlace::Lane(L::InReview), open(Some(S::Reviewing)), all, S::Reviewing),
-            (LanePlace::Lane(L::InReview), open(Some(S::Approved)), all, S::Approved),
-            (LanePlace::Lane(L::InReview), open(Some(S::Pending)), all, S::InReview),
-            (LanePlace::Lane(L::InReview), open(Some(S::Dead)), set(&[L::InReview]), S::Dead),
+            (
+                LanePlace::Lane(L::InReview),
+                open(Some(S::Reviewing)),
+                all,
+                S::Reviewing,
+            ),
+            (
+                LanePlace::Lane(L::InReview),
+                open(Some(S::Approved)),
+                all,
+                S::Approved,
+            ),
+            (
+                LanePlace::Lane(L::InReview),
+                open(Some(S::Pending)),
+                all,
+                S::InReview,
+            ),
+            (
+                LanePlace::Lane(L::InReview),
+                open(Some(S::Dead)),
+                set(&[L::InReview]),
+                S::Dead,
+            ),
             // Unticked among the completed ones.
             (LanePlace::Lane(L::Completed), open(None), all, S::Completed),
-            (LanePlace::Lane(L::Completed), was_done(None), all, S::Pending),
-            (LanePlace::Lane(L::Completed), open(Some(S::Cancelled)), all, S::Cancelled),
-            (LanePlace::Lane(L::Completed), was_done(Some(S::Cancelled)), all, S::Pending),
-            (LanePlace::Lane(L::Completed), open(Some(S::Waiting)), all, S::Completed),
-            (LanePlace::Lane(L::Completed), open(Some(S::Waiting)), few, S::Waiting),
+            (
+                LanePlace::Lane(L::Completed),
+                was_done(None),
+                all,
+                S::Pending,
+            ),
+            (
+                LanePlace::Lane(L::Completed),
+                open(Some(S::Cancelled)),
+                all,
+                S::Cancelled,
+            ),
+            (
+                LanePlace::Lane(L::Completed),
+                was_done(Some(S::Cancelled)),
+                all,
+                S::Pending,
+            ),
+            (
+                LanePlace::Lane(L::Completed),
+                open(Some(S::Waiting)),
+                all,
+                S::Completed,
+            ),
+            (
+                LanePlace::Lane(L::Completed),
+                open(Some(S::Waiting)),
+                few,
+                S::Waiting,
+            ),
             // Nested: only its own line speaks, but a draft's parts are drafts.
-            (LanePlace::Nested(Some(L::Completed)), open(None), all, S::Pending),
-            (LanePlace::Nested(Some(L::Pending)), open(Some(S::InProgress)), all, S::InProgress),
+            (
+                LanePlace::Nested(Some(L::Completed)),
+                open(None),
+                all,
+                S::Pending,
+            ),
+            (
+                LanePlace::Nested(Some(L::Pending)),
+                open(Some(S::InProgress)),
+                all,
+                S::InProgress,
+            ),
             (LanePlace::Nested(Some(L::Draft)), open(None), all, S::Draft),
-            (LanePlace::Nested(Some(L::Draft)), open(Some(S::Pending)), all, S::Pending),
+            (
+                LanePlace::Nested(Some(L::Draft)),
+                open(Some(S::Pending)),
+                all,
+                S::Pending,
+            ),
             (LanePlace::Nested(None), done(None), all, S::Completed),
             // What was put away has ended, unless its own line says otherwise.
             (LanePlace::Lane(L::Archive), open(None), all, S::Completed),
-            (LanePlace::Lane(L::Archive), was_done(None), none, S::Completed),
-            (LanePlace::Lane(L::Archive), open(Some(S::Pending)), all, S::Pending),
-            (LanePlace::Lane(L::Archive), done(Some(S::Cancelled)), all, S::Cancelled),
-            (LanePlace::Nested(Some(L::Archive)), open(None), all, S::Completed),
+            (
+                LanePlace::Lane(L::Archive),
+                was_done(None),
+                none,
+                S::Completed,
+            ),
+            (
+                LanePlace::Lane(L::Archive),
+                open(Some(S::Pending)),
+                all,
+                S::Pending,
+            ),
+            (
+                LanePlace::Lane(L::Archive),
+                done(Some(S::Cancelled)),
+                all,
+                S::Cancelled,
+            ),
+            (
+                LanePlace::Nested(Some(L::Archive)),
+                open(None),
+                all,
+                S::Completed,
+            ),
         ];
         for (place, said, lanes, expected) in rows {
-            assert_eq!(status(place, said, lanes), expected, "{place:?} {said:?} {lanes:?}");
+            assert_eq!(
+                status(place, said, lanes),
+                expected,
+                "{place:?} {said:?} {lanes:?}"
+            );
         }
     }
 
@@ -341,13 +585,23 @@ mod tests {
                     // An item with a lane of its own moves there; nested ones stay.
                     let place = match place {
                         LanePlace::Nested(_) => place,
-                        _ if lanes.has(LaneKind::of(wanted)) => LanePlace::Lane(LaneKind::of(wanted)),
+                        _ if lanes.has(LaneKind::of(wanted)) => {
+                            LanePlace::Lane(LaneKind::of(wanted))
+                        }
                         _ => place,
                     };
                     let key = needs_key(wanted, place, lanes).then_some(wanted);
                     for completed in [false, true] {
-                        let said = Said { ticked: is_ticked(wanted), status: key, completed };
-                        assert_eq!(status(place, said, lanes), wanted, "{place:?} {said:?} {lanes:?}");
+                        let said = Said {
+                            ticked: is_ticked(wanted),
+                            status: key,
+                            completed,
+                        };
+                        assert_eq!(
+                            status(place, said, lanes),
+                            wanted,
+                            "{place:?} {said:?} {lanes:?}"
+                        );
                     }
                 }
             }

@@ -84,7 +84,10 @@ impl Learning {
         let is_near = |source: &TaskId| *source == task.id || Some(source) == task.parent.as_ref();
         self.tags.iter().any(|tag| task.tags.contains(tag))
             || touches::shared(&self.scope, &task.touches).is_some()
-            || [&self.task, &self.parent].into_iter().flatten().any(is_near)
+            || [&self.task, &self.parent]
+                .into_iter()
+                .flatten()
+                .any(is_near)
     }
 
     /// Who says so, and whether that is an agent.
@@ -122,14 +125,24 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
     for line in text.split_inclusive('\n') {
         if line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ") {
             let hint = "choose the lines to keep, and remove the marks";
-            return Err(Problem::error("conflict-markers", start..start + 7, "two versions were left unmerged", hint));
+            return Err(Problem::error(
+                "conflict-markers",
+                start..start + 7,
+                "two versions were left unmerged",
+                hint,
+            ));
         }
         start += line.len();
     }
     let first = text.find('\n').unwrap_or(text.len());
     let Some((front, rest)) = front(text) else {
         let hint = "begin with `---`, `kind: fact`, `by: NAME`, `created: 2026-01-31T12:00:00Z` and `---`, a line each";
-        return Err(Problem::error(CODE, 0..first, "a learning begins with front matter", hint));
+        return Err(Problem::error(
+            CODE,
+            0..first,
+            "a learning begins with front matter",
+            hint,
+        ));
     };
     let mut learning: Learning = match yaml::read(&text[front.clone()]) {
         Ok(learning) => learning,
@@ -137,27 +150,51 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
             let broken = broken_yaml(text, front.clone(), &error);
             let end = broken.at + text[broken.at..].find('\n').unwrap_or(0);
             let message = format!("the front matter can't be read: {}", broken.message);
-            return Err(Problem::error(CODE, broken.at..end, message, "correct the line, or take it out"));
+            return Err(Problem::error(
+                CODE,
+                broken.at..end,
+                message,
+                "correct the line, or take it out",
+            ));
         }
     };
     learning.text = text[rest..].trim().replace("\r\n", "\n");
     if learning.text.is_empty() {
-        return Err(Problem::error(CODE, 0..first, "a learning says nothing", "write below its front matter"));
+        return Err(Problem::error(
+            CODE,
+            0..first,
+            "a learning says nothing",
+            "write below its front matter",
+        ));
     }
     Ok(learning)
 }
 
 /// `text` with this value of `key` in its front matter; all other lines stay.
 pub fn with_key(text: &str, key: &str, value: &str) -> String {
-    let Some((front, _)) = front(text) else { return text.to_owned() };
+    let Some((front, _)) = front(text) else {
+        return text.to_owned();
+    };
     let (mut at, line_end) = (front.start, newline(text));
     for line in text[front.clone()].split_inclusive('\n') {
-        if line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')) {
-            return apply(text, &[Edit::replace(at..at + line.len(), format!("{key}: {value}{line_end}"))]);
+        if line
+            .strip_prefix(key)
+            .is_some_and(|rest| rest.starts_with(':'))
+        {
+            return apply(
+                text,
+                &[Edit::replace(
+                    at..at + line.len(),
+                    format!("{key}: {value}{line_end}"),
+                )],
+            );
         }
         at += line.len();
     }
-    apply(text, &[Edit::insert(front.end, format!("{key}: {value}{line_end}"))])
+    apply(
+        text,
+        &[Edit::insert(front.end, format!("{key}: {value}{line_end}"))],
+    )
 }
 
 /// Its front matter, and where the words begin.
@@ -172,7 +209,10 @@ mod tests {
     use super::*;
 
     fn learning() -> Learning {
-        let (task, parent) = (Some("T-1.2".parse().expect("an ID")), Some("T-1".parse().expect("an ID")));
+        let (task, parent) = (
+            Some("T-1.2".parse().expect("an ID")),
+            Some("T-1".parse().expect("an ID")),
+        );
         let created = Timestamp::default();
         Learning {
             kind: LearningKind::Fact,
@@ -194,12 +234,19 @@ mod tests {
     fn it_reads_back_and_a_key_changes_one_line() {
         let (learning, text) = (learning(), learning().render());
         assert_eq!(parse(&text).as_ref(), Ok(&learning));
-        let superseded = with_key(&with_key(&text, "superseded_by", "L-2"), "superseded_by", "L-3");
+        let superseded = with_key(
+            &with_key(&text, "superseded_by", "L-2"),
+            "superseded_by",
+            "L-3",
+        );
         assert_eq!(superseded.replace("superseded_by: L-3\n", ""), text);
         let read = parse(&superseded).expect("it is whole");
         assert_eq!(read.superseded_by.as_deref(), Some("L-3"));
         assert!(!read.is_valid(learning.created) && learning.is_valid(learning.created));
-        assert!(!learning.is_valid(learning.created + TimeDelta::minutes(1)), "it has expired");
+        assert!(
+            !learning.is_valid(learning.created + TimeDelta::minutes(1)),
+            "it has expired"
+        );
         assert_eq!(expiry(learning.created, Period::default()), None);
     }
 
@@ -213,8 +260,15 @@ mod tests {
                 let changed = with_key(&text, key, "2026-01-31T12:00:00Z");
                 let count = |text: &str| [text.matches('\n').count(), text.matches("\r\n").count()];
                 let more = if text.contains('\r') { lines } else { 0 };
-                assert_eq!(count(&changed), [count(&text)[0] + lines, count(&text)[1] + more], "{changed:?}");
-                assert!(parse(&changed).is_ok_and(|read| read != learning), "{changed:?}");
+                assert_eq!(
+                    count(&changed),
+                    [count(&text)[0] + lines, count(&text)[1] + more],
+                    "{changed:?}"
+                );
+                assert!(
+                    parse(&changed).is_ok_and(|read| read != learning),
+                    "{changed:?}"
+                );
             }
         }
     }
@@ -226,12 +280,21 @@ mod tests {
             (whole.replace("kind: fact", "kind: rumour"), "kind"),
             (whole.replace("by: Sam", "by: [Sam"), ""),
             (whole.replace("by: Sam", "who: Sam"), "who"),
-            (whole.replace("It needs", "<<<<<<< HEAD\nIt needs"), "<<<<<<<"),
+            (
+                whole.replace("It needs", "<<<<<<< HEAD\nIt needs"),
+                "<<<<<<<",
+            ),
             ("It needs a slash.\n".to_owned(), "It needs"),
-            ("---\nkind: fact\nby: Sam\ncreated: 2026-01-31T12:00:00Z\n---\n\n".to_owned(), "---"),
+            (
+                "---\nkind: fact\nby: Sam\ncreated: 2026-01-31T12:00:00Z\n---\n\n".to_owned(),
+                "---",
+            ),
         ] {
             let problem = parse(&text).expect_err(&text);
-            assert!(text[problem.span.start..].starts_with(place), "{problem:?} in {text}");
+            assert!(
+                text[problem.span.start..].starts_with(place),
+                "{problem:?} in {text}"
+            );
         }
     }
 

@@ -77,25 +77,39 @@ pub struct Terms {
 impl Terms {
     /// `general` are the reviewers of items that name none.
     pub fn of(task: &Task, general: &[String]) -> Terms {
-        Terms { done_when: task.done_when.clone(), reviewers: task.reviewers(general) }
+        Terms {
+            done_when: task.done_when.clone(),
+            reviewers: task.reviewers(general),
+        }
     }
 
     /// In words, what of this is asked for no more by `now`.
     pub fn missing_from(&self, now: &Terms) -> Option<String> {
         let missing = |then: &[String], now: &[String]| {
             let mut left = now.to_vec();
-            let gone = then.iter().find(|one| match left.iter().position(|other| other == *one) {
-                Some(at) => {
-                    left.swap_remove(at);
-                    false
-                }
-                None => true,
-            });
+            let gone = then
+                .iter()
+                .find(|one| match left.iter().position(|other| other == *one) {
+                    Some(at) => {
+                        left.swap_remove(at);
+                        false
+                    }
+                    None => true,
+                });
             gone.cloned()
         };
-        let command = missing(&self.done_when, &now.done_when)
-            .map(|command| format!("`{}` in `done_when`", command.lines().next().unwrap_or_default()));
-        command.or_else(|| Some(format!("`{}` in `review`", missing(&self.reviewers, &now.reviewers)?)))
+        let command = missing(&self.done_when, &now.done_when).map(|command| {
+            format!(
+                "`{}` in `done_when`",
+                command.lines().next().unwrap_or_default()
+            )
+        });
+        command.or_else(|| {
+            Some(format!(
+                "`{}` in `review`",
+                missing(&self.reviewers, &now.reviewers)?
+            ))
+        })
     }
 }
 

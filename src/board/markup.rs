@@ -58,7 +58,10 @@ pub fn line_start(text: &str, limit: usize, from: usize) -> usize {
 pub fn block_end(text: &str, start: usize, end: usize) -> usize {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
     let bytes = text.as_bytes();
-    let last = bytes[start..end].iter().rposition(|byte| !blank(byte)).map_or(start, |at| start + at);
+    let last = bytes[start..end]
+        .iter()
+        .rposition(|byte| !blank(byte))
+        .map_or(start, |at| start + at);
     // The ordinary case: no blanks before the line end.
     if bytes.get(last + 1) == Some(&b'\n') && !blank(&bytes[last]) {
         last + 2
@@ -70,7 +73,9 @@ pub fn block_end(text: &str, start: usize, end: usize) -> usize {
 /// Whether the line at `at` has nothing but blanks; the end of the text is no line.
 pub fn is_blank_line(text: &str, at: usize) -> bool {
     at < text.len()
-        && text[at..line_end(text, at, text.len())].bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0x0b)
+        && text[at..line_end(text, at, text.len())]
+            .bytes()
+            .all(|byte| byte.is_ascii_whitespace() || byte == 0x0b)
 }
 
 /// `span` without blanks at both ends.
@@ -89,7 +94,13 @@ pub fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
 
 /// The column that a prefix of blanks and others reaches; tabs stop at each fourth.
 pub fn columns(prefix: &str) -> usize {
-    prefix.chars().fold(0, |column, c| if c == '\t' { column + 4 - column % 4 } else { column + 1 })
+    prefix.chars().fold(0, |column, c| {
+        if c == '\t' {
+            column + 4 - column % 4
+        } else {
+            column + 1
+        }
+    })
 }
 
 /// The first line of a task-list item.
@@ -116,15 +127,24 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
     }
     let line = line_start(text, body, open);
     let before = &bytes[line..open];
-    let bullet_end = before.iter().rposition(|byte| !matches!(byte, b' ' | b'\t'))? + 1;
+    let bullet_end = before
+        .iter()
+        .rposition(|byte| !matches!(byte, b' ' | b'\t'))?
+        + 1;
     let bullet = match before[bullet_end - 1] {
         b')' | b'.' => {
-            let digits = before[..bullet_end - 1].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            let digits = before[..bullet_end - 1]
+                .iter()
+                .rev()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
             bullet_end - 1 - digits
         }
         _ => bullet_end - 1,
     };
-    let begins_line = before[..bullet].iter().all(|byte| matches!(byte, b' ' | b'\t'));
+    let begins_line = before[..bullet]
+        .iter()
+        .all(|byte| matches!(byte, b' ' | b'\t'));
     let line_end = bare_line_end(&bytes[..end.max(open + 3)], open + 3);
     let line_end = open + 3 + before_tail(&text[open + 3..line_end]);
     Some(TaskHead {
@@ -147,7 +167,9 @@ pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
         return (None, 0);
     }
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    let Some(colon) = rest.iter().take(MAX_ID + 1).position(|byte| !is_part(byte)) else { return (None, 0) };
+    let Some(colon) = rest.iter().take(MAX_ID + 1).position(|byte| !is_part(byte)) else {
+        return (None, 0);
+    };
     // `HTTP-2://` is no ID.
     if rest[colon] != b':' || rest.get(colon + 1) == Some(&b'/') {
         return (None, 0);
@@ -176,8 +198,8 @@ pub fn paragraph_end(text: &str, from: usize, limit: usize) -> usize {
     while end < limit {
         let line = text[end..limit].trim_start_matches([' ', '\t']);
         let marks = ["\n", "\r", "```", "~~~", "#", ">", "<"];
-        let is_list =
-            bullet_end(&text[..limit], end).is_some_and(|end| text[end..limit].starts_with([' ', '\t', '\n', '\r']));
+        let is_list = bullet_end(&text[..limit], end)
+            .is_some_and(|end| text[end..limit].starts_with([' ', '\t', '\n', '\r']));
         if is_list || marks.iter().any(|mark| line.starts_with(mark)) {
             break;
         }
@@ -188,7 +210,9 @@ pub fn paragraph_end(text: &str, from: usize, limit: usize) -> usize {
 
 /// What follows the box that the text begins with.
 pub fn behind_box(text: &str) -> Option<&str> {
-    ["[ ]", "[x]", "[X]"].iter().find_map(|it| text.strip_prefix(it))
+    ["[ ]", "[x]", "[X]"]
+        .iter()
+        .find_map(|it| text.strip_prefix(it))
 }
 
 /// The line is the first of a list item with a box.
@@ -205,7 +229,8 @@ pub fn box_without_bullet(line: &str) -> Option<&str> {
         None => line[bullet_end(line, 0).unwrap_or(0)..].trim_start(),
     };
     let rest = behind_box(bare)?;
-    rest.starts_with(char::is_whitespace).then(|| &line[..line.len() - rest.len()])
+    rest.starts_with(char::is_whitespace)
+        .then(|| &line[..line.len() - rest.len()])
 }
 
 /// A bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`, `[x]title`.
@@ -219,7 +244,12 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
         return None;
     }
     // Byte by byte up to the bracket: what is in a box is short.
-    let close = open + 1 + bytes[open + 1..].iter().take(5).position(|byte| *byte == b']')?;
+    let close = open
+        + 1
+        + bytes[open + 1..]
+            .iter()
+            .take(5)
+            .position(|byte| *byte == b']')?;
     let inner = text.get(open + 1..close)?;
     let next = bytes.get(close + 1);
     if matches!(next, Some(b'(' | b'[' | b':')) {
@@ -260,9 +290,15 @@ pub fn heading_text(text: &str, span: Range<usize>) -> &str {
         let bare = heading.trim_start_matches('#').trim();
         // Closing hashes count as such only behind a blank.
         let open = bare.trim_end_matches('#');
-        return if open.is_empty() || open.ends_with([' ', '\t']) { open.trim_end() } else { bare };
+        return if open.is_empty() || open.ends_with([' ', '\t']) {
+            open.trim_end()
+        } else {
+            bare
+        };
     }
-    heading.rfind(['\n', '\r']).map_or(heading, |at| heading[..at].trim_end())
+    heading
+        .rfind(['\n', '\r'])
+        .map_or(heading, |at| heading[..at].trim_end())
 }
 
 /// A fenced code block.
@@ -287,10 +323,14 @@ pub fn fence(text: &str, span: Range<usize>) -> Fence {
     let opening = trimmed(text, start..content);
     let mark = text.as_bytes().get(start).copied().unwrap_or(b'`');
     let is_mark = |byte: &u8| *byte == mark;
-    let count = text.as_bytes()[start..].iter().take_while(|byte| is_mark(byte)).count();
+    let count = text.as_bytes()[start..]
+        .iter()
+        .take_while(|byte| is_mark(byte))
+        .count();
     let last_line = line_start(text, 0, trimmed(text, start..end).end);
     let last = text[last_line..end].trim();
-    let is_closed = last_line >= content && last.len() >= count && last.bytes().all(|byte| is_mark(&byte));
+    let is_closed =
+        last_line >= content && last.len() >= count && last.bytes().all(|byte| is_mark(&byte));
     Fence {
         opening,
         lines: line..end,
@@ -351,11 +391,17 @@ pub fn trim_blank_lines(text: &str) -> &str {
 /// Without the spaces that all lines (but blank ones) begin with.
 pub fn without_margin(text: &str) -> String {
     let filled = text.lines().filter(|line| !line.trim().is_empty());
-    let margin = filled.map(|line| line.len() - line.trim_start_matches(' ').len()).min().unwrap_or(0);
+    let margin = filled
+        .map(|line| line.len() - line.trim_start_matches(' ').len())
+        .min()
+        .unwrap_or(0);
     if margin == 0 {
         return text.to_owned();
     }
-    let lines: Vec<&str> = text.split('\n').map(|line| line.get(margin..).unwrap_or("")).collect();
+    let lines: Vec<&str> = text
+        .split('\n')
+        .map(|line| line.get(margin..).unwrap_or(""))
+        .collect();
     lines.join("\n")
 }
 
@@ -376,7 +422,9 @@ pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
     while at < text.len() {
         let start = at;
         at = line_end(text, start, text.len());
-        let Some(mark) = marker(&text[start..at]) else { continue };
+        let Some(mark) = marker(&text[start..at]) else {
+            continue;
+        };
         let line = start..start + text[start..at].trim_end().len();
         // An opening marker behind another one: that was left over.
         match (mark, conflicts.last_mut().filter(|last| !last.is_closed)) {
@@ -395,19 +443,29 @@ pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
             (_, None) => {}
         }
     }
-    conflicts.iter_mut().filter(|conflict| !conflict.is_closed).for_each(|left| left.markers.truncate(1));
+    conflicts
+        .iter_mut()
+        .filter(|conflict| !conflict.is_closed)
+        .for_each(|left| left.markers.truncate(1));
     conflicts
 }
 
 /// What the line is made of, if it is a conflict marker: seven of these, and behind them nothing or a blank.
 fn marker(line: &str) -> Option<u8> {
-    let rest = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"].iter().find_map(|mark| line.strip_prefix(mark))?;
+    let rest = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))?;
     (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])).then(|| line.as_bytes()[0])
 }
 
 /// The text with all conflict markers blanked, so that the lines around them are read as what they are.
 pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, str> {
-    blanked(text.into(), conflicts.iter().flat_map(|conflict| conflict.markers.iter().cloned()))
+    blanked(
+        text.into(),
+        conflicts
+            .iter()
+            .flat_map(|conflict| conflict.markers.iter().cloned()),
+    )
 }
 
 /// The text with blanks in these ranges, in their order: byte for byte as long, and its lines stay lines.
@@ -419,7 +477,13 @@ fn blanked(text: Cow<'_, str>, ranges: impl IntoIterator<Item = Range<usize>>) -
     let mut masked = String::with_capacity(text.len());
     for range in ranges {
         masked.push_str(&text[masked.len()..range.start]);
-        let blank = |byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' };
+        let blank = |byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                char::from(byte)
+            } else {
+                ' '
+            }
+        };
         masked.extend(text[range].bytes().map(blank));
     }
     masked.push_str(&text[masked.len()..]);
@@ -443,7 +507,10 @@ pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
         let (bare, behind) = line.split_at(line.trim_end().len());
         format!("{bare}{}", behind.replace('\t', " "))
     };
-    text.split_inclusive('\n').map(line).collect::<String>().into()
+    text.split_inclusive('\n')
+        .map(line)
+        .collect::<String>()
+        .into()
 }
 
 /// How the comment ends that `line` leaves open, of HTML or Obsidian, where the line before it left `open`.
@@ -452,10 +519,15 @@ pub fn comment_left_open(line: &str, open: Option<&'static str>) -> Option<&'sta
     let (mut open, mut rest) = (open, line);
     loop {
         if let Some(close) = open {
-            let Some(end) = rest.find(close) else { return open };
+            let Some(end) = rest.find(close) else {
+                return open;
+            };
             rest = &rest[end + close.len()..];
         }
-        let next = MARKS.iter().filter_map(|(mark, close)| Some((rest.find(mark)? + mark.len(), *close))).min();
+        let next = MARKS
+            .iter()
+            .filter_map(|(mark, close)| Some((rest.find(mark)? + mark.len(), *close)))
+            .min();
         let (behind, close) = next?;
         (open, rest) = (Some(close), &rest[behind..]);
     }
@@ -471,8 +543,11 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(COMMENT) {
         return text;
     }
-    let is_code = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
-    let code = Parser::new(&text).into_offset_iter().filter(|(event, _)| is_code(event));
+    let is_code =
+        |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
+    let code = Parser::new(&text)
+        .into_offset_iter()
+        .filter(|(event, _)| is_code(event));
     let code: Vec<Range<usize>> = code.map(|(_, span)| span).collect();
     let (mut hidden, mut at) = (Vec::new(), 0);
     while let Some(mark) = text[at..].find(COMMENT).map(|found| at + found) {
@@ -492,7 +567,9 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
 fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
     let inner = mark + COMMENT.len();
     // A line may have very many: none of them looks at all of it.
-    let next = text[inner..].find(COMMENT).map(|length| inner..inner + length);
+    let next = text[inner..]
+        .find(COMMENT)
+        .map(|length| inner..inner + length);
     if let Some(hidden) = next.filter(|hidden| !text[hidden.clone()].contains(['\n', '\r'])) {
         return Some((hidden.clone(), hidden.end + COMMENT.len()));
     }
@@ -510,7 +587,14 @@ fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
             return None;
         }
         if let Some(last) = line.find(COMMENT) {
-            return Some((start..if margin.is_empty() { end } else { line_start + last }, end));
+            return Some((
+                start..if margin.is_empty() {
+                    end
+                } else {
+                    line_start + last
+                },
+                end,
+            ));
         }
     }
     None
@@ -521,13 +605,20 @@ pub const STRIKE: &str = "~~";
 
 /// The whole of it is struck out: `~~no more~~`.
 pub fn is_struck(title: &str) -> bool {
-    let inner = title.strip_prefix(STRIKE).and_then(|rest| rest.strip_suffix(STRIKE));
+    let inner = title
+        .strip_prefix(STRIKE)
+        .and_then(|rest| rest.strip_suffix(STRIKE));
     inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
 /// Between which its owner does without what stands there: struck out, or a comment.
-pub const LEFT_OUT: [(&str, &str); 5] =
-    [(STRIKE, STRIKE), ("<del>", "</del>"), ("<s>", "</s>"), (COMMENT, COMMENT), ("<!--", "-->")];
+pub const LEFT_OUT: [(&str, &str); 5] = [
+    (STRIKE, STRIKE),
+    ("<del>", "</del>"),
+    ("<s>", "</s>"),
+    (COMMENT, COMMENT),
+    ("<!--", "-->"),
+];
 
 /// The first of these signs in the title, if nothing is left of it without what they leave out: no word but tags (`#home`).
 pub fn left_out(title: &str) -> Option<&'static str> {
@@ -556,7 +647,10 @@ pub fn shows_struck(title: &str, behind: &str) -> bool {
     let span = 2..line.len();
     let line = line + behind;
     let is_it = |(event, at)| matches!(event, Event::Start(Tag::Strikethrough)) && at == span;
-    !title.contains(STRIKE) && Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).into_offset_iter().any(is_it)
+    !title.contains(STRIKE)
+        && Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH)
+            .into_offset_iter()
+            .any(is_it)
 }
 
 #[cfg(test)]
@@ -624,17 +718,33 @@ mod tests {
     #[test]
     fn lines_end_as_in_commonmark() {
         let long = format!("{}\r\nb", "x".repeat(100));
-        for (text, from, expected) in [("a\nb", 0, 2), ("a\r\nb", 0, 3), ("a\rb", 0, 2), ("a", 0, 1), (&long, 3, 102)] {
+        for (text, from, expected) in [
+            ("a\nb", 0, 2),
+            ("a\r\nb", 0, 3),
+            ("a\rb", 0, 2),
+            ("a", 0, 1),
+            (&long, 3, 102),
+        ] {
             assert_eq!(line_end(text, from, text.len()), expected, "{text:?}");
         }
     }
 
     #[test]
     fn headings_lose_their_marks() {
-        let rows =
-            [("## a ##\n", "a"), ("# a#", "a#"), ("#\n", ""), ("a\n---\n", "a"), ("## #", ""), ("a\nb\n===", "a\nb")];
+        let rows = [
+            ("## a ##\n", "a"),
+            ("# a#", "a#"),
+            ("#\n", ""),
+            ("a\n---\n", "a"),
+            ("## #", ""),
+            ("a\nb\n===", "a\nb"),
+        ];
         for (heading, expected) in rows {
-            assert_eq!(heading_text(heading, 0..heading.len()), expected, "{heading:?}");
+            assert_eq!(
+                heading_text(heading, 0..heading.len()),
+                expected,
+                "{heading:?}"
+            );
         }
     }
 }

@@ -67,31 +67,73 @@ pub fn mend(
     let mut given: BTreeSet<TaskId> = by_id.keys().copied().cloned().collect();
     let mut doubles: Vec<((usize, usize), &TaskId)> = Vec::new();
     for (id, places) in by_id.into_iter().filter(|(_, places)| places.len() > 1) {
-        let rank = |&(page, index): &(usize, usize)| right(page, &documents[page], &documents[page].items()[index]);
-        let title = |&(page, index): &(usize, usize)| documents[page].title(&documents[page].items()[index]);
+        let rank = |&(page, index): &(usize, usize)| {
+            right(page, &documents[page], &documents[page].items()[index])
+        };
+        let title = |&(page, index): &(usize, usize)| {
+            documents[page].title(&documents[page].items()[index])
+        };
         let best = places.iter().map(rank).max();
-        let keeper = places.iter().find(|place| Some(rank(place)) == best).map(title);
-        doubles.extend(places.into_iter().filter(|place| Some(title(place)) != keeper).map(|place| (place, id)));
+        let keeper = places
+            .iter()
+            .find(|place| Some(rank(place)) == best)
+            .map(title);
+        doubles.extend(
+            places
+                .into_iter()
+                .filter(|place| Some(title(place)) != keeper)
+                .map(|place| (place, id)),
+        );
     }
     doubles.sort_unstable();
     let mut mended = Vec::new();
-    for (page, (Mendable { name, text, may_change }, document)) in pages.iter().zip(&documents).enumerate() {
+    for (
+        page,
+        (
+            Mendable {
+                name,
+                text,
+                may_change,
+            },
+            document,
+        ),
+    ) in pages.iter().zip(&documents).enumerate()
+    {
         let (mut edits, mut done) = (Vec::new(), Vec::new());
-        for ((_, index), id) in doubles.iter().filter(|(place, _)| *may_change && place.0 == page) {
+        for ((_, index), id) in doubles
+            .iter()
+            .filter(|(place, _)| *may_change && place.0 == page)
+        {
             let item = &document.items()[*index];
             let seed = xxh3_64_with_seed(name.as_bytes(), 0);
             let random = xxh3_64_with_seed(document.block(item).as_bytes(), seed);
             let fresh = TaskId::mint(random, |id| given.contains(id) || is_archived(id));
-            done.push(format!("line {}: duplicate ID `{id}`; this item is now `{fresh}`", item.line));
+            done.push(format!(
+                "line {}: duplicate ID `{id}`; this item is now `{fresh}`",
+                item.line
+            ));
             given.insert(fresh.clone());
             match item.id_span() {
                 // What a person numbers in their own way, such as requirements by section, is theirs.
-                Some(own) if !id.is_tavern_s() => edits.push(Edit::insert(own.start, format!("{fresh}: "))),
-                _ => edits.extend(document.change(item, &Patch { id: Some(fresh), ..Patch::default() })),
+                Some(own) if !id.is_tavern_s() => {
+                    edits.push(Edit::insert(own.start, format!("{fresh}: ")))
+                }
+                _ => edits.extend(document.change(
+                    item,
+                    &Patch {
+                        id: Some(fresh),
+                        ..Patch::default()
+                    },
+                )),
             }
         }
-        let changed = document.applied(&edits, &|_| true, &|_| true, &|new| reads_but_for_ids(document, new));
-        let untouched = || Mended { text: (*text).to_owned(), done: Vec::new() };
+        let changed = document.applied(&edits, &|_| true, &|_| true, &|new| {
+            reads_but_for_ids(document, new)
+        });
+        let untouched = || Mended {
+            text: (*text).to_owned(),
+            done: Vec::new(),
+        };
         mended.push(changed.map_or_else(untouched, |text| Mended { text, done }));
     }
     mended
@@ -102,7 +144,8 @@ fn reads_but_for_ids(old: &Document<'_>, new: &Document<'_>) -> bool {
         && old.items().iter().zip(new.items()).all(|(was, is)| {
             old.fields(was) == new.fields(is)
                 && [numbered(old, was), old.title(was)].contains(&new.title(is))
-                && (was.status, was.line, was.nested, &was.within) == (is.status, is.line, is.nested, &is.within)
+                && (was.status, was.line, was.nested, &was.within)
+                    == (is.status, is.line, is.nested, &is.within)
         })
 }
 
@@ -117,26 +160,49 @@ mod tests {
     use super::*;
 
     fn mended(text: &str) -> Mended {
-        let page = Mendable { name: "main", text, may_change: true };
+        let page = Mendable {
+            name: "main",
+            text,
+            may_change: true,
+        };
         mend(&[page], &|_, _, _| Right::Queue, &|_| false).remove(0)
     }
 
     #[test]
     fn the_first_keeps_the_id() {
         for (text, expected) in [
-            ("- [ ] T-4: a\n- [ ] T-4: b\n", "- [ ] T-4: a\n- [ ] T-…: b\n"),
-            ("- [ ] T-4: a\r\n  - [ ] T-4: b\r\n- [x] T-4: c", "- [ ] T-4: a\r\n  - [ ] T-…: b\r\n- [x] T-…: c"),
-            ("- [ ] AC-1: a\n# B\n- [ ] AC-1: b\n", "- [ ] AC-1: a\n# B\n- [ ] T-…: AC-1: b\n"),
-            ("- [ ] T-4: a\n- [ ] b\n```\n- [ ] T-4: c\n```\n", "- [ ] T-4: a\n- [ ] b\n```\n- [ ] T-4: c\n```\n"),
+            (
+                "- [ ] T-4: a\n- [ ] T-4: b\n",
+                "- [ ] T-4: a\n- [ ] T-…: b\n",
+            ),
+            (
+                "- [ ] T-4: a\r\n  - [ ] T-4: b\r\n- [x] T-4: c",
+                "- [ ] T-4: a\r\n  - [ ] T-…: b\r\n- [x] T-…: c",
+            ),
+            (
+                "- [ ] AC-1: a\n# B\n- [ ] AC-1: b\n",
+                "- [ ] AC-1: a\n# B\n- [ ] T-…: AC-1: b\n",
+            ),
+            (
+                "- [ ] T-4: a\n- [ ] b\n```\n- [ ] T-4: c\n```\n",
+                "- [ ] T-4: a\n- [ ] b\n```\n- [ ] T-4: c\n```\n",
+            ),
         ] {
             let found = mended(text);
-            let words = found.text.split_inclusive(' ').map(|word| match word.strip_suffix(": ") {
-                Some(id) if id.starts_with("T-") && id != "T-4" => "T-…: ",
-                _ => word,
-            });
+            let words = found
+                .text
+                .split_inclusive(' ')
+                .map(|word| match word.strip_suffix(": ") {
+                    Some(id) if id.starts_with("T-") && id != "T-4" => "T-…: ",
+                    _ => word,
+                });
             assert_eq!(words.collect::<String>(), expected, "{found:?}");
             assert_eq!(found.done.is_empty(), text == expected, "{found:?}");
-            assert_eq!(mended(&found.text).done, Vec::<String>::new(), "nothing is left to do");
+            assert_eq!(
+                mended(&found.text).done,
+                Vec::<String>::new(),
+                "nothing is left to do"
+            );
         }
     }
 

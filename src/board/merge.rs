@@ -58,7 +58,12 @@ pub struct MergedText {
 
 /// Merges what `ours` and `theirs` made of `base`. Items that `is_held` knows of stay as they are in `ours` as far as
 /// presence and status go: whoever holds them is still at work.
-pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> bool) -> MergedText {
+pub fn merge(
+    base: &str,
+    ours: &str,
+    theirs: &str,
+    is_held: &dyn Fn(&TaskId) -> bool,
+) -> MergedText {
     merge_named(base, &Named::new(), ours, theirs, is_held)
 }
 
@@ -70,18 +75,29 @@ pub fn merge_named(
     theirs: &str,
     is_held: &dyn Fn(&TaskId) -> bool,
 ) -> MergedText {
-    let whole = |text: &str| MergedText { text: text.to_owned(), conflicts: Vec::new(), has_markers: false };
+    let whole = |text: &str| MergedText {
+        text: text.to_owned(),
+        conflicts: Vec::new(),
+        has_markers: false,
+    };
     if ours == theirs || base == theirs {
         return whole(ours);
     }
-    let is_safe = || parse(ours).0.items().iter().all(|item| item.id.as_ref().is_none_or(|id| !is_held(id)));
+    let is_safe = || {
+        parse(ours)
+            .0
+            .items()
+            .iter()
+            .all(|item| item.id.as_ref().is_none_or(|id| !is_held(id)))
+    };
     if base == ours && is_safe() {
         return whole(theirs);
     }
     // What says how a text is encoded is no part of its first line.
     let [was, mine, other] = [base, ours, theirs].map(|text| text.starts_with(MARK));
     if was || mine || other {
-        let [base, ours, theirs] = [base, ours, theirs].map(|text| text.strip_prefix(MARK).unwrap_or(text));
+        let [base, ours, theirs] =
+            [base, ours, theirs].map(|text| text.strip_prefix(MARK).unwrap_or(text));
         let is_marked = if mine == was { other } else { mine };
         let mut merged = merge_named(base, named, ours, theirs, is_held);
         if is_marked {
@@ -99,10 +115,23 @@ pub fn merge_named(
     }
     let documents = [base, ours, theirs].map(|text| parse(text).0);
     let documents = documents.each_ref();
-    let mut merge = Merging { documents, named, is_held, conflicts: Vec::new(), expected: Vec::new() };
+    let mut merge = Merging {
+        documents,
+        named,
+        is_held,
+        conflicts: Vec::new(),
+        expected: Vec::new(),
+    };
     let pieces = merge.region(&documents.map(Region::whole), None);
     let is_ended = |text: &str| text.is_empty() || text.ends_with(['\n', '\r']);
-    let (newline, last) = (markup::newline(ours), if is_ended(base) == is_ended(ours) { theirs } else { ours });
+    let (newline, last) = (
+        markup::newline(ours),
+        if is_ended(base) == is_ended(ours) {
+            theirs
+        } else {
+            ours
+        },
+    );
     let ended = |mut text: String| {
         if is_ended(last) && !is_ended(&text) {
             text.push_str(newline);
@@ -114,19 +143,34 @@ pub fn merge_named(
     let texts = ["", newline].map(|gap| ended(written(&pieces, "", newline, gap)));
     let right = texts.iter().find(|text| merge.reads_right(text)).cloned();
     let [plain, _] = texts;
-    let words: Vec<Piece> = pieces.into_iter().filter(|piece| matches!(piece, Piece::Line(_))).collect();
+    let words: Vec<Piece> = pieces
+        .into_iter()
+        .filter(|piece| matches!(piece, Piece::Line(_)))
+        .collect();
     let prose = ended(written(&words, "", newline, ""));
     let settled = |text| settled(text, &prose, &merge.expected);
     if let Some(text) = right.or_else(|| settled(plain)) {
-        return MergedText { text, conflicts: merge.conflicts, has_markers: false };
+        return MergedText {
+            text,
+            conflicts: merge.conflicts,
+            has_markers: false,
+        };
     }
     let (text, conflicts) = by_lines(base, ours, theirs);
     let has_markers = !conflicts.is_empty();
     // Items that are put anew are out of their order, and still better than what does not parse.
     if has_markers && let Some(text) = settled(prose.clone()) {
-        return MergedText { text, conflicts: merge.conflicts, has_markers: false };
+        return MergedText {
+            text,
+            conflicts: merge.conflicts,
+            has_markers: false,
+        };
     }
-    MergedText { text, conflicts, has_markers }
+    MergedText {
+        text,
+        conflicts,
+        has_markers,
+    }
 }
 
 /// All that is said in `ours` and in `theirs`, where nobody knows on what both rest. Its items stand as in `ours`; `None` if the two
@@ -185,9 +229,16 @@ impl<'m, 't> Merging<'m, 't> {
         };
         let sides = [None, Some(Side::Ours), Some(Side::Theirs)];
         let [base, ours, theirs] = [0, 1, 2].map(|version| -> Vec<Atom<'t>> {
-            all[version].iter().copied().filter(|atom| stands(atom, sides[version])).collect()
+            all[version]
+                .iter()
+                .copied()
+                .filter(|atom| stands(atom, sides[version]))
+                .collect()
         });
-        let (ours, theirs) = (without_beginnings(&base, &ours, &theirs), without_beginnings(&base, &theirs, &ours));
+        let (ours, theirs) = (
+            without_beginnings(&base, &ours, &theirs),
+            without_beginnings(&base, &theirs, &ours),
+        );
         let mut atoms: Vec<Atom<'t>> = Vec::new();
         let mut marked: Vec<(usize, Bound)> = Vec::new();
         // What the other side had loaded between marks it may have taken out there.
@@ -198,12 +249,19 @@ impl<'m, 't> Merging<'m, 't> {
             match stretch {
                 Stretch::Same(range) | Stretch::Ours(range) => atoms.extend(&ours[range]),
                 Stretch::Theirs(range) => atoms.extend(&theirs[range]),
-                Stretch::Both { base: old, ours: mine, theirs: other } => {
+                Stretch::Both {
+                    base: old,
+                    ours: mine,
+                    theirs: other,
+                } => {
                     let (old, mine, other) = (&base[old], &ours[mine], &theirs[other]);
                     for part in narrowed(old, mine, other) {
                         match part {
                             Part::Agreed(agreed) => atoms.extend(agreed),
-                            Part::Contradiction { mut ours, mut theirs } => {
+                            Part::Contradiction {
+                                mut ours,
+                                mut theirs,
+                            } => {
                                 atoms.extend(take_items(&mut ours, &mut theirs));
                                 let mut versions = versions(&ours, &theirs, &said);
                                 if let [only] = &versions[..] {
@@ -211,7 +269,10 @@ impl<'m, 't> Merging<'m, 't> {
                                     continue;
                                 }
                                 atoms.extend(common_head(&mut versions));
-                                self.conflicts.push(Conflict { item: None, what: "text".into() });
+                                self.conflicts.push(Conflict {
+                                    item: None,
+                                    what: "text".into(),
+                                });
                                 let mut bound = Bound::Ours;
                                 for version in versions {
                                     marked.push((atoms.len(), bound));
@@ -226,11 +287,22 @@ impl<'m, 't> Merging<'m, 't> {
             }
         }
         let Some(indent) = indent else {
-            let kept = fates.iter().zip(&slots).filter(|(fate, _)| fate.stand != Stand::Nowhere);
+            let kept = fates
+                .iter()
+                .zip(&slots)
+                .filter(|(fate, _)| fate.stand != Stand::Nowhere);
             let expected = kept.filter_map(|(fate, [_, mine, other])| {
-                let is_sound = [mine, other].into_iter().flatten().all(|one| !one.item.quarantined);
+                let is_sound = [mine, other]
+                    .into_iter()
+                    .flatten()
+                    .all(|one| !one.item.quarantined);
                 let own = mine.or(*other)?.item.status;
-                Some(Expected { text: fate.text.clone(), status: fate.status, own, is_sound })
+                Some(Expected {
+                    text: fate.text.clone(),
+                    status: fate.status,
+                    own,
+                    is_sound,
+                })
             });
             self.expected.extend(expected);
             return pieces(&atoms, &marked, &fates, self.documents[1].body, 0);
@@ -244,13 +316,18 @@ impl<'m, 't> Merging<'m, 't> {
         pair::know_named(&base.items, self.named, &ours.items, &mut pairs[0]);
         pair::agree_on_ids(&base.items, [&ours.items, &theirs.items], &mut pairs);
         let [to_ours, to_theirs] = pairs;
-        let found = |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);
+        let found =
+            |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);
         let in_all = base.items.iter().zip(to_ours.iter().zip(&to_theirs));
-        let mut slots: Vec<Trio<'m, 't>> =
-            in_all.map(|(one, (mine, other))| [Some(*one), found(ours, *mine), found(theirs, *other)]).collect();
+        let mut slots: Vec<Trio<'m, 't>> = in_all
+            .map(|(one, (mine, other))| [Some(*one), found(ours, *mine), found(theirs, *other)])
+            .collect();
         let rest = |side: &Region<'m, 't>, found: &[Option<usize>]| -> Vec<One<'m, 't>> {
             let found: HashSet<usize> = found.iter().flatten().copied().collect();
-            (0..side.items.len()).filter(|place| !found.contains(place)).map(|place| side.items[place]).collect()
+            (0..side.items.len())
+                .filter(|place| !found.contains(place))
+                .map(|place| side.items[place])
+                .collect()
         };
         let (mine, others) = (rest(ours, &to_ours), rest(theirs, &to_theirs));
         let same = pair::pair(&mine, &others);
@@ -261,11 +338,16 @@ impl<'m, 't> Merging<'m, 't> {
                 let (id, other_id) = (&one.item.id, &other.item.id);
                 (id.is_some() && id == other_id) || one.title() == other.title()
             };
-            let theirs =
-                place.filter(|place| left[*place].as_ref().is_some_and(is_same)).and_then(|place| left[place].take());
+            let theirs = place
+                .filter(|place| left[*place].as_ref().is_some_and(is_same))
+                .and_then(|place| left[place].take());
             slots.push([None, Some(one), theirs]);
         }
-        slots.extend(left.into_iter().flatten().map(|one| [None, None, Some(one)]));
+        slots.extend(
+            left.into_iter()
+                .flatten()
+                .map(|one| [None, None, Some(one)]),
+        );
         slots
     }
 
@@ -273,12 +355,18 @@ impl<'m, 't> Merging<'m, 't> {
         [0, 1, 2].map(|side| {
             let (text, part) = (self.documents[side].text(), &parts[side]);
             let start = |slot: &Trio<'m, 't>| slot[side].map(|one| one.item.span.start);
-            let starts: HashMap<usize, usize> =
-                slots.iter().enumerate().filter_map(|(place, slot)| Some((start(slot)?, place))).collect();
+            let starts: HashMap<usize, usize> = slots
+                .iter()
+                .enumerate()
+                .filter_map(|(place, slot)| Some((start(slot)?, place)))
+                .collect();
             let mut atoms = Vec::new();
             let mut at = part.range.start;
             while at < part.range.end {
-                if let Some((slot, one)) = starts.get(&at).and_then(|slot| Some((*slot, slots[*slot][side]?))) {
+                if let Some((slot, one)) = starts
+                    .get(&at)
+                    .and_then(|slot| Some((*slot, slots[*slot][side]?)))
+                {
                     atoms.push(Atom::Item(slot));
                     at = one.item.span.end;
                 } else if let Some(block) = part.block.as_ref().filter(|block| block.start == at) {
@@ -297,7 +385,11 @@ impl<'m, 't> Merging<'m, 't> {
     }
 
     fn fate(&mut self, slot: Trio<'m, 't>, indent: Option<usize>) -> Fate {
-        let nowhere = Fate { stand: Stand::Nowhere, text: String::new(), status: None };
+        let nowhere = Fate {
+            stand: Stand::Nowhere,
+            text: String::new(),
+            status: None,
+        };
         let (one, side) = match slot {
             [base, Some(mine), Some(other)] => return self.both(base, mine, other, indent),
             [_, Some(mine), None] => (mine, Side::Ours),
@@ -306,17 +398,29 @@ impl<'m, 't> Merging<'m, 't> {
         };
         if let Some(base) = slot[0] {
             // Of two that go by its ID one may go.
-            let is_double = || one.item.id.as_ref().is_some_and(|id| self.documents[2].find(id).is_some());
+            let is_double = || {
+                one.item
+                    .id
+                    .as_ref()
+                    .is_some_and(|id| self.documents[2].find(id).is_some())
+            };
             let is_held = side == Side::Ours && self.is_held(one) && !is_double();
             let is_named = one.item.id.is_some() && one.is_renamed(base);
-            if !is_held && (is_named || base.bare_block() == one.bare_block()) && base.lane() == one.lane() {
+            if !is_held
+                && (is_named || base.bare_block() == one.bare_block())
+                && base.lane() == one.lane()
+            {
                 return nowhere;
             }
             self.note(one, "removed");
         }
         // What is new is what its place says.
         let status = slot[0].map(|_| one.item.status);
-        Fate { stand: Stand::As(side), text: one.block().to_owned(), status }
+        Fate {
+            stand: Stand::As(side),
+            text: one.block().to_owned(),
+            status,
+        }
     }
 
     fn is_held(&self, mine: One<'m, 't>) -> bool {
@@ -324,7 +428,10 @@ impl<'m, 't> Merging<'m, 't> {
     }
 
     fn note(&mut self, item: One<'m, 't>, what: &str) {
-        self.conflicts.push(Conflict { item: Some(item.name().to_owned()), what: what.to_owned() });
+        self.conflicts.push(Conflict {
+            item: Some(item.name().to_owned()),
+            what: what.to_owned(),
+        });
     }
 
     /// An item that both sides have; `indent` as in [`Merging::region`].
@@ -352,7 +459,11 @@ impl<'m, 't> Merging<'m, 't> {
             Some(Side::Ours)
         } else {
             self.note(mine, "status");
-            Some(if rank(my_status) >= rank(other_status) { Side::Ours } else { Side::Theirs })
+            Some(if rank(my_status) >= rank(other_status) {
+                Side::Ours
+            } else {
+                Side::Theirs
+            })
         };
         let is_still = match base {
             Some(base) => !is_whole || base.lane() == mine.lane(),
@@ -375,7 +486,12 @@ impl<'m, 't> Merging<'m, 't> {
         let (mine_is, other_is) = (mine.block(), other.block());
         let (text, source) = if mine_is == other_is {
             let side = winner.unwrap_or(Side::Ours);
-            (if side == Side::Ours { mine } else { other }.block().to_owned(), Some(side))
+            (
+                if side == Side::Ours { mine } else { other }
+                    .block()
+                    .to_owned(),
+                Some(side),
+            )
         } else if was == Some(other_is) {
             (mine_is.to_owned(), Some(Side::Ours))
         } else if was == Some(mine_is) && (!is_held || mine.is_held_as(other)) {
@@ -384,7 +500,11 @@ impl<'m, 't> Merging<'m, 't> {
             (self.fields(base, mine, other, winner), None)
         };
         if !is_whole {
-            return Fate { stand, text, status: None };
+            return Fate {
+                stand,
+                text,
+                status: None,
+            };
         }
         let side = match (winner, stand) {
             (Some(side), _) | (None, Stand::As(side)) => side,
@@ -393,11 +513,19 @@ impl<'m, 't> Merging<'m, 't> {
         let One { document, item } = if side == Side::Ours { mine } else { other };
         let status = item.status;
         if source == Some(side) || (winner.is_none() && source.is_some()) {
-            return Fate { stand, text, status: Some(status) };
+            return Fate {
+                stand,
+                text,
+                status: Some(status),
+            };
         }
         // Words of one side in the place of the other: box and key are made to say the status there.
         let text = said(&text, status, document.place(item), document.lane_set);
-        Fate { stand, text, status: Some(status) }
+        Fate {
+            stand,
+            text,
+            status: Some(status),
+        }
     }
 
     /// Whose state is taken, whole, where the sides' states differ. `winner` is the side whose status is taken.
@@ -418,7 +546,11 @@ impl<'m, 't> Merging<'m, 't> {
             None if outweighs(&theirs, &ours) => Side::Theirs,
             None => Side::Ours,
         };
-        let (taken, left) = if side == Side::Ours { (ours, theirs) } else { (theirs, ours) };
+        let (taken, left) = if side == Side::Ours {
+            (ours, theirs)
+        } else {
+            (theirs, ours)
+        };
         let approvals = taken.with_approvals_of(&left, old.as_ref());
         Some(Taken { side, approvals })
     }
@@ -434,7 +566,8 @@ impl<'m, 't> Merging<'m, 't> {
         let conflicts_before = self.conflicts.len();
         let mut marks = Vec::new();
         let state = self.state(base, mine, other, winner);
-        let (mut text, block) = line_and_block(base, mine, other, winner, state.as_ref(), &mut marks);
+        let (mut text, block) =
+            line_and_block(base, mine, other, winner, state.as_ref(), &mut marks);
         let content_column = mine.item.content_column;
         let pieces = self.region(&bodies(base, mine, other), Some(content_column));
         let newline = markup::newline(mine.document.text());
@@ -447,7 +580,10 @@ impl<'m, 't> Merging<'m, 't> {
             text = marked(text, [&what, &theirs], content_column, newline);
             self.conflicts.push(Conflict { item: None, what });
         }
-        for conflict in self.conflicts[conflicts_before..].iter_mut().filter(|conflict| conflict.item.is_none()) {
+        for conflict in self.conflicts[conflicts_before..]
+            .iter_mut()
+            .filter(|conflict| conflict.item.is_none())
+        {
             conflict.item = Some(mine.name().to_owned());
         }
         text
@@ -462,7 +598,10 @@ impl<'m, 't> Merging<'m, 't> {
             found.entry(one.bare_block()).or_default().push(one.item);
         }
         items.len() == self.expected.len()
-            && self.expected.iter().all(|expected| expected.take(&mut found, &bare(&expected.text)))
+            && self
+                .expected
+                .iter()
+                .all(|expected| expected.take(&mut found, &bare(&expected.text)))
     }
 }
 
@@ -486,10 +625,21 @@ fn rank(status: Status) -> u8 {
 /// or came first.
 pub fn outweighs(state: &State, other: &State) -> bool {
     let weight = |state: &State| {
-        let progress = (state.attempt, state.rounds, state.returns, state.commit().is_some());
+        let progress = (
+            state.attempt,
+            state.rounds,
+            state.returns,
+            state.commit().is_some(),
+        );
         let since = state.since();
         // Two of the same second are told apart by their words.
-        (rank(state.status()), progress, since.is_some(), Reverse(since), Reverse(format!("{state:?}")))
+        (
+            rank(state.status()),
+            progress,
+            since.is_some(),
+            Reverse(since),
+            Reverse(format!("{state:?}")),
+        )
     };
     weight(state) > weight(other)
 }

@@ -20,7 +20,9 @@ pub use code_span::{bare, legible};
 pub use line::read_parenthesis;
 pub use misplaced::{Misplaced, misplaced_guards};
 pub use parenthesis::{Unread, Why, find_parenthesis, find_parenthesis_below};
-pub use spelling::{block_has, closed, flow, line_has, parenthesis_behind, set_in_block, set_in_line, title_line};
+pub use spelling::{
+    block_has, closed, flow, line_has, parenthesis_behind, set_in_block, set_in_line, title_line,
+};
 pub use value::{is_word, priority, read_field};
 
 mod block;
@@ -59,41 +61,58 @@ pub struct Fields<'t>(pub Vec<(Key, Field<'t>)>);
 
 impl<'t> Fields<'t> {
     pub fn get(&self, key: Key) -> Option<&Field<'t>> {
-        self.0.iter().find(|(known, _)| *known == key).map(|(_, field)| field)
+        self.0
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, field)| field)
     }
 
     pub fn text(&self, key: Key) -> Option<String> {
-        let Some(Field::Text(text)) = self.get(key) else { return None };
+        let Some(Field::Text(text)) = self.get(key) else {
+            return None;
+        };
         Some(text.clone().into_owned())
     }
 
     pub fn texts(&self, key: Key) -> Option<Vec<String>> {
-        let Some(Field::Texts(texts)) = self.get(key) else { return None };
+        let Some(Field::Texts(texts)) = self.get(key) else {
+            return None;
+        };
         Some(texts.iter().map(|text| text.clone().into_owned()).collect())
     }
 
     pub fn number(&self, key: Key) -> Option<u32> {
-        let Some(Field::Number(number)) = self.get(key) else { return None };
+        let Some(Field::Number(number)) = self.get(key) else {
+            return None;
+        };
         Some(*number)
     }
 
     pub fn flag(&self, key: Key) -> Option<bool> {
-        let Some(Field::Flag(flag)) = self.get(key) else { return None };
+        let Some(Field::Flag(flag)) = self.get(key) else {
+            return None;
+        };
         Some(*flag)
     }
 
     pub fn period(&self, key: Key) -> Option<Period> {
-        let Some(Field::Period(period)) = self.get(key) else { return None };
+        let Some(Field::Period(period)) = self.get(key) else {
+            return None;
+        };
         Some(*period)
     }
 
     pub fn watch(&self, key: Key) -> Option<&WatchSetting> {
-        let Some(Field::Watch(setting)) = self.get(key) else { return None };
+        let Some(Field::Watch(setting)) = self.get(key) else {
+            return None;
+        };
         Some(setting)
     }
 
     pub fn time(&self, key: Key) -> Option<Timestamp> {
-        let Some(Field::Time(time)) = self.get(key) else { return None };
+        let Some(Field::Time(time)) = self.get(key) else {
+            return None;
+        };
         Some(*time)
     }
 }
@@ -163,7 +182,10 @@ mod tests {
             ("a (b (role: c)", Some("(role: c)")),
             ("a (role: b\" (c)", None),
             ("a (role: ä)", None),
-            ("a (role: [ä, status: dead)", Some("(role: [ä, status: dead)")),
+            (
+                "a (role: [ä, status: dead)",
+                Some("(role: [ä, status: dead)"),
+            ),
             ("a (after: T-1, T-2,)", Some("(after: T-1, T-2,)")),
             ("a (http://x, role: y)", None),
         ];
@@ -184,13 +206,28 @@ mod tests {
             );
         }
         let (_, problems) = parse("- [ ] T-1: a (done_when: grep -q '(' f)\n");
-        let told = "`done_when` does not end with the line, so this parenthesis is part of the title";
-        assert_eq!(problems.iter().map(|problem| &*problem.message).collect::<Vec<_>>(), [told]);
-        for title in ["a (b) (see (x)", "a(role: (x)", "a (role: y) (x)", "a (role: y) f(see (x))"] {
+        let told =
+            "`done_when` does not end with the line, so this parenthesis is part of the title";
+        assert_eq!(
+            problems
+                .iter()
+                .map(|problem| &*problem.message)
+                .collect::<Vec<_>>(),
+            [told]
+        );
+        for title in [
+            "a (b) (see (x)",
+            "a(role: (x)",
+            "a (role: y) (x)",
+            "a (role: y) f(see (x))",
+        ] {
             assert_eq!(find_parenthesis(title, Owner::State), Ok(None), "{title}");
         }
         let near = "a (priorty: 1, foo: b)";
-        assert_eq!(find_parenthesis(near, Owner::State).map_err(|unread| &near[unread.name]), Err("priorty"));
+        assert_eq!(
+            find_parenthesis(near, Owner::State).map_err(|unread| &near[unread.name]),
+            Err("priorty")
+        );
     }
 
     #[test]
@@ -220,7 +257,10 @@ mod tests {
             assert_eq!(find_parenthesis(line, Owner::Person), Ok(None), "{line}");
         }
         for line in keys {
-            assert!(matches!(find_parenthesis(line, Owner::Person), Ok(Some(_))), "{line}");
+            assert!(
+                matches!(find_parenthesis(line, Owner::Person), Ok(Some(_))),
+                "{line}"
+            );
         }
         for told in [
             "a (Priority: 1)",
@@ -243,21 +283,33 @@ mod tests {
         let told = set_in_line(&taken, title, "reason", Some("given back"));
         assert_eq!(told, format!("{line} (agent: Sam, reason: given back)"));
         let back = set_in_line(&told, title, "agent", None);
-        assert_eq!(set_in_line(&back, title, "reason", None), format!("{line} (status: null)"));
+        assert_eq!(
+            set_in_line(&back, title, "reason", None),
+            format!("{line} (status: null)")
+        );
     }
 
     fn read_line(inner: &str) -> Vec<(String, Meaning<'static>)> {
         let text: &'static str = String::leak(format!("({inner})"));
         let mut found = Vec::new();
-        read_parenthesis(text, 0..text.len(), &mut |entry| found.push((entry.name.to_owned(), entry.meaning)));
+        read_parenthesis(text, 0..text.len(), &mut |entry| {
+            found.push((entry.name.to_owned(), entry.meaning))
+        });
         found
     }
 
     #[test]
     fn values_have_types() {
         let text = |text: &'static str| Field::Text(text.into());
-        let texts = |texts: &[&'static str]| Field::Texts(texts.iter().map(|text| Cow::Borrowed(*text)).collect());
-        let ids = |ids: &[&str]| Field::Ids(ids.iter().filter_map(|id| id.parse().ok()).collect(), Vec::new());
+        let texts = |texts: &[&'static str]| {
+            Field::Texts(texts.iter().map(|text| Cow::Borrowed(*text)).collect())
+        };
+        let ids = |ids: &[&str]| {
+            Field::Ids(
+                ids.iter().filter_map(|id| id.parse().ok()).collect(),
+                Vec::new(),
+            )
+        };
         let rows: Vec<(&str, Option<Field<'static>>)> = vec![
             ("priority: 0", Some(Field::Number(0))),
             ("priority: Critical", Some(Field::Number(0))),
@@ -269,7 +321,13 @@ mod tests {
             ("after: T-1, T-2", Some(ids(&["T-1", "T-2"]))),
             ("after: [T-1, 'T-2',]", Some(ids(&["T-1", "T-2"]))),
             ("after: []", Some(ids(&[]))),
-            ("after: [T-1, Fix it]", Some(Field::Ids(vec!["T-1".parse().expect("an ID")], vec!["Fix it".into()]))),
+            (
+                "after: [T-1, Fix it]",
+                Some(Field::Ids(
+                    vec!["T-1".parse().expect("an ID")],
+                    vec!["Fix it".into()],
+                )),
+            ),
             ("after: {T-1: T-2}", None),
             ("parent: T-1", "T-1".parse().ok().map(Field::Id)),
             ("role: code-reviewer_2.0", Some(text("code-reviewer_2.0"))),
@@ -277,9 +335,18 @@ mod tests {
             ("role: a/b", None),
             ("tags: a, b c", Some(texts(&["a", "b c"]))),
             ("tags: [a, \"b, c\"]", Some(texts(&["a", "b, c"]))),
-            ("touches: src/{a,b}/*.rs, *.md", Some(texts(&["src/{a,b}/*.rs", "*.md"]))),
-            ("done_when: cargo test, all of it", Some(texts(&["cargo test, all of it"]))),
-            ("done_when: [cargo test, cargo clippy]", Some(texts(&["cargo test", "cargo clippy"]))),
+            (
+                "touches: src/{a,b}/*.rs, *.md",
+                Some(texts(&["src/{a,b}/*.rs", "*.md"])),
+            ),
+            (
+                "done_when: cargo test, all of it",
+                Some(texts(&["cargo test, all of it"])),
+            ),
+            (
+                "done_when: [cargo test, cargo clippy]",
+                Some(texts(&["cargo test", "cargo clippy"])),
+            ),
             ("done_when: \"a\\0\"", None),
             ("done_when: [a, \"b\\u0000\"]", None),
             ("commit: 0012e34", Some(text("0012e34"))),
@@ -295,17 +362,30 @@ mod tests {
             ("empty: allowed", Some(Field::Flag(true))),
             ("empty: fail", Some(Field::Flag(false))),
             ("empty: true", None),
-            ("not_before: 2026-11-22T10:00:00Z", Some(Field::Time("2026-11-22T10:00:00Z".parse().unwrap_or_default()))),
+            (
+                "not_before: 2026-11-22T10:00:00Z",
+                Some(Field::Time(
+                    "2026-11-22T10:00:00Z".parse().unwrap_or_default(),
+                )),
+            ),
             (
                 "not_before: 2026-11-22T10:00:00.25+02:00",
-                Some(Field::Time("2026-11-22T08:00:00.25Z".parse().unwrap_or_default())),
+                Some(Field::Time(
+                    "2026-11-22T08:00:00.25Z".parse().unwrap_or_default(),
+                )),
             ),
             ("not_before: 2026-02-30T10:00:00Z", None),
             ("not_before: 2026-11-31 10:00", None),
             ("not_before: 10:00", None),
             ("status: in_review", Some(Field::Status(Status::InReview))),
             ("status: In Review", None),
-            ("budget: {usd: 1.5}", Some(Field::Budget(Budget { usd: Some(1.5), ..Budget::default() }))),
+            (
+                "budget: {usd: 1.5}",
+                Some(Field::Budget(Budget {
+                    usd: Some(1.5),
+                    ..Budget::default()
+                })),
+            ),
             ("budget: {}", Some(Field::Budget(Budget::default()))),
             ("budget: {usd: -1}", None),
             ("budget: {usd: nan}", None),
@@ -314,18 +394,28 @@ mod tests {
             ("question: {any: [thing]}", None),
             ("question: red or blue?", Some(text("red or blue?"))),
             ("approve: start", Some(Field::Moments(vec![Consent::Start]))),
-            ("approve: [start, merge]", Some(Field::Moments(Consent::ALL.to_vec()))),
+            (
+                "approve: [start, merge]",
+                Some(Field::Moments(Consent::ALL.to_vec())),
+            ),
             ("approve: both", Some(Field::Moments(Consent::ALL.to_vec()))),
             ("approve: later", None),
-            ("review: reviewer, person", Some(texts(&["reviewer", "person"]))),
+            (
+                "review: reviewer, person",
+                Some(texts(&["reviewer", "person"])),
+            ),
             ("lane: draft", Some(Field::Status(Status::Draft))),
             ("lane: completed", None),
             ("mode: break_up", Some(Field::Mode(Mode::BreakUp))),
             ("mode: idle", None),
-            ("watch: false", Some(Field::Watch(WatchSetting::Flag(false)))),
+            (
+                "watch: false",
+                Some(Field::Watch(WatchSetting::Flag(false))),
+            ),
             (
                 "watch: {stuck: 20m}",
-                Thresholds::read([("stuck", "20m")]).map(|set| Field::Watch(WatchSetting::Set(set))),
+                Thresholds::read([("stuck", "20m")])
+                    .map(|set| Field::Watch(WatchSetting::Set(set))),
             ),
             ("watch: {stuck: soon}", None),
             ("watch: the video", None),
@@ -335,10 +425,17 @@ mod tests {
             let name = pair.split(':').next().unwrap_or("");
             let key = Key::named(name).expect("the rows have known keys");
             let expected = expected.map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field));
-            assert_eq!(read_line(pair), [(name.to_owned(), expected.clone())], "{pair}");
+            assert_eq!(
+                read_line(pair),
+                [(name.to_owned(), expected.clone())],
+                "{pair}"
+            );
         }
         for empty in ["", "~", "null", "NULL"] {
-            assert_eq!(read_line(&format!("role: {empty}")), [("role".to_owned(), Meaning::Absent(Key::Role))]);
+            assert_eq!(
+                read_line(&format!("role: {empty}")),
+                [("role".to_owned(), Meaning::Absent(Key::Role))]
+            );
         }
     }
 
@@ -354,10 +451,19 @@ mod tests {
         let waits = format!("- [ ] x\n- [ ] a {}\n", "(depends on x ".repeat(10 * many));
         assert!(!parse(&waits).0.items()[1].quarantined);
         let many = 5_000;
-        let quoted: String = (0..many).map(|number| format!("\"k{number:05}\": 1\n")).collect();
-        let block = TaskBlock { fences: 0..quoted.len(), content: 0..quoted.len(), column: 0 };
+        let quoted: String = (0..many)
+            .map(|number| format!("\"k{number:05}\": 1\n"))
+            .collect();
+        let block = TaskBlock {
+            fences: 0..quoted.len(),
+            content: 0..quoted.len(),
+            column: 0,
+        };
         let mut found = 0;
-        read_block(&quoted, &block, &mut |entry| found += usize::from(entry.at == found * 12 + 1)).expect("it is YAML");
+        read_block(&quoted, &block, &mut |entry| {
+            found += usize::from(entry.at == found * 12 + 1)
+        })
+        .expect("it is YAML");
         assert_eq!(found, many);
     }
 
@@ -367,28 +473,87 @@ mod tests {
             ("a", "role", Some("x"), "a (role: x)"),
             ("", "role", Some("x"), "(role: x)"),
             ("a (b)", "role", Some("x"), "a (b) (role: x)"),
-            ("a (priority:  '1' ,b: c)", "role", Some("x"), "a (priority:  '1' ,b: c, role: x)"),
+            (
+                "a (priority:  '1' ,b: c)",
+                "role",
+                Some("x"),
+                "a (priority:  '1' ,b: c, role: x)",
+            ),
             ("a (priority: 1)", "priority", Some("2"), "a (priority: 2)"),
-            ("a (priority:1,role:  x)", "priority", Some("2"), "a (priority: 2,role:  x)"),
-            ("a (after: T-1, T-2, role: x)", "after", Some("[T-3]"), "a (after: [T-3], role: x)"),
-            ("a (role: , tags: x)", "role", Some("y"), "a (role: y, tags: x)"),
+            (
+                "a (priority:1,role:  x)",
+                "priority",
+                Some("2"),
+                "a (priority: 2,role:  x)",
+            ),
+            (
+                "a (after: T-1, T-2, role: x)",
+                "after",
+                Some("[T-3]"),
+                "a (after: [T-3], role: x)",
+            ),
+            (
+                "a (role: , tags: x)",
+                "role",
+                Some("y"),
+                "a (role: y, tags: x)",
+            ),
             ("a (priority: 1)", "priority", None, "a"),
             ("a (priority: 1, role: x)", "priority", None, "a (role: x)"),
             ("a (priority: 1, role: x)", "role", None, "a (priority: 1)"),
-            ("a (tags: y, priority: 1, role: x)", "priority", None, "a (tags: y, role: x)"),
+            (
+                "a (tags: y, priority: 1, role: x)",
+                "priority",
+                None,
+                "a (tags: y, role: x)",
+            ),
             ("a", "priority", None, "a"),
             ("a (role: x)", "priority", None, "a (role: x)"),
             // What would be read as more of the last value stands before it.
-            ("a (done_when: grep -q '{' f)", "agent", Some("x"), "a (agent: x, done_when: grep -q '{' f)"),
-            ("a ( role: y, reason: see [x)", "status", Some("dead"), "a (status: dead, role: y, reason: see [x)"),
-            ("a (reason: \"see)", "agent", Some("\"x, y\""), "a (agent: \"x, y\", reason: \"see)"),
-            ("a (\"b", "reason", Some("\"c, d\""), "a (\"b (reason: \"c, d\")"),
+            (
+                "a (done_when: grep -q '{' f)",
+                "agent",
+                Some("x"),
+                "a (agent: x, done_when: grep -q '{' f)",
+            ),
+            (
+                "a ( role: y, reason: see [x)",
+                "status",
+                Some("dead"),
+                "a (status: dead, role: y, reason: see [x)",
+            ),
+            (
+                "a (reason: \"see)",
+                "agent",
+                Some("\"x, y\""),
+                "a (agent: \"x, y\", reason: \"see)",
+            ),
+            (
+                "a (\"b",
+                "reason",
+                Some("\"c, d\""),
+                "a (\"b (reason: \"c, d\")",
+            ),
             // What would read as something else is kept as null.
-            ("a (foo: b, role: x)", "role", None, "a (foo: b, role: null)"),
-            ("a (role: x) (tags: y)", "tags", None, "a (role: x) (status: null)"),
+            (
+                "a (foo: b, role: x)",
+                "role",
+                None,
+                "a (foo: b, role: null)",
+            ),
+            (
+                "a (role: x) (tags: y)",
+                "tags",
+                None,
+                "a (role: x) (status: null)",
+            ),
         ];
         for (line, key, value, expected) in rows {
-            assert_eq!(set_in_line(line, 0, key, value), expected, "{line} {key} {value:?}");
+            assert_eq!(
+                set_in_line(line, 0, key, value),
+                expected,
+                "{line} {key} {value:?}"
+            );
             if value.is_some() {
                 assert!(line_has(expected, 0, key), "{expected}");
             }
@@ -404,9 +569,21 @@ mod tests {
                 Some("y"),
                 "  # head\n  role: y   # why\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 1}\n",
             ),
-            ("role", None, "  # head\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 1}\n"),
-            ("done_when", Some("[c]"), "  # head\n  role: x   # why\n\n  done_when: [c]\n  budget: {usd: 1}\n"),
-            ("done_when", None, "  # head\n  role: x   # why\n\n  budget: {usd: 1}\n"),
+            (
+                "role",
+                None,
+                "  # head\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 1}\n",
+            ),
+            (
+                "done_when",
+                Some("[c]"),
+                "  # head\n  role: x   # why\n\n  done_when: [c]\n  budget: {usd: 1}\n",
+            ),
+            (
+                "done_when",
+                None,
+                "  # head\n  role: x   # why\n\n  budget: {usd: 1}\n",
+            ),
             (
                 "budget",
                 Some("{usd: 2}"),
@@ -414,45 +591,111 @@ mod tests {
             ),
         ];
         for (key, value, expected) in rows {
-            assert_eq!(set_in_block(block, key, value).as_deref(), Some(expected), "{key} {value:?}");
+            assert_eq!(
+                set_in_block(block, key, value).as_deref(),
+                Some(expected),
+                "{key} {value:?}"
+            );
             let crlf = block.replace('\n', "\r\n");
-            assert_eq!(set_in_block(&crlf, key, value), Some(expected.replace('\n', "\r\n")), "{key} {value:?}");
+            assert_eq!(
+                set_in_block(&crlf, key, value),
+                Some(expected.replace('\n', "\r\n")),
+                "{key} {value:?}"
+            );
         }
         assert_eq!(set_in_block(block, "tags", Some("[x]")), None);
         let odd = "reason: |\n  a\n  b\nrole:\n";
-        assert_eq!(set_in_block(odd, "reason", Some("c")).as_deref(), Some("reason: c\nrole:\n"));
-        assert_eq!(set_in_block(odd, "role", Some("c")).as_deref(), Some("reason: |\n  a\n  b\nrole: c\n"));
-        assert_eq!(set_in_block("role: # why\n", "role", Some("c")).as_deref(), Some("role: c # why\n"));
+        assert_eq!(
+            set_in_block(odd, "reason", Some("c")).as_deref(),
+            Some("reason: c\nrole:\n")
+        );
+        assert_eq!(
+            set_in_block(odd, "role", Some("c")).as_deref(),
+            Some("reason: |\n  a\n  b\nrole: c\n")
+        );
+        assert_eq!(
+            set_in_block("role: # why\n", "role", Some("c")).as_deref(),
+            Some("role: c # why\n")
+        );
         assert_eq!(set_in_block("role: x", "role", None).as_deref(), Some(""));
         // Lines that only the YAML parser knows are no part of the key above them.
-        for own in ["jira.ticket: X\n", "\"done_when\": a\n", "role : coder\n", "my key:\n  - v\n"] {
+        for own in [
+            "jira.ticket: X\n",
+            "\"done_when\": a\n",
+            "role : coder\n",
+            "my key:\n  - v\n",
+        ] {
             let text = |above: &str| format!("{above}{own}tags: [x]\n");
-            assert_eq!(set_in_block(&text("model: a\n"), "model", None), Some(text("")));
-            assert_eq!(set_in_block(&text("model:\n  - a\n"), "model", Some("b")), Some(text("model: b\n")));
+            assert_eq!(
+                set_in_block(&text("model: a\n"), "model", None),
+                Some(text(""))
+            );
+            assert_eq!(
+                set_in_block(&text("model:\n  - a\n"), "model", Some("b")),
+                Some(text("model: b\n"))
+            );
         }
         // These are.
-        for value in ["[a, (b,\n'c]',\nd e]", "{a: [b],\nc d: e}", "\"a\nb c\"", "'it''s\nb'", "\n-\n  a\n- b"] {
+        for value in [
+            "[a, (b,\n'c]',\nd e]",
+            "{a: [b],\nc d: e}",
+            "\"a\nb c\"",
+            "'it''s\nb'",
+            "\n-\n  a\n- b",
+        ] {
             let text = |above: &str| format!("{above}my key: v\nrole: x\n");
-            assert_eq!(set_in_block(&text(&format!("tags: {value}\n")), "tags", None), Some(text("")), "{value}");
+            assert_eq!(
+                set_in_block(&text(&format!("tags: {value}\n")), "tags", None),
+                Some(text("")),
+                "{value}"
+            );
         }
     }
 
     #[test]
     fn written_values_are_yaml_for_every_reader() {
         let odd = " ,:-#[]{}'\"|>%@`()\\&!*?~=\n\t\0\u{85}\u{2028}\u{feff}\u{ffff}é😀".chars();
-        let around =
-            odd.flat_map(|c| [format!("{c}"), format!("{c}a"), format!("{c} a"), format!("a{c}"), format!("a {c}b")]);
-        let words =
-            ["plain", "two words", "", "true", "no", "12", "1e3", "0x1f", "null", "2026-11-22T10:00:00Z", "::", "a:?b"];
+        let around = odd.flat_map(|c| {
+            [
+                format!("{c}"),
+                format!("{c}a"),
+                format!("{c} a"),
+                format!("a{c}"),
+                format!("a {c}b"),
+            ]
+        });
+        let words = [
+            "plain",
+            "two words",
+            "",
+            "true",
+            "no",
+            "12",
+            "1e3",
+            "0x1f",
+            "null",
+            "2026-11-22T10:00:00Z",
+            "::",
+            "a:?b",
+        ];
         for text in around.chain(words.map(str::to_owned)) {
             let text = text.as_str();
             let written = flow(&Value::from(text));
-            assert_eq!(crate::yaml::read::<Value>(&written).ok(), Some(Value::from(text)), "{written}");
+            assert_eq!(
+                crate::yaml::read::<Value>(&written).ok(),
+                Some(Value::from(text)),
+                "{written}"
+            );
             assert!(!written.contains(['\n', '\r']), "{written}");
             let in_list = flow(&Value::from(vec![text, text]));
-            assert_eq!(crate::yaml::read::<Value>(&in_list).ok(), Some(Value::from(vec![text, text])), "{in_list}");
+            assert_eq!(
+                crate::yaml::read::<Value>(&in_list).ok(),
+                Some(Value::from(vec![text, text])),
+                "{in_list}"
+            );
         }
-        let value: Value = crate::yaml::read("{a: [1, 2.5, true, null], b: {c: 'x, y'}}").unwrap_or_default();
+        let value: Value =
+            crate::yaml::read("{a: [1, 2.5, true, null], b: {c: 'x, y'}}").unwrap_or_default();
         assert_eq!(flow(&value), "{a: [1, 2.5, true, null], b: {c: \"x, y\"}}");
     }
 
@@ -469,14 +712,17 @@ mod tests {
             "(\n- [a-z:# '\"]{1,6}){1,3}",
         ];
         let lines = proptest::collection::vec(
-            ("[abc]", "[:] ?", value).prop_map(|(key, colon, value)| format!("{key}{colon}{value}")),
+            ("[abc]", "[:] ?", value)
+                .prop_map(|(key, colon, value)| format!("{key}{colon}{value}")),
             1..4,
         );
         proptest::test_runner::TestRunner::new(ProptestConfig {
             failure_persistence: None,
             ..ProptestConfig::default()
         })
-        .run(&lines, |lines| agrees(&lines.join("\n")).map_err(proptest::test_runner::TestCaseError::fail))
+        .run(&lines, |lines| {
+            agrees(&lines.join("\n")).map_err(proptest::test_runner::TestCaseError::fail)
+        })
         .unwrap_or_else(|failure| panic!("{failure}"));
     }
 
@@ -501,15 +747,26 @@ mod tests {
     /// Whether what the scan makes of `text` is what the parser does, if the scan takes it for ordinary.
     fn agrees(text: &str) -> Result<(), String> {
         let scanned = Lines::of(text, 0..text.len());
-        let names: Vec<&str> = scanned.pairs.iter().map(|pair| &text[pair.name.clone()]).collect();
-        let twice = names.iter().any(|name| names.iter().filter(|other| *other == name).count() > 1);
+        let names: Vec<&str> = scanned
+            .pairs
+            .iter()
+            .map(|pair| &text[pair.name.clone()])
+            .collect();
+        let twice = names
+            .iter()
+            .any(|name| names.iter().filter(|other| *other == name).count() > 1);
         if !scanned.is_ordinary || twice {
             return Ok(());
         }
-        let parsed: Value = crate::yaml::read(text).map_err(|error| format!("{error} in {text:?}"))?;
+        let parsed: Value =
+            crate::yaml::read(text).map_err(|error| format!("{error} in {text:?}"))?;
         for pair in &scanned.pairs {
             let raw = &text[pair.value.clone()];
-            let read = if pair.style == Style::List { list_of(raw) } else { plain_of(raw) };
+            let read = if pair.style == Style::List {
+                list_of(raw)
+            } else {
+                plain_of(raw)
+            };
             let expected = parsed.get(&text[pair.name.clone()]).and_then(plain_of_yaml);
             let (read, expected) = (texts_of(read), texts_of(expected));
             if read != expected {
@@ -531,7 +788,10 @@ mod tests {
             Some(Plain::Null) => vec!["null".to_owned()],
             Some(Plain::One(one)) => vec![text(one)],
             Some(Plain::Many(many)) => many.into_iter().map(text).collect(),
-            Some(Plain::Map(map)) => map.into_iter().flat_map(|(key, value)| [text(key), text(value)]).collect(),
+            Some(Plain::Map(map)) => map
+                .into_iter()
+                .flat_map(|(key, value)| [text(key), text(value)])
+                .collect(),
         }
     }
 }

@@ -66,7 +66,9 @@ impl Trouble {
         Trouble {
             symptom: Symptom::Divergence,
             occurrence: 0,
-            why: format!("{count} children of {parent} are in the same trouble ({symptom}), and were told so in vain"),
+            why: format!(
+                "{count} children of {parent} are in the same trouble ({symptom}), and were told so in vain"
+            ),
             advice: Advice::Pause,
         }
     }
@@ -129,7 +131,8 @@ pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> b
     let idle = 2 * seconds_between(activity.progress_at, now);
     let written = 2 * (activity.output - activity.progress_output.min(activity.output));
     // What tells nothing of what it does counts as one long call, and is never stuck.
-    let is_long = activity.hears && !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
+    let is_long =
+        activity.hears && !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
     activity.makes_changes && (is_long || rules.tokens > 0 && written >= rules.tokens)
 }
 
@@ -140,12 +143,17 @@ pub fn may_break_rules(activity: &Activity, watched: &Watched) -> bool {
 
 /// What is wrong with a run at `now`.
 pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Trouble> {
-    [looping(activity, rules), repeating(activity, rules), struggling(activity, rules), runaway(activity, rules)]
-        .into_iter()
-        .chain([stuck(activity, rules, now), late(activity, rules, now)])
-        .flatten()
-        .chain(violations(activity))
-        .collect()
+    [
+        looping(activity, rules),
+        repeating(activity, rules),
+        struggling(activity, rules),
+        runaway(activity, rules),
+    ]
+    .into_iter()
+    .chain([stuck(activity, rules, now), late(activity, rules, now)])
+    .flatten()
+    .chain(violations(activity))
+    .collect()
 }
 
 /// What is to be done about what is wrong with a run, if it was not done before.
@@ -161,8 +169,10 @@ pub fn treat(
         (watched.progress, watched.recovered) = (activity.progress, activity.steps);
         watched.forgive();
     }
-    let mut news: Vec<Trouble> =
-        troubles.into_iter().filter(|it| !watched.told.contains(&(it.symptom, it.occurrence))).collect();
+    let mut news: Vec<Trouble> = troubles
+        .into_iter()
+        .filter(|it| !watched.told.contains(&(it.symptom, it.occurrence)))
+        .collect();
     // One of a look: what is worst.
     news.sort_by_key(|it| std::cmp::Reverse(it.advice));
     let worst = news.into_iter().next();
@@ -183,7 +193,8 @@ impl Deed {
 impl Watched {
     /// It was told that it broke this rule so.
     pub fn knows_of(&self, breach: &Breach) -> bool {
-        self.told.contains(&(Symptom::Violation, occurrence(breach)))
+        self.told
+            .contains(&(Symptom::Violation, occurrence(breach)))
     }
 
     /// It has been told of this twice or more, and did not get on.
@@ -194,7 +205,8 @@ impl Watched {
     /// It got on: it is told gently again. What was told of its calls and its time is not told anew.
     pub fn forgive(&mut self) {
         self.nudges = 0;
-        self.told.retain(|(symptom, _)| !matches!(symptom, Symptom::Stuck | Symptom::Runaway));
+        self.told
+            .retain(|(symptom, _)| !matches!(symptom, Symptom::Stuck | Symptom::Runaway));
     }
 
     fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Deed {
@@ -225,7 +237,12 @@ fn looping(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
     let last = last_of(activity, count)?;
     let (first, tool) = (last[0], &last[0].tool);
     let is_so = |call: &PastCall| !call.ok && call.is_same(first);
-    let times = activity.calls.iter().rev().take_while(|call| is_so(call)).count();
+    let times = activity
+        .calls
+        .iter()
+        .rev()
+        .take_while(|call| is_so(call))
+        .count();
     (times >= count).then(|| Trouble {
         symptom: Symptom::Looping,
         occurrence: u64::from(activity.steps) / count as u64,
@@ -249,7 +266,9 @@ fn struggling(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
 
 fn repeating(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
     let last = activity.calls.back()?;
-    let count = since_progress(activity).filter(|call| call.is_same(last) && call.ok).count();
+    let count = since_progress(activity)
+        .filter(|call| call.is_same(last) && call.ok)
+        .count();
     let is_so = rules.repeats > 0 && last.ok && count >= rules.repeats as usize;
     is_so.then(|| Trouble {
         symptom: Symptom::Repeating,
@@ -284,11 +303,18 @@ fn stuck(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trou
 
 /// Most of its time is used.
 fn late(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trouble> {
-    let (used, limit) = (seconds_between(activity.began, now), activity.limit.filter(|limit| *limit > 0)?);
+    let (used, limit) = (
+        seconds_between(activity.began, now),
+        activity.limit.filter(|limit| *limit > 0)?,
+    );
     (rules.late > 0 && used * 100 >= limit * u64::from(rules.late)).then(|| Trouble {
         symptom: Symptom::Late,
         occurrence: 0,
-        why: format!("{} of its {} are used", Period::seconds(used.min(limit)), Period::seconds(limit)),
+        why: format!(
+            "{} of its {} are used",
+            Period::seconds(used.min(limit)),
+            Period::seconds(limit)
+        ),
         advice: Advice::Mention,
     })
 }
@@ -346,14 +372,30 @@ mod tests {
 
     impl Run {
         fn begin() -> Run {
-            let activity = Activity { makes_changes: true, hears: true, limit: Some(600), ..Activity::default() };
-            Run { activity, watched: Watched::default(), now: Timestamp::default(), found: Vec::new() }
+            let activity = Activity {
+                makes_changes: true,
+                hears: true,
+                limit: Some(600),
+                ..Activity::default()
+            };
+            Run {
+                activity,
+                watched: Watched::default(),
+                now: Timestamp::default(),
+                found: Vec::new(),
+            }
         }
 
         fn call(&mut self, input: u64, ok: bool, effect: Effect) {
             self.now += TimeDelta::seconds(1);
             self.activity.seen = self.now;
-            let call = PastCall { tool: "Bash".to_owned(), input, ok, seconds: 1, got_on: false };
+            let call = PastCall {
+                tool: "Bash".to_owned(),
+                input,
+                ok,
+                seconds: 1,
+                got_on: false,
+            };
             self.activity.ended(call, effect, self.now);
             self.look();
         }
@@ -362,7 +404,8 @@ mod tests {
             let rules = WatchRules::default();
             let troubles = judge(&self.activity, &rules, self.now);
             let found = treat(&self.activity, troubles, &rules, &mut self.watched);
-            self.found.extend(found.map(|(trouble, deed)| (trouble.symptom, deed)));
+            self.found
+                .extend(found.map(|(trouble, deed)| (trouble.symptom, deed)));
         }
 
         fn symptoms(&self) -> Vec<Symptom> {
@@ -388,7 +431,13 @@ mod tests {
             (0..3).for_each(|call| run.call(1000 * round + call, false, Effect::Look));
             (10..22).for_each(|call| run.call(1000 * round + call, true, Effect::Look));
         }
-        assert!(run.found.iter().all(|(_, deed)| *deed == Deed::Nudged(Urgency::Hint)), "{:?}", run.found);
+        assert!(
+            run.found
+                .iter()
+                .all(|(_, deed)| *deed == Deed::Nudged(Urgency::Hint)),
+            "{:?}",
+            run.found
+        );
         // Who does not is paused.
         let mut run = Run::begin();
         (0..40).for_each(|call| run.call(call, false, Effect::Look));
@@ -404,8 +453,8 @@ mod tests {
             run.now += TimeDelta::seconds(30);
             run.look();
         }
-        let nudged =
-            [Urgency::Hint, Urgency::Warning, Urgency::Warning].map(|urgency| (Symptom::Stuck, Deed::Nudged(urgency)));
+        let nudged = [Urgency::Hint, Urgency::Warning, Urgency::Warning]
+            .map(|urgency| (Symptom::Stuck, Deed::Nudged(urgency)));
         assert_eq!(run.found, nudged);
     }
 

@@ -35,7 +35,13 @@ impl NeedKind {
 
 /// What of all that an item lacks a person is to do, and why in words: the question, where one was asked.
 pub fn need_of(lacks: &[Lack]) -> Option<(&Lack, NeedKind, String)> {
-    let (lack, kind) = lacks.iter().find_map(|lack| Some((lack, NeedKind::of(lack)?)))?;
-    let why = if let Lack::Answer(question) = lack { question.clone() } else { lack.to_string() };
+    let (lack, kind) = lacks
+        .iter()
+        .find_map(|lack| Some((lack, NeedKind::of(lack)?)))?;
+    let why = if let Lack::Answer(question) = lack {
+        question.clone()
+    } else {
+        lack.to_string()
+    };
     Some((lack, kind, why))
 }

@@ -24,10 +24,20 @@ impl NewItem {
     /// The same with all that it says in other words.
     #[must_use]
     pub fn with_words(self, told: impl Fn(&str) -> String) -> NewItem {
-        let of =
-            |fields: Vec<(Key, Value)>| fields.into_iter().map(|(key, value)| (key, reworded(value, &told))).collect();
+        let of = |fields: Vec<(Key, Value)>| {
+            fields
+                .into_iter()
+                .map(|(key, value)| (key, reworded(value, &told)))
+                .collect()
+        };
         let (fields, yaml_fields) = (of(self.fields), of(self.yaml_fields));
-        NewItem { title: told(&self.title), description: told(&self.description), fields, yaml_fields, ..self }
+        NewItem {
+            title: told(&self.title),
+            description: told(&self.description),
+            fields,
+            yaml_fields,
+            ..self
+        }
     }
 }
 
@@ -35,7 +45,10 @@ impl NewItem {
 fn reworded(value: Value, told: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => told(&text).into(),
-        Value::Sequence(values) => values.into_iter().map(|value| reworded(value, told)).collect(),
+        Value::Sequence(values) => values
+            .into_iter()
+            .map(|value| reworded(value, told))
+            .collect(),
         value => value,
     }
 }
@@ -61,13 +74,25 @@ pub fn render(new: &NewItem) -> String {
         block.push_str(&format!(" {title}"));
     }
     if !new.fields.is_empty() {
-        let pairs: Vec<String> =
-            new.fields.iter().map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value))).collect();
+        let pairs: Vec<String> = new
+            .fields
+            .iter()
+            .map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value)))
+            .collect();
         let title_end = block.len();
         block.push_str(&format!(" ({})", pairs.join(", ")));
         // In a line without an ID it would be title.
-        block = if new.id.is_some() { metadata::legible(&block, title_end) } else { block };
-    } else if new.id.is_some() && !matches!(metadata::find_parenthesis(title, Owner::Person), Ok(Some(_))) {
+        block = if new.id.is_some() {
+            metadata::legible(&block, title_end)
+        } else {
+            block
+        };
+    } else if new.id.is_some()
+        && !matches!(
+            metadata::find_parenthesis(title, Owner::Person),
+            Ok(Some(_))
+        )
+    {
         block = metadata::closed(&block, block.len());
     }
     block.push_str(tail.trim_end());
@@ -79,7 +104,11 @@ pub fn render(new: &NewItem) -> String {
         return block;
     }
     // Directly under the title stands only what can't change how the title reads.
-    let gap = if description.starts_with(char::is_alphanumeric) { "" } else { "\n" };
+    let gap = if description.starts_with(char::is_alphanumeric) {
+        ""
+    } else {
+        "\n"
+    };
     let usual = match (text.is_empty(), yaml.is_empty()) {
         (false, false) => format!("{block}{gap}{text}\n{yaml}"),
         (false, true) => format!("{block}{gap}{text}"),
@@ -88,10 +117,17 @@ pub fn render(new: &NewItem) -> String {
     // A description that leaves a fence open, or has keys of its own, would swallow these.
     let has_keys = |text: &str| {
         let (document, _) = parse(text);
-        let block = document.items().first().and_then(|item| item.block.as_deref());
+        let block = document
+            .items()
+            .first()
+            .and_then(|item| item.block.as_deref());
         block.is_some_and(|block| text[block.fences.clone()] == yaml)
     };
-    if yaml.is_empty() || text.is_empty() || has_keys(&usual) { usual } else { format!("{block}\n{yaml}\n{text}") }
+    if yaml.is_empty() || text.is_empty() || has_keys(&usual) {
+        usual
+    } else {
+        format!("{block}\n{yaml}\n{text}")
+    }
 }
 
 fn indented(text: &str) -> String {

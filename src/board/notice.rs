@@ -64,14 +64,18 @@ pub fn kind_of(
         (Some((Symptom::Spending, _)), _) => Some((NoticeKind::Cap, NoticeSeverity::Warning)),
         // Its question is told of.
         (Some((_, Deed::Paused)), _) => None,
-        (Some((_, Deed::Notified | Deed::Ended)), _) => Some((NoticeKind::Trouble, NoticeSeverity::Warning)),
+        (Some((_, Deed::Notified | Deed::Ended)), _) => {
+            Some((NoticeKind::Trouble, NoticeSeverity::Warning))
+        }
         (Some(_), _) => Some((NoticeKind::Trouble, NoticeSeverity::Info)),
         (None, _) if event == Kind::Strayed => Some((NoticeKind::Trouble, NoticeSeverity::Warning)),
         (None, _) if event == Kind::Closed => Some((NoticeKind::NeedsYou, NoticeSeverity::Warning)),
         (None, Some((from, to))) if from != to && !is_a_persons(event) => match to {
             Status::Dead => Some((NoticeKind::Died, NoticeSeverity::Warning)),
             Status::Completed => Some((NoticeKind::Finished, NoticeSeverity::Info)),
-            Status::Waiting | Status::InReview => Some((NoticeKind::NeedsYou, NoticeSeverity::Warning)),
+            Status::Waiting | Status::InReview => {
+                Some((NoticeKind::NeedsYou, NoticeSeverity::Warning))
+            }
             _ => None,
         },
         _ => None,
@@ -118,11 +122,22 @@ pub fn by_severity(notices: &[Notice]) -> Vec<&Notice> {
 /// What stands above `notices`, in a line.
 pub fn subject(notices: &[&Notice]) -> String {
     let [one] = notices else {
-        let counts = NoticeKind::ALL.map(|kind| (kind, notices.iter().filter(|it| it.kind == kind).count()));
-        let counts = counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
-        return format!("{} notices: {}", notices.len(), counts.collect::<Vec<_>>().join(", "));
+        let counts =
+            NoticeKind::ALL.map(|kind| (kind, notices.iter().filter(|it| it.kind == kind).count()));
+        let counts = counts
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(kind, count)| format!("{count} {kind}"));
+        return format!(
+            "{} notices: {}",
+            notices.len(),
+            counts.collect::<Vec<_>>().join(", ")
+        );
     };
-    let name = one.task.as_ref().map_or_else(|| "the board".to_owned(), ToString::to_string);
+    let name = one
+        .task
+        .as_ref()
+        .map_or_else(|| "the board".to_owned(), ToString::to_string);
     let says = match one.kind {
         NoticeKind::NeedsYou => "needs you",
         NoticeKind::Died => "is dead",
@@ -138,7 +153,11 @@ pub fn subject(notices: &[&Notice]) -> String {
 
 /// `notices` as the text of a message, a line each.
 pub fn text(notices: &[&Notice]) -> String {
-    let mut lines: Vec<String> = notices.iter().take(MOST_LINES).map(|notice| notice.line()).collect();
+    let mut lines: Vec<String> = notices
+        .iter()
+        .take(MOST_LINES)
+        .map(|notice| notice.line())
+        .collect();
     if notices.len() > MOST_LINES {
         lines.push(format!("and {} more", notices.len() - MOST_LINES));
     }
@@ -164,6 +183,13 @@ mod tests {
             assert_eq!(told(to, to), None, "{to}");
         }
         assert_eq!(kind_of(Kind::Told, None, None), None);
-        assert_eq!(kind_of(Kind::Edited, Some((Status::Pending, Status::Completed)), None), None);
+        assert_eq!(
+            kind_of(
+                Kind::Edited,
+                Some((Status::Pending, Status::Completed)),
+                None
+            ),
+            None
+        );
     }
 }

@@ -15,7 +15,10 @@ pub struct NumberOrText<T> {
 impl<T> NumberOrText<T> {
     /// `expected` says what it must be, for one that is neither.
     pub fn new(expected: &'static str) -> NumberOrText<T> {
-        NumberOrText { expected, value: PhantomData }
+        NumberOrText {
+            expected,
+            value: PhantomData,
+        }
     }
 }
 

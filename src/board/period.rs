@@ -18,7 +18,13 @@ use super::number_or_text::NumberOrText;
 pub struct Period(#[schemars(with = "String")] Duration);
 
 /// Units in milliseconds, longest first, as they are written.
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
 
 /// Not a length of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +49,11 @@ impl Period {
 
     /// As a limit, of which no time at all means that there is none.
     pub const fn limit(self) -> Duration {
-        if self.is_zero() { Duration::MAX } else { self.0 }
+        if self.is_zero() {
+            Duration::MAX
+        } else {
+            self.0
+        }
     }
 
     /// No time at all: where it says so, switched off.
@@ -63,8 +73,13 @@ impl FromStr for Period {
 /// Each unit at most once, in falling order, whole numbers; a bare number is seconds and may have a fraction.
 fn parse(text: &str) -> Option<Period> {
     if let Ok(seconds) = text.parse::<f64>() {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        return Duration::try_from_secs_f64(seconds).ok().filter(|_| is_plain).map(Period::from);
+        let is_plain = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        return Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|_| is_plain)
+            .map(Period::from);
     }
     let mut rest = text;
     let mut milliseconds = 0_u64;
@@ -73,7 +88,9 @@ fn parse(text: &str) -> Option<Period> {
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;
         let number: u64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (_, factor) = units.find(|(unit, _)| *unit == &rest[..end])?;
         milliseconds = milliseconds.checked_add(number.checked_mul(*factor)?)?;
         rest = &rest[end..];
@@ -97,7 +114,9 @@ impl fmt::Display for Period {
 
 impl From<Duration> for Period {
     fn from(duration: Duration) -> Period {
-        Period(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
+        Period(Duration::from_millis(
+            u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        ))
     }
 }
 
@@ -109,7 +128,9 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
-        deserializer.deserialize_any(NumberOrText::new("a length of time such as 30s, 2m or 1h30m"))
+        deserializer.deserialize_any(NumberOrText::new(
+            "a length of time such as 30s, 2m or 1h30m",
+        ))
     }
 }
 
@@ -135,7 +156,11 @@ mod tests {
             ("0s", 0, "0s"),
         ] {
             let period: Period = text.parse().expect(text);
-            assert_eq!(period.duration(), Duration::from_millis(milliseconds), "{text}");
+            assert_eq!(
+                period.duration(),
+                Duration::from_millis(milliseconds),
+                "{text}"
+            );
             assert_eq!(period.to_string(), written);
         }
     }
@@ -148,9 +173,21 @@ mod tests {
 
     #[test]
     fn what_is_no_period_is_refused() {
-        for text in
-            ["", "s", "-1", "-1s", "1x", "1s1m", "1m1m", "1.5h", "1 m", "inf", "NaN", "1e3", "99999999999999999d"]
-        {
+        for text in [
+            "",
+            "s",
+            "-1",
+            "-1s",
+            "1x",
+            "1s1m",
+            "1m1m",
+            "1.5h",
+            "1 m",
+            "inf",
+            "NaN",
+            "1e3",
+            "99999999999999999d",
+        ] {
             assert!(text.parse::<Period>().is_err(), "`{text}`");
         }
     }

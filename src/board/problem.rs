@@ -47,7 +47,13 @@ impl Problem {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Problem {
-        Problem { code, severity: Severity::Error, span, message: message.into(), hint: hint.into() }
+        Problem {
+            code,
+            severity: Severity::Error,
+            span,
+            message: message.into(),
+            hint: hint.into(),
+        }
     }
 
     pub fn warning(
@@ -56,7 +62,10 @@ impl Problem {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Problem {
-        Problem { severity: Severity::Warning, ..Problem::error(code, span, message, hint) }
+        Problem {
+            severity: Severity::Warning,
+            ..Problem::error(code, span, message, hint)
+        }
     }
 }
 
@@ -106,10 +115,18 @@ pub fn excerpt(text: &str, span: &Range<usize>) -> String {
 
     let from = line_start(text, start);
     // Only so much of the line is ever looked at, so that a line of megabytes costs nothing.
-    let window_from = text[from..start].char_indices().rev().nth(SHOWN / 3).map_or(from, |(index, _)| from + index);
-    let line_end = text[start..].find(['\n', '\r']).map_or(text.len(), |index| start + index);
-    let window_to =
-        text[window_from..line_end].char_indices().nth(SHOWN).map_or(line_end, |(index, _)| window_from + index);
+    let window_from = text[from..start]
+        .char_indices()
+        .rev()
+        .nth(SHOWN / 3)
+        .map_or(from, |(index, _)| from + index);
+    let line_end = text[start..]
+        .find(['\n', '\r'])
+        .map_or(text.len(), |index| start + index);
+    let window_to = text[window_from..line_end]
+        .char_indices()
+        .nth(SHOWN)
+        .map_or(line_end, |(index, _)| window_from + index);
     let end = end.clamp(start, window_to.max(start));
 
     let gutter = " ".repeat(number.len());
@@ -118,7 +135,10 @@ pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let shown = |part: &str| -> String { part.chars().map(printable).collect() };
     let line = shown(&text[window_from..window_to]);
     // Tabs stay tabs in front of the caret, so that it stands under its character wherever tabs stop.
-    let lead: String = text[window_from..start].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let lead: String = text[window_from..start]
+        .chars()
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
     let lead = format!("{}{lead}", if before_mark.is_empty() { "" } else { " " });
     let carets = "^".repeat(text[start..end].chars().count().max(1));
     format!("{number} | {before_mark}{line}{after_mark}\n{gutter} | {lead}{carets}")
@@ -132,9 +152,18 @@ pub fn one_line(words: &str) -> String {
 /// The first few of these names, and how many more there are: in one line.
 pub fn listed(names: &[String]) -> String {
     const NAMED: usize = 6;
-    let named = names.iter().take(NAMED).map(|name| one_line(name)).collect::<Vec<_>>().join(", ");
+    let named = names
+        .iter()
+        .take(NAMED)
+        .map(|name| one_line(name))
+        .collect::<Vec<_>>()
+        .join(", ");
     let more = names.len().saturating_sub(NAMED);
-    if more > 0 { format!("{named} and {more} more") } else { named }
+    if more > 0 {
+        format!("{named} and {more} more")
+    } else {
+        named
+    }
 }
 
 fn printable(c: char) -> char {
@@ -144,7 +173,11 @@ fn printable(c: char) -> char {
 fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |index| index + 1);
     let mark = '\u{feff}'.len_utf8();
-    if start == 0 && text.starts_with('\u{feff}') && offset >= mark { mark } else { start }
+    if start == 0 && text.starts_with('\u{feff}') && offset >= mark {
+        mark
+    } else {
+        start
+    }
 }
 
 #[cfg(test)]
@@ -159,14 +192,22 @@ mod tests {
         assert_eq!(at("d"), Position { line: 2, column: 4 });
         assert_eq!(at("nothing"), Position { line: 3, column: 1 });
         assert_eq!(Position::of(text, 9999), Position { line: 3, column: 1 });
-        assert_eq!(Position::of(text, text.find('😀').unwrap_or(0) + 2), Position { line: 2, column: 3 });
+        assert_eq!(
+            Position::of(text, text.find('😀').unwrap_or(0) + 2),
+            Position { line: 2, column: 3 }
+        );
     }
 
     #[test]
     fn a_finding_reads_like_a_compilers() {
         let text = "one\n\t- [ ] a (priority: high ) \u{1b}[31m\n";
         let start = text.find("high").unwrap_or(0);
-        let problem = Problem::error("wrong-type", start..start + 4, "`priority` can't be `high`", "write 0 to 9");
+        let problem = Problem::error(
+            "wrong-type",
+            start..start + 4,
+            "`priority` can't be `high`",
+            "write 0 to 9",
+        );
         assert_eq!(
             render("queues/main.md", text, &problem),
             "queues/main.md:2:21: error: `priority` can't be `high`\n\
@@ -191,7 +232,11 @@ mod tests {
     fn any_span_renders() {
         let reversed = Range { start: 3, end: 1 };
         for span in [0..0, 0..100, reversed, 50..60, 1..2] {
-            let _ = render("p", "äö\r\n", &Problem::warning("x", span.clone(), "m", "h"));
+            let _ = render(
+                "p",
+                "äö\r\n",
+                &Problem::warning("x", span.clone(), "m", "h"),
+            );
             let _ = render("p", "", &Problem::warning("x", span, "m", "h"));
         }
     }

@@ -18,11 +18,18 @@ pub(crate) fn apply_each<T>(
     while !things.is_empty() {
         let (document, _) = parse(&text);
         let meet = |one: &Edit, next: &Edit| {
-            let mut behind = next.text.chars().chain(text[next.span.end..].chars()).skip_while(|c| "\r\n".contains(*c));
+            let mut behind = next
+                .text
+                .chars()
+                .chain(text[next.span.end..].chars())
+                .skip_while(|c| "\r\n".contains(*c));
             let between = text.get(one.span.end..next.span.start);
             match behind.next() {
                 Some(' ' | '\t') => between == Some(""),
-                Some('#') => document.front().is_kanban && between.is_some_and(|between| between.trim().is_empty()),
+                Some('#') => {
+                    document.front().is_kanban
+                        && between.is_some_and(|between| between.trim().is_empty())
+                }
                 _ => false,
             }
         };
@@ -30,9 +37,13 @@ pub(crate) fn apply_each<T>(
         things.retain(|thing| {
             let own = edits(&document, thing);
             let is_apart = |edit: &Edit, other: &Edit| {
-                edit.is_apart(other) && !meet(other, edit) && (edit.span == other.span || !meet(edit, other))
+                edit.is_apart(other)
+                    && !meet(other, edit)
+                    && (edit.span == other.span || !meet(edit, other))
             };
-            let is_apart = own.iter().all(|edit| made.iter().all(|other| is_apart(edit, other)));
+            let is_apart = own
+                .iter()
+                .all(|edit| made.iter().all(|other| is_apart(edit, other)));
             made.extend(own.into_iter().filter(|_| is_apart));
             !is_apart
         });
@@ -75,7 +86,9 @@ pub(crate) fn set_item_by(
 
 /// With the document's line ends, and none at the end.
 fn with_newlines(text: &str, newline: &str) -> String {
-    text.replace("\r\n", "\n").trim_end_matches('\n').replace('\n', newline)
+    text.replace("\r\n", "\n")
+        .trim_end_matches('\n')
+        .replace('\n', newline)
 }
 
 /// The lines of `text` with the line ends that they have in `block`. Others have that of its first line, or their own where both text and
@@ -83,13 +96,29 @@ fn with_newlines(text: &str, newline: &str) -> String {
 fn with_newlines_of(document: &Document<'_>, block: &str, text: &str) -> String {
     let is_mixed = |text: &str| text.contains('\n') && markup::only_newline(text).is_none();
     let is_own = is_mixed(text) && is_mixed(document.text());
-    let newline = markup::newline(if block.contains('\n') { block } else { document.text() });
-    let cut = |line| str::split_at(line, markup::without_line_end(line).len());
-    let ends: HashMap<&str, &str> = block.split_inclusive('\n').map(cut).filter(|(_, end)| !end.is_empty()).collect();
-    let ended = text.trim_end_matches(['\r', '\n']).split_inclusive('\n').map(cut).flat_map(|(line, own)| {
-        let other = if is_own && !own.is_empty() { own } else { newline };
-        [line, ends.get(line).unwrap_or(&other)]
+    let newline = markup::newline(if block.contains('\n') {
+        block
+    } else {
+        document.text()
     });
+    let cut = |line| str::split_at(line, markup::without_line_end(line).len());
+    let ends: HashMap<&str, &str> = block
+        .split_inclusive('\n')
+        .map(cut)
+        .filter(|(_, end)| !end.is_empty())
+        .collect();
+    let ended = text
+        .trim_end_matches(['\r', '\n'])
+        .split_inclusive('\n')
+        .map(cut)
+        .flat_map(|(line, own)| {
+            let other = if is_own && !own.is_empty() {
+                own
+            } else {
+                newline
+            };
+            [line, ends.get(line).unwrap_or(&other)]
+        });
     let last = match (cut(text).1, cut(block).1) {
         (own, end) if is_own && !own.is_empty() && !end.is_empty() => own,
         (_, end) => end,

@@ -76,25 +76,43 @@ impl Consequence {
 impl Rule {
     /// It forbids nothing.
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.commands.is_empty() && self.acts.is_empty() && self.lines.is_none()
+        self.paths.is_empty()
+            && self.commands.is_empty()
+            && self.acts.is_empty()
+            && self.lines.is_none()
     }
 
     /// What in it can't mean what its writer wants: what that is, and what to write.
     pub fn fault(&self) -> Option<(String, &'static str)> {
         let is_odd = |path: &&String| {
             let plain = path.trim_start_matches("./");
-            plain.trim_end_matches(['/', '.']).is_empty() || plain.starts_with(['[', '{']) || !is_below_root(plain)
+            plain.trim_end_matches(['/', '.']).is_empty()
+                || plain.starts_with(['[', '{'])
+                || !is_below_root(plain)
         };
         let path = self.paths.iter().find(is_odd).map(|path| {
             let hint = "write paths below the root of the repository, or patterns that begin with a name: db/*.sql";
             (format!("the path `{path}`"), hint)
         });
         let is_empty = self.commands.iter().any(|words| words.trim().is_empty());
-        let empty = || is_empty.then(|| ("an empty command".to_owned(), "write how such commands begin: npm publish"));
-        let compound = self.commands.iter().find(|words| words.contains(['&', '|', ';', '<', '>', '\n']));
+        let empty = || {
+            is_empty.then(|| {
+                (
+                    "an empty command".to_owned(),
+                    "write how such commands begin: npm publish",
+                )
+            })
+        };
+        let compound = self
+            .commands
+            .iter()
+            .find(|words| words.contains(['&', '|', ';', '<', '>', '\n']));
         let compound = || {
             let words = compound?.trim();
-            Some((format!("`{words}`, which is more than one command"), "give each command an entry of its own"))
+            Some((
+                format!("`{words}`, which is more than one command"),
+                "give each command an entry of its own",
+            ))
         };
         path.or_else(empty).or_else(compound)
     }
@@ -138,10 +156,15 @@ const END: &str = ". May it? (yes or no)";
 pub fn in_words(breaches: &[&Breach]) -> String {
     let named = &breaches[..breaches.len().min(MOST_NAMED)];
     let of_rule = |of_rule: &[&Breach]| {
-        let more = of_rule[1..].iter().map(|breach| AND.to_owned() + &breach.what);
+        let more = of_rule[1..]
+            .iter()
+            .map(|breach| AND.to_owned() + &breach.what);
         of_rule[0].words() + &more.collect::<String>()
     };
-    let mut words: Vec<String> = named.chunk_by(|one, next| one.rule == next.rule).map(of_rule).collect();
+    let mut words: Vec<String> = named
+        .chunk_by(|one, next| one.rule == next.rule)
+        .map(of_rule)
+        .collect();
     if breaches.len() > named.len() {
         words.push(format!("and {} more", breaches.len() - named.len()));
     }
@@ -155,9 +178,17 @@ pub fn question(breaches: &str) -> String {
 
 /// That question is about this breach, too.
 pub fn names(question: &str, breach: &Breach) -> bool {
-    let rule = Breach { what: String::new(), ..breach.clone() }.words();
-    let Some((_, of_rule)) = question.split_once(&rule) else { return false };
-    let next = of_rule.find("; it broke the rule `").unwrap_or(of_rule.len());
+    let rule = Breach {
+        what: String::new(),
+        ..breach.clone()
+    }
+    .words();
+    let Some((_, of_rule)) = question.split_once(&rule) else {
+        return false;
+    };
+    let next = of_rule
+        .find("; it broke the rule `")
+        .unwrap_or(of_rule.len());
     let of_rule = AND.to_owned() + of_rule[..next].trim_end_matches(END) + AND;
     of_rule.contains(&format!("{AND}{}{AND}", breach.what))
 }
@@ -168,32 +199,53 @@ pub fn of_command(rules: &BoardRules, line: &str) -> Vec<Breach> {
     let begins = |words: &str| {
         let words: Vec<&str> = words.split_whitespace().collect();
         let is_so = |command: &Vec<String>| {
-            command.len() >= words.len() && command.iter().zip(&words).all(|(own, word)| own == word)
+            command.len() >= words.len()
+                && command.iter().zip(&words).all(|(own, word)| own == word)
         };
         !words.is_empty() && commands.iter().any(is_so)
     };
-    broken(rules, |rule| rule.all_commands().find(|words| begins(words)).map(str::to_owned))
+    broken(rules, |rule| {
+        rule.all_commands()
+            .find(|words| begins(words))
+            .map(str::to_owned)
+    })
 }
 
 /// The rules that a change of these paths breaks, each by each path.
 pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
-    broken(rules, |rule| meant(paths, &rule.paths).map(str::to_owned).collect::<Vec<_>>())
+    broken(rules, |rule| {
+        meant(paths, &rule.paths)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    })
 }
 
 /// The rules that such an act breaks; `what` tells of it.
 pub fn of_act(rules: &BoardRules, act: Act, what: &str) -> Vec<Breach> {
-    broken(rules, |rule| rule.acts.contains(&act).then(|| what.to_owned()))
+    broken(rules, |rule| {
+        rule.acts.contains(&act).then(|| what.to_owned())
+    })
 }
 
 /// The rules that a change of so many lines breaks.
 pub fn of_lines(rules: &BoardRules, lines: u64) -> Vec<Breach> {
-    broken(rules, |rule| Some(format!("{lines} lines changed")).filter(|_| rule.lines.is_some_and(|most| lines > most)))
+    broken(rules, |rule| {
+        Some(format!("{lines} lines changed"))
+            .filter(|_| rule.lines.is_some_and(|most| lines > most))
+    })
 }
 
-fn broken<W: IntoIterator<Item = String>>(rules: &BoardRules, what: impl Fn(&Rule) -> W) -> Vec<Breach> {
+fn broken<W: IntoIterator<Item = String>>(
+    rules: &BoardRules,
+    what: impl Fn(&Rule) -> W,
+) -> Vec<Breach> {
     let of_rule = |(name, rule): (&String, &Rule)| {
         let (name, consequence) = (name.clone(), rule.consequence);
-        what(rule).into_iter().map(move |what| Breach { rule: name.clone(), what, consequence })
+        what(rule).into_iter().map(move |what| Breach {
+            rule: name.clone(),
+            what,
+            consequence,
+        })
     };
     rules.iter().flat_map(of_rule).collect()
 }
@@ -204,8 +256,14 @@ mod tests {
 
     #[test]
     fn a_command_breaks_a_rule_by_how_one_of_its_parts_begins() {
-        let rule = Rule { commands: vec!["git push".to_owned()], ..Rule::default() };
-        let push = Rule { acts: vec![Act::Push], ..Rule::default() };
+        let rule = Rule {
+            commands: vec!["git push".to_owned()],
+            ..Rule::default()
+        };
+        let push = Rule {
+            acts: vec![Act::Push],
+            ..Rule::default()
+        };
         let by_act = BoardRules::from([("no-push".to_owned(), push)]);
         let rules = BoardRules::from([("no-push".to_owned(), rule)]);
         for (command, is_broken) in [
@@ -224,7 +282,11 @@ mod tests {
             ("git commit -m 'do; git push later'", false),
             ("grep 'git push' notes", false),
         ] {
-            assert_eq!(!of_command(&rules, command).is_empty(), is_broken, "{command}");
+            assert_eq!(
+                !of_command(&rules, command).is_empty(),
+                is_broken,
+                "{command}"
+            );
             assert_eq!(of_command(&rules, command), of_command(&by_act, command));
         }
     }
@@ -236,14 +298,29 @@ mod tests {
             what: what.to_owned(),
             consequence: Consequence::Pause,
         };
-        let asked = [breach("db", "db/f10"), breach("db", "a; b"), breach("x", "db/f3")];
+        let asked = [
+            breach("db", "db/f10"),
+            breach("db", "a; b"),
+            breach("x", "db/f3"),
+        ];
         let question = question(&in_words(&asked.iter().collect::<Vec<_>>()));
-        assert_eq!(question, "it broke the rule `db`: db/f10; a; b; it broke the rule `x`: db/f3. May it? (yes or no)");
+        assert_eq!(
+            question,
+            "it broke the rule `db`: db/f10; a; b; it broke the rule `x`: db/f3. May it? (yes or no)"
+        );
         assert!(asked.iter().all(|breach| names(&question, breach)));
-        for other in [breach("db", "db/f1"), breach("db", "db/f3"), breach("y", "db/f3"), breach("x", "db/f10")] {
+        for other in [
+            breach("db", "db/f1"),
+            breach("db", "db/f3"),
+            breach("y", "db/f3"),
+            breach("x", "db/f10"),
+        ] {
             assert!(!names(&question, &other), "{other:?}");
         }
-        assert!(names("it broke the rule `db`: db/f1; it is told", &breach("db", "db/f1")));
+        assert!(names(
+            "it broke the rule `db`: db/f1; it is told",
+            &breach("db", "db/f1")
+        ));
     }
 
     #[test]
@@ -253,15 +330,24 @@ mod tests {
             lines,
             ..Rule::default()
         };
-        let rules =
-            BoardRules::from([("a".to_owned(), rule(&["db/*.sql"], None)), ("b".to_owned(), rule(&[], Some(10)))]);
+        let rules = BoardRules::from([
+            ("a".to_owned(), rule(&["db/*.sql"], None)),
+            ("b".to_owned(), rule(&[], Some(10))),
+        ]);
         let paths = ["src/x.rs", "db/1.sql"].map(str::to_owned);
         assert_eq!(
-            of_paths(&rules, &paths).iter().map(Breach::words).collect::<Vec<_>>(),
+            of_paths(&rules, &paths)
+                .iter()
+                .map(Breach::words)
+                .collect::<Vec<_>>(),
             ["it broke the rule `a`: db/1.sql"]
         );
         assert_eq!(
-            (of_paths(&rules, &paths[..1]).len(), of_lines(&rules, 10).len(), of_lines(&rules, 11).len()),
+            (
+                of_paths(&rules, &paths[..1]).len(),
+                of_lines(&rules, 10).len(),
+                of_lines(&rules, 11).len()
+            ),
             (0, 0, 1)
         );
     }

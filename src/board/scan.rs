@@ -36,7 +36,14 @@ pub struct ListItem<'s> {
 /// Calls `found` for each block of `text` from `body` on. False if the document isn't plain; then what was found so far
 /// means nothing.
 pub fn scan(text: &str, body: usize, found: &mut impl FnMut(PlainBlock<'_>)) -> bool {
-    Scan { text: text.as_bytes(), at: body, mark: body, fences: Vec::new() }.run(text, found).is_some()
+    Scan {
+        text: text.as_bytes(),
+        at: body,
+        mark: body,
+        fences: Vec::new(),
+    }
+    .run(text, found)
+    .is_some()
 }
 
 struct Scan<'t> {
@@ -65,13 +72,20 @@ impl Scan<'_> {
                 b' ' if is_blank(&self.text[start..end]) => self.at = end,
                 b'#' => {
                     let level = heading_level(&self.text[start..end])?;
-                    found(PlainBlock::Heading { level, span: start..end });
+                    found(PlainBlock::Heading {
+                        level,
+                        span: start..end,
+                    });
                     self.at = end;
                 }
                 b'-' | b'*' | b'+' if self.text.get(start + 1) == Some(&b' ') => {
                     let task = self.bullet(text, start..end)?;
                     let end = self.rest_of_item(text, end, task.as_ref())?;
-                    found(PlainBlock::ListItem(ListItem { span: start..end, task, fences: &self.fences }));
+                    found(PlainBlock::ListItem(ListItem {
+                        span: start..end,
+                        task,
+                        fences: &self.fences,
+                    }));
                 }
                 _ => {
                     let end = self.paragraph(start)?;
@@ -122,14 +136,22 @@ impl Scan<'_> {
 
     /// What is indented under a list item's first line, which ends at `end`. Returns where its last line ends that isn't
     /// blank.
-    fn rest_of_item(&mut self, text: &str, mut end: usize, task: Option<&Range<usize>>) -> Option<usize> {
+    fn rest_of_item(
+        &mut self,
+        text: &str,
+        mut end: usize,
+        task: Option<&Range<usize>>,
+    ) -> Option<usize> {
         self.fences.clear();
         self.at = end;
         // Lines that could swallow a fence below them.
         let mut is_open = false;
         while self.at < self.text.len() {
             let start = self.at;
-            let indent = self.text[start..].iter().take_while(|byte| **byte == b' ').count();
+            let indent = self.text[start..]
+                .iter()
+                .take_while(|byte| **byte == b' ')
+                .count();
             let first = self.text.get(start + indent).copied().unwrap_or(b'\n');
             if first == b'\n' {
                 self.at = (start + indent + 1).min(self.text.len());
@@ -137,7 +159,8 @@ impl Scan<'_> {
             }
             if indent == 0 {
                 // Text without a blank line before it would still be the item's.
-                let is_bullet = matches!(first, b'-' | b'*' | b'+') && self.text.get(start + 1) == Some(&b' ');
+                let is_bullet =
+                    matches!(first, b'-' | b'*' | b'+') && self.text.get(start + 1) == Some(&b' ');
                 let ends = start > end || first == b'#' || is_bullet;
                 return ends.then_some(end);
             }
@@ -145,8 +168,11 @@ impl Scan<'_> {
                 return None;
             }
             let line = start..self.line_end(start);
-            let is_fence =
-                indent == 2 && matches!(&self.text[start + 2..], [b'`', b'`', b'`', ..] | [b'~', b'~', b'~', ..]);
+            let is_fence = indent == 2
+                && matches!(
+                    &self.text[start + 2..],
+                    [b'`', b'`', b'`', ..] | [b'~', b'~', b'~', ..]
+                );
             if is_fence && task.is_some() {
                 if is_open {
                     return None;
@@ -185,7 +211,10 @@ impl Scan<'_> {
         let length = line.iter().take_while(|byte| **byte == mark).count();
         let info = &line[length..];
         // An entity or an escape would have to be read; a tick makes it no fence.
-        if info.iter().any(|byte| matches!(byte, b'\\' | b'&' | b'`' | b'~')) {
+        if info
+            .iter()
+            .any(|byte| matches!(byte, b'\\' | b'&' | b'`' | b'~'))
+        {
             return None;
         }
         let mut at = opening.end;
@@ -197,7 +226,10 @@ impl Scan<'_> {
                 return None;
             }
             if indent <= 5 && line.get(indent) == Some(&mark) {
-                let run = line[indent..].iter().take_while(|byte| **byte == mark).count();
+                let run = line[indent..]
+                    .iter()
+                    .take_while(|byte| **byte == mark)
+                    .count();
                 if run >= length && is_blank(&line[indent + run..]) {
                     return Some(end);
                 }
@@ -212,7 +244,12 @@ impl Scan<'_> {
 fn has_controls(bytes: &[u8]) -> bool {
     // Chunk by chunk without an early end inside, and no wider than a byte: the compiler makes wide instructions of it.
     let is_control = |byte: u8| u8::from(byte < b' ') & u8::from(byte != b'\n');
-    bytes.chunks(1024).any(|chunk| chunk.iter().fold(0, |found, byte| found | is_control(*byte)) > 0)
+    bytes.chunks(1024).any(|chunk| {
+        chunk
+            .iter()
+            .fold(0, |found, byte| found | is_control(*byte))
+            > 0
+    })
 }
 
 fn is_blank(line: &[u8]) -> bool {
@@ -222,8 +259,9 @@ fn is_blank(line: &[u8]) -> bool {
 /// Of a line that begins with hashes, if it plainly is a heading.
 fn heading_level(line: &[u8]) -> Option<u8> {
     let level = line.iter().take_while(|byte| **byte == b'#').count();
-    let is_heading =
-        (1..=6).contains(&level) && line.get(level) == Some(&b' ') && line.get(level + 1).is_some_and(|b| *b > b' ');
+    let is_heading = (1..=6).contains(&level)
+        && line.get(level) == Some(&b' ')
+        && line.get(level + 1).is_some_and(|b| *b > b' ');
     is_heading.then(|| u8::try_from(level).expect("six at most"))
 }
 
@@ -235,7 +273,11 @@ fn begins_text(line: &[u8]) -> bool {
             let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
             !matches!(line.get(digits), None | Some(b'.' | b')'))
         }
-        [b'(' | b'"' | b'\'' | b'/' | b'$' | b'@' | b',' | b';' | b'?' | b'{' | b'|' | b'^' | b'%', ..] => true,
+        [
+            b'(' | b'"' | b'\'' | b'/' | b'$' | b'@' | b',' | b';' | b'?' | b'{' | b'|' | b'^'
+            | b'%',
+            ..,
+        ] => true,
         [b'`', second, third, ..] => *second != b'`' && *third != b'`',
         [b'*', b'*', third, ..] => third.is_ascii_alphanumeric(),
         _ => false,
@@ -251,7 +293,10 @@ fn is_inert(text: &str, line: Range<usize>) -> bool {
     let mut at = line.start;
     while let Some(open) = memchr(b'[', &text.as_bytes()[at..line.end]) {
         at += open + 1;
-        let is_box = matches!(&text.as_bytes()[at..line.end], [b' ' | b'x' | b'X', b']', ..]);
+        let is_box = matches!(
+            &text.as_bytes()[at..line.end],
+            [b' ' | b'x' | b'X', b']', ..]
+        );
         if is_box && markup::leading_id(&text[at + 2..line.end]).0.is_some() {
             return false;
         }
@@ -343,7 +388,11 @@ mod tests {
     /// Lines that may stand in a plain document, at least above the end of a fence, and those that may not.
     fn lines() -> (Vec<&'static str>, Vec<&'static str>) {
         let is_plain = |text: &str| scan(text, 0, &mut |_| ());
-        let may_be_plain = |line: &&str| ["", "  ```\n"].iter().any(|end| is_plain(&format!("- [ ] a\n{line}\n{end}")));
+        let may_be_plain = |line: &&str| {
+            ["", "  ```\n"]
+                .iter()
+                .any(|end| is_plain(&format!("- [ ] a\n{line}\n{end}")))
+        };
         LINES.iter().chain(MORE).copied().partition(may_be_plain)
     }
 
@@ -417,7 +466,9 @@ mod tests {
         ] {
             let text = format!("- [ ] T-1: a\n- [ ] T-2: b {keys}");
             let (opened, (read, _)) = (open(&text), parse(&text));
-            let told: Vec<_> = (0..2).map(|at| (opened.status_at(at), opened.priority_at(at))).collect();
+            let told: Vec<_> = (0..2)
+                .map(|at| (opened.status_at(at), opened.priority_at(at)))
+                .collect();
             assert_eq!(told, [(Status::Pending, 2), (Status::Waiting, 0)], "{text}");
             assert_eq!(read.items()[1].status, Status::Waiting, "{text}");
         }
@@ -429,11 +480,22 @@ mod tests {
         let ordinary = "# Queue\n\nProse\nof two lines.\n\n## Pending\n- [ ] T-1: One (priority: 1)\n  Text.\n\n  - a\n\n  \
                         ```sh\n  # not a heading\n\n  ```\n* [x] two\n## Completed";
         assert!(is_plain(ordinary));
-        for plain in ["", "\n", "- [ ] a", "- [ ] a\n\nProse", "- [ ] a\n  ```\n  - [ ] T-1: b\n  ```\n", "- a\n  b\n"]
-        {
+        for plain in [
+            "",
+            "\n",
+            "- [ ] a",
+            "- [ ] a\n\nProse",
+            "- [ ] a\n  ```\n  - [ ] T-1: b\n  ```\n",
+            "- a\n  b\n",
+        ] {
             assert!(is_plain(plain), "{plain:?}");
         }
-        for lazy in ["lazy", "**lazy** prose", "- [ ] a\n  ```\n", "- [ ] a\n  ```\n b\n  ```\n"] {
+        for lazy in [
+            "lazy",
+            "**lazy** prose",
+            "- [ ] a\n  ```\n",
+            "- [ ] a\n  ```\n b\n  ```\n",
+        ] {
             assert!(!is_plain(&format!("- [ ] a\n{lazy}\n")), "{lazy:?}");
         }
     }

@@ -96,32 +96,56 @@ impl Schedule {
         let known = mark.and_then(|mark| mark.until.filter(|_| mark.when == self.when.to_string()));
         let Some(since) = known else {
             // A clock that was set back brings no time twice.
-            return Turn::Begin(mark.and_then(|mark| mark.until).map_or(now, |until| until.max(now)));
+            return Turn::Begin(
+                mark.and_then(|mark| mark.until)
+                    .map_or(now, |until| until.max(now)),
+            );
         };
         let passed = |until: Timestamp| self.when.passed(since, until.min(now));
         // What came later is for when these are done with.
-        let rest = mark.and_then(|mark| mark.rest).map(passed).filter(|rest| !rest.times.is_empty());
+        let rest = mark
+            .and_then(|mark| mark.rest)
+            .map(passed)
+            .filter(|rest| !rest.times.is_empty());
         let is_rest = rest.is_some();
-        let PassedTimes { mut times, has_more } = rest.unwrap_or_else(|| passed(now));
-        let Some(last) = times.last().copied() else { return Turn::Wait };
+        let PassedTimes {
+            mut times,
+            has_more,
+        } = rest.unwrap_or_else(|| passed(now));
+        let Some(last) = times.last().copied() else {
+            return Turn::Wait;
+        };
         let is_wanted = self.missed != Missed::Skip || now - last < LATE;
         let most = match self.missed {
             Missed::All => times.len(),
             Missed::Once | Missed::Skip => usize::from(is_wanted),
         };
         let missed = times.len() - most;
-        Turn::Due(DueTimes { wanted: times.split_off(missed), last, missed, has_more, is_rest })
+        Turn::Due(DueTimes {
+            wanted: times.split_off(missed),
+            last,
+            missed,
+            has_more,
+            is_rest,
+        })
     }
 
     /// The next time after `mark` and `now`.
     pub fn next(&self, mark: Option<&ScheduleMark>, now: Timestamp) -> Option<Timestamp> {
         let settled = mark.and_then(|mark| mark.until).unwrap_or(now);
-        self.when.next_after(settled.max(now)).filter(|_| !self.is_paused)
+        self.when
+            .next_after(settled.max(now))
+            .filter(|_| !self.is_paused)
     }
 
     /// What the log says once all up to `until` is settled.
     pub fn mark(&self, until: Timestamp) -> ScheduleMark {
-        ScheduleMark { name: self.name.clone(), when: self.when.to_string(), until: Some(until), rest: None }
+        ScheduleMark {
+            name: self.name.clone(),
+            when: self.when.to_string(),
+            until: Some(until),
+            rest: None,
+        }
     }
 
     /// How an item says that it is that of this time: the same in each clone.
@@ -135,12 +159,20 @@ impl Schedule {
 
     /// The item for a time: `{date}`, `{time}` and `{name}` in its words are that one's.
     pub fn item_for(&self, time: Timestamp) -> NewItem {
-        let (date, clock) = (self.zone().format(time, "%Y-%m-%d"), self.zone().format(time, "%H:%M"));
-        let told = |text: &str| text.replace("{date}", &date).replace("{time}", &clock).replace("{name}", &self.name);
+        let (date, clock) = (
+            self.zone().format(time, "%Y-%m-%d"),
+            self.zone().format(time, "%H:%M"),
+        );
+        let told = |text: &str| {
+            text.replace("{date}", &date)
+                .replace("{time}", &clock)
+                .replace("{name}", &self.name)
+        };
         let mut item = self.item.clone();
         item.title = told(&item.title);
         item.description = told(&item.description);
-        item.fields.push((Key::QueuedFor, Value::from(self.sign(time))));
+        item.fields
+            .push((Key::QueuedFor, Value::from(self.sign(time))));
         item
     }
 }
@@ -162,13 +194,17 @@ mod tests {
     fn daily(missed: Missed) -> Schedule {
         Schedule {
             name: "backup".to_owned(),
-            when: Timetable::of_cron("0 6 * * *", "Europe/Berlin".parse().expect("a zone")).expect("an expression"),
+            when: Timetable::of_cron("0 6 * * *", "Europe/Berlin".parse().expect("a zone"))
+                .expect("an expression"),
             queue: "main".to_owned(),
             missed,
             while_open: WhileOpen::Skip,
             is_paused: false,
             is_draft: false,
-            item: NewItem { title: "Check {name} of {date} {time} {else}".to_owned(), ..NewItem::default() },
+            item: NewItem {
+                title: "Check {name} of {date} {time} {else}".to_owned(),
+                ..NewItem::default()
+            },
         }
     }
 
@@ -178,16 +214,34 @@ mod tests {
         let due = |missed, wanted: &[&str]| {
             let schedule = daily(missed);
             let mark = schedule.mark(at("2026-11-25T05:00:00Z"));
-            let Turn::Due(due) = schedule.turn(Some(&mark), now) else { panic!("it is due") };
-            assert_eq!(due.wanted, wanted.iter().map(|time| at(time)).collect::<Vec<_>>(), "{missed:?}");
-            assert_eq!((due.last, due.missed + wanted.len()), (at("2026-11-28T05:00:00Z"), 3));
+            let Turn::Due(due) = schedule.turn(Some(&mark), now) else {
+                panic!("it is due")
+            };
+            assert_eq!(
+                due.wanted,
+                wanted.iter().map(|time| at(time)).collect::<Vec<_>>(),
+                "{missed:?}"
+            );
+            assert_eq!(
+                (due.last, due.missed + wanted.len()),
+                (at("2026-11-28T05:00:00Z"), 3)
+            );
         };
         due(Missed::Once, &["2026-11-28T05:00:00Z"]);
-        due(Missed::All, &["2026-11-26T05:00:00Z", "2026-11-27T05:00:00Z", "2026-11-28T05:00:00Z"]);
+        due(
+            Missed::All,
+            &[
+                "2026-11-26T05:00:00Z",
+                "2026-11-27T05:00:00Z",
+                "2026-11-28T05:00:00Z",
+            ],
+        );
         due(Missed::Skip, &[]);
         let soon = daily(Missed::Skip);
         let mark = soon.mark(at("2026-11-25T05:00:00Z"));
-        let Turn::Due(due) = soon.turn(Some(&mark), at("2026-11-28T05:59:00Z")) else { panic!("it is due") };
+        let Turn::Due(due) = soon.turn(Some(&mark), at("2026-11-28T05:59:00Z")) else {
+            panic!("it is due")
+        };
         assert_eq!((due.wanted.len(), due.missed), (1, 2));
     }
 
@@ -196,23 +250,49 @@ mod tests {
         let (now, schedule) = (at("2026-11-28T09:00:00Z"), daily(Missed::All));
         assert_eq!(schedule.turn(None, now), Turn::Begin(now));
         let mark = schedule.mark(at("2026-11-20T09:00:00Z"));
-        let of_another = ScheduleMark { when: "0 5 * * * Europe/Berlin".to_owned(), ..mark.clone() };
+        let of_another = ScheduleMark {
+            when: "0 5 * * * Europe/Berlin".to_owned(),
+            ..mark.clone()
+        };
         assert_eq!(schedule.turn(Some(&of_another), now), Turn::Begin(now));
-        assert_eq!(schedule.turn(Some(&ScheduleMark { until: None, ..mark }), now), Turn::Begin(now));
+        assert_eq!(
+            schedule.turn(
+                Some(&ScheduleMark {
+                    until: None,
+                    ..mark
+                }),
+                now
+            ),
+            Turn::Begin(now)
+        );
         // A clock that was set back.
         let ahead = schedule.mark(at("2026-11-29T05:00:00Z"));
         assert_eq!(schedule.turn(Some(&ahead), now), Turn::Wait);
-        assert_eq!(schedule.next(Some(&ahead), now), Some(at("2026-11-30T05:00:00Z")));
-        let other_ahead = ScheduleMark { when: String::new(), ..ahead.clone() };
-        assert_eq!(schedule.turn(Some(&other_ahead), now), Turn::Begin(at("2026-11-29T05:00:00Z")));
+        assert_eq!(
+            schedule.next(Some(&ahead), now),
+            Some(at("2026-11-30T05:00:00Z"))
+        );
+        let other_ahead = ScheduleMark {
+            when: String::new(),
+            ..ahead.clone()
+        };
+        assert_eq!(
+            schedule.turn(Some(&other_ahead), now),
+            Turn::Begin(at("2026-11-29T05:00:00Z"))
+        );
     }
 
     #[test]
     fn what_was_due_with_others_is_done_with_before_what_came_later() {
         let (now, schedule) = (at("2026-11-28T09:00:00Z"), daily(Missed::All));
         let due = |rest: Option<&str>| {
-            let mark = ScheduleMark { rest: rest.map(at), ..schedule.mark(at("2026-11-25T05:00:00Z")) };
-            let Turn::Due(due) = schedule.turn(Some(&mark), now) else { panic!("it is due") };
+            let mark = ScheduleMark {
+                rest: rest.map(at),
+                ..schedule.mark(at("2026-11-25T05:00:00Z"))
+            };
+            let Turn::Due(due) = schedule.turn(Some(&mark), now) else {
+                panic!("it is due")
+            };
             (due.wanted.len(), due.is_rest)
         };
         assert_eq!(due(None), (3, false));
@@ -226,9 +306,18 @@ mod tests {
     fn an_item_says_which_time_it_is_for() {
         let item = daily(Missed::Once).item_for(at("2026-11-28T05:00:00Z"));
         assert_eq!(item.title, "Check backup of 2026-11-28 06:00 {else}");
-        assert_eq!(item.fields, [(Key::QueuedFor, "backup@2026-11-28T06:00+01:00".into())]);
+        assert_eq!(
+            item.fields,
+            [(Key::QueuedFor, "backup@2026-11-28T06:00+01:00".into())]
+        );
         let signed = |sign| read_sign(sign).map(|(name, time)| (name, time.to_rfc3339()));
-        assert_eq!(signed("a@b@2026-11-28T06:00+01:00"), Some(("a@b", "2026-11-28T05:00:00+00:00".to_owned())));
-        assert_eq!(["backup", "backup@", "backup@tomorrow", "backup@2026-11-28"].map(signed), [const { None }; 4]);
+        assert_eq!(
+            signed("a@b@2026-11-28T06:00+01:00"),
+            Some(("a@b", "2026-11-28T05:00:00+00:00".to_owned()))
+        );
+        assert_eq!(
+            ["backup", "backup@", "backup@tomorrow", "backup@2026-11-28"].map(signed),
+            [const { None }; 4]
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 /// Words that run the command behind them.
 const RUNNERS: [&str; 21] = [
-    "!", "builtin", "command", "do", "doas", "elif", "else", "env", "exec", "if", "ionice", "nice", "nohup", "setsid",
-    "stdbuf", "sudo", "then", "time", "until", "while", "xargs",
+    "!", "builtin", "command", "do", "doas", "elif", "else", "env", "exec", "if", "ionice", "nice",
+    "nohup", "setsid", "stdbuf", "sudo", "then", "time", "until", "while", "xargs",
 ];
 
 const SHELLS: [&str; 4] = ["bash", "dash", "sh", "zsh"];
@@ -13,7 +13,10 @@ const GIT_OPTIONS: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--names
 
 /// The words of each command, without quotes, its program without a path, and git's without the options before its command.
 pub fn commands_of(line: &str) -> Vec<Vec<String>> {
-    parts(line).iter().flat_map(|words| command(words)).collect()
+    parts(line)
+        .iter()
+        .flat_map(|words| command(words))
+        .collect()
 }
 
 /// The command of these words, behind those that it runs itself.
@@ -24,13 +27,21 @@ fn command(mut words: &[String]) -> Vec<Vec<String>> {
         // Options of a runner, and what they take, where that is no command.
         let is_option = is_behind_runner && word.starts_with('-');
         if let Some(target) = redirected(word) {
-            words = words.get(1 + usize::from(target.is_empty())..).unwrap_or(&[]);
+            words = words
+                .get(1 + usize::from(target.is_empty())..)
+                .unwrap_or(&[]);
         } else if is_option {
             let takes_word = matches!(&**word, "-u" | "-g" | "-k" | "-n" | "-s" | "-I");
             words = words.get(1 + usize::from(takes_word)..).unwrap_or(&[]);
         } else if word == "timeout" {
-            let options = words[1..].iter().take_while(|word| word.starts_with('-')).count();
-            let values = words[1..].iter().filter(|word| matches!(&***word, "-k" | "-s")).count();
+            let options = words[1..]
+                .iter()
+                .take_while(|word| word.starts_with('-'))
+                .count();
+            let values = words[1..]
+                .iter()
+                .filter(|word| matches!(&***word, "-k" | "-s"))
+                .count();
             words = words.get(2 + options + values..).unwrap_or(&[]);
         } else if is_variable || RUNNERS.contains(&&**word) {
             is_behind_runner = !is_variable || is_behind_runner;
@@ -39,16 +50,29 @@ fn command(mut words: &[String]) -> Vec<Vec<String>> {
             break;
         }
     }
-    let Some((program, rest)) = words.split_first() else { return Vec::new() };
+    let Some((program, rest)) = words.split_first() else {
+        return Vec::new();
+    };
     let program = program.rsplit('/').next().unwrap_or(program).to_owned();
     let (mut found, mut rest) = (Vec::new(), rest);
     match &*program {
         "eval" => found.extend(commands_of(&rest.join(" "))),
         "find" => {
-            let inner =
-                |at: usize| command(rest[at + 1..].split(|word| matches!(&**word, ";" | "+")).next().unwrap_or(&[]));
-            let is_exec = |word: &String| matches!(&**word, "-exec" | "-execdir" | "-ok" | "-okdir");
-            found.extend((0..rest.len()).filter(|at| is_exec(&rest[*at])).flat_map(inner));
+            let inner = |at: usize| {
+                command(
+                    rest[at + 1..]
+                        .split(|word| matches!(&**word, ";" | "+"))
+                        .next()
+                        .unwrap_or(&[]),
+                )
+            };
+            let is_exec =
+                |word: &String| matches!(&**word, "-exec" | "-execdir" | "-ok" | "-okdir");
+            found.extend(
+                (0..rest.len())
+                    .filter(|at| is_exec(&rest[*at]))
+                    .flat_map(inner),
+            );
         }
         "git" => {
             while let Some(option) = rest.first().filter(|word| word.starts_with('-')) {
@@ -57,29 +81,44 @@ fn command(mut words: &[String]) -> Vec<Vec<String>> {
             }
         }
         shell if SHELLS.contains(&shell) => {
-            let is_line = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
-            let line = rest.iter().position(is_line).and_then(|at| rest.get(at + 1));
+            let is_line = |word: &String| {
+                word.starts_with('-') && !word.starts_with("--") && word.contains('c')
+            };
+            let line = rest
+                .iter()
+                .position(is_line)
+                .and_then(|at| rest.get(at + 1));
             found.extend(line.into_iter().flat_map(|line| commands_of(line)));
         }
         _ => {}
     }
-    found.push(std::iter::once(program).chain(rest.iter().cloned()).collect());
+    found.push(
+        std::iter::once(program)
+            .chain(rest.iter().cloned())
+            .collect(),
+    );
     found
 }
 
 /// Where a redirection such as `2>>file` leads; empty: the next word says so.
 fn redirected(word: &str) -> Option<&str> {
     let operator = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
-    operator.starts_with(['<', '>']).then(|| operator.trim_start_matches(['<', '>', '&', '|']))
+    operator
+        .starts_with(['<', '>'])
+        .then(|| operator.trim_start_matches(['<', '>', '&', '|']))
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The words between operators and at line ends.
 fn parts(line: &str) -> Vec<Vec<String>> {
-    let (mut parts, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None::<String>, None);
+    let (mut parts, mut words, mut word, mut quote) =
+        (Vec::new(), Vec::new(), None::<String>, None);
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
         match (quote, letter) {
@@ -87,7 +126,9 @@ fn parts(line: &str) -> Vec<Vec<String>> {
             (Some('\''), _) => word.get_or_insert_default().push(letter),
             (_, '\\') => {
                 let escaped = letters.next().filter(|escaped| *escaped != '\n');
-                escaped.into_iter().for_each(|letter| word.get_or_insert_default().push(letter));
+                escaped
+                    .into_iter()
+                    .for_each(|letter| word.get_or_insert_default().push(letter));
             }
             (Some(_), _) => word.get_or_insert_default().push(letter),
             (None, '\'' | '"') => {
@@ -95,7 +136,12 @@ fn parts(line: &str) -> Vec<Vec<String>> {
                 word.get_or_insert_default();
             }
             // A brace that is a word of its own; `{}` is none.
-            (None, '{' | '}') if word.is_some() || letters.peek().is_some_and(|next| !";&|) \t\n".contains(*next)) => {
+            (None, '{' | '}')
+                if word.is_some()
+                    || letters
+                        .peek()
+                        .is_some_and(|next| !";&|) \t\n".contains(*next)) =>
+            {
                 word.get_or_insert_default().push(letter);
             }
             (None, ';' | '&' | '|' | '\n' | '(' | ')' | '`' | '{' | '}') => {
@@ -104,7 +150,10 @@ fn parts(line: &str) -> Vec<Vec<String>> {
             }
             (None, '#') if word.is_none() => {
                 // A comment, up to the end of the line.
-                letters.by_ref().take_while(|letter| *letter != '\n').for_each(drop);
+                letters
+                    .by_ref()
+                    .take_while(|letter| *letter != '\n')
+                    .for_each(drop);
                 parts.push(std::mem::take(&mut words));
             }
             (None, _) if letter.is_whitespace() => words.extend(word.take()),
@@ -130,7 +179,10 @@ mod tests {
             ("eval 'a b' c", &["a b c", "eval a b c"]),
             ("git -C . -c x=y --no-pager push it", &["git push it"]),
             (">x 2> y a >z", &["a >z"]),
-            ("find . -exec a {} \\; -exec b", &["a {}", "b", "find . -exec a {} ; -exec b"]),
+            (
+                "find . -exec a {} \\; -exec b",
+                &["a {}", "b", "find . -exec a {} ; -exec b"],
+            ),
             ("f() { a {}; }", &["f", "a {}"]),
             ("stdbuf -oL setsid a", &["a"]),
             ("a \\\n b", &["a b"]),
@@ -140,7 +192,10 @@ mod tests {
             ("", &[]),
             ("a 'open", &["a open"]),
         ] {
-            let words: Vec<String> = commands_of(line).iter().map(|words| words.join(" ")).collect();
+            let words: Vec<String> = commands_of(line)
+                .iter()
+                .map(|words| words.join(" "))
+                .collect();
             assert_eq!(words, found, "{line}");
         }
     }

@@ -136,33 +136,70 @@ impl State {
     /// The state of an item with this status and these keys. What isn't true in the status is passed over.
     pub fn read(status: Status, keys: &Fields<'_>) -> State {
         let not_before = keys.time(Key::NotBefore);
-        let holder = || Holding { agent: keys.text(Key::Agent), started: keys.time(Key::Started) };
+        let holder = || Holding {
+            agent: keys.text(Key::Agent),
+            started: keys.time(Key::Started),
+        };
         let commit = keys.text(Key::Commit);
         let work = || {
             let approvals = keys.texts(Key::Approvals).unwrap_or_default();
-            let approvals = approvals.iter().filter_map(|text| Approval::read(text, commit.as_deref())).collect();
-            Submission { commit: commit.clone(), author: keys.text(Key::Author), approvals }
+            let approvals = approvals
+                .iter()
+                .filter_map(|text| Approval::read(text, commit.as_deref()))
+                .collect();
+            Submission {
+                commit: commit.clone(),
+                author: keys.text(Key::Author),
+                approvals,
+            }
         };
         let is_work = || {
-            [Key::Commit, Key::Author].iter().any(|key| keys.get(*key).is_some())
-                || keys.texts(Key::Approvals).is_some_and(|approvals| !approvals.is_empty())
+            [Key::Commit, Key::Author]
+                .iter()
+                .any(|key| keys.get(*key).is_some())
+                || keys
+                    .texts(Key::Approvals)
+                    .is_some_and(|approvals| !approvals.is_empty())
         };
         let question = || {
             let answers = keys.number(Key::Answers).unwrap_or_default();
-            keys.text(Key::Question).map(|text| Question { text, answers, answer: keys.text(Key::Answer) })
+            keys.text(Key::Question).map(|text| Question {
+                text,
+                answers,
+                answer: keys.text(Key::Answer),
+            })
         };
         let phase = match status {
             Status::Draft => Phase::Draft { not_before },
             Status::Pending => Phase::Pending { not_before },
             Status::InProgress => {
-                let aside = Aside { not_before, question: question(), work: is_work().then(work) };
-                Phase::InProgress { holder: holder(), aside }
+                let aside = Aside {
+                    not_before,
+                    question: question(),
+                    work: is_work().then(work),
+                };
+                Phase::InProgress {
+                    holder: holder(),
+                    aside,
+                }
             }
-            Status::InReview => Phase::InReview { work: work(), not_before },
-            Status::Reviewing => Phase::Reviewing { work: work(), holder: holder() },
-            Status::Waiting => Phase::Waiting { question: question(), work: is_work().then(work) },
+            Status::InReview => Phase::InReview {
+                work: work(),
+                not_before,
+            },
+            Status::Reviewing => Phase::Reviewing {
+                work: work(),
+                holder: holder(),
+            },
+            Status::Waiting => Phase::Waiting {
+                question: question(),
+                work: is_work().then(work),
+            },
             Status::Approved => Phase::Approved { work: work() },
-            Status::Completed => Phase::Completed { at: keys.time(Key::Completed), commit },
+            Status::Completed => Phase::Completed {
+                at: keys.time(Key::Completed),
+                commit,
+            },
             Status::Dead => Phase::Dead,
             Status::Cancelled => Phase::Cancelled { commit },
         };
@@ -170,35 +207,67 @@ impl State {
             Some(Field::Mode(mode)) => *mode,
             _ => Mode::default(),
         };
-        let [attempt, returns, rounds] =
-            [Key::Attempt, Key::Returns, Key::Rounds].map(|key| keys.number(key).unwrap_or_default());
-        let [allowed, retried] = [Key::Allowed, Key::Retried].map(|key| keys.flag(key).unwrap_or_default());
-        State { phase, attempt, returns, rounds, mode, allowed, retried, reason: keys.text(Key::Reason) }
+        let [attempt, returns, rounds] = [Key::Attempt, Key::Returns, Key::Rounds]
+            .map(|key| keys.number(key).unwrap_or_default());
+        let [allowed, retried] =
+            [Key::Allowed, Key::Retried].map(|key| keys.flag(key).unwrap_or_default());
+        State {
+            phase,
+            attempt,
+            returns,
+            rounds,
+            mode,
+            allowed,
+            retried,
+            reason: keys.text(Key::Reason),
+        }
     }
 
     /// All keys of a state but `status`, which box and lane may say: those that it has, and those that it hasn't.
     pub fn keys(&self) -> Vec<(Key, Option<Value>)> {
         let (holder, work, question) = (self.holder(), self.work(), self.question());
-        let time = |time: Option<Timestamp>| time.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true).into());
+        let time = |time: Option<Timestamp>| {
+            time.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true).into())
+        };
         let count = |count: u32| (count > 0).then(|| count.into());
         let text = |text: Option<&str>| text.map(Value::from);
         let flag = |flag: bool| flag.then(|| true.into());
-        let approvals = work.map(Submission::written_approvals).filter(|approvals| !approvals.is_empty());
+        let approvals = work
+            .map(Submission::written_approvals)
+            .filter(|approvals| !approvals.is_empty());
         vec![
-            (Key::Mode, (self.mode != Mode::Execute).then(|| self.mode.as_str().into())),
-            (Key::Agent, text(holder.and_then(|holder| holder.agent.as_deref()))),
+            (
+                Key::Mode,
+                (self.mode != Mode::Execute).then(|| self.mode.as_str().into()),
+            ),
+            (
+                Key::Agent,
+                text(holder.and_then(|holder| holder.agent.as_deref())),
+            ),
             (Key::Attempt, count(self.attempt)),
             (Key::Started, time(holder.and_then(|holder| holder.started))),
-            (Key::Author, text(work.and_then(|work| work.author.as_deref()))),
+            (
+                Key::Author,
+                text(work.and_then(|work| work.author.as_deref())),
+            ),
             (Key::Completed, time(self.completed())),
             (Key::Commit, text(self.commit())),
             (Key::Approvals, approvals.map(Value::from)),
             (Key::Rounds, count(self.rounds)),
             (Key::Returns, count(self.returns)),
             (Key::NotBefore, time(self.not_before())),
-            (Key::Question, text(question.map(|question| question.text.as_str()))),
-            (Key::Answers, count(question.map_or(0, |question| question.answers))),
-            (Key::Answer, text(question.and_then(|question| question.answer.as_deref()))),
+            (
+                Key::Question,
+                text(question.map(|question| question.text.as_str())),
+            ),
+            (
+                Key::Answers,
+                count(question.map_or(0, |question| question.answers)),
+            ),
+            (
+                Key::Answer,
+                text(question.and_then(|question| question.answer.as_deref())),
+            ),
             (Key::Reason, text(self.reason.as_deref())),
             (Key::Allowed, flag(self.allowed)),
             (Key::Retried, flag(self.retried)),
@@ -230,8 +299,14 @@ impl State {
     /// What is, or will again be, in review, or was approved.
     pub fn work(&self) -> Option<&Submission> {
         match &self.phase {
-            Phase::InReview { work, .. } | Phase::Reviewing { work, .. } | Phase::Approved { work } => Some(work),
-            Phase::Waiting { work, .. } | Phase::InProgress { aside: Aside { work, .. }, .. } => work.as_ref(),
+            Phase::InReview { work, .. }
+            | Phase::Reviewing { work, .. }
+            | Phase::Approved { work } => Some(work),
+            Phase::Waiting { work, .. }
+            | Phase::InProgress {
+                aside: Aside { work, .. },
+                ..
+            } => work.as_ref(),
             _ => None,
         }
     }
@@ -245,9 +320,11 @@ impl State {
 
     pub fn question(&self) -> Option<&Question> {
         match &self.phase {
-            Phase::Waiting { question, .. } | Phase::InProgress { aside: Aside { question, .. }, .. } => {
-                question.as_ref()
-            }
+            Phase::Waiting { question, .. }
+            | Phase::InProgress {
+                aside: Aside { question, .. },
+                ..
+            } => question.as_ref(),
             _ => None,
         }
     }
@@ -262,7 +339,10 @@ impl State {
             Phase::Draft { not_before }
             | Phase::Pending { not_before }
             | Phase::InReview { not_before, .. }
-            | Phase::InProgress { aside: Aside { not_before, .. }, .. } => not_before,
+            | Phase::InProgress {
+                aside: Aside { not_before, .. },
+                ..
+            } => not_before,
             _ => None,
         }
     }
@@ -276,7 +356,9 @@ impl State {
 
     /// When it was taken, or completed.
     pub fn since(&self) -> Option<Timestamp> {
-        self.holder().and_then(|holder| holder.started).or(self.completed())
+        self.holder()
+            .and_then(|holder| holder.started)
+            .or(self.completed())
     }
 
     /// What only its way leaves: who took it when, when it was completed, and the commit.
@@ -291,13 +373,26 @@ impl State {
 
     /// The same, and nobody says why it stands so.
     pub fn without_reason(self) -> State {
-        State { reason: None, ..self }
+        State {
+            reason: None,
+            ..self
+        }
     }
 
     /// The same without what a person has typed into it.
     pub fn without_answer(mut self) -> State {
-        if let Phase::Waiting { question: Some(question), .. }
-        | Phase::InProgress { aside: Aside { question: Some(question), .. }, .. } = &mut self.phase
+        if let Phase::Waiting {
+            question: Some(question),
+            ..
+        }
+        | Phase::InProgress {
+            aside:
+                Aside {
+                    question: Some(question),
+                    ..
+                },
+            ..
+        } = &mut self.phase
         {
             question.answer = None;
         }
@@ -313,17 +408,33 @@ impl State {
         };
         let is_same = |one: &Submission, two: &Submission| {
             let commits = (one.commit.as_deref(), two.commit.as_deref());
-            matches!(commits, (Some(one), Some(two)) if are_same_commit(one, two)) && one.author == two.author
+            matches!(commits, (Some(one), Some(two)) if are_same_commit(one, two))
+                && one.author == two.author
         };
         let (mine, others) = (in_review(self)?, in_review(other)?);
         if !is_same(&mine, &others) {
             return None;
         }
-        let old = base.and_then(in_review).filter(|old| is_same(old, &mine)).unwrap_or_default();
-        let stays = mine.approvals.iter().filter(|one| !old.approvals.contains(one) || others.approvals.contains(one));
-        let comes = others.approvals.iter().filter(|one| !old.approvals.contains(one) && !mine.approvals.contains(one));
+        let old = base
+            .and_then(in_review)
+            .filter(|old| is_same(old, &mine))
+            .unwrap_or_default();
+        let stays = mine
+            .approvals
+            .iter()
+            .filter(|one| !old.approvals.contains(one) || others.approvals.contains(one));
+        let comes = others
+            .approvals
+            .iter()
+            .filter(|one| !old.approvals.contains(one) && !mine.approvals.contains(one));
         let approvals = stays.chain(comes).cloned().collect();
-        Some(Submission { approvals, ..mine.clone() }.written_approvals())
+        Some(
+            Submission {
+                approvals,
+                ..mine.clone()
+            }
+            .written_approvals(),
+        )
     }
 }
 
@@ -336,7 +447,11 @@ impl Serialize for State {
             let value = match (key, value) {
                 (Key::Approvals, _) => {
                     let approvals = self.work().map_or(&[][..], |work| &work.approvals);
-                    approvals.iter().map(ToString::to_string).collect::<Vec<_>>().into()
+                    approvals
+                        .iter()
+                        .map(ToString::to_string)
+                        .collect::<Vec<_>>()
+                        .into()
                 }
                 (Key::Mode, _) => self.mode.as_str().into(),
                 (_, Some(value)) => value,
@@ -353,7 +468,10 @@ impl Serialize for State {
 impl Submission {
     /// The approvals as they stand in a queue.
     pub fn written_approvals(&self) -> Vec<String> {
-        self.approvals.iter().map(|approval| approval.written(self.commit.as_deref())).collect()
+        self.approvals
+            .iter()
+            .map(|approval| approval.written(self.commit.as_deref()))
+            .collect()
     }
 }
 
@@ -374,7 +492,10 @@ impl Approval {
             (one, other) => one == other,
         };
         let (role, by) = who.split_once('/').unwrap_or((who, ""));
-        is_same.then(|| Approval { role: role.to_owned(), by: by.to_owned() })
+        is_same.then(|| Approval {
+            role: role.to_owned(),
+            by: by.to_owned(),
+        })
     }
 
     /// As it stands in a queue.
@@ -391,7 +512,11 @@ impl Approval {
 impl std::fmt::Display for Approval {
     /// `role/name`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.by.is_empty() { f.write_str(&self.role) } else { write!(f, "{}/{}", self.role, self.by) }
+        if self.by.is_empty() {
+            f.write_str(&self.role)
+        } else {
+            write!(f, "{}/{}", self.role, self.by)
+        }
     }
 }
 
@@ -419,7 +544,11 @@ mod tests {
             ("reviewer/Sam@1a2b3c4", None, false),
             ("reviewer/Sam", None, true),
         ] {
-            assert_eq!(Approval::read(text, commit).is_some(), counts, "{text} of {commit:?}");
+            assert_eq!(
+                Approval::read(text, commit).is_some(),
+                counts,
+                "{text} of {commit:?}"
+            );
         }
     }
 }

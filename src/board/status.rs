@@ -139,8 +139,16 @@ impl Consent {
     /// The value of `approve` with `own` and the merge.
     pub fn with_merge(own: &[Consent]) -> Value {
         let is_own = |moment: &Consent| own.contains(moment) || *moment == Consent::Merge;
-        let moments: Vec<&str> = Consent::ALL.into_iter().filter(is_own).map(Consent::as_str).collect();
-        if moments.len() == 1 { moments[0].into() } else { moments.into() }
+        let moments: Vec<&str> = Consent::ALL
+            .into_iter()
+            .filter(is_own)
+            .map(Consent::as_str)
+            .collect();
+        if moments.len() == 1 {
+            moments[0].into()
+        } else {
+            moments.into()
+        }
     }
 }
 

@@ -33,9 +33,14 @@ pub struct StepBox<'t> {
 impl Steps {
     /// Those in `description`; `None` if there are none.
     pub fn of(description: &str) -> Option<Steps> {
-        let (done, open): (Vec<_>, Vec<_>) = boxes(description).into_iter().partition(|step| step.is_done);
+        let (done, open): (Vec<_>, Vec<_>) = boxes(description)
+            .into_iter()
+            .partition(|step| step.is_done);
         let open: Vec<String> = open.iter().map(|step| step.says.to_owned()).collect();
-        (done.len() + open.len() > 0).then_some(Steps { done: done.len(), open })
+        (done.len() + open.len() > 0).then_some(Steps {
+            done: done.len(),
+            open,
+        })
     }
 }
 
@@ -52,11 +57,18 @@ pub fn boxes(description: &str) -> Vec<StepBox<'_>> {
             Event::Start(Tag::Item) => parts.push(parts.last() == Some(&true)),
             Event::End(TagEnd::Item) => drop(parts.pop()),
             Event::TaskListMarker(is_done) if quotes == 0 => {
-                let line = &description[span.end..markup::line_end(description, span.end, description.len())];
-                let Some(is_part) = parts.last_mut() else { continue };
+                let line = &description
+                    [span.end..markup::line_end(description, span.end, description.len())];
+                let Some(is_part) = parts.last_mut() else {
+                    continue;
+                };
                 *is_part |= markup::leading_id(line).0.is_some();
                 if let (false, Some(open)) = (*is_part, description[span.clone()].find('[')) {
-                    steps.push(StepBox { says: line.trim(), is_done, at: span.start + open + 1 });
+                    steps.push(StepBox {
+                        says: line.trim(),
+                        is_done,
+                        at: span.start + open + 1,
+                    });
                 }
             }
             _ => {}
@@ -71,14 +83,21 @@ impl Document<'_> {
         let description = self.description(item);
         // What is left out of a description are blank lines and what lines begin with.
         let told: Vec<usize> = words(&description, 0..description.len()).collect();
-        let stand: Vec<usize> =
-            self.description_parts(item).into_iter().flat_map(|part| words(self.text(), part)).collect();
+        let stand: Vec<usize> = self
+            .description_parts(item)
+            .into_iter()
+            .flat_map(|part| words(self.text(), part))
+            .collect();
         let place = |at: usize| {
             let line = told.partition_point(|start| *start <= at) - 1;
             stand[line] + at - told[line]
         };
-        let steps = (1..).zip(boxes(&description)).filter(|(number, step)| numbers.contains(number) && !step.is_done);
-        steps.map(|(_, step)| Edit::replace(place(step.at)..place(step.at) + 1, "x")).collect()
+        let steps = (1..)
+            .zip(boxes(&description))
+            .filter(|(number, step)| numbers.contains(number) && !step.is_done);
+        steps
+            .map(|(_, step)| Edit::replace(place(step.at)..place(step.at) + 1, "x"))
+            .collect()
     }
 }
 
@@ -108,7 +127,10 @@ mod tests {
     fn boxes_are_steps_but_those_of_parts_in_quotes_and_in_code() {
         let text = "Words.\n- [x] one\n- [ ] two\n  1. [ ] two a\n- [ ] T-2: a part\n  - [ ] its own\n> - [ ] quoted\n\n    - [ ] code\n\n- three\n  - [X] three a\n";
         let steps = Steps::of(text).expect("there are some");
-        assert_eq!((steps.done, steps.open), (2, vec!["two".to_owned(), "two a".to_owned()]));
+        assert_eq!(
+            (steps.done, steps.open),
+            (2, vec!["two".to_owned(), "two a".to_owned()])
+        );
         assert_eq!(Steps::of("Words.\n- [ ] T-2: a part\n"), None);
     }
 
@@ -126,7 +148,9 @@ mod tests {
             "  - [ ] T-2: a part\n",
         ];
         for number in 0..LINES.len().pow(4) {
-            let below: String = (0..4).map(|at| LINES[number / LINES.len().pow(at) % LINES.len()]).collect();
+            let below: String = (0..4)
+                .map(|at| LINES[number / LINES.len().pow(at) % LINES.len()])
+                .collect();
             let text = format!("- [ ] T-1: All\n{below}\n- [ ] T-3: Other");
             let (document, _) = parse(&text);
             let item = document.item(0);
@@ -136,12 +160,26 @@ mod tests {
                 let ticked = apply(&text, &document.ticked(item, &[at + 1]));
                 let (document, _) = parse(&ticked);
                 let after = document.description(document.item(0));
-                let expected = before.iter().enumerate().map(|(other, step)| (step.says, step.is_done || other == at));
-                let found: Vec<_> = boxes(&after).iter().map(|step| (step.says, step.is_done)).collect();
+                let expected = before
+                    .iter()
+                    .enumerate()
+                    .map(|(other, step)| (step.says, step.is_done || other == at));
+                let found: Vec<_> = boxes(&after)
+                    .iter()
+                    .map(|step| (step.says, step.is_done))
+                    .collect();
                 assert_eq!(found, expected.collect::<Vec<_>>(), "{text:?} {at}");
-                let others = text.bytes().zip(ticked.bytes()).filter(|(old, new)| old != new).count();
+                let others = text
+                    .bytes()
+                    .zip(ticked.bytes())
+                    .filter(|(old, new)| old != new)
+                    .count();
                 let is_new = usize::from(!before[at].is_done);
-                assert_eq!((others, ticked.len()), (is_new, text.len()), "{text:?} {at}");
+                assert_eq!(
+                    (others, ticked.len()),
+                    (is_new, text.len()),
+                    "{text:?} {at}"
+                );
             }
         }
     }

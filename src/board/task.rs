@@ -80,14 +80,22 @@ pub const PERSON: &str = "person";
 impl Task {
     /// A pending task with nothing but a title.
     pub fn new(id: TaskId, title: &str) -> Task {
-        Task::read(id, title, State::default(), &Fields::default(), &Front::default())
+        Task::read(
+            id,
+            title,
+            State::default(),
+            &Fields::default(),
+            &Front::default(),
+        )
     }
 
     /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
     pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
         let texts = |key| keys.texts(key).unwrap_or_default();
         let empty = keys.flag(Key::Empty).or(queue.empty);
-        let priority = keys.number(Key::Priority).map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+        let priority = keys
+            .number(Key::Priority)
+            .map(|number| u8::try_from(number).unwrap_or(u8::MAX));
         Task {
             id,
             title: title.to_owned(),
@@ -95,10 +103,18 @@ impl Task {
             state,
             priority: priority.unwrap_or(DEFAULT_PRIORITY),
             due: keys.time(Key::Due),
-            after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
+            after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) {
+                ids.clone()
+            } else {
+                Vec::new()
+            },
             role: keys.text(Key::Role).or_else(|| queue.role.clone()),
             tags: texts(Key::Tags),
-            parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) { Some(id.clone()) } else { None },
+            parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) {
+                Some(id.clone())
+            } else {
+                None
+            },
             runner: keys.text(Key::Runner).or_else(|| queue.runner.clone()),
             model: keys.text(Key::Model),
             needs: texts(Key::Needs),
@@ -126,8 +142,17 @@ impl Task {
                 OnFailure::GoOn
             },
             trigger: keys.text(Key::Trigger),
-            lane: if let Some(Field::Status(status)) = keys.get(Key::Lane) { Some(*status) } else { None },
-            watch: queue.watch.iter().chain(keys.watch(Key::Watch)).cloned().collect(),
+            lane: if let Some(Field::Status(status)) = keys.get(Key::Lane) {
+                Some(*status)
+            } else {
+                None
+            },
+            watch: queue
+                .watch
+                .iter()
+                .chain(keys.watch(Key::Watch))
+                .cloned()
+                .collect(),
         }
     }
 
@@ -139,21 +164,35 @@ impl Task {
     /// died, which planners are told. Not its ID, what else Tavern writes, nor what only puts it in order.
     pub fn wording(&self) -> String {
         let mut text = serde_json::to_string_pretty(&self.words()).expect("it is plain data");
-        text.extend(self.words_for_a_person().map(|(key, words)| format!("\n{key}: {words}")));
+        text.extend(
+            self.words_for_a_person()
+                .map(|(key, words)| format!("\n{key}: {words}")),
+        );
         text
     }
 
     /// What its [`wording`](Self::wording) says that not every item does, line by line: those of its description as they stand, all
     /// else with its key, after a blank that no other line begins with.
     pub fn wording_lines(&self) -> Vec<String> {
-        static PLAIN: LazyLock<Vec<String>> = LazyLock::new(|| Task::new(TaskId::nobody(), "").all_lines());
-        self.all_lines().into_iter().filter(|line| !PLAIN.contains(line)).collect()
+        static PLAIN: LazyLock<Vec<String>> =
+            LazyLock::new(|| Task::new(TaskId::nobody(), "").all_lines());
+        self.all_lines()
+            .into_iter()
+            .filter(|line| !PLAIN.contains(line))
+            .collect()
     }
 
     fn all_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        add_lines("", &serde_json::to_value(self.words()).expect("it is plain data"), &mut lines);
-        lines.extend(self.words_for_a_person().map(|(key, words)| format!(" {key}: {words}")));
+        add_lines(
+            "",
+            &serde_json::to_value(self.words()).expect("it is plain data"),
+            &mut lines,
+        );
+        lines.extend(
+            self.words_for_a_person()
+                .map(|(key, words)| format!(" {key}: {words}")),
+        );
         lines
     }
 
@@ -174,8 +213,13 @@ impl Task {
     fn words_for_a_person(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let reason = self.reason().filter(|_| self.status() == Status::Dead);
         let allowed = self.state.allowed.then_some("true");
-        let said = [("answer", self.state.answer()), ("allowed", allowed), ("reason", reason)];
-        said.into_iter().filter_map(|(key, words)| Some((key, words?)))
+        let said = [
+            ("answer", self.state.answer()),
+            ("allowed", allowed),
+            ("reason", reason),
+        ];
+        said.into_iter()
+            .filter_map(|(key, words)| Some((key, words?)))
     }
 
     pub fn mode(&self) -> Mode {
@@ -218,7 +262,9 @@ impl Task {
         let mut reviewers = Vec::new();
         for name in self.review.as_deref().unwrap_or(general) {
             match name.parse::<usize>() {
-                Ok(number) => reviewers.extend(std::iter::repeat_n(REVIEWER.to_owned(), number.min(9))),
+                Ok(number) => {
+                    reviewers.extend(std::iter::repeat_n(REVIEWER.to_owned(), number.min(9)))
+                }
                 Err(_) if name == "none" => {}
                 Err(_) => reviewers.push(name.clone()),
             }
@@ -251,17 +297,37 @@ impl Task {
         let question = self.state.question()?;
         let typed = || {
             let lines: Vec<&str> = self.description.lines().collect();
-            let starts: Vec<usize> = (0..lines.len()).filter(|at| is_answer(lines[*at])).collect();
-            let last = *starts.last().filter(|_| starts.len() > question.answers as usize)?;
+            let starts: Vec<usize> = (0..lines.len())
+                .filter(|at| is_answer(lines[*at]))
+                .collect();
+            let last = *starts
+                .last()
+                .filter(|_| starts.len() > question.answers as usize)?;
             let first = &lines[last][ANSWER.len()..];
-            Some([&[first], &lines[last + 1..]].concat().join("\n").trim().to_owned())
+            Some(
+                [&[first], &lines[last + 1..]]
+                    .concat()
+                    .join("\n")
+                    .trim()
+                    .to_owned(),
+            )
         };
-        question.answer.clone().or_else(typed).filter(|answer| !answer.trim().is_empty())
+        question
+            .answer
+            .clone()
+            .or_else(typed)
+            .filter(|answer| !answer.trim().is_empty())
     }
 
     /// How many answers stand in its text.
     pub fn answers_in_text(&self) -> u32 {
-        u32::try_from(self.description.lines().filter(|line| is_answer(line)).count()).unwrap_or(u32::MAX)
+        u32::try_from(
+            self.description
+                .lines()
+                .filter(|line| is_answer(line))
+                .count(),
+        )
+        .unwrap_or(u32::MAX)
     }
 }
 
@@ -270,12 +336,18 @@ fn add_lines(key: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Null => {}
         Value::Array(values) => values.iter().for_each(|value| add_lines(key, value, lines)),
-        Value::Object(keys) => keys.iter().for_each(|(key, value)| add_lines(key, value, lines)),
+        Value::Object(keys) => keys
+            .iter()
+            .for_each(|(key, value)| add_lines(key, value, lines)),
         Value::String(text) => {
             let said = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            lines.extend(
-                said.map(|line| if key == "description" { line.to_owned() } else { format!(" {key}: {line}") }),
-            );
+            lines.extend(said.map(|line| {
+                if key == "description" {
+                    line.to_owned()
+                } else {
+                    format!(" {key}: {line}")
+                }
+            }));
         }
         Value::Bool(_) | Value::Number(_) => lines.push(format!(" {key}: {value}")),
     }
@@ -288,7 +360,8 @@ pub const REVIEWER: &str = "reviewer";
 const ANSWER: &str = "Answer:";
 
 fn is_answer(line: &str) -> bool {
-    line.get(..ANSWER.len()).is_some_and(|start| start.eq_ignore_ascii_case(ANSWER))
+    line.get(..ANSWER.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(ANSWER))
 }
 
 #[cfg(test)]
@@ -301,13 +374,23 @@ mod tests {
         for (keys, open) in [
             ("review: none", &[][..]),
             ("review: 2, approvals: [reviewer/Sam]", &["reviewer"]),
-            ("review: [reviewer, security, person], approvals: [security/Sam, person/rosie]", &["reviewer"]),
-            ("review: reviewer, approvals: [reviewer/Sam, reviewer/Merry]", &[]),
+            (
+                "review: [reviewer, security, person], approvals: [security/Sam, person/rosie]",
+                &["reviewer"],
+            ),
+            (
+                "review: reviewer, approvals: [reviewer/Sam, reviewer/Merry]",
+                &[],
+            ),
             ("review: reviewer, approve: merge", &["reviewer", PERSON]),
             ("role: coder", &["general"]),
         ] {
             let task = task_with(Status::InReview, keys);
-            assert_eq!(task.open_reviews(&task.reviewers(&["general".to_owned()])), open, "{keys}");
+            assert_eq!(
+                task.open_reviews(&task.reviewers(&["general".to_owned()])),
+                open,
+                "{keys}"
+            );
         }
         let approved = task_with(Status::InReview, "approvals: [reviewer/Sam]");
         assert!(approved.is_approved_by("Sam") && !approved.is_approved_by("reviewer"));
@@ -317,15 +400,26 @@ mod tests {
     fn an_answer_is_a_key_or_stands_under_the_item() {
         for (keys, text, expected) in [
             ("question: red?", "See a.md.\nAnswer: blue", Some("blue")),
-            ("question: red?", "answer:\nblue,\n\nand red", Some("blue,\n\nand red")),
+            (
+                "question: red?",
+                "answer:\nblue,\n\nand red",
+                Some("blue,\n\nand red"),
+            ),
             ("question: red?", "Answer:", None),
             ("question: red?", "The Answer: blue", None),
             ("question: red?, answers: 1", "Answer: blue", None),
-            ("question: red?, answers: 1", "Answer: blue\nAnswer: red", Some("red")),
+            (
+                "question: red?, answers: 1",
+                "Answer: blue\nAnswer: red",
+                Some("red"),
+            ),
             ("question: red?, answer: blue", "", Some("blue")),
             ("", "Answer: blue", None),
         ] {
-            let task = Task { description: text.to_owned(), ..task_with(Status::Waiting, keys) };
+            let task = Task {
+                description: text.to_owned(),
+                ..task_with(Status::Waiting, keys)
+            };
             assert_eq!(task.answered().as_deref(), expected, "{keys} {text}");
         }
     }

@@ -58,7 +58,10 @@ pub struct PassedTimes {
 
 impl BadTime {
     fn new(message: impl Into<String>, hint: impl Into<String>) -> BadTime {
-        BadTime { message: message.into(), hint: hint.into() }
+        BadTime {
+            message: message.into(),
+            hint: hint.into(),
+        }
     }
 }
 
@@ -110,18 +113,36 @@ impl Timetable {
     /// Five fields as in a crontab, or `@daily` and the like.
     pub fn of_cron(text: &str, zone: Zone) -> Result<Timetable, BadTime> {
         let example = "write five fields, such as \"0 6 * * *\" (minute, hour, day, month, day of the week), or @daily";
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let parser = CronParser::builder()
+            .seconds(Seconds::Disallowed)
+            .year(Year::Disallowed)
+            .build();
         let cron = parser.parse(text.trim()).map_err(|error| {
             let why = error.to_string();
-            let why = why.trim_end_matches('.').rsplit(": ").next().unwrap_or_default().replace("CronPattern", "it");
-            BadTime::new(format!("`{text}` is no cron expression: {}", why.to_lowercase()), example)
+            let why = why
+                .trim_end_matches('.')
+                .rsplit(": ")
+                .next()
+                .unwrap_or_default()
+                .replace("CronPattern", "it");
+            BadTime::new(
+                format!("`{text}` is no cron expression: {}", why.to_lowercase()),
+                example,
+            )
         })?;
         let epoch = DateTime::UNIX_EPOCH.naive_utc();
         if cron.find_next_occurrence(&epoch, false).is_err() {
-            return Err(BadTime::new(format!("`{text}` never comes"), "no month has such a day: write another"));
+            return Err(BadTime::new(
+                format!("`{text}` never comes"),
+                "no month has such a day: write another",
+            ));
         }
         let is_hourly = cron.pattern.hours.values().len() == 24;
-        Ok(Timetable { cron, zone, is_hourly })
+        Ok(Timetable {
+            cron,
+            zone,
+            is_hourly,
+        })
     }
 
     /// In words: `day at 06:00`, `weekday at 18:30`, `monday at 9:00`, `hour`.
@@ -159,9 +180,16 @@ impl Timetable {
     fn next_in<Z: TimeZone>(&self, zone: &Z, at: Timestamp) -> Option<Timestamp> {
         let local = at.with_timezone(zone);
         if self.is_hourly {
-            return self.cron.find_next_occurrence(&local, false).ok().map(|time| time.to_utc());
+            return self
+                .cron
+                .find_next_occurrence(&local, false)
+                .ok()
+                .map(|time| time.to_utc());
         }
-        self.cron.iter_after(local.naive_local()).filter_map(|time| moment(zone, time)).find(|time| *time > at)
+        self.cron
+            .iter_after(local.naive_local())
+            .filter_map(|time| moment(zone, time))
+            .find(|time| *time > at)
     }
 
     fn passed_in<Z: TimeZone>(&self, zone: &Z, since: Timestamp, now: Timestamp) -> PassedTimes {
@@ -175,10 +203,18 @@ impl Timetable {
             time > since && !has_more
         };
         if self.is_hourly {
-            self.cron.iter_from(local, Direction::Backward).map(|time| time.to_utc()).all(&mut take);
+            self.cron
+                .iter_from(local, Direction::Backward)
+                .map(|time| time.to_utc())
+                .all(&mut take);
         } else {
-            let times = self.cron.iter_from(local.naive_local() + SET_BACK, Direction::Backward);
-            times.filter_map(|time| moment(zone, time)).filter(|time| *time <= now).all(&mut take);
+            let times = self
+                .cron
+                .iter_from(local.naive_local() + SET_BACK, Direction::Backward);
+            times
+                .filter_map(|time| moment(zone, time))
+                .filter(|time| *time <= now)
+                .all(&mut take);
         }
         times.reverse();
         PassedTimes { times, has_more }
@@ -195,11 +231,22 @@ impl fmt::Display for Timetable {
 fn moment<Z: TimeZone>(zone: &Z, time: NaiveDateTime) -> Option<Timestamp> {
     // Clocks are set by whole minutes, and one island has left out a day.
     let minutes = (0..=24 * 60).map(|minutes| time + TimeDelta::minutes(minutes));
-    minutes.into_iter().find_map(|time| zone.from_local_datetime(&time).earliest()).map(|time| time.to_utc())
+    minutes
+        .into_iter()
+        .find_map(|time| zone.from_local_datetime(&time).earliest())
+        .map(|time| time.to_utc())
 }
 
 fn cron_of(words: &str) -> Option<String> {
-    const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+    const DAYS: [&str; 7] = [
+        "sunday",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+    ];
     let words = words.to_lowercase();
     let words: Vec<&str> = words.split_whitespace().collect();
     let (day, time) = match words.as_slice() {
@@ -213,8 +260,16 @@ fn cron_of(words: &str) -> Option<String> {
         day => DAYS.iter().position(|name| *name == day)?.to_string(),
     };
     let (hour, minute) = time.split_once(':')?;
-    let number = |text: &str, most: u32| text.parse::<u32>().ok().filter(|number| *number < most && text.len() <= 2);
-    Some(format!("{} {} * * {days}", number(minute, 60)?, number(hour, 24)?))
+    let number = |text: &str, most: u32| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|number| *number < most && text.len() <= 2)
+    };
+    Some(format!(
+        "{} {} * * {days}",
+        number(minute, 60)?,
+        number(hour, 24)?
+    ))
 }
 
 #[cfg(test)]
@@ -241,22 +296,43 @@ mod tests {
             last = time;
         }
         assert_eq!(passed.times, next, "{cron} in {zone}");
-        next.into_iter().map(|time| table.zone.shown(time)).collect()
+        next.into_iter()
+            .map(|time| table.zone.shown(time))
+            .collect()
     }
 
     #[test]
     fn a_time_that_a_clock_leaves_out_comes_once_at_the_next_moment() {
         assert_eq!(
-            days("Europe/Berlin", "30 2 * * *", "2026-03-28T00:00:00Z", "2026-03-30T12:00:00Z"),
-            ["2026-03-28 02:30 +01:00", "2026-03-29 03:00 +02:00", "2026-03-30 02:30 +02:00"]
+            days(
+                "Europe/Berlin",
+                "30 2 * * *",
+                "2026-03-28T00:00:00Z",
+                "2026-03-30T12:00:00Z"
+            ),
+            [
+                "2026-03-28 02:30 +01:00",
+                "2026-03-29 03:00 +02:00",
+                "2026-03-30 02:30 +02:00"
+            ]
         );
         assert_eq!(
-            days("America/New_York", "0,30 2,3 * * *", "2026-03-08T06:00:00Z", "2026-03-08T12:00:00Z"),
+            days(
+                "America/New_York",
+                "0,30 2,3 * * *",
+                "2026-03-08T06:00:00Z",
+                "2026-03-08T12:00:00Z"
+            ),
             ["2026-03-08 03:00 -04:00", "2026-03-08 03:30 -04:00"]
         );
         // A whole day, 2011-12-30.
         assert_eq!(
-            days("Pacific/Apia", "0 6 * * *", "2011-12-29T17:00:00Z", "2011-12-31T12:00:00Z"),
+            days(
+                "Pacific/Apia",
+                "0 6 * * *",
+                "2011-12-29T17:00:00Z",
+                "2011-12-31T12:00:00Z"
+            ),
             ["2011-12-31 00:00 +14:00", "2011-12-31 06:00 +14:00"]
         );
     }
@@ -264,17 +340,30 @@ mod tests {
     #[test]
     fn a_time_that_a_clock_shows_twice_comes_once() {
         assert_eq!(
-            days("Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"),
+            days(
+                "Europe/Berlin",
+                "30 2 * * *",
+                "2026-10-24T12:00:00Z",
+                "2026-10-26T12:00:00Z"
+            ),
             ["2026-10-25 02:30 +02:00", "2026-10-26 02:30 +01:00"]
         );
         assert_eq!(
-            days("America/New_York", "15 1,2 * * *", "2026-11-01T04:00:00Z", "2026-11-01T12:00:00Z"),
+            days(
+                "America/New_York",
+                "15 1,2 * * *",
+                "2026-11-01T04:00:00Z",
+                "2026-11-01T12:00:00Z"
+            ),
             ["2026-11-01 01:15 -04:00", "2026-11-01 02:15 -05:00"]
         );
         // While the clock shows the hour for the second time, the first one has passed.
         let table = table("30 2 * * *", "Europe/Berlin");
         let now = at("2026-10-25T01:10:00Z");
-        assert_eq!(table.passed(at("2026-10-25T00:00:00Z"), now).times, [at("2026-10-25T00:30:00Z")]);
+        assert_eq!(
+            table.passed(at("2026-10-25T00:00:00Z"), now).times,
+            [at("2026-10-25T00:30:00Z")]
+        );
         assert_eq!(table.next_after(now), Some(at("2026-10-26T01:30:00Z")));
     }
 
@@ -282,10 +371,27 @@ mod tests {
     fn what_is_due_every_hour_goes_by_the_time_that_passes() {
         let gaps = |cron, from, to| {
             let times = table(cron, "Europe/Berlin").passed(at(from), at(to)).times;
-            times.windows(2).map(|two| (two[1] - two[0]).num_minutes()).collect::<Vec<_>>()
+            times
+                .windows(2)
+                .map(|two| (two[1] - two[0]).num_minutes())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(gaps("*/30 * * * *", "2026-10-24T22:00:00Z", "2026-10-25T03:00:00Z"), [30; 9]);
-        assert_eq!(gaps("*/30 * * * *", "2026-03-28T23:00:00Z", "2026-03-29T04:00:00Z"), [30; 9]);
+        assert_eq!(
+            gaps(
+                "*/30 * * * *",
+                "2026-10-24T22:00:00Z",
+                "2026-10-25T03:00:00Z"
+            ),
+            [30; 9]
+        );
+        assert_eq!(
+            gaps(
+                "*/30 * * * *",
+                "2026-03-28T23:00:00Z",
+                "2026-03-29T04:00:00Z"
+            ),
+            [30; 9]
+        );
     }
 
     #[test]
@@ -297,7 +403,10 @@ mod tests {
         let few = table.passed(at("2026-01-01T00:00:00Z"), at("2026-01-01T01:40:00Z"));
         assert_eq!((few.times.len(), few.has_more), (100, false));
         // A clock that was set back.
-        assert_eq!(table.passed(at("2026-01-02T00:00:00Z"), at("2026-01-01T00:00:00Z")), PassedTimes::default());
+        assert_eq!(
+            table.passed(at("2026-01-02T00:00:00Z"), at("2026-01-01T00:00:00Z")),
+            PassedTimes::default()
+        );
     }
 
     #[test]
@@ -311,18 +420,49 @@ mod tests {
             assert_eq!(cron_of(words).as_deref(), Some(cron), "{words}");
             assert!(Timetable::of_words(words, Zone::Local).is_ok());
         }
-        for words in ["", "day", "day at 6", "day at 24:00", "day at 6:60", "moonday at 6:00", "day at +6:00"] {
-            assert_eq!(cron_of(words).filter(|_| words != "day at +6:00"), None, "{words}");
+        for words in [
+            "",
+            "day",
+            "day at 6",
+            "day at 24:00",
+            "day at 6:60",
+            "moonday at 6:00",
+            "day at +6:00",
+        ] {
+            assert_eq!(
+                cron_of(words).filter(|_| words != "day at +6:00"),
+                None,
+                "{words}"
+            );
         }
     }
 
     #[test]
     fn what_can_t_be_read_is_told() {
-        let fault = |cron| Timetable::of_cron(cron, Zone::Local).expect_err("no expression").message;
+        let fault = |cron| {
+            Timetable::of_cron(cron, Zone::Local)
+                .expect_err("no expression")
+                .message
+        };
         assert_eq!(fault("0 6 31 2 *"), "`0 6 31 2 *` never comes");
-        assert!(fault("0 6 * *").starts_with("`0 6 * *` is no cron expression: "), "{}", fault("0 6 * *"));
-        for odd in ["", "0 0 6 * * *", "61 * * * *", "0 6 * * FOO", "@reboot", "0 6 * * * 2027"] {
-            assert!(fault(odd).contains("is no cron expression: "), "{odd}: {}", fault(odd));
+        assert!(
+            fault("0 6 * *").starts_with("`0 6 * *` is no cron expression: "),
+            "{}",
+            fault("0 6 * *")
+        );
+        for odd in [
+            "",
+            "0 0 6 * * *",
+            "61 * * * *",
+            "0 6 * * FOO",
+            "@reboot",
+            "0 6 * * * 2027",
+        ] {
+            assert!(
+                fault(odd).contains("is no cron expression: "),
+                "{odd}: {}",
+                fault(odd)
+            );
         }
         let zone = "Europe/Berln".parse::<Zone>().expect_err("no zone");
         assert_eq!(zone.hint, "did you mean `Europe/Berlin`?");

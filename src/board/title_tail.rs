@@ -21,13 +21,20 @@ pub fn before_tail(line: &str) -> usize {
     }
     // Something is left to be the title: not nothing, and not an ID alone.
     let title = line[..tail].trim();
-    if title.is_empty() || title.ends_with(':') { line.len() } else { tail }
+    if title.is_empty() || title.ends_with(':') {
+        line.len()
+    } else {
+        tail
+    }
 }
 
 /// ` ^k3j9ab`, which links to the block need to be at the very end.
 fn without_block_id(line: &str) -> Option<&str> {
     let (rest, name) = line.trim_end().rsplit_once('^')?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_name = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     rest.strip_suffix(' ').filter(|_| is_name)
 }
 
@@ -39,21 +46,40 @@ fn without_comment(line: &str) -> Option<&str> {
 fn without_tag(line: &str) -> Option<&str> {
     let (rest, tag) = line.rsplit_once([' ', '\t'])?;
     let name = tag.strip_prefix('#')?;
-    (!name.is_empty() && !name.contains(|c: char| "!@#$%^&*(),.?\":{}|<>".contains(c))).then_some(rest)
+    (!name.is_empty() && !name.contains(|c: char| "!@#$%^&*(),.?\":{}|<>".contains(c)))
+        .then_some(rest)
 }
 
 fn without_field(line: &str) -> Option<&str> {
     // Signs are beyond ASCII, and most lines are not.
-    let (at, sign) = line.char_indices().rev().find(|(_, c)| !c.is_ascii() && *c != VARIANT && !c.is_alphanumeric())?;
-    let value = line[at + sign.len_utf8()..].trim_start_matches(VARIANT).trim();
+    let (at, sign) = line
+        .char_indices()
+        .rev()
+        .find(|(_, c)| !c.is_ascii() && *c != VARIANT && !c.is_alphanumeric())?;
+    let value = line[at + sign.len_utf8()..]
+        .trim_start_matches(VARIANT)
+        .trim();
     let is_word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     let is_field = match sign {
         '🔺' | '⏫' | '🔼' | '🔽' | '⏬' => value.is_empty(),
         '🛫' | '➕' | '⏳' | '⌛' | '📅' | '📆' | '🗓' | '✅' | '❌' => is_date(value),
-        '⏰' => is_date(value) || value.split_once(' ').is_some_and(|(date, time)| is_date(date) && is_time(time)),
-        '🔁' => !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b", !".contains(&byte)),
+        '⏰' => {
+            is_date(value)
+                || value
+                    .split_once(' ')
+                    .is_some_and(|(date, time)| is_date(date) && is_time(time))
+        }
+        '🔁' => {
+            !value.is_empty()
+                && value
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b", !".contains(&byte))
+        }
         '🏁' | '🆔' => is_word(value),
         '⛔' => value.split(',').all(|id| is_word(id.trim())),
         _ => false,
@@ -74,7 +100,13 @@ fn is_time(text: &str) -> bool {
 
 /// Digits where the shape has some, and all else as there.
 fn has_shape(text: &str, shape: &str) -> bool {
-    let fits = |(byte, wanted): (u8, u8)| if wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
+    let fits = |(byte, wanted): (u8, u8)| {
+        if wanted == b'0' {
+            byte.is_ascii_digit()
+        } else {
+            byte == wanted
+        }
+    };
     text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
 }
 
@@ -86,16 +118,31 @@ mod tests {
     fn what_other_programs_read_from_the_end_is_no_title() {
         let rows = [
             (" Pay 📅 2026-12-01", " Pay"),
-            (" Pay ⏫ 🔁 every week on Monday, 1st 📅 2026-12-01 ^k3j-9ab", " Pay"),
-            (" Pay #home ⏳2026-12-01 #tag/sub 🗓\u{fe0f} 2026-12-01", " Pay #home"),
+            (
+                " Pay ⏫ 🔁 every week on Monday, 1st 📅 2026-12-01 ^k3j-9ab",
+                " Pay",
+            ),
+            (
+                " Pay #home ⏳2026-12-01 #tag/sub 🗓\u{fe0f} 2026-12-01",
+                " Pay #home",
+            ),
             (" Pay 🆔 a-1 ⛔ b,c , d 🏁 delete 🔽\u{fe0f}", " Pay"),
-            (" Pay ⏰ 2026-12-01 10:00 ✅ 2026-12-01 ❌ 2026-12-01 ➕ 2026-12-01 🛫 2026-12-01", " Pay"),
-            (" Pay (priority: 1) 📅 2026-12-01 %%later%% ^a", " Pay (priority: 1)"),
+            (
+                " Pay ⏰ 2026-12-01 10:00 ✅ 2026-12-01 ❌ 2026-12-01 ➕ 2026-12-01 🛫 2026-12-01",
+                " Pay",
+            ),
+            (
+                " Pay (priority: 1) 📅 2026-12-01 %%later%% ^a",
+                " Pay (priority: 1)",
+            ),
             (" T-1: Pay  %% later %%  ", " T-1: Pay"),
             // None of it.
             (" Fix #123", " Fix #123"),
             (" Pay 📅 tomorrow", " Pay 📅 tomorrow"),
-            (" Pay 📅 2026-12-01 (priority: 1)", " Pay 📅 2026-12-01 (priority: 1)"),
+            (
+                " Pay 📅 2026-12-01 (priority: 1)",
+                " Pay 📅 2026-12-01 (priority: 1)",
+            ),
             (" Celebrate 🎉", " Celebrate 🎉"),
             (" Done ✅", " Done ✅"),
             (" 50%% of 100%%", " 50%% of 100%%"),

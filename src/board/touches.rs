@@ -17,7 +17,12 @@ pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
 
 /// Those of these paths, taken as they are, that one of `patterns` means.
 pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> impl Iterator<Item = &'t str> {
-    let of = |pattern: &String| [Some(plain(pattern)), is_folder(pattern).then(|| within(pattern))];
+    let of = |pattern: &String| {
+        [
+            Some(plain(pattern)),
+            is_folder(pattern).then(|| within(pattern)),
+        ]
+    };
     let patterns: Vec<Vec<GlobSign>> = patterns.iter().flat_map(of).flatten().collect();
     let is_meant = move |path: &&str| {
         let path: Vec<GlobSign> = path.bytes().map(GlobSign::Byte).collect();
@@ -44,7 +49,10 @@ fn within(folder: &str) -> Vec<GlobSign> {
 
 fn is_folder(pattern: &str) -> bool {
     let name = pattern.rsplit('/').next().unwrap_or(pattern);
-    name.is_empty() || !name.trim_start_matches('.').contains(['.', '*', '?', '[', '{'])
+    name.is_empty()
+        || !name
+            .trim_start_matches('.')
+            .contains(['.', '*', '?', '[', '{'])
 }
 
 /// `**` is no more than `*`, which goes over `/` here. What `[` or `{` begins may be anything: to keep two items apart for nothing does
@@ -57,14 +65,20 @@ fn plain(pattern: &str) -> Vec<GlobSign> {
         b'?' => GlobSign::One,
         byte => GlobSign::Byte(byte),
     };
-    pattern[..end.unwrap_or(pattern.len())].bytes().map(sign).chain(end.map(|_| GlobSign::Any)).collect()
+    pattern[..end.unwrap_or(pattern.len())]
+        .bytes()
+        .map(sign)
+        .chain(end.map(|_| GlobSign::Any))
+        .collect()
 }
 
 /// Some text fits both.
 fn meet(one: &[GlobSign], other: &[GlobSign]) -> bool {
     use GlobSign::{Any, One};
     // At each place of `other`: what was read of `one` and what stands before that place fit one text.
-    let mut row: Vec<bool> = (0..=other.len()).map(|at| other[..at].iter().all(|sign| *sign == Any)).collect();
+    let mut row: Vec<bool> = (0..=other.len())
+        .map(|at| other[..at].iter().all(|sign| *sign == Any))
+        .collect();
     for sign in one {
         let before = row.clone();
         row[0] = before[0] && *sign == Any;
@@ -96,7 +110,13 @@ mod tests {
             ("db/1.sql", "db/?.sql", true),
             ("a", "", false),
         ] {
-            assert_eq!(meant(&[path.to_owned()], &[pattern.to_owned()]).next().is_some(), is_meant, "{path} {pattern}");
+            assert_eq!(
+                meant(&[path.to_owned()], &[pattern.to_owned()])
+                    .next()
+                    .is_some(),
+                is_meant,
+                "{path} {pattern}"
+            );
         }
     }
 
@@ -125,9 +145,16 @@ mod tests {
             ("", "a", false),
         ];
         for (one, other, expected) in rows {
-            assert_eq!((overlap(one, other), overlap(other, one)), (expected, expected), "{one} {other}");
+            assert_eq!(
+                (overlap(one, other), overlap(other, one)),
+                (expected, expected),
+                "{one} {other}"
+            );
         }
         let hard = "*a".repeat(500);
-        assert!(!overlap(&format!("{hard}b"), &format!("{}.rs", "a".repeat(1000))));
+        assert!(!overlap(
+            &format!("{hard}b"),
+            &format!("{}.rs", "a".repeat(1000))
+        ));
     }
 }

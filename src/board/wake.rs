@@ -57,8 +57,15 @@ impl PlannerNeed {
     fn new(state: &[&str], trigger: String, title: String, description: String) -> PlannerNeed {
         // Ten digits: of a thousand states two share one in 20,000 boards.
         let number = xxh3_64(state.join("\0").as_bytes()) % 10_000_000_000;
-        let id = format!("{PREFIX}{number:010}").parse().expect("it is an ID");
-        PlannerNeed { id, trigger, title, description }
+        let id = format!("{PREFIX}{number:010}")
+            .parse()
+            .expect("it is an ID");
+        PlannerNeed {
+            id,
+            trigger,
+            title,
+            description,
+        }
     }
 
     /// The planning item, for agents of `role`.
@@ -66,7 +73,10 @@ impl PlannerNeed {
         NewItem {
             id: Some(self.id.clone()),
             title: self.title.clone(),
-            fields: vec![(Key::Role, role.into()), (Key::Trigger, self.trigger.as_str().into())],
+            fields: vec![
+                (Key::Role, role.into()),
+                (Key::Trigger, self.trigger.as_str().into()),
+            ],
             yaml_fields: Vec::new(),
             description: self.description.clone(),
         }
@@ -75,27 +85,58 @@ impl PlannerNeed {
 
 /// What a planner is needed for in the queue of that name, of `causes`; nothing while one of its planning items is open. What came of
 /// waking it wakes it no more: else it could go on for ever.
-pub fn needs(queue: &str, document: &Document<'_>, causes: &[WakeCause], known: &Known<'_>) -> Vec<PlannerNeed> {
-    let tasks = || document.items().iter().filter(|item| !item.nested).map(|item| (item, document.task_of(item)));
+pub fn needs(
+    queue: &str,
+    document: &Document<'_>,
+    causes: &[WakeCause],
+    known: &Known<'_>,
+) -> Vec<PlannerNeed> {
+    let tasks = || {
+        document
+            .items()
+            .iter()
+            .filter(|item| !item.nested)
+            .map(|item| (item, document.task_of(item)))
+    };
     let plans = |task: &Task| (known.plans)(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     if tasks().any(|(_, task)| plans(&task) && !task.status().is_ended()) {
         return Vec::new();
     }
     let is_ours = |task: &Task| plans(task) || task.id.as_str().starts_with(PREFIX);
     let is_meant = |task: &Task| !is_ours(task) && (known.may_be_told)(task);
-    let named = || tasks().filter(|(item, task)| item.id.is_some() && is_meant(task)).map(|(_, task)| task);
+    let named = || {
+        tasks()
+            .filter(|(item, task)| item.id.is_some() && is_meant(task))
+            .map(|(_, task)| task)
+    };
     let mut needs = Vec::new();
-    for cause in [WakeCause::Dead, WakeCause::Integration, WakeCause::Blocked, WakeCause::Goal] {
+    for cause in [
+        WakeCause::Dead,
+        WakeCause::Integration,
+        WakeCause::Blocked,
+        WakeCause::Goal,
+    ] {
         if !causes.contains(&cause) {
             continue;
         }
         match cause {
             WakeCause::Dead => needs.extend(named().filter_map(|task| dead(&task))),
-            WakeCause::Integration => needs.extend(named().filter_map(|task| not_merged(&task, known))),
+            WakeCause::Integration => {
+                needs.extend(named().filter_map(|task| not_merged(&task, known)))
+            }
             WakeCause::Blocked => needs.extend(named().filter_map(|task| blocked(&task, known))),
             WakeCause::Goal => {
-                let is_over = tasks().all(|(_, task)| matches!(task.status(), Status::Completed | Status::Cancelled));
-                needs.extend(document.front().goal.as_ref().filter(|_| is_over).map(|goal| aim(queue, goal)));
+                let is_over = tasks().all(|(_, task)| {
+                    matches!(task.status(), Status::Completed | Status::Cancelled)
+                });
+                needs.extend(
+                    document
+                        .front()
+                        .goal
+                        .as_ref()
+                        .filter(|_| is_over)
+                        .map(|goal| aim(queue, goal)),
+                );
             }
         }
     }
@@ -104,7 +145,10 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[WakeCause], known: 
 
 fn dead(task: &Task) -> Option<PlannerNeed> {
     let reason = task.reason().unwrap_or("nobody said why");
-    let (attempts, rounds) = (task.state.attempt.to_string(), task.state.rounds.to_string());
+    let (attempts, rounds) = (
+        task.state.attempt.to_string(),
+        task.state.rounds.to_string(),
+    );
     let state = ["dead", task.id.as_str(), &attempts, &rounds, reason];
     let trigger = format!("{} used up its attempts: {reason}", task.id);
     (task.status() == Status::Dead)
@@ -112,12 +156,25 @@ fn dead(task: &Task) -> Option<PlannerNeed> {
 }
 
 fn not_merged(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
-    let is_open = matches!(task.status(), Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing);
+    let is_open = matches!(
+        task.status(),
+        Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing
+    );
     // The log is asked only about what came back at all.
     let is_so = is_open && task.state.attempt > 0 && (known.sent_back)(&task.id) >= SENT_BACK;
-    let trigger = format!("{} passes its commands, and could not be merged {SENT_BACK} times", task.id);
+    let trigger = format!(
+        "{} passes its commands, and could not be merged {SENT_BACK} times",
+        task.id
+    );
     let title = format!("Clear the way for {}", task.id);
-    is_so.then(|| PlannerNeed::new(&["integration", task.id.as_str()], trigger, title, about(task)))
+    is_so.then(|| {
+        PlannerNeed::new(
+            &["integration", task.id.as_str()],
+            trigger,
+            title,
+            about(task),
+        )
+    })
 }
 
 fn blocked(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
@@ -127,9 +184,19 @@ fn blocked(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
     let lost = |id: &&TaskId| matches!((known.status_of)(id), None | Some(Status::Cancelled));
     let lost: Vec<&str> = task.after.iter().filter(lost).map(TaskId::as_str).collect();
     let names = lost.join(", ");
-    let trigger = format!("{} waits for {names}, which will never be completed", task.id);
+    let trigger = format!(
+        "{} waits for {names}, which will never be completed",
+        task.id
+    );
     let title = format!("Free {}", task.id);
-    (!lost.is_empty()).then(|| PlannerNeed::new(&["blocked", task.id.as_str(), &names], trigger, title, about(task)))
+    (!lost.is_empty()).then(|| {
+        PlannerNeed::new(
+            &["blocked", task.id.as_str(), &names],
+            trigger,
+            title,
+            about(task),
+        )
+    })
 }
 
 fn aim(queue: &str, goal: &str) -> PlannerNeed {
@@ -157,16 +224,35 @@ mod tests {
 
     #[test]
     fn a_state_has_one_id_whatever_is_around_it() {
-        let known = Known { status_of: &|_| None, sent_back: &|_| 0, plans: &|_| false, may_be_told: &|_| true };
-        let id = |text: &str| needs("main", &parse(text).0, &[WakeCause::Dead], &known).remove(0).id.to_string();
+        let known = Known {
+            status_of: &|_| None,
+            sent_back: &|_| 0,
+            plans: &|_| false,
+            may_be_told: &|_| true,
+        };
+        let id = |text: &str| {
+            needs("main", &parse(text).0, &[WakeCause::Dead], &known)
+                .remove(0)
+                .id
+                .to_string()
+        };
         let first = id("- [ ] T-1: a (status: dead, attempt: 3, reason: no)\n");
         assert_eq!(
             first,
-            id("## Pending\n- [ ] T-5: b\n\n## Dead\n- [ ] T-1: another title (attempt: 3, reason: \"no\")\n")
+            id(
+                "## Pending\n- [ ] T-5: b\n\n## Dead\n- [ ] T-1: another title (attempt: 3, reason: \"no\")\n"
+            )
         );
         assert_eq!(first, "WAKE-3729726506", "boards hold it for years");
-        for other in ["attempt: 2, reason: no", "attempt: 3, reason: why", "attempt: 3, rounds: 1, reason: no"] {
-            assert_ne!(first, id(&format!("- [ ] T-1: a (status: dead, {other})\n")));
+        for other in [
+            "attempt: 2, reason: no",
+            "attempt: 3, reason: why",
+            "attempt: 3, rounds: 1, reason: no",
+        ] {
+            assert_ne!(
+                first,
+                id(&format!("- [ ] T-1: a (status: dead, {other})\n"))
+            );
         }
     }
 }

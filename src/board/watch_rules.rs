@@ -83,16 +83,26 @@ impl WatchRules {
     /// Nothing is looked for.
     fn off() -> WatchRules {
         let (every, stuck) = (Period::default(), Period::default());
-        WatchRules { every, failures: 0, repeats: 0, tokens: 0, stuck, late: 0, nudges: 0, gang: 0 }
+        WatchRules {
+            every,
+            failures: 0,
+            repeats: 0,
+            tokens: 0,
+            stuck,
+            late: 0,
+            nudges: 0,
+            gang: 0,
+        }
     }
 
     /// These of the board, with what is said of a run: the nearest last.
     pub fn with<'s>(&self, said: impl IntoIterator<Item = &'s WatchSetting>) -> WatchRules {
-        said.into_iter().fold(self.clone(), |rules, setting| match setting {
-            WatchSetting::Flag(true) => self.clone(),
-            WatchSetting::Flag(false) => WatchRules::off(),
-            WatchSetting::Set(set) => set.over(&rules),
-        })
+        said.into_iter()
+            .fold(self.clone(), |rules, setting| match setting {
+                WatchSetting::Flag(true) => self.clone(),
+                WatchSetting::Flag(false) => WatchRules::off(),
+                WatchSetting::Set(set) => set.over(&rules),
+            })
     }
 }
 
@@ -136,7 +146,9 @@ impl Thresholds {
             ("repeats", self.repeats, MOST_CALLS as u32),
             ("late", self.late, 100),
         ];
-        let above = most.into_iter().find(|(_, number, most)| number.is_some_and(|number| number > *most));
+        let above = most
+            .into_iter()
+            .find(|(_, number, most)| number.is_some_and(|number| number > *most));
         above.map(|(name, _, most)| format!("`{name}` is {most} at most; 0 turns it off"))
     }
 }
@@ -164,7 +176,9 @@ impl<'de> Deserialize<'de> for WatchSetting {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WatchSetting, A::Error> {
                 let set = Thresholds::deserialize(MapAccessDeserializer::new(map))?;
-                set.fault().map_or(Ok(WatchSetting::Set(set)), |fault| Err(A::Error::custom(fault)))
+                set.fault().map_or(Ok(WatchSetting::Set(set)), |fault| {
+                    Err(A::Error::custom(fault))
+                })
             }
         }
 
@@ -184,26 +198,47 @@ mod tests {
             let said: Vec<WatchSetting> = said.iter().map(|text| setting(text)).collect();
             let board: WatchRules = yaml::read("{failures: 4}").expect("they are rules");
             let rules = board.with(&said);
-            (rules.failures, rules.repeats, rules.stuck.duration().as_secs())
+            (
+                rules.failures,
+                rules.repeats,
+                rules.stuck.duration().as_secs(),
+            )
         };
         assert_eq!(rules(&[]), (4, 5, 300));
         assert_eq!(rules(&["{stuck: 20m}", "{repeats: 9}"]), (4, 9, 1200));
         assert_eq!(rules(&["{stuck: 20m}", "{stuck: 0}"]), (4, 5, 0));
         assert_eq!(rules(&["false", "{failures: 2}"]), (2, 0, 0));
         assert_eq!(rules(&["false", "true"]), (4, 5, 300));
-        assert_eq!(yaml::read::<WatchRules>("false").ok(), Some(WatchRules::off()));
-        for (text, says) in [("{stuk: 1}", "unknown field `stuk`"), ("soon", "true, false, or numbers such as")] {
-            let error = yaml::read::<WatchSetting>(text).expect_err(text).to_string();
+        assert_eq!(
+            yaml::read::<WatchRules>("false").ok(),
+            Some(WatchRules::off())
+        );
+        for (text, says) in [
+            ("{stuk: 1}", "unknown field `stuk`"),
+            ("soon", "true, false, or numbers such as"),
+        ] {
+            let error = yaml::read::<WatchSetting>(text)
+                .expect_err(text)
+                .to_string();
             assert!(error.contains(says), "{error}");
         }
     }
 
     #[test]
     fn what_is_typed_of_an_item_reads_as_in_the_configuration() {
-        let typed = [("failures", "4"), ("stuck", "20m"), ("tokens", "0"), ("late", "90"), ("nudges", "2")];
+        let typed = [
+            ("failures", "4"),
+            ("stuck", "20m"),
+            ("tokens", "0"),
+            ("late", "90"),
+            ("nudges", "2"),
+        ];
         let more = [("every", "5s"), ("repeats", "7"), ("gang", "2")];
         let all = typed.iter().chain(&more).copied();
-        let yaml: String = all.clone().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let yaml: String = all
+            .clone()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
         assert_eq!(Thresholds::read(all), yaml::read(&yaml).ok());
         assert_eq!(Thresholds::read([("stuck", "soon")]), None);
         assert_eq!(Thresholds::read([("stuk", "1")]), None);

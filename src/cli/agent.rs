@@ -27,7 +27,11 @@ impl Verb for Args {
 
     /// Its own words say why an agent that works items is refused.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if self.chat.is_some() { Err(run.refused()) } else { Ok(()) }
+        if self.chat.is_some() {
+            Err(run.refused())
+        } else {
+            Ok(())
+        }
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
@@ -56,17 +60,28 @@ impl Verb for Args {
         tell_removed(context, &site.board);
         site.named.clone_from(&queues);
         Trust::of(&site).settings().map_err(run::Error::from)?;
-        queues.iter().try_for_each(|queue| site.board.remember(queue))?;
+        queues
+            .iter()
+            .try_for_each(|queue| site.board.remember(queue))?;
         // Later it keeps nobody from the other queues. Whoever begins is to know.
-        queues.iter().filter(|queue| queue.path.exists()).try_for_each(|queue| site.board.can_open(queue))?;
+        queues
+            .iter()
+            .filter(|queue| queue.path.exists())
+            .try_for_each(|queue| site.board.can_open(queue))?;
         let begun = preflight::begin(&site, &self.role)?;
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans()?;
-        let on_empty = if self.until_empty || self.once { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
+        let on_empty = if self.until_empty || self.once {
+            EmptyBehavior::Terminate
+        } else {
+            on_empty(&site, &queues)?
+        };
         let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
         site.board = site.board.acted_on_by(Some(name.clone()));
         let since = self.since.unwrap_or_else(clock::now);
-        site.config.caps.own = self.caps.own(since, self.drain.is_none().then(|| name.clone()));
+        site.config.caps.own = self
+            .caps
+            .own(since, self.drain.is_none().then(|| name.clone()));
         let agent = Agent {
             site: &site,
             name: name.clone(),
@@ -85,22 +100,36 @@ impl Verb for Args {
             },
             slot,
         };
-        context.out.note(format!("{name} is a {} with runner {}; Ctrl-C ends it", self.role, begun.runner));
-        begun.doubt_line().iter().for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
+        context.out.note(format!(
+            "{name} is a {} with runner {}; Ctrl-C ends it",
+            self.role, begun.runner
+        ));
+        begun
+            .doubt_line()
+            .iter()
+            .for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
         obey_stop(&site)?;
         let why = match agent.work()? {
             End::Enough | End::Interrupted => None,
             End::Capped(used) => {
                 context.out.note(format!("{name} ends: {used}"));
                 // Its drain says so by itself, of all that is left.
-                let exit = if self.drain.is_none() { Exit::BudgetSpent } else { Exit::Done };
+                let exit = if self.drain.is_none() {
+                    Exit::BudgetSpent
+                } else {
+                    Exit::Done
+                };
                 return Ok(context.interrupted().unwrap_or(exit));
             }
-            End::Empty => Some(format!("nothing is left that a {} could do; see tavern status", self.role)),
+            End::Empty => Some(format!(
+                "nothing is left that a {} could do; see tavern status",
+                self.role
+            )),
             End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP is there".to_owned()),
             End::Stopped(reason) => Some(format!(".tavern/STOP is there: {reason}")),
         };
-        why.iter().for_each(|why| context.out.note(format!("{name} ends: {why}")));
+        why.iter()
+            .for_each(|why| context.out.note(format!("{name} ends: {why}")));
         Ok(context.interrupted().unwrap_or(Exit::Done))
     }
 }
@@ -114,7 +143,10 @@ pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<()
     Trust::of(site).settings().map_err(run::Error::from)?;
     if let Switch::Stopped(reason) | Switch::Paused(reason) = site.board.switch() {
         let message = format!("nothing new is begun here: {reason}");
-        return Err(CliError::refused(message, "remove .tavern/STOP or .tavern/PAUSE"));
+        return Err(CliError::refused(
+            message,
+            "remove .tavern/STOP or .tavern/PAUSE",
+        ));
     }
     preflight::begin(site, role)?;
     Ok(())
@@ -156,10 +188,20 @@ fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     let general = site.config.empty_behavior;
     let mut said = Vec::new();
     for queue in queues {
-        said.push(parse(&site.board.read(queue)?.content).0.front().empty_behavior.unwrap_or(general));
+        said.push(
+            parse(&site.board.read(queue)?.content)
+                .0
+                .front()
+                .empty_behavior
+                .unwrap_or(general),
+        );
     }
     said.dedup();
-    Ok(if let [one] = said.as_slice() { *one } else { general })
+    Ok(if let [one] = said.as_slice() {
+        *one
+    } else {
+        general
+    })
 }
 
 #[derive(Serialize)]
@@ -173,14 +215,21 @@ struct Record<'a> {
 pub(super) fn print(context: &Context, agent: &str, told: &Told) {
     let record = Record { agent, told };
     // A closed standard output is no reason to leave work undone.
-    drop(context.out.record(&record, sentence(agent, told)).and_then(|()| context.out.flush()));
+    drop(
+        context
+            .out
+            .record(&record, sentence(agent, told))
+            .and_then(|()| context.out.flush()),
+    );
 }
 
 /// What an agent tells, in a line for people.
 pub(super) fn sentence(agent: &str, told: &Told) -> String {
     let line = format!("{agent}: {told}");
     match told {
-        Told::Claimed { title, commands, .. } => line.replace(title, &human::title(title)) + &human::commands(commands),
+        Told::Claimed {
+            title, commands, ..
+        } => line.replace(title, &human::title(title)) + &human::commands(commands),
         _ => human::words(&line).into_owned(),
     }
 }

@@ -25,7 +25,8 @@ impl Alike {
         let group = self.0.entry(without_ids(&said)).or_default();
         group.count += 1;
         let is_first = group.count == FEW + 1;
-        group.left_out = Some(said).filter(|said| is_first || group.left_out.as_ref() == Some(said));
+        group.left_out =
+            Some(said).filter(|said| is_first || group.left_out.as_ref() == Some(said));
         group.count <= FEW
     }
 
@@ -33,7 +34,11 @@ impl Alike {
     pub fn left_out(&self) -> impl Iterator<Item = String> {
         let many = self.0.iter().filter(|(_, group)| group.count > FEW);
         many.map(|(said, AlikeGroup { count, left_out })| {
-            format!("… and {} more: {}", count - FEW, left_out.as_ref().unwrap_or(said))
+            format!(
+                "… and {} more: {}",
+                count - FEW,
+                left_out.as_ref().unwrap_or(said)
+            )
         })
     }
 }
@@ -43,7 +48,11 @@ fn without_ids(said: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let words = said.split_inclusive(|c| !is_part(c)).map(|word| {
         let name = word.trim_end_matches(|c| !is_part(c) || c == '.');
-        if name.parse::<TaskId>().is_ok() { word.replacen(name, "ID", 1) } else { word.to_owned() }
+        if name.parse::<TaskId>().is_ok() {
+            word.replacen(name, "ID", 1)
+        } else {
+            word.to_owned()
+        }
     });
     words.collect()
 }
@@ -60,9 +69,17 @@ mod tests {
             (shown, alike.left_out().collect::<Vec<_>>())
         };
         let same = ["waits for T-1"; 12];
-        assert_eq!(left_out(&same), (10, vec!["… and 2 more: waits for T-1".to_owned()]));
-        let chain: Vec<String> = (1..14).map(|number| format!("waits for T-{number}.")).collect();
+        assert_eq!(
+            left_out(&same),
+            (10, vec!["… and 2 more: waits for T-1".to_owned()])
+        );
+        let chain: Vec<String> = (1..14)
+            .map(|number| format!("waits for T-{number}."))
+            .collect();
         let chain: Vec<&str> = chain.iter().map(String::as_str).collect();
-        assert_eq!(left_out(&chain), (10, vec!["… and 3 more: waits for ID.".to_owned()]));
+        assert_eq!(
+            left_out(&chain),
+            (10, vec!["… and 3 more: waits for ID.".to_owned()])
+        );
     }
 }

@@ -57,10 +57,10 @@ impl Args {
         if self.no_model || self.plan.dry_run || context.own_run().is_some() {
             return Ok(None);
         }
-        Ok(self
-            .role
-            .clone()
-            .map_or_else(|| Config::load(board.dir()).map(|config| config.ask.role), |role| Ok(Some(role)))?)
+        Ok(self.role.clone().map_or_else(
+            || Config::load(board.dir()).map(|config| config.ask.role),
+            |role| Ok(Some(role)),
+        )?)
     }
 }
 
@@ -70,15 +70,30 @@ impl Verb for Args {
 
     /// An agent may look up what is known.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if self.intent == Some(Intent::Question) { Ok(()) } else { Err(run.refused()) }
+        if self.intent == Some(Intent::Question) {
+            Ok(())
+        } else {
+            Err(run.refused())
+        }
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let example = "tavern ask \"did we check the backup?\"";
-        let text = words_for_agent(&self.words, ["question", "what to ask"], "ask less at once", example)?;
+        let text = words_for_agent(
+            &self.words,
+            ["question", "what to ask"],
+            "ask less at once",
+            example,
+        )?;
         // Who says how it is to be answered has asked something.
         let is_asked = self.no_model || self.role.is_some();
-        let sounds = || if is_asked { Intent::Question } else { Intent::of(&text) };
+        let sounds = || {
+            if is_asked {
+                Intent::Question
+            } else {
+                Intent::of(&text)
+            }
+        };
         match self.intent.unwrap_or_else(sounds) {
             Intent::Question => {
                 let board = context.board()?;

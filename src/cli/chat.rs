@@ -32,8 +32,9 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     let has_terminal = io::stdin().is_terminal();
     if !has_terminal && !context.is_dry {
         let message = "--chat needs a terminal, and standard input is none";
-        let hint =
-            format!("to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once");
+        let hint = format!(
+            "to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once"
+        );
         return Err(CliError::usage(message, hint));
     }
     let mut site = context.quick_site(context.board()?)?;
@@ -41,7 +42,11 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     let task = &context.id_of(&site.board, name)?;
     let found = site.board.task(task)?;
     // Unless it was said, the item's own.
-    let role_name = found.task.role.filter(|_| args.role == DEFAULT_ROLE).unwrap_or_else(|| args.role.clone());
+    let role_name = found
+        .task
+        .role
+        .filter(|_| args.role == DEFAULT_ROLE)
+        .unwrap_or_else(|| args.role.clone());
     let role = site.role(&role_name)?.clone();
     Trust::of(&site).item_of(&found.queue, &site.board.task(task)?.task)?;
     let look = Preflight::of(&site);
@@ -49,17 +54,25 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     sandbox::try_out(&site, &role)?;
     let queues = context.queues(&site.board, &args.queues)?;
     let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
-    let seek =
-        Seek { is_chat: true, item: Some(NamedItem::Id(task.clone())), ..site.seek(&name, &role_name, &queues)? };
+    let seek = Seek {
+        is_chat: true,
+        item: Some(NamedItem::Id(task.clone())),
+        ..site.seek(&name, &role_name, &queues)?
+    };
     let missing = || store::Error::NoTask(task.clone());
     look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;
     // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
     signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
-    let held = site.board.claim(&seek, &|_, _, _, _| Ok(()))?.map_err(|_| missing())?;
+    let held = site
+        .board
+        .claim(&seek, &|_, _, _, _| Ok(()))?
+        .map_err(|_| missing())?;
     if context.is_dry {
         let line = launch(&site, &held)?.command_line()?;
-        context.out.record(&line, Painted::whole(&line.to_string()))?;
+        context
+            .out
+            .record(&line, Painted::whole(&line.to_string()))?;
         return Ok(Exit::Done);
     }
     let doing = format!("talks with a person: {}", held.task.title);
@@ -77,30 +90,74 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
             ));
         },
         // The lease says the same.
-        || drop(show_agent(&site.board, &name, &role_name, Some(&held), doing.clone())),
+        || {
+            drop(show_agent(
+                &site.board,
+                &name,
+                &role_name,
+                Some(&held),
+                doing.clone(),
+            ))
+        },
     );
     drop(heartbeat);
     site.board.remove_agent(&name);
     let after = hand_back(&site, &held)?;
     drop(slot);
-    let Talked { run, worktree, exit, is_lost } = talked?;
-    let record =
-        Record { task, status: after.status(), run: &run, exit: &exit, worktree: worktree.display().to_string() };
-    let how = if is_lost { "now held by somebody else" } else { "as it was" };
-    context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status(), record.worktree))?;
+    let Talked {
+        run,
+        worktree,
+        exit,
+        is_lost,
+    } = talked?;
+    let record = Record {
+        task,
+        status: after.status(),
+        run: &run,
+        exit: &exit,
+        worktree: worktree.display().to_string(),
+    };
+    let how = if is_lost {
+        "now held by somebody else"
+    } else {
+        "as it was"
+    };
+    context.out.record(
+        &record,
+        format!(
+            "{task} is {}, {how}; your work is in {}",
+            after.status(),
+            record.worktree
+        ),
+    )?;
     let queue = &held.queue;
-    let mut lacks = need::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
+    let mut lacks =
+        need::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
     let lacking = lacks.find_map(|lack| hints::lack(&lack, Some(task), Some(&queue.id)));
     let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
-    lacking.or_else(ready).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
+    lacking
+        .or_else(ready)
+        .iter()
+        .for_each(|next| context.out.note(format!("to go on: {next}")));
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
 }
 
 /// The item as it was. What was done with it meanwhile, with the token of this claim or by somebody else, stands.
 fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
-    let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
-    let event = Event::Return { token: held.lease.token, retry, reason: "a person has talked with it".to_owned() };
-    let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run_name(&held.task.id, held.lease.token)) };
+    let retry = Retry {
+        blame: Blame::Nobody,
+        not_before: None,
+        most: site.config.max_returns,
+    };
+    let event = Event::Return {
+        token: held.lease.token,
+        retry,
+        reason: "a person has talked with it".to_owned(),
+    };
+    let note = Note {
+        agent: Some(held.lease.agent.clone()),
+        run: Some(run_name(&held.task.id, held.lease.token)),
+    };
     match site.board.submit(&held.task.id, &event, &note) {
         Ok(done) => Ok(done.task),
         Err(store::Error::Refused(_)) => Ok(site.board.task(&held.task.id)?.task),

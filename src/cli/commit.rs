@@ -30,9 +30,13 @@ impl Verb for Args {
         match commit_now(&site)? {
             Some(commit) => {
                 let text = format!("the queues are committed as {}", commit.short());
-                context.out.record(&json!({ "commit": commit.as_str() }), text)?;
+                context
+                    .out
+                    .record(&json!({ "commit": commit.as_str() }), text)?;
             }
-            None => context.out.note("nothing to commit: git has the queues as they are; see them: tavern status"),
+            None => context
+                .out
+                .note("nothing to commit: git has the queues as they are; see them: tavern status"),
         }
         Ok(Exit::Done)
     }

@@ -29,15 +29,27 @@ impl Context {
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
         color.write_global();
-        let is_dry = matches.try_get_one("dry_run").is_ok_and(|dry_run| dry_run == Some(&true));
+        let is_dry = matches
+            .try_get_one("dry_run")
+            .is_ok_and(|dry_run| dry_run == Some(&true));
         let out = Output::stdout(&shared);
-        Context { shared, out, is_dry, interrupt: OnceLock::new() }
+        Context {
+            shared,
+            out,
+            is_dry,
+            interrupt: OnceLock::new(),
+        }
     }
 
     /// The same for another thread, which is asked for no end.
     pub(super) fn apart(&self) -> Context {
         let out = Output::stdout(&self.shared);
-        Context { shared: self.shared.clone(), out, is_dry: self.is_dry, interrupt: OnceLock::new() }
+        Context {
+            shared: self.shared.clone(),
+            out,
+            is_dry: self.is_dry,
+            interrupt: OnceLock::new(),
+        }
     }
 
     /// Raised by SIGINT, SIGTERM and SIGHUP from the first call on. A program that never calls it is ended by them at
@@ -49,12 +61,17 @@ impl Context {
         let interrupt = Interrupt::new();
         signals::forward(&signals::ENDING, &interrupt)
             .and_then(|()| signals::end_in_time(&interrupt))
-            .map_err(|error| CliError::from_error(Exit::Failed, &error).with_hint("end some programs".to_owned()))?;
+            .map_err(|error| {
+                CliError::from_error(Exit::Failed, &error).with_hint("end some programs".to_owned())
+            })?;
         Ok(self.interrupt.get_or_init(|| interrupt))
     }
 
     /// The exit that a raised interrupt asks for.
     pub fn interrupted(&self) -> Option<Exit> {
-        self.interrupt.get().and_then(Interrupt::cause).map(Exit::from)
+        self.interrupt
+            .get()
+            .and_then(Interrupt::cause)
+            .map(Exit::from)
     }
 }

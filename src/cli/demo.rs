@@ -31,17 +31,29 @@ const STEPS: [(&str, &str); 11] = [
     ("", "git init --quiet --initial-branch=main"),
     ("", "git add README.md"),
     ("", "git commit --quiet --message=Begin"),
-    ("A board in a repository, with three items. One waits for another:", "tavern init --demo --runner shell"),
-    ("", "sed -n '/^## Pending/,/^## In/p' .tavern/queues/main.md"),
+    (
+        "A board in a repository, with three items. One waits for another:",
+        "tavern init --demo --runner shell",
+    ),
+    (
+        "",
+        "sed -n '/^## Pending/,/^## In/p' .tavern/queues/main.md",
+    ),
     (
         "Two agents. Each item gets a worktree and a branch; what passes its `done_when` is merged:",
         "tavern drain --agents 2",
     ),
     ("What happened, from the event log:", "tavern log"),
-    ("The integration branch, and what is in it:", "git log --graph --oneline tavern/integration"),
+    (
+        "The integration branch, and what is in it:",
+        "git log --graph --oneline tavern/integration",
+    ),
     ("", "git ls-tree --name-only tavern/integration"),
     ("", "git show tavern/integration:mug.txt"),
-    ("Your own checkout is as it was, but for the board:", "git status --short --branch"),
+    (
+        "Your own checkout is as it was, but for the board:",
+        "git status --short --branch",
+    ),
 ];
 
 impl Verb for Args {
@@ -54,13 +66,19 @@ impl Verb for Args {
             return Err(CliError::new(Exit::Failed, "`git` is not on the PATH").with_hint(hint));
         }
         context.interrupt()?;
-        let folder = tempfile::Builder::new().prefix("tavern-demo-").tempdir().map_err(|error| failed(&error))?;
+        let folder = tempfile::Builder::new()
+            .prefix("tavern-demo-")
+            .tempdir()
+            .map_err(|error| failed(&error))?;
         let spec = surroundings(&folder).map_err(|error| failed(&error))?;
         let place = spec.cwd.display().to_string();
         let played = play(context, spec);
         if self.keep {
             let kept = folder.keep();
-            context.out.text(format!("\nLook around: cd {place}\nRemove it: rm -rf {}", quoted(kept)))?;
+            context.out.text(format!(
+                "\nLook around: cd {place}\nRemove it: rm -rf {}",
+                quoted(kept)
+            ))?;
         } else if let Err(error) = folder.close() {
             let hint = format!("remove it by hand: rm -rf {place}");
             return Err(CliError::from(error).with_hint(hint));
@@ -76,8 +94,10 @@ impl Verb for Args {
 }
 
 fn failed(error: &io::Error) -> CliError {
-    CliError::from_error(Exit::Failed, error)
-        .with_hint("see whether there is room in the folder for temporary files; TMPDIR names another".to_owned())
+    CliError::from_error(Exit::Failed, error).with_hint(
+        "see whether there is room in the folder for temporary files; TMPDIR names another"
+            .to_owned(),
+    )
 }
 
 /// A folder for the repository, and surroundings that are the same for everybody: no configuration, hook or signing key of the
@@ -89,7 +109,8 @@ fn surroundings(folder: &TempDir) -> io::Result<CommandSpec> {
     fs::create_dir(&project)?;
     let own = std::env::current_exe()?.parent().map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap_or(path);
+    let path =
+        std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap_or(path);
     let mut spec = CommandSpec::new("", project);
     let variables = [
         ("HOME", home.to_string_lossy()),
@@ -102,7 +123,10 @@ fn surroundings(folder: &TempDir) -> io::Result<CommandSpec> {
         ("GIT_COMMITTER_NAME", "Rosie".into()),
         ("GIT_COMMITTER_EMAIL", "rosie@example.org".into()),
     ];
-    spec.env = variables.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
+    spec.env = variables
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into_owned()))
+        .collect();
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     spec.env_remove = names.filter(|name| name.starts_with("TAVERN_")).collect();
     // A drain that is interrupted gives its items back first.
@@ -122,8 +146,15 @@ fn play(context: &Context, mut spec: CommandSpec) -> Result<Exit, CliError> {
         command.clone_into(&mut spec.command);
         let ran = run_command(&spec, context.interrupt()?)?;
         if out.format() == Format::Json {
-            let exit = if let CommandEnd::Exited(ProgramExit::Code(code)) = ran.end { Some(code) } else { None };
-            out.record(&json!({"command": command, "exit": exit, "output": ran.output}), "")?;
+            let exit = if let CommandEnd::Exited(ProgramExit::Code(code)) = ran.end {
+                Some(code)
+            } else {
+                None
+            };
+            out.record(
+                &json!({"command": command, "exit": exit, "output": ran.output}),
+                "",
+            )?;
         } else if !ran.output.is_empty() {
             out.text(ran.output.trim_end_matches('\n'))?;
         }

@@ -70,7 +70,10 @@ impl Verb for Args {
         for part in &parts {
             let (base, tip) = (&part.base, &part.tip);
             let commits = part.commits.iter();
-            let commits = commits.map(|commit| CommitLine { commit: commit.id.as_str(), subject: &commit.subject });
+            let commits = commits.map(|commit| CommitLine {
+                commit: commit.id.as_str(),
+                subject: &commit.subject,
+            });
             let record = Record {
                 task,
                 place: &part.place,
@@ -81,27 +84,52 @@ impl Verb for Args {
                 is_cut: part.patch.is_cut,
             };
             let count = human::count(part.commits.len(), "commit");
-            let place = if part.place == tip.as_str() { tip.short() } else { &part.place };
+            let place = if part.place == tip.as_str() {
+                tip.short()
+            } else {
+                &part.place
+            };
             let mut text = format!("{place}: {count} since {}\n", base.short());
             for commit in &part.commits {
-                text.push_str(&format!("  {} {}\n", commit.id.short(), human::title(&commit.subject)));
+                text.push_str(&format!(
+                    "  {} {}\n",
+                    commit.id.short(),
+                    human::title(&commit.subject)
+                ));
             }
-            context.out.record(&record, painted(&(text + &part.patch.text)).trimmed())?;
+            context
+                .out
+                .record(&record, painted(&(text + &part.patch.text)).trimmed())?;
             if part.patch.is_cut {
-                context.out.note(format!("it is long, and more is left out; all of it: git diff {base} {tip}"));
+                context.out.note(format!(
+                    "it is long, and more is left out; all of it: git diff {base} {tip}"
+                ));
             }
         }
         let uncommitted = uncommitted(&site.board, repository, task, &parts)?;
         if let Some(PatchText { text, is_cut }) = &uncommitted {
             let folder = site.board.worktree(task);
-            let record = Uncommitted { task, worktree: &folder, patch: text, is_cut: *is_cut };
-            context.out.record(&record, painted(&format!("{NOT_COMMITTED}{text}")).trimmed())?;
+            let record = Uncommitted {
+                task,
+                worktree: &folder,
+                patch: text,
+                is_cut: *is_cut,
+            };
+            context.out.record(
+                &record,
+                painted(&format!("{NOT_COMMITTED}{text}")).trimmed(),
+            )?;
             if *is_cut {
-                context.out.note(format!("it is long, and more is left out; it is in {}", quoted(folder)));
+                context.out.note(format!(
+                    "it is long, and more is left out; it is in {}",
+                    quoted(folder)
+                ));
             }
         }
         if parts.is_empty() && uncommitted.is_none() {
-            context.out.note(format!("there is no commit of {task} here; what became of it: tavern log {task}"));
+            context.out.note(format!(
+                "there is no commit of {task} here; what became of it: tavern log {task}"
+            ));
             return Ok(Exit::NothingToDo);
         }
         Ok(Exit::Done)
@@ -112,13 +140,31 @@ impl Verb for Args {
 pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<String, CliError> {
     let site = context.quick_site(board.clone())?;
     let (repository, task) = (site.repository()?, site.board.task(id)?.task);
-    let parts = work_of(&site.board, repository, &Unmerged::of(repository, site.integration()), &task)?;
+    let parts = work_of(
+        &site.board,
+        repository,
+        &Unmerged::of(repository, site.integration()),
+        &task,
+    )?;
     let part = |part: &WorkPart| {
-        let subjects = part.commits.iter().map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
-        format!("{}: since {}\n{}{}", part.place, part.base.short(), subjects.collect::<String>(), part.patch.text)
+        let subjects = part
+            .commits
+            .iter()
+            .map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
+        format!(
+            "{}: since {}\n{}{}",
+            part.place,
+            part.base.short(),
+            subjects.collect::<String>(),
+            part.patch.text
+        )
     };
     let uncommitted = uncommitted(&site.board, repository, id, &parts)?;
     let uncommitted = uncommitted.map(|patch| format!("{NOT_COMMITTED}{}", patch.text));
     let text: Vec<String> = parts.iter().map(part).chain(uncommitted).collect();
-    Ok(if text.is_empty() { format!("there is no commit of {id} here") } else { text.join("\n") })
+    Ok(if text.is_empty() {
+        format!("there is no commit of {id} here")
+    } else {
+        text.join("\n")
+    })
 }

@@ -66,9 +66,16 @@ impl Verb for Args {
         board.settle()?;
         if let Some(file) = self.accept.as_ref().or(self.discard.as_ref()) {
             let aside = aside(context, &board, file)?;
-            let edited = self.accept.as_ref().map(|_| board.accept(&aside)).transpose()?;
+            let edited = self
+                .accept
+                .as_ref()
+                .map(|_| board.accept(&aside))
+                .transpose()?;
             board.discard(&aside)?;
-            let words = format!("what was saved is thrown away, and {} stands as it was", aside.queue.id);
+            let words = format!(
+                "what was saved is thrown away, and {} stands as it was",
+                aside.queue.id
+            );
             return told(context, &aside.queue.id, edited.as_ref(), &words);
         }
         let copy = Copy::of(context, &board, &self.what)?;
@@ -76,24 +83,49 @@ impl Verb for Args {
         // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
         context.interrupt()?;
         let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed));
-        let edited = copy.typed(context, &board, &editor).and_then(|typed| Ok(typed.map(merge).transpose()?));
+        let edited = copy
+            .typed(context, &board, &editor)
+            .and_then(|typed| Ok(typed.map(merge).transpose()?));
         let queue = copy.queue.id.clone();
-        told(context, &queue, edited.map_err(|error| copy.kept(error))?.as_ref(), "nothing was changed")
+        told(
+            context,
+            &queue,
+            edited.map_err(|error| copy.kept(error))?.as_ref(),
+            "nothing was changed",
+        )
     }
 }
 
 /// The save that was set aside in `file`.
 fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliError> {
     let path = fs::canonicalize(context.here().join(file)).ok();
-    let found = board.set_aside().into_iter().find(|aside| fs::canonicalize(&aside.path).ok() == path);
+    let found = board
+        .set_aside()
+        .into_iter()
+        .find(|aside| fs::canonicalize(&aside.path).ok() == path);
     let hint = "these are named by: tavern check";
-    found.ok_or_else(|| CliError::usage(format!("`{}` is not a save that was set aside", file.display()), hint))
+    found.ok_or_else(|| {
+        CliError::usage(
+            format!("`{}` is not a save that was set aside", file.display()),
+            hint,
+        )
+    })
 }
 
 /// Tells what became of `queue`; in these `words` that it stands as it was.
-fn told(context: &Context, queue: &str, edited: Option<&Edited>, words: &str) -> Result<Exit, CliError> {
+fn told(
+    context: &Context,
+    queue: &str,
+    edited: Option<&Edited>,
+    words: &str,
+) -> Result<Exit, CliError> {
     let Some(edited) = edited else {
-        let record = Record { queue, changed: false, events: &[], conflicts: Vec::new() };
+        let record = Record {
+            queue,
+            changed: false,
+            events: &[],
+            conflicts: Vec::new(),
+        };
         context.out.record(&record, words)?;
         return Ok(Exit::Done);
     };
@@ -110,7 +142,10 @@ fn told(context: &Context, queue: &str, edited: Option<&Edited>, words: &str) ->
         (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
     };
     context.out.record(&record, text)?;
-    edited.conflicts.iter().for_each(|settled| context.out.note(hints::settled(settled)));
+    edited
+        .conflicts
+        .iter()
+        .for_each(|settled| context.out.note(hints::settled(settled)));
     Ok(Exit::Done)
 }
 
@@ -128,33 +163,66 @@ struct Copy {
 impl Copy {
     fn of(context: &Context, board: &Board, what: &str) -> Result<Copy, CliError> {
         let queue = board.queue(what, &context.here());
-        let name: Option<ItemName> = if queue.is_err() { what.parse().ok() } else { None };
-        let item = name.as_ref().map(|name| context.item(board, name)).transpose()?;
+        let name: Option<ItemName> = if queue.is_err() {
+            what.parse().ok()
+        } else {
+            None
+        };
+        let item = name
+            .as_ref()
+            .map(|name| context.item(board, name))
+            .transpose()?;
         let queue_of = |item: &NamedItem| match item {
             NamedItem::Id(task) => Ok(board.live_task(task)?.queue),
             NamedItem::At { queue, .. } => Ok(queue.clone()),
         };
-        let queue = item.as_ref().map_or(queue, queue_of).map_err(|error| match error {
-            Error::NoQueue(name) => {
-                let hint = "list the items: tavern status --items; the queues: tavern queue";
-                CliError::usage(format!("no queue, file or item `{name}`"), hint)
-            }
-            error => error.into(),
-        })?;
+        let queue = item
+            .as_ref()
+            .map_or(queue, queue_of)
+            .map_err(|error| match error {
+                Error::NoQueue(name) => {
+                    let hint = "list the items: tavern status --items; the queues: tavern queue";
+                    CliError::usage(format!("no queue, file or item `{name}`"), hint)
+                }
+                error => error.into(),
+            })?;
         let loaded = board.read(&queue)?.content.into_string();
         let (name, part) = match item {
-            None => (queue.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), 0..loaded.len()),
+            None => (
+                queue
+                    .path
+                    .file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                0..loaded.len(),
+            ),
             Some(item) => {
                 let (document, _) = parse(&loaded);
-                let part = item.index_in(&queue, &document).map(|at| document.item(at).span.clone());
-                (item.id().map_or_else(|| "item".to_owned(), TaskId::to_string), part.ok_or_else(|| item.lost())?)
+                let part = item
+                    .index_in(&queue, &document)
+                    .map(|at| document.item(at).span.clone());
+                (
+                    item.id()
+                        .map_or_else(|| "item".to_owned(), TaskId::to_string),
+                    part.ok_or_else(|| item.lost())?,
+                )
             }
         };
         let own = Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix("tavern-edit-").permissions(own).tempdir()?;
+        let folder = tempfile::Builder::new()
+            .prefix("tavern-edit-")
+            .permissions(own)
+            .tempdir()?;
         let path = folder.path().join(format!("{name}.md"));
         replace(&path, &loaded.as_bytes()[part.clone()])?;
-        Ok(Copy { queue, loaded, part, folder, path })
+        Ok(Copy {
+            queue,
+            loaded,
+            part,
+            folder,
+            path,
+        })
     }
 
     fn own(&self) -> &str {
@@ -163,22 +231,42 @@ impl Copy {
 
     /// The whole queue with what was typed in its place.
     fn whole(&self, typed: &str) -> String {
-        let (before, after) = (&self.loaded[..self.part.start], &self.loaded[self.part.end..]);
-        let end = if after.is_empty() || typed.ends_with('\n') { "" } else { "\n" };
+        let (before, after) = (
+            &self.loaded[..self.part.start],
+            &self.loaded[self.part.end..],
+        );
+        let end = if after.is_empty() || typed.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
         format!("{before}{typed}{end}{after}")
     }
 
     /// What the editor leaves, without mistakes; nothing if nothing was changed.
-    fn typed(&self, context: &Context, board: &Board, editor: &str) -> Result<Option<String>, CliError> {
+    fn typed(
+        &self,
+        context: &Context,
+        board: &Board,
+        editor: &str,
+    ) -> Result<Option<String>, CliError> {
         let mut faulty = None;
         for _ in 0..MOST_ROUNDS {
             self.edit(editor)?;
             if context.interrupted() == Some(Exit::Terminated) {
-                return Err(CliError::new(Exit::Terminated, "ended while the editor was open: nothing was changed"));
+                return Err(CliError::new(
+                    Exit::Terminated,
+                    "ended while the editor was open: nothing was changed",
+                ));
             }
-            let typed = fs::read_to_string(&self.path)
-                .map_err(|error| CliError::from_error(Exit::Failed, &Error::io("read", &self.path)(error)))?;
-            let typed = if faulty.is_some() { without_marks(&typed) } else { typed };
+            let typed = fs::read_to_string(&self.path).map_err(|error| {
+                CliError::from_error(Exit::Failed, &Error::io("read", &self.path)(error))
+            })?;
+            let typed = if faulty.is_some() {
+                without_marks(&typed)
+            } else {
+                typed
+            };
             if typed == self.own() {
                 return Ok(None);
             }
@@ -192,8 +280,14 @@ impl Copy {
             }
             if faulty.as_ref() == Some(&typed) {
                 replace(&self.path, typed.as_bytes())?;
-                let messages: Vec<&str> = faults.iter().map(|fault| fault.1.message.as_str()).collect();
-                let message = format!("nothing was changed: these errors are still there: {}", messages.join("; "));
+                let messages: Vec<&str> = faults
+                    .iter()
+                    .map(|fault| fault.1.message.as_str())
+                    .collect();
+                let message = format!(
+                    "nothing was changed: these errors are still there: {}",
+                    messages.join("; ")
+                );
                 return Err(CliError::new(Exit::Refused, message));
             }
             for (line, fault) in &faults {
@@ -202,7 +296,10 @@ impl Copy {
             replace(&self.path, with_marks(&typed, &faults).as_bytes())?;
             faulty = Some(typed);
         }
-        Err(CliError::new(Exit::Refused, "nothing was changed: there was another error each time"))
+        Err(CliError::new(
+            Exit::Refused,
+            "nothing was changed: there was another error each time",
+        ))
     }
 
     fn edit(&self, editor: &str) -> Result<(), CliError> {
@@ -211,11 +308,19 @@ impl Copy {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(CliError::new(Exit::Failed, format!("the editor `{editor}` failed ({why}): nothing was changed")))
+        Err(CliError::new(
+            Exit::Failed,
+            format!("the editor `{editor}` failed ({why}): nothing was changed"),
+        ))
     }
 
     /// Errors that were not there before, with their lines in the copy.
-    fn faults(&self, context: &Context, board: &Board, typed: &str) -> Result<Vec<(usize, Fault)>, CliError> {
+    fn faults(
+        &self,
+        context: &Context,
+        board: &Board,
+        typed: &str,
+    ) -> Result<Vec<(usize, Fault)>, CliError> {
         let (here, config) = (context.here(), Config::load(board.dir()).ok());
         let errors = |text: &str| errors_if(board, &[(&self.queue, text)], config.as_ref(), &here);
         let mut known: HashMap<(&str, String), usize> = HashMap::new();
@@ -233,7 +338,10 @@ impl Copy {
         let above = self.loaded[..self.part.start].matches('\n').count();
         let last = typed.split_inclusive('\n').count().max(1);
         let line = |fault: &Fault| fault.line.unwrap_or(1).saturating_sub(above).clamp(1, last);
-        Ok(faults.into_iter().map(|fault| (line(&fault), fault)).collect())
+        Ok(faults
+            .into_iter()
+            .map(|fault| (line(&fault), fault))
+            .collect())
     }
 
     /// The error, with where to find what was typed, if anything was.
@@ -251,16 +359,28 @@ impl Copy {
 
 /// What is wrong, wherever, and of however many items it is told at once.
 fn mistake(fault: &Fault) -> (&'static str, String) {
-    let message = fault.message.strip_prefix("no agent can take this").and_then(|rest| rest.split_once(": "));
-    (fault.code, message.map_or_else(|| fault.message.clone(), |(_, lack)| lack.to_owned()))
+    let message = fault
+        .message
+        .strip_prefix("no agent can take this")
+        .and_then(|rest| rest.split_once(": "));
+    (
+        fault.code,
+        message.map_or_else(|| fault.message.clone(), |(_, lack)| lack.to_owned()),
+    )
 }
 
 fn with_marks(typed: &str, faults: &[(usize, Fault)]) -> String {
     let mut text = String::new();
     for (number, line) in (1..).zip(typed.split_inclusive('\n')) {
         for (_, fault) in faults.iter().filter(|fault| fault.0 == number) {
-            let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let words = format!("{}{hint}", fault.message).replace("--", "- -").replace('\n', " ");
+            let hint = fault
+                .hint
+                .as_ref()
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
+            let words = format!("{}{hint}", fault.message)
+                .replace("--", "- -")
+                .replace('\n', " ");
             text.push_str(&format!("{MARK}error: {words} -->\n"));
         }
         text.push_str(line);
@@ -269,20 +389,35 @@ fn with_marks(typed: &str, faults: &[(usize, Fault)]) -> String {
 }
 
 fn without_marks(typed: &str) -> String {
-    typed.split_inclusive('\n').filter(|line| !line.starts_with(MARK)).collect()
+    typed
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with(MARK))
+        .collect()
 }
 
 /// The command line of the editor.
 fn editor(board: &Board) -> Result<String, CliError> {
     let is_set = |line: &String| !line.trim().is_empty();
     let variable = |name: &str| std::env::var(name).ok().filter(is_set);
-    let of_git = || Repository::discover(board.root()).ok()?.setting("core.editor").ok()?.filter(is_set);
-    if let Some(line) = variable("VISUAL").or_else(|| variable("EDITOR")).or_else(of_git) {
+    let of_git = || {
+        Repository::discover(board.root())
+            .ok()?
+            .setting("core.editor")
+            .ok()?
+            .filter(is_set)
+    };
+    if let Some(line) = variable("VISUAL")
+        .or_else(|| variable("EDITOR"))
+        .or_else(of_git)
+    {
         return Ok(line);
     }
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         return Ok("vi".to_owned());
     }
     let hint = "name an editor that needs no terminal: EDITOR=… tavern edit; or edit the queue's file directly";
-    Err(CliError::usage("there is no terminal to open an editor in", hint))
+    Err(CliError::usage(
+        "there is no terminal to open an editor in",
+        hint,
+    ))
 }

@@ -33,7 +33,12 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
 impl CliError {
     pub fn new(exit: Exit, message: impl Into<String>) -> CliError {
-        CliError { exit, message: message.into(), causes: Vec::new(), hint: None }
+        CliError {
+            exit,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+        }
     }
 
     /// The command line can't be meant as it is.
@@ -54,7 +59,12 @@ impl CliError {
             causes.push(cause.to_string());
             source = cause.source();
         }
-        CliError { exit, message: error.to_string(), causes, hint: None }
+        CliError {
+            exit,
+            message: error.to_string(),
+            causes,
+            hint: None,
+        }
     }
 
     /// Adds what to type, if there is something.
@@ -70,7 +80,11 @@ impl CliError {
             Switch::Paused(reason) => ("paused", "PAUSE", reason),
             Switch::Stopped(reason) => ("stopped", "STOP", reason),
         };
-        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let reason = if reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {reason}")
+        };
         let message = format!("the board is {state}{reason}");
         Some(CliError::new(exit, message).with_hint(format!("to go on: rm .tavern/{file}")))
     }
@@ -82,24 +96,32 @@ impl CliError {
             return CliError::new(Exit::Done, "");
         }
         let hint = "check where standard output goes, and whether that disk is full".to_owned();
-        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, "can't write standard output") }
-            .with_hint(hint)
+        CliError {
+            causes: vec![error.to_string()],
+            ..CliError::new(Exit::Failed, "can't write standard output")
+        }
+        .with_hint(hint)
     }
 
     /// For people, on standard error.
     pub(super) fn print(&self) {
         let message = Some(&self.message).filter(|message| !message.is_empty());
-        let parts = message.map(|message| (ERROR, "error:", message)).into_iter();
+        let parts = message
+            .map(|message| (ERROR, "error:", message))
+            .into_iter();
         let parts = parts.chain(self.causes.iter().map(|cause| (ERROR, "caused by:", cause)));
         let parts = parts.chain(self.hint.iter().map(|hint| (HINT, "hint:", hint)));
         let width = human::columns_of(io::stderr());
         let add = |text: Painted, (style, name, words): (Style, &str, &String)| {
             let folded = human::fold(width, &format!("{name} {words}\n"));
-            text.and(style, name).and(Style::new(), &folded[name.len()..])
+            text.and(style, name)
+                .and(Style::new(), &folded[name.len()..])
         };
         let text = parts.fold(Painted::default(), add);
         // Nobody is left to be told that standard error is closed.
-        let _ = anstream::stderr().lock().write_all(text.as_str().as_bytes());
+        let _ = anstream::stderr()
+            .lock()
+            .write_all(text.as_str().as_bytes());
     }
 }
 
@@ -129,7 +151,9 @@ impl From<store::Error> for CliError {
     fn from(error: store::Error) -> CliError {
         let exit = match &error {
             store::Error::Refused(_) | store::Error::Quarantined { .. } => Exit::Refused,
-            store::Error::SecondAgent(_) | store::Error::Taken(_) | store::Error::NoLane(_) => Exit::Refused,
+            store::Error::SecondAgent(_) | store::Error::Taken(_) | store::Error::NoLane(_) => {
+                Exit::Refused
+            }
             store::Error::NotUndone(obstacle) => match **obstacle {
                 Obstacle::Nothing => Exit::NothingToDo,
                 Obstacle::NoEvent(_) => Exit::Usage,
@@ -137,12 +161,14 @@ impl From<store::Error> for CliError {
             },
             store::Error::Archived { .. } | store::Error::ArchivedPart { .. } => Exit::Refused,
             store::Error::Busy(_) => Exit::Busy,
-            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoItemAt { .. } => Exit::Usage,
+            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoItemAt { .. } => {
+                Exit::Usage
+            }
             store::Error::NoQueue(_) | store::Error::Folder(_) => Exit::Usage,
             store::Error::Changed { .. } => Exit::Refused,
-            store::Error::Damaged { .. } | store::Error::NotText { .. } | store::Error::TooMany(_) => {
-                Exit::BoardHasErrors
-            }
+            store::Error::Damaged { .. }
+            | store::Error::NotText { .. }
+            | store::Error::TooMany(_) => Exit::BoardHasErrors,
             store::Error::NoRepository(_)
             | store::Error::Bare(_)
             | store::Error::NoWorktree(_)
@@ -178,8 +204,13 @@ impl From<run::Error> for CliError {
             run::Error::Git(error) => error.into(),
             run::Error::Config(error) => error.into(),
             run::Error::NotTrusted(ref untrusted) => {
-                let in_ci = if untrusted.doubt == Doubt::Since { "" } else { " (in CI: TAVERN_TRUST=1)" };
-                CliError::new(Exit::Refused, format!("{error}{in_ci}")).with_hint(hints::run(&error))
+                let in_ci = if untrusted.doubt == Doubt::Since {
+                    ""
+                } else {
+                    " (in CI: TAVERN_TRUST=1)"
+                };
+                CliError::new(Exit::Refused, format!("{error}{in_ci}"))
+                    .with_hint(hints::run(&error))
             }
             run::Error::NoRole { .. } | run::Error::NoRunner(_) => {
                 CliError::from_error(Exit::Usage, &error).with_hint(hints::run(&error))

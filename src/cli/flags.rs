@@ -32,7 +32,10 @@ pub struct HeldItemFlags {
 
 impl HeldItemFlags {
     pub(super) fn item(&self, context: &Context, board: &Board) -> Result<HeldItem, CliError> {
-        Ok(HeldItem { task: context.id_of(board, &self.task)?, token: self.token })
+        Ok(HeldItem {
+            task: context.id_of(board, &self.task)?,
+            token: self.token,
+        })
     }
 }
 
@@ -46,8 +49,10 @@ pub struct HeldItem {
 impl HeldItem {
     /// The token, of who has to have one.
     pub(super) fn token(&self) -> Result<Token, CliError> {
-        let hint = "take an item first: claim=$(tavern claim --format env) && eval \"export $claim\"";
-        self.token.ok_or_else(|| CliError::usage("pass the token of the claim: --token N", hint))
+        let hint =
+            "take an item first: claim=$(tavern claim --format env) && eval \"export $claim\"";
+        self.token
+            .ok_or_else(|| CliError::usage("pass the token of the claim: --token N", hint))
     }
 
     /// The lease as it is once it is extended; refused if the token does not hold it any more.
@@ -59,7 +64,12 @@ impl HeldItem {
     pub(super) fn claimed(&self, board: &Board) -> Result<Claimed, CliError> {
         let lease = self.renew(board)?;
         // What was before the claim stands in the log alone.
-        let Found { mut task, script, queue, .. } = board.task(&self.task)?;
+        let Found {
+            mut task,
+            script,
+            queue,
+            ..
+        } = board.task(&self.task)?;
         // As for who has held it in memory since.
         if let Some(terms) = &lease.terms {
             task.done_when.clone_from(&terms.done_when);
@@ -102,7 +112,11 @@ pub struct OwnCaps {
 impl OwnCaps {
     /// From `since`, as the runs of `agent` or, without one, of the whole board.
     pub(super) fn own(&self, since: Timestamp, agent: Option<String>) -> Option<OwnCap> {
-        let cap = Cap { usd: self.max_usd, minutes: self.max_minutes, tokens: None };
+        let cap = Cap {
+            usd: self.max_usd,
+            minutes: self.max_minutes,
+            tokens: None,
+        };
         (cap != Cap::default()).then_some(OwnCap { since, agent, cap })
     }
 }
@@ -143,15 +157,22 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
 /// Reads an agent's or a person's name that was typed.
 pub(super) fn agent_name(text: &str) -> Result<String, String> {
     let bad = || "use letters, digits, `-` and `_`, beginning with a letter, 40 at most".to_owned();
-    Some(text.to_owned()).filter(|name| is_agent_name(name)).ok_or_else(bad)
+    Some(text.to_owned())
+        .filter(|name| is_agent_name(name))
+        .ok_or_else(bad)
 }
 
 fn amount(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|amount| is_amount(*amount)).ok_or_else(|| "a number that is not negative".into())
+    text.parse()
+        .ok()
+        .filter(|amount| is_amount(*amount))
+        .ok_or_else(|| "a number that is not negative".into())
 }
 
 /// Reads a priority that was typed.
 pub(super) fn priority(text: &str) -> Result<u8, String> {
     let priority = metadata::priority(text).and_then(|priority| u8::try_from(priority).ok());
-    priority.ok_or_else(|| "a priority is a number from 0, most urgent, to 9, or critical, high, medium, low".into())
+    priority.ok_or_else(|| {
+        "a priority is a number from 0, most urgent, to 9, or critical, high, medium, low".into()
+    })
 }

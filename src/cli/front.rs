@@ -51,7 +51,9 @@ fn start(arguments: &[OsString]) -> Exit {
     let matches = match command().try_get_matches_from(line.clone()) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return page().try_get_matches_from(line).map_or_else(|error| usage(&error), |_| Exit::Done);
+            return page()
+                .try_get_matches_from(line)
+                .map_or_else(|error| usage(&error), |_| Exit::Done);
         }
         Err(error) => return usage(&error),
     };
@@ -61,7 +63,12 @@ fn start(arguments: &[OsString]) -> Exit {
             Err(error) => usage(&error),
         };
     };
-    let rest: Vec<OsString> = rest.get_many::<OsString>("").into_iter().flatten().cloned().collect();
+    let rest: Vec<OsString> = rest
+        .get_many::<OsString>("")
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
     if let Some(about) = about_programs(verb) {
         return tell(about, rest);
     }
@@ -78,7 +85,9 @@ fn start(arguments: &[OsString]) -> Exit {
 /// What is parsed: any verb, whose arguments are its own.
 fn command() -> Command {
     Shared::augment_args(Command::new("tavern"))
-        .about("A file-based blackboard for coding agents: a Markdown queue, worked to merged commits")
+        .about(
+            "A file-based blackboard for coding agents: a Markdown queue, worked to merged commits",
+        )
         .long_about(None)
         .version(env!("CARGO_PKG_VERSION"))
         .override_usage("tavern [OPTIONS] VERB [ARGUMENTS]...")
@@ -88,7 +97,9 @@ fn command() -> Command {
 
 /// What is shown: all verbs in a list.
 fn page() -> Command {
-    let programs = PROGRAMS.iter().map(|program| Command::new(program.verb()).about(program.job()));
+    let programs = PROGRAMS
+        .iter()
+        .map(|program| Command::new(program.verb()).about(program.job()));
     let demo = Command::new("demo").about(Program::of::<demo::Args>().job());
     let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
     command()
@@ -99,7 +110,10 @@ fn page() -> Command {
 /// What is completed: all verbs with all of their flags.
 fn whole() -> Command {
     let demo = Program::of::<demo::Args>();
-    let verbs = PROGRAMS.iter().chain([&demo]).map(|program| program.command().name(program.verb()));
+    let verbs = PROGRAMS
+        .iter()
+        .chain([&demo])
+        .map(|program| program.command().name(program.verb()));
     let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
     command().subcommands(verbs.chain(others))
 }
@@ -117,11 +131,16 @@ fn about_programs(verb: &str) -> Option<Command> {
     };
     let command = Command::new("tavern").disable_version_flag(true);
     Some(match verb {
-        "help" => command.name("help").about("Explain a verb, or list them all").arg(of_verb()),
+        "help" => command
+            .name("help")
+            .about("Explain a verb, or list them all")
+            .arg(of_verb()),
         "manual" => command
             .name("manual")
             .about("Show the man page of a verb, or of `tavern` itself")
-            .after_help("Where no terminal looks on it is printed as it is: tavern manual VERB > VERB.1")
+            .after_help(
+                "Where no terminal looks on it is printed as it is: tavern manual VERB > VERB.1",
+            )
             .arg(of_verb()),
         "completions" => command
             .name("completions")
@@ -144,14 +163,21 @@ fn verbs() -> Vec<CompletionCandidate> {
 
 /// All that may stand behind `tavern`, but for programs of others.
 fn all_verbs() -> impl Iterator<Item = &'static str> {
-    PROGRAMS.iter().map(Program::verb).chain(["demo"]).chain(ABOUT)
+    PROGRAMS
+        .iter()
+        .map(Program::verb)
+        .chain(["demo"])
+        .chain(ABOUT)
 }
 
 /// What such a verb is asked.
 fn tell(about: Command, rest: Vec<OsString>) -> Exit {
     let verb = about.get_name().to_owned();
     let called = format!("tavern {verb}");
-    let matches = match about.bin_name(&called).try_get_matches_from([OsString::from(called)].into_iter().chain(rest)) {
+    let matches = match about
+        .bin_name(&called)
+        .try_get_matches_from([OsString::from(called)].into_iter().chain(rest))
+    {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
@@ -159,11 +185,17 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
         let shell = *matches.get_one::<Shell>("shell").expect("it is required");
         return end(print(|page| complete::register(shell, page)));
     }
-    let of = matches.get_one::<OsString>("verb").map(|verb| verb.to_string_lossy());
-    let of = of.as_deref().map(|verb| verb.strip_prefix("tavern-").unwrap_or(verb));
+    let of = matches
+        .get_one::<OsString>("verb")
+        .map(|verb| verb.to_string_lossy());
+    let of = of
+        .as_deref()
+        .map(|verb| verb.strip_prefix("tavern-").unwrap_or(verb));
     match (of, verb.as_str()) {
         (None, "help") => start(&["--help".into()]),
-        (Some(of), "help") if all_verbs().any(|verb| verb == of) => start(&[of.into(), "--help".into()]),
+        (Some(of), "help") if all_verbs().any(|verb| verb == of) => {
+            start(&[of.into(), "--help".into()])
+        }
         (None, _) => end(manual(page())),
         (Some(of), _) => match Program::named(of) {
             Some(program) => end(manual(program.command())),
@@ -173,7 +205,10 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
 }
 
 /// Prints a man page; on a terminal `man` shows it, where there is one.
-#[expect(clippy::disallowed_methods, reason = "it takes the place of this program: no child that someone must end")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it takes the place of this program: no child that someone must end"
+)]
 fn manual(command: Command) -> Result<Exit, CliError> {
     let mut page = Vec::new();
     man_page(command, &mut page)?;
@@ -182,7 +217,12 @@ fn manual(command: Command) -> Result<Exit, CliError> {
         writer.write_all(&page)?;
         drop(writer);
         // Where it can't be run the page is printed.
-        drop(std::process::Command::new(man).args(["-l", "-"]).stdin(reader).exec());
+        drop(
+            std::process::Command::new(man)
+                .args(["-l", "-"])
+                .stdin(reader)
+                .exec(),
+        );
     }
     print(|out| out.write_all(&page))
 }
@@ -192,11 +232,25 @@ fn man_page(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
     command.build();
     let mut synopsis = Roff::default();
     synopsis.control("SH", ["SYNOPSIS"]);
-    let flag = |arg: &Arg| if arg.is_positional() { arg.to_string() } else { format!("[{arg}]") };
-    let flags = command.get_arguments().filter(|arg| !arg.is_hide_set()).map(flag);
-    let verb = command.has_subcommands().then(|| "VERB [ARGUMENTS]...".to_owned());
+    let flag = |arg: &Arg| {
+        if arg.is_positional() {
+            arg.to_string()
+        } else {
+            format!("[{arg}]")
+        }
+    };
+    let flags = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .map(flag);
+    let verb = command
+        .has_subcommands()
+        .then(|| "VERB [ARGUMENTS]...".to_owned());
     let flags: Vec<String> = flags.chain(verb).collect();
-    synopsis.text([bold(command.get_name()), roman(format!(" {}", flags.join(" ")))]);
+    synopsis.text([
+        bold(command.get_name()),
+        roman(format!(" {}", flags.join(" "))),
+    ]);
     let man = Man::new(command);
     man.render_title(out)?;
     man.render_name_section(out)?;
@@ -209,10 +263,20 @@ fn man_page(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
 
 fn list(context: &Context) -> Exit {
     let printed = PROGRAMS.iter().try_for_each(|program| {
-        let listed = ListedProgram { name: program.name, job: program.job() };
-        context.out.row(&listed, &format!("tavern {:<13}", program.verb()), &listed.job, "")
+        let listed = ListedProgram {
+            name: program.name,
+            job: program.job(),
+        };
+        context.out.row(
+            &listed,
+            &format!("tavern {:<13}", program.verb()),
+            &listed.job,
+            "",
+        )
     });
-    end(printed.and_then(|()| context.out.flush()).map(|()| Exit::Done))
+    end(printed
+        .and_then(|()| context.out.flush())
+        .map(|()| Exit::Done))
 }
 
 /// Writes to memory first: the generators can't be told that a reader has gone.
@@ -226,15 +290,24 @@ fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, Cli
 }
 
 /// Becomes the `tavern-VERB` on the PATH.
-#[expect(clippy::disallowed_methods, reason = "it takes the place of this program: no child that someone must end")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it takes the place of this program: no child that someone must end"
+)]
 fn foreign(verb: &str, arguments: Vec<OsString>) -> Exit {
     let Some(path) = on_path(&format!("tavern-{verb}")) else {
         return end(Err(unknown(verb)));
     };
     let error = std::process::Command::new(&path).args(arguments).exec();
     let message = format!("can't run `{}`", path.display());
-    end(Err(CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }
-        .with_hint(format!("see whether it may be run: ls -l {}", quoted(&path)))))
+    end(Err(CliError {
+        causes: vec![error.to_string()],
+        ..CliError::new(Exit::Failed, message)
+    }
+    .with_hint(format!(
+        "see whether it may be run: ls -l {}",
+        quoted(&path)
+    ))))
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
@@ -242,7 +315,9 @@ fn on_path(name: &str) -> Option<PathBuf> {
         return None;
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 fn unknown(verb: &str) -> CliError {

@@ -19,7 +19,9 @@ use crate::clock;
 use crate::config::ConfigError;
 use crate::process::quoted;
 use crate::run;
-use crate::store::{AgentFile, Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, life, not_written};
+use crate::store::{
+    AgentFile, Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, life, not_written,
+};
 
 /// After a rule's "no".
 pub(super) fn refusal(refusal: &Refusal) -> String {
@@ -135,7 +137,9 @@ pub(super) fn store(error: &Error) -> Option<String> {
 fn obstacle(obstacle: &Obstacle) -> String {
     let log = |name: &str| {
         let rest = "what else can be taken back: tavern undo --list";
-        format!("see what happened, and change the queue's file by hand: tavern log {name} --diff; {rest}")
+        format!(
+            "see what happened, and change the queue's file by hand: tavern log {name} --diff; {rest}"
+        )
     };
     match obstacle {
         Obstacle::Nothing => "see what happened: tavern log".to_owned(),
@@ -146,18 +150,26 @@ fn obstacle(obstacle: &Obstacle) -> String {
         Obstacle::Held(task) => format!("take it from its holder: tavern release {task} --force"),
         Obstacle::InHands { name, now, .. } => match now {
             Some(Status::Dead) => format!("tavern release {name} --revive"),
-            Some(Status::Completed | Status::Cancelled) => format!("tavern release {name} --reopen"),
+            Some(Status::Completed | Status::Cancelled) => {
+                format!("tavern release {name} --reopen")
+            }
             Some(Status::Waiting) => format!("tavern release {name}"),
             Some(Status::Approved | Status::InReview) => {
                 format!("tavern release {name} --cancel, then tavern release {name} --reopen")
             }
             Some(_) => format!("to hold it again: tavern claim --task {name}"),
-            None => format!("its text is in the log; put it back as pending: tavern log {name} --diff"),
+            None => {
+                format!("its text is in the log; put it back as pending: tavern log {name} --diff")
+            }
         },
-        Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => log(name),
+        Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => {
+            log(name)
+        }
         Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
         Obstacle::Lanes { queue, .. } => {
-            format!("change the headings, or `lanes` in the front matter, back by hand: tavern edit {queue}")
+            format!(
+                "change the headings, or `lanes` in the front matter, back by hand: tavern edit {queue}"
+            )
         }
         Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
     }
@@ -166,14 +178,22 @@ fn obstacle(obstacle: &Obstacle) -> String {
 /// What comes next for work that is approved, in words that follow that it is.
 pub(super) fn approved(board: &Board, task: &TaskId) -> String {
     let is_alive = |agent: &AgentFile| life(&agent.holder) != Life::Gone;
-    let who = if board.agents().iter().any(is_alive) { "the first agent that is free" } else { "the next agent" };
+    let who = if board.agents().iter().any(is_alive) {
+        "the first agent that is free"
+    } else {
+        "the next agent"
+    };
     format!(": {who} merges it, or now: tavern merge {task}")
 }
 
 /// How to move the file at `path` away, to be typed.
 pub(super) fn move_away(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
-    format!("mv {} {}", quoted(path), quoted(format!("{}.was", path.display())))
+    format!(
+        "mv {} {}",
+        quoted(path),
+        quoted(format!("{}.was", path.display()))
+    )
 }
 
 /// After settings that can't be read.
@@ -182,7 +202,12 @@ pub(super) fn config(error: &ConfigError) -> Option<String> {
         ConfigError::Read { path, .. } => path,
         ConfigError::Flawed(flaw) => &flaw.path,
     };
-    error.hint().or_else(|| Some(format!("correct it, or begin with a fresh one: {}; tavern init", move_away(path))))
+    error.hint().or_else(|| {
+        Some(format!(
+            "correct it, or begin with a fresh one: {}; tavern init",
+            move_away(path)
+        ))
+    })
 }
 
 /// After what went wrong around a run.
@@ -191,9 +216,14 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
         run::Error::Store(error) => store(error),
         run::Error::Undecided(aside) => Some(of_aside(aside)),
         run::Error::NotTrusted(untrusted) if untrusted.doubt == Doubt::Since => {
-            let again = untrusted.what.iter().map(|name| format!("tavern release {} --force", quoted(name)));
+            let again = untrusted
+                .what
+                .iter()
+                .map(|name| format!("tavern release {} --force", quoted(name)));
             let again = again.collect::<Vec<_>>().join("; ");
-            Some(format!("it is worked as it reads now once it is given back: {again}"))
+            Some(format!(
+                "it is worked as it reads now once it is given back: {again}"
+            ))
         }
         run::Error::NotTrusted(_) => Some(trust(None)),
         error => error.hint(),
@@ -211,14 +241,25 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
     };
     // A line without an ID no command can name.
     let of_item = |hint: &dyn Fn(&TaskId) -> String| {
-        task.map_or_else(|| "give it an ID in its file first, such as T-7".to_owned(), hint)
+        task.map_or_else(
+            || "give it an ID in its file first, such as T-7".to_owned(),
+            hint,
+        )
     };
     Some(match lack {
-        Lack::Problem { hint: Some(hint), .. } => format!("{hint}{edit}"),
-        Lack::Problem { hint: None, .. } => format!("see where and why: tavern check{}", file_of(queue)),
+        Lack::Problem {
+            hint: Some(hint), ..
+        } => format!("{hint}{edit}"),
+        Lack::Problem { hint: None, .. } => {
+            format!("see where and why: tavern check{}", file_of(queue))
+        }
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
-        Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
-        Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
+        Lack::Status(Status::Draft) => {
+            of_item(&|id| format!("let it be worked on: tavern release {id}"))
+        }
+        Lack::Status(Status::Dead) => {
+            of_item(&|id| format!("bring it back: tavern release {id} --revive"))
+        }
         Lack::Status(Status::Completed | Status::Cancelled) => match task {
             Some(id) => format!("to have it done again: tavern release {id} --reopen"),
             None => again(&edit),
@@ -237,34 +278,53 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             None => format!("tavern claim --role {role}"),
         },
         Lack::Permission => of_item(&|id| format!("tavern report {id} --approve")),
-        Lack::Unapproved(_) => of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve")),
-        Lack::Approval => {
-            of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve, or --reject \"…\""))
+        Lack::Unapproved(_) => {
+            of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve"))
         }
+        Lack::Approval => of_item(&|id| {
+            format!("tavern diff {id}, then tavern report {id} --approve, or --reject \"…\"")
+        }),
         Lack::Touches { task, .. } => format!("for what it does: tavern status {task}"),
-        Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
+        Lack::FailedChild(child) => {
+            format!("tavern release {child} --revive, or --cancel to go on without it")
+        }
         Lack::Dependencies(open) => {
             // What has no ID can't be named.
-            return open.iter().filter(|(needed, _)| needed.parse::<TaskId>().is_ok()).find_map(|(needed, status)| {
-                Some(match status {
-                    None => format!("add `{needed}`, or fix its `after`{edit}"),
-                    Some(Status::Draft) => format!("tavern release {needed}"),
-                    Some(Status::Dead) => format!("tavern release {needed} --revive"),
-                    Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),
-                    Some(Status::Waiting) => format!("tavern status {needed}"),
-                    _ => return None,
-                })
-            });
+            return open
+                .iter()
+                .filter(|(needed, _)| needed.parse::<TaskId>().is_ok())
+                .find_map(|(needed, status)| {
+                    Some(match status {
+                        None => format!("add `{needed}`, or fix its `after`{edit}"),
+                        Some(Status::Draft) => format!("tavern release {needed}"),
+                        Some(Status::Dead) => format!("tavern release {needed} --revive"),
+                        Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),
+                        Some(Status::Waiting) => format!("tavern status {needed}"),
+                        _ => return None,
+                    })
+                });
         }
-        Lack::Closed { runner, needs_person, .. } => {
-            let mend = if *needs_person { "sign in or fix its key, then open it" } else { "to open it now" };
+        Lack::Closed {
+            runner,
+            needs_person,
+            ..
+        } => {
+            let mend = if *needs_person {
+                "sign in or fix its key, then open it"
+            } else {
+                "to open it now"
+            };
             format!("{mend}: rm .tavern/quota/{}.yaml", quoted(runner))
         }
         Lack::BackOff(_) => return Some(format!("to try it now: tavern release {}", task?)),
         Lack::Children(_) => of_item(&|id| format!("to go on before: tavern release {id}")),
-        Lack::NoRole(_) => format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}"),
+        Lack::NoRole(_) => {
+            format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}")
+        }
         Lack::OnlyReviews(_) => format!("name a role that works, or none{edit}"),
-        Lack::NoRunner(_) => format!("add it under `runners:` in .tavern/config.yaml, or name another{edit}"),
+        Lack::NoRunner(_) => {
+            format!("add it under `runners:` in .tavern/config.yaml, or name another{edit}")
+        }
         // Those speak of many items at once, too.
         Lack::NoReviewer(_) | Lack::NoJudge { .. } => {
             let Some(id) = task else {
@@ -275,24 +335,36 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
                     _ => "name a role with `does: review` under `roles:`".to_owned(),
                 });
             };
-            let judge = format!("review it yourself: tavern report {id} --approve, or --reject \"…\"");
+            let judge =
+                format!("review it yourself: tavern report {id} --approve, or --reject \"…\"");
             match lack {
                 Lack::NoReviewer(_) => format!("{judge}; or add a role with `does: review`"),
                 _ => format!("name another under `roles:`, or {judge}"),
             }
         }
         Lack::NoScript { role, .. } => {
-            let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
+            let role = if role == DEFAULT_ROLE {
+                String::new()
+            } else {
+                format!(" --role {role}")
+            };
             match queue {
-                Some("main") => format!("indent one under it, or: tavern agent{role} --runner claude"),
+                Some("main") => {
+                    format!("indent one under it, or: tavern agent{role} --runner claude")
+                }
                 Some(queue) => {
-                    format!("indent one under it, or: tavern drain {}{role} --runner claude", quoted(queue))
+                    format!(
+                        "indent one under it, or: tavern drain {}{role} --runner claude",
+                        quoted(queue)
+                    )
                 }
                 None => "indent one under it".to_owned(),
             }
         }
         Lack::Program { program, command } => {
-            format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
+            format!(
+                "install {program}; if the item is to bring it: `command -v {program} && {command}`"
+            )
         }
         Lack::ForeignTip { branch, tip, known } => format!(
             "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
@@ -311,37 +383,59 @@ pub(super) fn again(edit: &str) -> String {
 
 /// Where what many runs may use together is used up.
 fn cap(scope: CapScope, measure: Measure) -> String {
-    let flag = if measure == Measure::Usd { "--max-usd" } else { "--max-minutes" };
+    let flag = if measure == Measure::Usd {
+        "--max-usd"
+    } else {
+        "--max-minutes"
+    };
     match scope {
-        CapScope::Drain | CapScope::Agent => format!("to go on: begin another {scope}, with more {flag} or without it"),
-        _ => format!("raise it: `caps: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"),
+        CapScope::Drain | CapScope::Agent => {
+            format!("to go on: begin another {scope}, with more {flag} or without it")
+        }
+        _ => format!(
+            "raise it: `caps: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"
+        ),
     }
 }
 
 /// Where nobody has trusted what git brought, into the task file `queue` perhaps.
 pub(super) fn trust(queue: Option<&str>) -> String {
-    format!("see it, and allow it: tavern trust{}; for one run: --trust", file_of(queue))
+    format!(
+        "see it, and allow it: tavern trust{}; for one run: --trust",
+        file_of(queue)
+    )
 }
 
 /// To be named where a task file is meant: the queues of the board are looked at anyway.
 fn file_of(queue: Option<&str>) -> String {
-    queue.filter(|queue| queue.ends_with(".md")).map_or_else(String::new, |file| format!(" {}", quoted(file)))
+    queue
+        .filter(|queue| queue.ends_with(".md"))
+        .map_or_else(String::new, |file| format!(" {}", quoted(file)))
 }
 
 /// Why no agent of a drain does anything with an item of `queue`, with what to type.
 pub(super) fn unattended(lack: &Lack, task: Option<&TaskId>, queue: &str) -> String {
-    let (Lack::Role(role) | Lack::Reviewer(role)) = lack else { return sentence(lack, task, Some(queue)) };
+    let (Lack::Role(role) | Lack::Reviewer(role)) = lack else {
+        return sentence(lack, task, Some(queue));
+    };
     let judge = task.filter(|_| matches!(lack, Lack::Reviewer(_)));
-    let judge =
-        judge.map(|task| format!("; or approve it yourself: tavern report {task} --approve")).unwrap_or_default();
-    format!("{lack}, and no agent here works as one: {}{judge}", agent(role, [queue]))
+    let judge = judge
+        .map(|task| format!("; or approve it yourself: tavern report {task} --approve"))
+        .unwrap_or_default();
+    format!(
+        "{lack}, and no agent here works as one: {}{judge}",
+        agent(role, [queue])
+    )
 }
 
 /// Starts an agent of `role` for these queues.
 pub(super) fn agent<'q>(role: &str, queues: impl IntoIterator<Item = &'q str>) -> String {
     let queues: Vec<&str> = queues.into_iter().collect();
     let is_usual = queues == ["main"];
-    let flags = queues.iter().filter(|_| !is_usual).map(|queue| format!(" --queue {}", quoted(queue)));
+    let flags = queues
+        .iter()
+        .filter(|_| !is_usual)
+        .map(|queue| format!(" --queue {}", quoted(queue)));
     format!("tavern agent --role {role}{}", flags.collect::<String>())
 }
 
@@ -351,50 +445,96 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
         _ => ContextKind::InvalidArg,
     };
-    let Some(ContextValue::String(word)) = error.get(kind) else { return };
+    let Some(ContextValue::String(word)) = error.get(kind) else {
+        return;
+    };
     if word.parse::<ItemName>().is_err() {
         return;
     }
     let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let takes_task = command.get_arguments().any(|argument| argument.get_long() == Some("task"));
+    let takes_task = command
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some("task"));
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument if takes_task => format!("to name an item: {called} --task {word}"),
-        ErrorKind::InvalidSubcommand => format!("to name an item: {called} list {word}, or {called} show {word}"),
+        ErrorKind::UnknownArgument if takes_task => {
+            format!("to name an item: {called} --task {word}")
+        }
+        ErrorKind::InvalidSubcommand => {
+            format!("to name an item: {called} list {word}, or {called} show {word}")
+        }
         _ => return,
     };
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
 }
 
 /// What does the work of verbs that people know from elsewhere.
 const VERBS: &[(&[&str], &str)] = &[
-    (&["ls", "list", "items"], "list the items: tavern status --items"),
-    (&["queues"], "list the queues: tavern queue; one of them: tavern status QUEUE --items"),
-    (&["show", "view", "info"], "show an item: tavern status ID; its work: tavern diff ID"),
-    (&["new", "create"], "add an item: tavern add \"what is to be done\"; make a board: tavern init"),
-    (&["next", "take"], "see what is next: tavern status --items; take it: tavern claim"),
-    (&["start", "run", "work"], "work the items: tavern agent; a whole list with several agents: tavern drain"),
+    (
+        &["ls", "list", "items"],
+        "list the items: tavern status --items",
+    ),
+    (
+        &["queues"],
+        "list the queues: tavern queue; one of them: tavern status QUEUE --items",
+    ),
+    (
+        &["show", "view", "info"],
+        "show an item: tavern status ID; its work: tavern diff ID",
+    ),
+    (
+        &["new", "create"],
+        "add an item: tavern add \"what is to be done\"; make a board: tavern init",
+    ),
+    (
+        &["next", "take"],
+        "see what is next: tavern status --items; take it: tavern claim",
+    ),
+    (
+        &["start", "run", "work"],
+        "work the items: tavern agent; a whole list with several agents: tavern drain",
+    ),
     (&["approve", "accept"], "tavern report ID --approve"),
     (&["reject"], "tavern report ID --reject \"…\""),
-    (&["done", "finish", "complete"], "of an item that you hold: tavern report ID --token N --done"),
+    (
+        &["done", "finish", "complete"],
+        "of an item that you hold: tavern report ID --token N --done",
+    ),
     (
         &["retry", "reopen", "revive"],
         "give it back: tavern release ID; one that died: --revive; one that ended: --reopen",
     ),
-    (&["cancel", "delete", "remove", "rm"], "tavern release ID --cancel"),
-    (&["kill"], "take an item from its holder: tavern release ID --force; everything: echo why > .tavern/STOP"),
-    (&["stop", "pause"], "end everything: echo why > .tavern/STOP; PAUSE lets what runs go on"),
+    (
+        &["cancel", "delete", "remove", "rm"],
+        "tavern release ID --cancel",
+    ),
+    (
+        &["kill"],
+        "take an item from its holder: tavern release ID --force; everything: echo why > .tavern/STOP",
+    ),
+    (
+        &["stop", "pause"],
+        "end everything: echo why > .tavern/STOP; PAUSE lets what runs go on",
+    ),
     (&["answer", "ask", "message"], "tavern tell ID \"…\""),
 ];
 
 /// What to type instead of a verb that there is not.
 pub(super) fn for_verb(verb: &str) -> Option<&'static str> {
-    VERBS.iter().find(|(verbs, _)| verbs.contains(&verb)).map(|(_, hint)| *hint)
+    VERBS
+        .iter()
+        .find(|(verbs, _)| verbs.contains(&verb))
+        .map(|(_, hint)| *hint)
 }
 
 /// What became of a change that others had made too, with what to type.
 pub(super) fn settled(settled: &Settled) -> String {
     let hint = match (settled.as_what, &settled.conflict.item) {
-        (SettledAs::Held, Some(item)) => format!("; to take it from its holder: tavern release {item} --force"),
+        (SettledAs::Held, Some(item)) => {
+            format!("; to take it from its holder: tavern release {item} --force")
+        }
         (SettledAs::Both, _) => "; see where: tavern check".to_owned(),
         _ => String::new(),
     };
@@ -412,12 +552,17 @@ pub(super) fn of_aside(aside: &SetAside) -> String {
 
 /// What to do about a queue whose text is gone, though Tavern knows it.
 pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
-    format!("put it back: tavern check --fix; or forget it: rm {}", quoted(board.seen_path(&lost.queue)))
+    format!(
+        "put it back: tavern check --fix; or forget it: rm {}",
+        quoted(board.seen_path(&lost.queue))
+    )
 }
 
 /// For an ID that stands twice; `file` is to be named.
 pub(super) fn duplicate(file: Option<&str>) -> String {
-    let file = file.map(|file| format!(" {}", quoted(file))).unwrap_or_default();
+    let file = file
+        .map(|file| format!(" {}", quoted(file)))
+        .unwrap_or_default();
     format!("give all but one a fresh ID: tavern check --fix{file}")
 }
 
@@ -428,7 +573,10 @@ pub(super) fn add_command(problem: &mut Problem, text: &str) {
         "dead-dependency" => "--revive",
         _ => return,
     };
-    problem.hint.push_str(&format!(": tavern release {flag} {}", &text[problem.span.clone()]));
+    problem.hint.push_str(&format!(
+        ": tavern release {flag} {}",
+        &text[problem.span.clone()]
+    ));
 }
 
 /// What an item lacks, for people, with times as their clocks show them.

@@ -73,14 +73,24 @@ impl Verb for Args {
             Head::Detached { .. } => None,
         };
         // Found once, and written into config.yaml where everybody sees it; nothing is run.
-        let at_hand = || if find_program("claude".as_ref()).is_some() { "claude" } else { "shell" };
+        let at_hand = || {
+            if find_program("claude".as_ref()).is_some() {
+                "claude"
+            } else {
+                "shell"
+            }
+        };
         let runner = self.runner.as_deref().unwrap_or_else(at_hand);
         let is_new = board.is_volatile();
         let queue = if self.demo { DEMO } else { QUEUE };
-        let mut files = vec![(config::FILE, settings(runner, base.as_deref())?), ("queues/main.md", queue.to_owned())];
+        let mut files = vec![
+            (config::FILE, settings(runner, base.as_deref())?),
+            ("queues/main.md", queue.to_owned()),
+        ];
         // What is no text is left alone.
         let lacking = |name: &str| board.incomplete(name).unwrap_or_default();
-        let text = |name| lacking(name).map_or_else(|| whole(name).to_owned(), |lacking| lacking.text);
+        let text =
+            |name| lacking(name).map_or_else(|| whole(name).to_owned(), |lacking| lacking.text);
         files.push((IGNORE, text(IGNORE)));
         if !self.no_merge_driver {
             files.push((ATTRIBUTES, text(ATTRIBUTES)));
@@ -89,23 +99,42 @@ impl Verb for Args {
         // empty queue as we wrote it has nothing to lose to sample items.
         let may_replace = |name: &str, text: &str| match name {
             IGNORE if text == "*\n" => true,
-            IGNORE | ATTRIBUTES => lacking(name).is_some_and(|lacking| lacking.found.as_deref() == Some(text)),
+            IGNORE | ATTRIBUTES => {
+                lacking(name).is_some_and(|lacking| lacking.found.as_deref() == Some(text))
+            }
             _ => self.demo && text == QUEUE,
         };
         if board.is_of_older_version() {
-            let refused = |error| CliError { exit: Exit::Refused, ..CliError::from(error) };
+            let refused = |error| CliError {
+                exit: Exit::Refused,
+                ..CliError::from(error)
+            };
             refuse_tracked(&board, &repository).map_err(refused)?;
             if !self.plan.dry_run {
                 board.move_private()?;
             }
-            let action = if self.plan.dry_run { "would_move" } else { "moved" };
+            let action = if self.plan.dry_run {
+                "would_move"
+            } else {
+                "moved"
+            };
             let (file, words) = (board.private(""), "log, leases and locks into");
             let text = format!("{} {words} {}", action.replace('_', " "), file.display());
-            context.out.record(&Record { file: &file, action }, text)?;
+            context.out.record(
+                &Record {
+                    file: &file,
+                    action,
+                },
+                text,
+            )?;
         }
         // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
         let is_back = !board.path("queues").exists() && board.last_seq()? > 0;
-        let mut lost = if is_back { board.lost_queues()? } else { Vec::new() };
+        let mut lost = if is_back {
+            board.lost_queues()?
+        } else {
+            Vec::new()
+        };
         lost.extend(board.lost_files());
         for lost in lost {
             board.put_back(&lost)?;
@@ -122,13 +151,20 @@ impl Verb for Args {
             };
             let path = board.path(name);
             let file = path.strip_prefix(board.root()).unwrap_or(&path);
-            context.out.record(&Record { file, action }, format!("{} {}", action.replace('_', " "), file.display()))?;
+            context.out.record(
+                &Record { file, action },
+                format!("{} {}", action.replace('_', " "), file.display()),
+            )?;
         }
         if !self.no_merge_driver {
             self.set_up_merging(context, &repository)?;
         }
         if is_new {
-            let what = if runner == "shell" { "an item's own ```sh block".to_owned() } else { format!("`{runner}`") };
+            let what = if runner == "shell" {
+                "an item's own ```sh block".to_owned()
+            } else {
+                format!("`{runner}`")
+            };
             context
                 .out
                 .note(format!("agents run {what}; to use another program: tavern agent --runner NAME, or config.yaml"));
@@ -138,7 +174,9 @@ impl Verb for Args {
                     "bubblewrap works here: with `sandbox: true` of a role, in config.yaml, its agents write only to their work",
                 );
             }
-            context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
+            context.out.note(
+                "next: tavern add \"what is to be done\", then tavern agent (or tavern drain)",
+            );
         } else {
             self.stands(context, &board)?;
         }
@@ -150,8 +188,13 @@ impl Verb for Args {
         // What was printed is below the board's root, wherever it was typed.
         if here.canonicalize().is_ok_and(|here| here != board.root()) {
             let place = board.root().display();
-            let begins = base.filter(|_| is_new).map(|base| format!(", and work begins at its branch `{base}`"));
-            context.out.note(format!("the board is in {place}{}", begins.unwrap_or_default()));
+            let begins = base
+                .filter(|_| is_new)
+                .map(|base| format!(", and work begins at its branch `{base}`"));
+            context.out.note(format!(
+                "the board is in {place}{}",
+                begins.unwrap_or_default()
+            ));
         }
         Ok(Exit::Done)
     }
@@ -160,22 +203,42 @@ impl Verb for Args {
 impl Args {
     fn place(&self, context: &Context) -> PathBuf {
         let here = match &context.shared.dir {
-            Some(dir) if dir.ends_with(".tavern") => dir.parent().map_or_else(|| dir.clone(), PathBuf::from),
+            Some(dir) if dir.ends_with(".tavern") => {
+                dir.parent().map_or_else(|| dir.clone(), PathBuf::from)
+            }
             Some(dir) => dir.clone(),
             None => context.here(),
         };
-        if here.as_os_str().is_empty() { PathBuf::from(".") } else { here }
+        if here.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            here
+        }
     }
 
     /// git is told what merges queues item by item. What a person has said of that stands.
     fn set_up_merging(&self, context: &Context, repository: &Repository) -> Result<(), CliError> {
         for (setting, value) in missing_settings(repository)? {
-            let action = if self.plan.dry_run { "would_set" } else { "set" };
+            let action = if self.plan.dry_run {
+                "would_set"
+            } else {
+                "set"
+            };
             if !self.plan.dry_run {
                 repository.set(setting, &value)?;
             }
-            let words = format!("{} {setting} in the repository's git configuration", action.replace('_', " "));
-            context.out.record(&Setting { setting, value, action }, words)?;
+            let words = format!(
+                "{} {setting} in the repository's git configuration",
+                action.replace('_', " ")
+            );
+            context.out.record(
+                &Setting {
+                    setting,
+                    value,
+                    action,
+                },
+                words,
+            )?;
         }
         Ok(())
     }
@@ -183,7 +246,11 @@ impl Args {
     /// The board was there already.
     fn stands(&self, context: &Context, board: &Board) -> Result<(), CliError> {
         let config = Config::load(board.dir())?;
-        let current = config.roles.get(DEFAULT_ROLE).map(|role| role.runner.as_str()).unwrap_or_default();
+        let current = config
+            .roles
+            .get(DEFAULT_ROLE)
+            .map(|role| role.runner.as_str())
+            .unwrap_or_default();
         match &self.runner {
             Some(wanted) if wanted != current => context.out.note(format!(
                 "config.yaml is kept: to change the agents' program, write `runner: {wanted}` under `{DEFAULT_ROLE}:` in it"
@@ -202,13 +269,25 @@ fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
         return Ok(text);
     }
     let Some(preset) = CommandRunner::preset(runner) else {
-        let known: Vec<String> = built_in.into_keys().chain(CommandRunner::presets().map(str::to_owned)).collect();
+        let known: Vec<String> = built_in
+            .into_keys()
+            .chain(CommandRunner::presets().map(str::to_owned))
+            .collect();
         let hint = match nearest(runner, known.iter().map(String::as_str)) {
             Some(guess) => format!("did you mean `{guess}`?"),
-            None => format!("one of: {}; others can be added to config.yaml later", known.join(", ")),
+            None => format!(
+                "one of: {}; others can be added to config.yaml later",
+                known.join(", ")
+            ),
         };
         return Err(CliError::usage(format!("no runner `{runner}`"), hint));
     };
     let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
-    Ok(text.replace("\n#runners:\n", &format!("\nrunners:\n  {runner}: {{command: [{}]}}\n", words.join(", "))))
+    Ok(text.replace(
+        "\n#runners:\n",
+        &format!(
+            "\nrunners:\n  {runner}: {{command: [{}]}}\n",
+            words.join(", ")
+        ),
+    ))
 }

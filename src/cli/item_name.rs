@@ -34,14 +34,18 @@ impl FromStr for ItemName {
         let line = || {
             let numbered = |text: &str| {
                 let (before, number) = text.rsplit_once(':')?;
-                Some((before.to_owned(), number.parse().ok().filter(|number| *number > 0)?))
+                Some((
+                    before.to_owned(),
+                    number.parse().ok().filter(|number| *number > 0)?,
+                ))
             };
             let (queue, line) = numbered(text)?;
             let (queue, line) = numbered(&queue).unwrap_or((queue, line));
             (!queue.is_empty()).then_some(ItemName::Line { queue, line })
         };
         let id = text.parse().map(ItemName::Id).ok();
-        id.or_else(line).ok_or_else(|| format!("{}; or name its line, such as TODO.md:12", BadId::HINT))
+        id.or_else(line)
+            .ok_or_else(|| format!("{}; or name its line, such as TODO.md:12", BadId::HINT))
     }
 }
 

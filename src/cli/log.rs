@@ -69,17 +69,26 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let task = self.task.as_ref().map(|name| context.id_of(&board, name)).transpose()?;
+        let task = self
+            .task
+            .as_ref()
+            .map(|name| context.id_of(&board, name))
+            .transpose()?;
         let task = task.as_ref();
         let (bell, end) = (Bell::new(), Interrupt::new());
-        let watch = self.follow.then(|| follow(&board, &bell, &end)).transpose()?;
+        let watch = self
+            .follow
+            .then(|| follow(&board, &bell, &end))
+            .transpose()?;
         let (mut seen, most) = (0, self.last.unwrap_or(usize::MAX));
         let mut wanted = Vec::new();
         let after = self.after.unwrap_or(0);
         walk_log(&board, None, &mut |entry| {
             seen = seen.max(entry.seq);
             let is_new = entry.seq > after;
-            wanted.extend((is_new && self.wants(task, &entry) && wanted.len() < most).then_some(entry));
+            wanted.extend(
+                (is_new && self.wants(task, &entry) && wanted.len() < most).then_some(entry),
+            );
             is_new && wanted.len() < most
         })?;
         for entry in wanted.iter().rev() {
@@ -99,7 +108,9 @@ impl Verb for Args {
                 return Ok(Exit::Done);
             }
             if !has_rung && context.out.format() == Format::Json {
-                context.out.record(&json!({"kind": "heartbeat", "time": clock::now()}), "")?;
+                context
+                    .out
+                    .record(&json!({"kind": "heartbeat", "time": clock::now()}), "")?;
             }
             for entry in tail_log(&board, seen)? {
                 seen = entry.seq;
@@ -121,15 +132,28 @@ impl Args {
         seen: u64,
     ) -> Result<(), CliError> {
         if let (Some(task), None) = (task, &self.agent) {
-            let hint = "list the items: tavern status --items; all that has happened: tavern log".to_owned();
-            board.task(task).map_err(|error| CliError::from(error).with_hint(hint))?;
+            let hint = "list the items: tavern status --items; all that has happened: tavern log"
+                .to_owned();
+            board
+                .task(task)
+                .map_err(|error| CliError::from(error).with_hint(hint))?;
         }
         let text = match (task, &self.agent) {
-            _ if seen > 0 && self.after.is_some() => format!("nothing has happened since; the last event is {seen}"),
-            _ if seen > 0 && self.diagnoses => "no run was in trouble; all that has happened: tavern log".to_owned(),
-            _ if seen == 0 => "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned(),
-            (Some(task), _) => format!("nothing has happened to {task} yet; all that has happened: tavern log"),
-            (None, Some(agent)) => format!("{agent} has done nothing yet; all that has happened: tavern log"),
+            _ if seen > 0 && self.after.is_some() => {
+                format!("nothing has happened since; the last event is {seen}")
+            }
+            _ if seen > 0 && self.diagnoses => {
+                "no run was in trouble; all that has happened: tavern log".to_owned()
+            }
+            _ if seen == 0 => {
+                "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned()
+            }
+            (Some(task), _) => {
+                format!("nothing has happened to {task} yet; all that has happened: tavern log")
+            }
+            (None, Some(agent)) => {
+                format!("{agent} has done nothing yet; all that has happened: tavern log")
+            }
             (None, None) => return Ok(()),
         };
         context.out.note(text);
@@ -145,8 +169,15 @@ impl Args {
     fn print(&self, context: &Context, entry: &Entry) -> Result<(), CliError> {
         let mut line = sentence(entry);
         if self.verbose {
-            let token = entry.token.map(|token| format!(", token {token}")).unwrap_or_default();
-            let run = entry.run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
+            let token = entry
+                .token
+                .map(|token| format!(", token {token}"))
+                .unwrap_or_default();
+            let run = entry
+                .run
+                .as_ref()
+                .map(|run| format!(", run {run}"))
+                .unwrap_or_default();
             line.push_str(&format!(" (event {}{token}{run})", entry.seq));
         }
         // What happened to one item is told whole.
@@ -167,7 +198,10 @@ impl Args {
 fn has_commands(entry: &Entry) -> bool {
     let front = Front::default();
     let alone = parse_alone(entry.change.before().unwrap_or_default(), &front);
-    alone.items().first().is_some_and(|item| !alone.task_of(item).done_when.is_empty())
+    alone
+        .items()
+        .first()
+        .is_some_and(|item| !alone.task_of(item).done_when.is_empty())
 }
 
 /// The event as a person would tell it, with its time.
@@ -181,7 +215,9 @@ pub(super) fn deed(entry: &Entry) -> String {
         (Some(task), _) => task.to_string(),
         // An item that has no ID yet.
         (None, Some(_)) if matches!(entry.change, TextChange::Removed { .. }) => nameless(entry),
-        (None, Some(queue)) if entry.change.is_of_item() => format!("{} of {queue}", nameless(entry)),
+        (None, Some(queue)) if entry.change.is_of_item() => {
+            format!("{} of {queue}", nameless(entry))
+        }
         (None, Some(queue)) => queue.clone(),
         (None, None) => "the board".to_owned(),
     };
@@ -191,14 +227,23 @@ pub(super) fn deed(entry: &Entry) -> String {
         Some(HAND) => " by hand".to_owned(),
         Some(agent) => format!(" by {agent}"),
     };
-    let to = |words: &str| entry.change.to().map_or_else(String::new, |status| format!("{words}{status}"));
+    let to = |words: &str| {
+        entry
+            .change
+            .to()
+            .map_or_else(String::new, |status| format!("{words}{status}"))
+    };
     let mut line = match entry.kind {
         Kind::Added => format!("{task} was added{}{by}", to(" as ")),
         Kind::Claimed if entry.is_chat() => format!("{agent} took {task} to talk with a person"),
-        Kind::Claimed if entry.change.from() == Some(Status::Waiting) => format!("{agent} took {task} up again"),
+        Kind::Claimed if entry.change.from() == Some(Status::Waiting) => {
+            format!("{agent} took {task} up again")
+        }
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
-        Kind::Submitted if has_commands(entry) => format!("{agent} finished {task}, and its commands passed"),
+        Kind::Submitted if has_commands(entry) => {
+            format!("{agent} finished {task}, and its commands passed")
+        }
         Kind::Submitted => format!("{agent} finished {task}"),
         Kind::Approved => format!("{agent} approved {task}{}", to(", now ")),
         Kind::Rejected => format!("{agent} rejected {task}{}", to(", now ")),
@@ -223,20 +268,39 @@ pub(super) fn deed(entry: &Entry) -> String {
         Kind::Reopened => format!("{task} was reopened{by}"),
         Kind::Cancelled => format!("{task} was cancelled{by}"),
         Kind::Edited => match entry.change {
-            TextChange::Edited { moved: Some((from, to)), .. } => format!("{task} was moved from {from} to {to}{by}"),
+            TextChange::Edited {
+                moved: Some((from, to)),
+                ..
+            } => format!("{task} was moved from {from} to {to}{by}"),
             _ => format!("{task} was edited{by}"),
         },
-        Kind::Removed => format!("{task} was taken out of {}{by}", entry.queue.as_deref().unwrap_or("its queue")),
+        Kind::Removed => format!(
+            "{task} was taken out of {}{by}",
+            entry.queue.as_deref().unwrap_or("its queue")
+        ),
         Kind::Moved => {
-            let way = if entry.change.before().is_some() { "out of" } else { "to" };
-            format!("{task} was moved {way} {}{by}", entry.queue.as_deref().unwrap_or("its queue"))
+            let way = if entry.change.before().is_some() {
+                "out of"
+            } else {
+                "to"
+            };
+            format!(
+                "{task} was moved {way} {}{by}",
+                entry.queue.as_deref().unwrap_or("its queue")
+            )
         }
         Kind::Undone | Kind::Redone => match entry.change {
             TextChange::Removed { .. } => {
-                format!("{task} was taken out of {} again{by}", entry.queue.as_deref().unwrap_or("its queue"))
+                format!(
+                    "{task} was taken out of {} again{by}",
+                    entry.queue.as_deref().unwrap_or("its queue")
+                )
             }
             TextChange::Added { to, .. } => format!("{task} was put back as {to}{by}"),
-            TextChange::Edited { moved: Some((_, to)), .. } => format!("{task} was made {to} again{by}"),
+            TextChange::Edited {
+                moved: Some((_, to)),
+                ..
+            } => format!("{task} was made {to} again{by}"),
             _ => format!("{task} was made to read as before{by}"),
         },
         Kind::Archived => format!("{task} was moved to the archive{by}"),
@@ -254,8 +318,10 @@ pub(super) fn deed(entry: &Entry) -> String {
     if let Some(commit) = &entry.commit {
         line.push_str(&format!(" at {}", commit.get(..7).unwrap_or(commit)));
     }
-    if let Some(LeaseEntry::Put(lease)) =
-        entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed && !entry.is_chat())
+    if let Some(LeaseEntry::Put(lease)) = entry
+        .lease
+        .as_ref()
+        .filter(|_| entry.kind == Kind::Claimed && !entry.is_chat())
         && lease.attempt > 1
     {
         line.push_str(&format!(", attempt {}", lease.attempt));
@@ -265,14 +331,23 @@ pub(super) fn deed(entry: &Entry) -> String {
     }
     // It is what the item is called by already.
     let is_name = |cause: &&String| {
-        entry.task.is_none() && entry.change.is_of_item() && cause.starts_with('`') && cause.ends_with('`')
+        entry.task.is_none()
+            && entry.change.is_of_item()
+            && cause.starts_with('`')
+            && cause.ends_with('`')
     };
     if let Some(cause) = entry.cause.as_ref().filter(|cause| !is_name(cause)) {
         // What git said begins with what it did.
-        let more = by.strip_prefix(" by git ").and_then(|done| cause.strip_prefix("git, ")?.strip_prefix(done));
+        let more = by
+            .strip_prefix(" by git ")
+            .and_then(|done| cause.strip_prefix("git, ")?.strip_prefix(done));
         let told = more.map_or_else(|| format!(": {cause}"), str::to_owned);
         line.push_str(&human::words(&told));
-        line.push_str(if entry.undoes.is_some() { " was taken back" } else { "" });
+        line.push_str(if entry.undoes.is_some() {
+            " was taken back"
+        } else {
+            ""
+        });
     } else if let Some(what) = changed(entry) {
         line.push_str(&format!(": {what}"));
     }
@@ -284,8 +359,15 @@ pub(super) fn deed(entry: &Entry) -> String {
 
 /// An item without an ID, by the title that it had, else by the one that it has.
 fn nameless(entry: &Entry) -> String {
-    let title = entry.change.before().or(entry.change.after()).and_then(title_of);
-    title.map_or_else(|| "an item".to_owned(), |title| format!("`{}`", human::title(&title)))
+    let title = entry
+        .change
+        .before()
+        .or(entry.change.after())
+        .and_then(title_of);
+    title.map_or_else(
+        || "an item".to_owned(),
+        |title| format!("`{}`", human::title(&title)),
+    )
 }
 
 /// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.
@@ -304,7 +386,11 @@ fn changed(entry: &Entry) -> Option<String> {
         words.push(format!("now `{}`", title()));
     }
     let (was, is) = (keys(&before, old), keys(&after, new));
-    let names: BTreeSet<&String> = was.keys().chain(is.keys()).filter(|name| was.get(*name) != is.get(*name)).collect();
+    let names: BTreeSet<&String> = was
+        .keys()
+        .chain(is.keys())
+        .filter(|name| was.get(*name) != is.get(*name))
+        .collect();
     // A move says that already.
     words.extend(names.into_iter().filter(|name| *name != "status").cloned());
     if before.description(old) != after.description(new) {
@@ -315,12 +401,21 @@ fn changed(entry: &Entry) -> Option<String> {
 
 fn keys(document: &Document<'_>, item: &Item<'_>) -> BTreeMap<String, String> {
     let keys = document.entries(item).into_iter();
-    keys.map(|entry| (entry.name.to_owned(), document.text()[entry.value].to_owned())).collect()
+    keys.map(|entry| {
+        (
+            entry.name.to_owned(),
+            document.text()[entry.value].to_owned(),
+        )
+    })
+    .collect()
 }
 
 /// How the event changed the item's text.
 pub(super) fn diff(entry: &Entry) -> String {
-    let (before, after) = (entry.change.before().unwrap_or(""), entry.change.after().unwrap_or(""));
+    let (before, after) = (
+        entry.change.before().unwrap_or(""),
+        entry.change.after().unwrap_or(""),
+    );
     let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();
     for change in diff.iter_all_changes() {
@@ -335,7 +430,10 @@ fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<WatchOrLook, Cl
     board.make_folders()?;
     watch_reader(end.clone());
     let bell = bell.clone();
-    Ok(WatchOrLook::new([board.private("events")], move |_| bell.ring()).map_err(|(_, error)| error)?)
+    Ok(
+        WatchOrLook::new([board.private("events")], move |_| bell.ring())
+            .map_err(|(_, error)| error)?,
+    )
 }
 
 /// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a

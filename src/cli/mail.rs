@@ -14,20 +14,48 @@ use super::exit::Exit;
 /// Has `verb` done outside, if this is a sandbox and it can't be done in it. What it printed there is printed here.
 pub(super) fn sent(verb: &str, arguments: &[OsString], matches: &ArgMatches) -> Option<Exit> {
     let mailbox = std::env::var_os(MAILBOX).filter(|_| is_sent(verb))?;
-    Some(reply(Path::new(&mailbox), verb, arguments, matches).unwrap_or_else(|error| {
-        let error = CliError::from_error(Exit::Failed, &error);
-        error.print();
-        error.exit
-    }))
+    Some(
+        reply(Path::new(&mailbox), verb, arguments, matches).unwrap_or_else(|error| {
+            let error = CliError::from_error(Exit::Failed, &error);
+            error.print();
+            error.exit
+        }),
+    )
 }
 
-fn reply(mailbox: &Path, verb: &str, arguments: &[OsString], matches: &ArgMatches) -> io::Result<Exit> {
-    let input = if reads(verb, matches) { io::read_to_string(io::stdin())? } else { String::new() };
-    let arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let Reply { code, stdout, stderr } = send(mailbox, &Letter { verb: verb.to_owned(), arguments, input })?;
+fn reply(
+    mailbox: &Path,
+    verb: &str,
+    arguments: &[OsString],
+    matches: &ArgMatches,
+) -> io::Result<Exit> {
+    let input = if reads(verb, matches) {
+        io::read_to_string(io::stdin())?
+    } else {
+        String::new()
+    };
+    let arguments = arguments
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let Reply {
+        code,
+        stdout,
+        stderr,
+    } = send(
+        mailbox,
+        &Letter {
+            verb: verb.to_owned(),
+            arguments,
+            input,
+        },
+    )?;
     io::stdout().write_all(stdout.as_bytes())?;
     io::stderr().write_all(stderr.as_bytes())?;
-    Ok(Exit::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Exit::Failed))
+    Ok(Exit::ALL
+        .into_iter()
+        .find(|exit| exit.code() == code)
+        .unwrap_or(Exit::Failed))
 }
 
 /// It was not told on the command line what it says.
@@ -38,6 +66,12 @@ fn reads(verb: &str, matches: &ArgMatches) -> bool {
         "learn" | "tell" => "text",
         _ => return false,
     };
-    let words: Vec<&String> = matches.try_get_many(place).ok().flatten().into_iter().flatten().collect();
+    let words: Vec<&String> = matches
+        .try_get_many(place)
+        .ok()
+        .flatten()
+        .into_iter()
+        .flatten()
+        .collect();
     words.is_empty() || words == ["-"]
 }

@@ -48,14 +48,20 @@ impl Verb for Args {
         if let Some(commit) = &self.accept {
             return accept(context, &site, commit);
         }
-        let named: Result<Vec<TaskId>, CliError> =
-            self.tasks.iter().map(|name| context.id_of(&site.board, name)).collect();
+        let named: Result<Vec<TaskId>, CliError> = self
+            .tasks
+            .iter()
+            .map(|name| context.id_of(&site.board, name))
+            .collect();
         let named = named?;
         for task in &named {
             let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only approved items are merged");
-                return Err(CliError::refused(message, format!("for details: tavern status {task}")));
+                return Err(CliError::refused(
+                    message,
+                    format!("for details: tavern status {task}"),
+                ));
             }
         }
         let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {
@@ -77,10 +83,14 @@ impl Verb for Args {
             let (result, commit, reason, text) = match integrate(&site, &task)? {
                 Integrated::Merged(commit) => {
                     let commit = commit.map(|commit| commit.short().to_owned());
-                    let place = commit.as_ref().map_or_else(String::new, |commit| format!(" as {commit}"));
+                    let place = commit
+                        .as_ref()
+                        .map_or_else(String::new, |commit| format!(" as {commit}"));
                     ("merged", commit, None, format!("{task} merged{place}"))
                 }
-                Integrated::Untried => ("would_merge", None, None, format!("{task} would be merged")),
+                Integrated::Untried => {
+                    ("would_merge", None, None, format!("{task} would be merged"))
+                }
                 Integrated::SentBack(reason) => {
                     exit = Exit::Failed;
                     let text = format!("{task} sent back: {reason}");
@@ -95,7 +105,12 @@ impl Verb for Args {
                     blocked(hints::sentence(&lack, Some(&task), None))
                 }
             };
-            let record = Record { task: &task, result, commit, reason };
+            let record = Record {
+                task: &task,
+                result,
+                commit,
+                reason,
+            };
             context.out.record(&record, text)?;
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
@@ -110,9 +125,14 @@ fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError
     let Some((branch, tip)) = site.accept_tip(commit, person())? else {
         let branch = site.integration();
         let message = format!("`{branch}` is not at {commit}");
-        return Err(CliError::refused(message, format!("look where it is: git log -1 {}", quoted(branch))));
+        return Err(CliError::refused(
+            message,
+            format!("look where it is: git log -1 {}", quoted(branch)),
+        ));
     };
     let text = format!("{branch} is accepted at {}", tip.short());
-    context.out.record(&json!({ "branch": branch, "accepted": tip.as_str() }), text)?;
+    context
+        .out
+        .record(&json!({ "branch": branch, "accepted": tip.as_str() }), text)?;
     Ok(Exit::Done)
 }

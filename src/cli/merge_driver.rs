@@ -40,14 +40,20 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let name = self.path.clone().unwrap_or_else(|| self.ours.display().to_string());
+        let name = self
+            .path
+            .clone()
+            .unwrap_or_else(|| self.ours.display().to_string());
         let read = |path: &Path| read(path, &name);
         let (base, ours, theirs) = (read(&self.base)?, read(&self.ours)?, read(&self.theirs)?);
         // Who holds what is known on one machine only; here two histories meet, perhaps of two machines.
         let merged = merge(&base, &ours, &theirs, &|_| false);
         if merged.has_markers {
             let message = format!("`{name}` can't be merged item by item");
-            let hint = format!("resolve it by hand: git checkout --conflict=merge -- {}", quoted(&name));
+            let hint = format!(
+                "resolve it by hand: git checkout --conflict=merge -- {}",
+                quoted(&name)
+            );
             return Err(CliError::new(Exit::BoardHasErrors, message).with_hint(hint));
         }
         if merged.text != ours {
@@ -67,8 +73,13 @@ impl Verb for Args {
 fn read(path: &Path, name: &str) -> Result<String, CliError> {
     let bytes = fs::read(path).map_err(|error| {
         let message = format!("can't read `{}`", path.display());
-        let hint = "git calls this program; by hand: tavern merge-driver BASE OURS THEIRS".to_owned();
-        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }.with_hint(hint)
+        let hint =
+            "git calls this program; by hand: tavern merge-driver BASE OURS THEIRS".to_owned();
+        CliError {
+            causes: vec![error.to_string()],
+            ..CliError::new(Exit::Failed, message)
+        }
+        .with_hint(hint)
     })?;
     String::from_utf8(bytes).map_err(|error| Error::not_text(Path::new(name), &error).into())
 }

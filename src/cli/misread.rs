@@ -12,12 +12,19 @@ pub(super) fn tell(context: &Context, board: &Board, queues: &[Queue]) -> bool {
     let mut is_any = false;
     for queue in queues {
         // What can't be read is told of elsewhere.
-        let Ok(text) = board.read(queue) else { continue };
+        let Ok(text) = board.read(queue) else {
+            continue;
+        };
         let (document, problems) = parse(&text.content);
         let is_open = |item: &Item<'_>| !item.status.is_ended() && !item.aside;
         let misread = |problem: &&Problem| matches!(problem.code, "odd-box" | "plain-list");
         let mut misread = problems.iter().filter(misread);
-        let Some(first) = misread.next().filter(|_| !document.items().iter().any(is_open)) else { continue };
+        let Some(first) = misread
+            .next()
+            .filter(|_| !document.items().iter().any(is_open))
+        else {
+            continue;
+        };
         let line = Position::of(&text.content, first.span.start).line;
         let more = match misread.count() {
             0 => String::new(),

@@ -1,6 +1,8 @@
 //! A time in the past as people type it. Times without an offset are those of their clocks, as the log prints them.
 
-use chrono::{DateTime, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
+use chrono::{
+    DateTime, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone,
+};
 
 use crate::board::task::Timestamp;
 use crate::clock;
@@ -16,7 +18,8 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
 pub(super) fn day(text: &str) -> Result<String, String> {
     let today = clock::now().with_timezone(&Local).date_naive();
     let day = named_day(text, today).or_else(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok());
-    day.map(|day| day.to_string()).ok_or_else(|| "not a day such as 2026-11-22, today or yesterday".to_owned())
+    day.map(|day| day.to_string())
+        .ok_or_else(|| "not a day such as 2026-11-22, today or yesterday".to_owned())
 }
 
 fn named_day(text: &str, today: NaiveDate) -> Option<NaiveDate> {
@@ -39,16 +42,35 @@ fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, Strin
     let text = day.unwrap_or_else(|| text.replacen(' ', "T", 1));
     // What is left out is zero.
     let whole = ["", ":00", "T00:00:00"].map(|rest| format!("{text}{rest}"));
-    if let Some(time) = whole.iter().find_map(|time| NaiveTime::parse_from_str(time, "%H:%M:%S").ok()) {
+    if let Some(time) = whole
+        .iter()
+        .find_map(|time| NaiveTime::parse_from_str(time, "%H:%M:%S").ok())
+    {
         let today = local.date_naive();
         let last = [Some(today), today.pred_opt()].into_iter().flatten();
         let last = last.filter_map(|day| zone.from_local_datetime(&day.and_time(time)).earliest());
-        return last.map(|moment| moment.to_utc()).find(|moment| *moment <= now).ok_or_else(bad);
+        return last
+            .map(|moment| moment.to_utc())
+            .find(|moment| *moment <= now)
+            .ok_or_else(bad);
     }
-    let naive = || whole.iter().find_map(|moment| NaiveDateTime::parse_from_str(moment, "%Y-%m-%dT%H:%M:%S").ok());
-    let moment = text.parse::<DateTime<FixedOffset>>().map(|moment| moment.to_utc()).ok();
-    let moment = moment.or_else(|| Some(zone.from_local_datetime(&naive()?).earliest()?.to_utc())).ok_or_else(bad)?;
-    if moment > now { Err("this time is in the future".to_owned()) } else { Ok(moment) }
+    let naive = || {
+        whole
+            .iter()
+            .find_map(|moment| NaiveDateTime::parse_from_str(moment, "%Y-%m-%dT%H:%M:%S").ok())
+    };
+    let moment = text
+        .parse::<DateTime<FixedOffset>>()
+        .map(|moment| moment.to_utc())
+        .ok();
+    let moment = moment
+        .or_else(|| Some(zone.from_local_datetime(&naive()?).earliest()?.to_utc()))
+        .ok_or_else(bad)?;
+    if moment > now {
+        Err("this time is in the future".to_owned())
+    } else {
+        Ok(moment)
+    }
 }
 
 #[cfg(test)]
@@ -72,9 +94,21 @@ mod tests {
             ("yesterday", "2026-11-21T00:00:00Z"),
         ];
         for (text, expected) in rows {
-            assert_eq!(read(text, &utc), Ok(expected.parse().expect("a time")), "{text}");
+            assert_eq!(
+                read(text, &utc),
+                Ok(expected.parse().expect("a time")),
+                "{text}"
+            );
         }
-        for text in ["", "ago", "noon", "25:00", "2026-11-23", "2026-13-01", "99999999999999d ago"] {
+        for text in [
+            "",
+            "ago",
+            "noon",
+            "25:00",
+            "2026-11-23",
+            "2026-13-01",
+            "99999999999999d ago",
+        ] {
             assert!(read(text, &utc).is_err(), "{text}");
         }
         let east = now("2026-11-23T01:00:00+05:30");
@@ -84,7 +118,11 @@ mod tests {
             ("01:30", "2026-11-21T20:00:00Z"),
             ("2026-11-22 10:00:00 +02:00", "2026-11-22T08:00:00Z"),
         ] {
-            assert_eq!(read(text, &east), Ok(expected.parse().expect("a time")), "{text}");
+            assert_eq!(
+                read(text, &east),
+                Ok(expected.parse().expect("a time")),
+                "{text}"
+            );
         }
     }
 }

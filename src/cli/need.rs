@@ -30,14 +30,23 @@ pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<N
 }
 
 /// What the item lacks here and now. Of settings that can't be read `tavern check` tells.
-pub(super) fn lacks(context: &Context, board: &Board, item: &NamedItem, queue: &Queue) -> Vec<Lack> {
-    let Ok(site) = context.light_site(board.clone()) else { return Vec::new() };
+pub(super) fn lacks(
+    context: &Context,
+    board: &Board,
+    item: &NamedItem,
+    queue: &Queue,
+) -> Vec<Lack> {
+    let Ok(site) = context.light_site(board.clone()) else {
+        return Vec::new();
+    };
     lacks_of(&site.naming(std::slice::from_ref(queue)), queue, item)
 }
 
 /// Tells of queues that are gone, and of saves that were not believed, or not in all: whoever did that would wonder.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
-    losses(board).into_iter().for_each(|words| context.out.note(words));
+    losses(board)
+        .into_iter()
+        .for_each(|words| context.out.note(words));
 }
 
 /// The same in words.
@@ -52,29 +61,45 @@ pub(super) fn losses(board: &Board) -> Vec<String> {
             aside.queue.id,
             aside.path.display()
         );
-        told.push(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
+        told.push(format!(
+            "{what}, and the queue stands as it was; {}",
+            hints::of_aside(&aside)
+        ));
     }
     told
 }
 
 /// That the newest save of `queue` lacks what goes by these `names`.
 pub(super) fn stays(queue: &str, names: &[String]) -> String {
-    format!("an older text of {queue} was saved, and what it lacks stays: {}", listed(names))
+    format!(
+        "an older text of {queue} was saved, and what it lacks stays: {}",
+        listed(names)
+    )
 }
 
 /// Tells of queues whose file is gone, of settings and of templates.
 pub(super) fn tell_removed(context: &Context, board: &Board) {
-    removed(board).into_iter().for_each(|words| context.out.note(words));
+    removed(board)
+        .into_iter()
+        .for_each(|words| context.out.note(words));
 }
 
 fn removed(board: &Board) -> Vec<String> {
     let mut told = Vec::new();
     for lost in board.removed_queues().unwrap_or_default() {
-        let what = format!("queue {} was removed, though something is left to do in it", lost.queue.id);
+        let what = format!(
+            "queue {} was removed, though something is left to do in it",
+            lost.queue.id
+        );
         told.push(format!("{what}; {}", hints::of_lost(board, &lost)));
     }
     for lost in board.lost_files() {
-        told.push(format!("{} was {}; {}", lost.queue.id, lost.how(), hints::of_lost(board, &lost)));
+        told.push(format!(
+            "{} was {}; {}",
+            lost.queue.id,
+            lost.how(),
+            hints::of_lost(board, &lost)
+        ));
     }
     told
 }
@@ -83,6 +108,10 @@ fn removed(board: &Board) -> Vec<String> {
 pub(super) fn sentence(place: &str, task: Option<&TaskId>, need: &Need) -> String {
     let name = task.map_or_else(|| place.to_owned(), ToString::to_string);
     let why = human::words(&need.why);
-    let asks = if need.need == NeedKind::Answer { " asks" } else { "" };
+    let asks = if need.need == NeedKind::Answer {
+        " asks"
+    } else {
+        ""
+    };
     format!("{name}{asks}: {why} — {}", need.todo)
 }

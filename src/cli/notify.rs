@@ -33,9 +33,15 @@ impl Verb for Args {
         }
         // Who can be told nothing is told why.
         Trust::of(&site).settings().map_err(Error::from)?;
-        let told = if self.test { Some(try_channels(&site)) } else { tell_people_now(&site)? };
+        let told = if self.test {
+            Some(try_channels(&site))
+        } else {
+            tell_people_now(&site)?
+        };
         let Some(told) = told else {
-            context.out.note("another program tells people at the moment, this too");
+            context
+                .out
+                .note("another program tells people at the moment, this too");
             return Ok(Exit::Done);
         };
         for delivery in &told {
@@ -54,6 +60,14 @@ impl Verb for Args {
 
 fn line(delivery: &Delivery) -> String {
     let lines: Vec<String> = delivery.notices.iter().map(Notice::line).collect();
-    let failure = delivery.failure.iter().map(|why| format!(" (not told: {why})"));
-    format!("{}: {}{}", delivery.channel, lines.join("\n  "), failure.collect::<String>())
+    let failure = delivery
+        .failure
+        .iter()
+        .map(|why| format!(" (not told: {why})"));
+    format!(
+        "{}: {}{}",
+        delivery.channel,
+        lines.join("\n  "),
+        failure.collect::<String>()
+    )
 }

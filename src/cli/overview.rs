@@ -77,10 +77,15 @@ impl Overview {
         wanted: WantedItems<'_>,
     ) -> Result<Overview, CliError> {
         let (texts, unread) = texts(board, queues);
-        let unread = unread.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue));
+        let unread = unread
+            .iter()
+            .filter(|lost| queues.iter().any(|queue| queue.id == lost.queue));
         Ok(Overview {
             switched: switched(board),
-            unread: unread.map(|lost| format!("{}: {}", lost.queue, lost.foremost())).chain(losses(board)).collect(),
+            unread: unread
+                .map(|lost| format!("{}: {}", lost.queue, lost.foremost()))
+                .chain(losses(board))
+                .collect(),
             listing: Listing::gather(board, texts, queues, site, wanted)?,
             spending: site.and_then(|site| spending::of(site, queues)),
             strayed: Strayed::recent(board)?,
@@ -91,11 +96,20 @@ impl Overview {
 
     /// What is in the way of work, or was not as it should be: a line each.
     pub fn problems(&self) -> Vec<String> {
-        let switched =
-            self.switched.iter().map(|switched| format!("the board is {}: {}", switched.state, switched.reason));
-        let closed = self.quotas.iter().map(|closed| closed.quota.told_of(&closed.runner));
+        let switched = self
+            .switched
+            .iter()
+            .map(|switched| format!("the board is {}: {}", switched.state, switched.reason));
+        let closed = self
+            .quotas
+            .iter()
+            .map(|closed| closed.quota.told_of(&closed.runner));
         let strayed = self.strayed.iter().map(ToString::to_string);
-        switched.chain(self.unread.iter().cloned()).chain(closed).chain(strayed).collect()
+        switched
+            .chain(self.unread.iter().cloned())
+            .chain(closed)
+            .chain(strayed)
+            .collect()
     }
 }
 
@@ -103,8 +117,14 @@ impl Overview {
 pub fn switched(board: &Board) -> Option<Switched> {
     match board.switch() {
         Switch::On => None,
-        Switch::Paused(reason) => Some(Switched { state: "paused", reason }),
-        Switch::Stopped(reason) => Some(Switched { state: "stopped", reason }),
+        Switch::Paused(reason) => Some(Switched {
+            state: "paused",
+            reason,
+        }),
+        Switch::Stopped(reason) => Some(Switched {
+            state: "stopped",
+            reason,
+        }),
     }
 }
 
@@ -118,19 +138,35 @@ pub fn agents(board: &Board, mode_of: &dyn Fn(&TaskId) -> Option<Mode>) -> Vec<A
     let now = clock::now();
     let line = |agent: AgentFile| {
         // While it works, its lease is what it renews.
-        let lease = agent.task.as_ref().and_then(|task| board.lease(task).ok().flatten());
+        let lease = agent
+            .task
+            .as_ref()
+            .and_then(|task| board.lease(task).ok().flatten());
         let lease = lease.filter(|lease| agent.run == Some(run_name(&lease.task, lease.token)));
-        let heartbeat_at = lease.map_or(agent.heartbeat_at, |lease| lease.heartbeat_at.max(agent.heartbeat_at));
+        let heartbeat_at = lease.map_or(agent.heartbeat_at, |lease| {
+            lease.heartbeat_at.max(agent.heartbeat_at)
+        });
         let last_output = agent.run.as_ref().and_then(|run| last_output(board, run));
         let freshness = Freshness::of(last_output.unwrap_or(heartbeat_at), now);
         let alive = life(&agent.holder) != Life::Gone;
         let mode = agent.task.as_ref().and_then(mode_of);
-        AgentLine { agent, heartbeat_at, freshness, alive, last_output, mode }
+        AgentLine {
+            agent,
+            heartbeat_at,
+            freshness,
+            alive,
+            last_output,
+            mode,
+        }
     };
     board.agents().into_iter().map(line).collect()
 }
 
 /// The runners that are closed now.
 pub fn quotas(board: &Board) -> Vec<QuotaLine> {
-    board.quotas(clock::now()).into_iter().map(|(runner, quota)| QuotaLine { runner, quota }).collect()
+    board
+        .quotas(clock::now())
+        .into_iter()
+        .map(|(runner, quota)| QuotaLine { runner, quota })
+        .collect()
 }

@@ -54,7 +54,11 @@ impl Context {
     /// `board`, of which a dry run writes nothing.
     pub(super) fn dried(&self, board: Board) -> Board {
         let board = board.with_git(ASK_GIT).acted_on_by(known_person());
-        let board = if self.shared.trust { board.trusting_all() } else { board };
+        let board = if self.shared.trust {
+            board.trusting_all()
+        } else {
+            board
+        };
         if self.is_dry { board.dry() } else { board }
     }
 
@@ -62,11 +66,19 @@ impl Context {
     /// them is in. Nothing is made yet.
     pub fn board_or_place(&self, files: &[String]) -> Result<Board, CliError> {
         let here = self.here();
-        let path = files.first().map(|file| here.join(file)).filter(|path| path.is_file());
-        let folder = path.as_deref().and_then(Path::parent).filter(|folder| Board::place(folder).is_ok());
+        let path = files
+            .first()
+            .map(|file| here.join(file))
+            .filter(|path| path.is_file());
+        let folder = path
+            .as_deref()
+            .and_then(Path::parent)
+            .filter(|folder| Board::place(folder).is_ok());
         let folder = folder.unwrap_or(&here);
         match Board::find(folder) {
-            Err(Error::NoBoard(_)) if self.shared.dir.is_none() => Ok(self.dried(Board::place(folder)?)),
+            Err(Error::NoBoard(_)) if self.shared.dir.is_none() => {
+                Ok(self.dried(Board::place(folder)?))
+            }
             _ => self.board_around(folder),
         }
     }
@@ -96,23 +108,34 @@ impl Context {
             let site = self.light_site(board.clone());
             site.is_ok_and(|site| Trust::of(&site).settings().is_ok())
         };
-        let is_due =
-            |board: &Board| Config::commits_transitions(board.dir()) && board.has_uncommitted() && is_trusted(board);
-        let Some(board) = self.board().ok().filter(is_due) else { return };
+        let is_due = |board: &Board| {
+            Config::commits_transitions(board.dir()) && board.has_uncommitted() && is_trusted(board)
+        };
+        let Some(board) = self.board().ok().filter(is_due) else {
+            return;
+        };
         // Whoever reads our output need not wait for git.
         drop(self.out.flush());
         let known = board.committed().obstacle;
         let commit = || -> io::Result<()> {
             let (program, verb) = sibling("commit")?;
-            let spec =
-                Spec::new(program, self.here()).args(verb).args(["--format", "text", "--dir"]).args([board.dir()]);
+            let spec = Spec::new(program, self.here())
+                .args(verb)
+                .args(["--format", "text", "--dir"])
+                .args([board.dir()]);
             start(spec)?.wait(Duration::MAX);
             Ok(())
         };
         if let Err(error) = commit() {
-            self.out.note(format!("the queues are not committed for now: tavern commit can't be started: {error}"));
+            self.out.note(format!(
+                "the queues are not committed for now: tavern commit can't be started: {error}"
+            ));
         }
-        if let Some(why) = board.committed().obstacle.filter(|why| known.as_ref() != Some(why)) {
+        if let Some(why) = board
+            .committed()
+            .obstacle
+            .filter(|why| known.as_ref() != Some(why))
+        {
             self.out.note(why);
         }
     }
@@ -121,16 +144,22 @@ impl Context {
     pub(super) fn holds_nothing(&self, board: &Board) -> Result<(), CliError> {
         let held = match held_here() {
             Some((task, token)) => {
-                let lease = board.lease(&task)?.filter(|lease| lease.token == token && lease.is_live(clock::now()));
+                let lease = board
+                    .lease(&task)?
+                    .filter(|lease| lease.token == token && lease.is_live(clock::now()));
                 lease.map(|_| format!("this shell holds `{task}`"))
             }
             None => None,
         };
         // Whatever an agent has put into its environment, its run is known.
-        let held = held.or_else(|| OwnRun::around(board).map(|own| format!("this is run {}", own.run)));
+        let held =
+            held.or_else(|| OwnRun::around(board).map(|own| format!("this is run {}", own.run)));
         held.map_or(Ok(()), |held| {
             let message = format!("{held}, and an agent started here would wait for it");
-            Err(CliError::refused(message, "end it first; to hand out parts of it: tavern add \"…\" --parent"))
+            Err(CliError::refused(
+                message,
+                "end it first; to hand out parts of it: tavern add \"…\" --parent",
+            ))
         })
     }
 
@@ -144,7 +173,12 @@ impl Context {
         self.all_named(board, names, "")
     }
 
-    fn all_named(&self, board: &Board, names: &[String], flag: &str) -> Result<Vec<Queue>, CliError> {
+    fn all_named(
+        &self,
+        board: &Board,
+        names: &[String],
+        flag: &str,
+    ) -> Result<Vec<Queue>, CliError> {
         take_over(board)?;
         if names.is_empty() {
             return Ok(board.queues_by_priority()?);
@@ -158,7 +192,11 @@ impl Context {
     }
 
     /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's.
-    pub(super) fn names_for(site: &Site, role: &str, named: &[String]) -> Result<Vec<String>, CliError> {
+    pub(super) fn names_for(
+        site: &Site,
+        role: &str,
+        named: &[String],
+    ) -> Result<Vec<String>, CliError> {
         let of_role = &site.role(role)?.queues;
         Ok(if named.is_empty() { of_role } else { named }.to_vec())
     }
@@ -172,7 +210,9 @@ impl Context {
     /// The same; it is made if it is not there, and its name is no path.
     pub(super) fn queue_or_new(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         match self.queue(board, name) {
-            Err(error) if error.exit == Exit::Usage && !board.is_volatile() => self.make_queue(board, name, None),
+            Err(error) if error.exit == Exit::Usage && !board.is_volatile() => {
+                self.make_queue(board, name, None)
+            }
             found => found,
         }
     }
@@ -194,11 +234,15 @@ impl Context {
         }
         let path = self.here().join(name);
         if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
-            let message = format!("the name of `{}` {fault}: nothing in it is read", one_line(name));
+            let message = format!(
+                "the name of `{}` {fault}: nothing in it is read",
+                one_line(name)
+            );
             return Err(CliError::usage(message, "give it another name"));
         }
         let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
-        let near = nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
+        let near =
+            nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
         let near = file.as_deref().or(near);
         let hint = match near {
             Some(near) => format!("name one that there is: {flag}{}", quoted(near)),
@@ -208,7 +252,12 @@ impl Context {
     }
 
     /// Makes the queue `name`, which is not there.
-    pub(super) fn make_queue(&self, board: &Board, name: &str, priority: Option<u8>) -> Result<Queue, CliError> {
+    pub(super) fn make_queue(
+        &self,
+        board: &Board,
+        name: &str,
+        priority: Option<u8>,
+    ) -> Result<Queue, CliError> {
         refuse_lost(board, name)?;
         if !is_plain(name) {
             let message = format!("`{name}` can't be the name of a queue");
@@ -229,44 +278,69 @@ impl Context {
 const FLAG: &str = "--queue ";
 
 fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 /// It is made again by whoever needs it: the one for items that name none, or one that a role takes from.
 pub(super) fn is_needed(board: &Board, name: &str) -> bool {
-    let is_of_role =
-        |roles: &BTreeMap<String, Role>| roles.values().any(|role| role.queues.iter().any(|own| own == name));
+    let is_of_role = |roles: &BTreeMap<String, Role>| {
+        roles
+            .values()
+            .any(|role| role.queues.iter().any(|own| own == name))
+    };
     name == "main" || Config::load(board.dir()).is_ok_and(|config| is_of_role(&config.roles))
 }
 
 /// The text of a queue that nobody has written into yet.
 pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
     let priority = priority.map_or_else(String::new, |priority| format!("priority: {priority}\n"));
-    QUEUE.replacen("id: main\nname: Main queue\n", &format!("id: {name}\n{priority}"), 1)
+    QUEUE.replacen(
+        "id: main\nname: Main queue\n",
+        &format!("id: {name}\n{priority}"),
+        1,
+    )
 }
 
 /// Refuses a queue whose file is gone, though something is left to do in it.
 fn refuse_lost(board: &Board, name: &str) -> Result<(), CliError> {
-    let lost = board.removed_queues()?.into_iter().find(|lost| lost.queue.id == name);
+    let lost = board
+        .removed_queues()?
+        .into_iter()
+        .find(|lost| lost.queue.id == name);
     lost.map_or(Ok(()), |lost| {
-        Err(CliError::usage(format!("queue `{name}` was {}", lost.how()), hints::of_lost(board, &lost)))
+        Err(CliError::usage(
+            format!("queue `{name}` was {}", lost.how()),
+            hints::of_lost(board, &lost),
+        ))
     })
 }
 
 /// The Markdown files in `folder` that have items.
 fn task_files(folder: &Path) -> Vec<String> {
-    let entries =
-        fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let entries = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let has_items = |name: &String| {
         let text = files::read_text(folder.join(name)).unwrap_or_default();
         !parse(&text).0.items().is_empty()
     };
-    let mut names: Vec<String> = entries.filter(|name| name.ends_with(".md")).filter(has_items).collect();
+    let mut names: Vec<String> = entries
+        .filter(|name| name.ends_with(".md"))
+        .filter(has_items)
+        .collect();
     names.sort();
     names
 }
 
 /// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for.
 fn take_over(board: &Board) -> Result<(), Error> {
-    if board.is_dry() || board.lacks_queue()? { board.settle() } else { Ok(()) }
+    if board.is_dry() || board.lacks_queue()? {
+        board.settle()
+    } else {
+        Ok(())
+    }
 }

@@ -60,7 +60,11 @@ impl Verb for Args {
         let general = parse(&board.read(&queue)?.content).0.front().role.clone();
         let is_usual = general.as_deref().unwrap_or(DEFAULT_ROLE) == role;
         let is_typed = !self.request.is_empty();
-        let request = if is_typed { self.request.join(" ") } else { read_stdin("the request")? };
+        let request = if is_typed {
+            self.request.join(" ")
+        } else {
+            read_stdin("the request")?
+        };
         let (title, more) = parted(&request)?;
         let description: Vec<String> = more.into_iter().chain(self.item.description).collect();
         // The items of the plan are the drafts, not the planning.
@@ -81,7 +85,10 @@ impl Verb for Args {
         };
         let exit = item.run(context)?;
         if !self.no_model && !has_planner(&board, &config) {
-            context.out.note(format!("no planner is running: {}", hints::agent(&role, [queue.id.as_str()])));
+            context.out.note(format!(
+                "no planner is running: {}",
+                hints::agent(&role, [queue.id.as_str()])
+            ));
         }
         Ok(exit)
     }
@@ -89,15 +96,31 @@ impl Verb for Args {
 
 impl Args {
     fn role(&self, config: &Config) -> Result<String, CliError> {
-        let does = if self.no_model { Does::Work } else { Does::Plan };
-        let usual = if self.no_model { DEFAULT_ROLE } else { "planner" };
+        let does = if self.no_model {
+            Does::Work
+        } else {
+            Does::Plan
+        };
+        let usual = if self.no_model {
+            DEFAULT_ROLE
+        } else {
+            "planner"
+        };
         let role = self.role.as_deref().unwrap_or(usual);
         match config.roles.get(role) {
             Some(settings) if settings.does == does => Ok(role.to_owned()),
             _ => {
-                let fit = config.roles.iter().filter(|(_, role)| role.does == does).map(|(name, _)| name.as_str());
+                let fit = config
+                    .roles
+                    .iter()
+                    .filter(|(_, role)| role.does == does)
+                    .map(|(name, _)| name.as_str());
                 let hint = format!("one of: {}", fit.collect::<Vec<_>>().join(", "));
-                let verb = if self.no_model { "works on items" } else { "plans" };
+                let verb = if self.no_model {
+                    "works on items"
+                } else {
+                    "plans"
+                };
                 Err(CliError::usage(format!("no role `{role}` {verb}"), hint))
             }
         }
@@ -106,22 +129,41 @@ impl Args {
 
 /// A request as a title, and what else it says. A long line is told whole under a shorter title.
 pub(super) fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
-    let request = request.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').replace("\r\n", "\n");
+    let request = request
+        .trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+        .replace("\r\n", "\n");
     if request.is_empty() {
-        return Err(CliError::usage("a request needs some words", "tavern plan \"what is wanted\""));
+        return Err(CliError::usage(
+            "a request needs some words",
+            "tavern plan \"what is wanted\"",
+        ));
     }
     let (first, rest) = request.split_once('\n').unwrap_or((&request, ""));
     let title = first.trim().trim_start_matches('#').trim();
     if title.chars().count() <= TITLE && !title.is_empty() {
         let rest = rest.trim_matches('\n').trim_end();
-        return Ok((title.to_owned(), Some(rest.to_owned()).filter(|rest| !rest.is_empty())));
+        return Ok((
+            title.to_owned(),
+            Some(rest.to_owned()).filter(|rest| !rest.is_empty()),
+        ));
     }
-    let cut = title.char_indices().nth(TITLE).map_or(title.len(), |(end, _)| end);
+    let cut = title
+        .char_indices()
+        .nth(TITLE)
+        .map_or(title.len(), |(end, _)| end);
     let cut = title[..cut].rfind(' ').unwrap_or(cut);
     Ok((format!("{}…", &title[..cut]), Some(request)))
 }
 
 fn has_planner(board: &Board, config: &Config) -> bool {
-    let plans = |role: &String| config.roles.get(role).is_some_and(|role| role.does == Does::Plan);
-    board.agents().iter().any(|agent| plans(&agent.role) && life(&agent.holder) != Life::Gone)
+    let plans = |role: &String| {
+        config
+            .roles
+            .get(role)
+            .is_some_and(|role| role.does == Does::Plan)
+    };
+    board
+        .agents()
+        .iter()
+        .any(|agent| plans(&agent.role) && life(&agent.holder) != Life::Gone)
 }

@@ -13,9 +13,9 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge, merge_driver,
-    notify, plan, queue, reap, release, renew, report, report_html, runs, schedule, serve, spawn, status, tell, top,
-    trust, undo, watch,
+    add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge,
+    merge_driver, notify, plan, queue, reap, release, renew, report, report_html, runs, schedule,
+    serve, spawn, status, tell, top, trust, undo, watch,
 };
 use crate::process::keep_inherited;
 
@@ -66,12 +66,18 @@ pub const PROGRAMS: &[Program] = &[
 /// The whole of a program's `main`.
 pub fn main<V: Verb>() -> ExitCode {
     keep_inherited();
-    Program::of::<V>().start(V::NAME, &std::env::args_os().skip(1).collect::<Vec<_>>()).into()
+    Program::of::<V>()
+        .start(V::NAME, &std::env::args_os().skip(1).collect::<Vec<_>>())
+        .into()
 }
 
 impl Program {
     pub(super) const fn of<V: Verb>() -> Program {
-        Program { name: V::NAME, augment: V::augment_args, run: run::<V> }
+        Program {
+            name: V::NAME,
+            augment: V::augment_args,
+            run: run::<V>,
+        }
     }
 
     /// The one that `tavern VERB` means.
@@ -86,7 +92,10 @@ impl Program {
 
     /// Its one job, in a line.
     pub fn job(&self) -> String {
-        self.command().get_about().map(ToString::to_string).unwrap_or_default()
+        self.command()
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     }
 
     /// Its flags and help, for parsing, manuals and completions.
@@ -101,7 +110,9 @@ impl Program {
         let command = self.command().bin_name(called);
         let line = std::iter::once(OsString::from(called)).chain(arguments.iter().cloned());
         match command.try_get_matches_from(line) {
-            Ok(matches) => mail::sent(self.verb(), arguments, &matches).unwrap_or_else(|| self.end(&matches)),
+            Ok(matches) => {
+                mail::sent(self.verb(), arguments, &matches).unwrap_or_else(|| self.end(&matches))
+            }
             Err(mut error) => {
                 hints::usage(&mut error, &self.command().bin_name(called));
                 usage(&error)
@@ -130,7 +141,11 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
     match V::from_arg_matches(matches) {
         Ok(_) if context.out.format() == Format::Env && !V::HAS_VARIABLES => Err(no_variables()),
         Ok(verb) => {
-            let run = if V::FOR_AGENTS { None } else { context.own_run() };
+            let run = if V::FOR_AGENTS {
+                None
+            } else {
+                context.own_run()
+            };
             let may = run.map_or(Ok(()), |run| verb.within(&run));
             let ended = may.and_then(|()| verb.run(context));
             if V::CHANGES_QUEUES && !context.is_dry {

@@ -25,7 +25,9 @@ impl Verb for Args {
         let mut looks = ExpiredLeases::load(&site.board);
         if context.is_dry && !site.board.is_settled()? {
             let what = "a queue was saved by hand, or a program was killed";
-            context.out.note(format!("{what}: the run takes that over first, and may find more to do"));
+            context.out.note(format!(
+                "{what}: the run takes that over first, and may find more to do"
+            ));
         }
         // The plan is made of a board on which nothing is half done.
         site.board.settle()?;
@@ -38,7 +40,9 @@ impl Verb for Args {
                 // It keeps nothing else from being cleared.
                 Err(error) => {
                     let earlier = failure.replace(error);
-                    earlier.iter().for_each(|error| context.out.note(error.to_string()));
+                    earlier
+                        .iter()
+                        .for_each(|error| context.out.note(error.to_string()));
                 }
             }
         }

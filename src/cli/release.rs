@@ -64,29 +64,67 @@ impl Verb for Args {
         let named = self.held.item(context, &board)?;
         let config = Config::load(board.dir())?;
         let lease = board.task(&named.task)?.lease;
-        let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
-        let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
+        let retry = Retry {
+            blame: Blame::Nobody,
+            not_before: None,
+            most: config.max_returns,
+        };
+        let reason = self
+            .reason
+            .clone()
+            .unwrap_or_else(|| "given back".to_owned());
         // It gets all its attempts again.
-        if let Some(flag) = self.revive.then_some("--revive").or(self.reopen.then_some("--reopen")) {
-            let why = format!("only a person may bring `{}` back, and a token is an agent's", named.task);
-            without_token(named.token, why, &format!("tavern release {} {flag}", named.task))?;
+        if let Some(flag) = self
+            .revive
+            .then_some("--revive")
+            .or(self.reopen.then_some("--reopen"))
+        {
+            let why = format!(
+                "only a person may bring `{}` back, and a token is an agent's",
+                named.task
+            );
+            without_token(
+                named.token,
+                why,
+                &format!("tavern release {} {flag}", named.task),
+            )?;
         }
         let event = match (&lease, named.token) {
-            _ if self.revive => Event::Revive { reason: self.reason.clone() },
-            _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
-            _ if self.cancel => Event::Cancel { reason: self.reason.clone() },
-            (Some(lease), _) if self.force => {
-                Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
-            }
+            _ if self.revive => Event::Revive {
+                reason: self.reason.clone(),
+            },
+            _ if self.reopen => Event::Reopen {
+                reason: self.reason.clone(),
+            },
+            _ if self.cancel => Event::Cancel {
+                reason: self.reason.clone(),
+            },
+            (Some(lease), _) if self.force => Event::Withdraw {
+                token: lease.token,
+                retry,
+                reason: self.reason.clone(),
+            },
             (None, Some(token)) if board.task(&named.task)?.task.status() == Status::Waiting => {
-                let message =
-                    format!("nobody holds `{}`, so token {token} is stale: it waits for a person", named.task);
-                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", named.task);
+                let message = format!(
+                    "nobody holds `{}`, so token {token} is stale: it waits for a person",
+                    named.task
+                );
+                let hint = format!(
+                    "if you are that person: env -u TAVERN_TOKEN tavern release {}",
+                    named.task
+                );
                 return Err(CliError::refused(message, hint));
             }
-            (_, Some(token)) => Event::Return { token, retry, reason },
+            (_, Some(token)) => Event::Return {
+                token,
+                retry,
+                reason,
+            },
             (Some(lease), None) => {
-                let hint = format!("pass the token if you are {0}: --token; or take it from {0}: --force", lease.agent);
+                let hint = format!(
+                    "pass the token if you are {0}: --token; or take it from {0}: --force",
+                    lease.agent
+                );
                 let message = format!("`{}` is held by {}", named.task, lease.agent);
                 return Err(CliError::refused(message, hint));
             }
@@ -94,11 +132,17 @@ impl Verb for Args {
                 let task = board.task(&named.task)?.task;
                 // Another clone holds it, or its lease was lost.
                 if self.force && task.status().is_held() {
-                    Event::Reap { token: None, life: Life::Unknown, retry, reason }
+                    Event::Reap {
+                        token: None,
+                        life: Life::Unknown,
+                        retry,
+                        reason,
+                    }
                 } else {
                     freed(&task, self.reason.clone()).map_err(|why| {
                         let task = &named.task;
-                        let message = format!("nobody holds `{task}`: {why}, and can't be given back");
+                        let message =
+                            format!("nobody holds `{task}`: {why}, and can't be given back");
                         CliError::refused(message, format!("for details: tavern status {task}"))
                     })?
                 }
@@ -106,7 +150,9 @@ impl Verb for Args {
         };
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let status = board.submit(task, &event, &Note::default())?.task.status();
-            context.out.record(&Record { task, status }, format!("{task} is {status}"))
+            context
+                .out
+                .record(&Record { task, status }, format!("{task} is {status}"))
         };
         if !self.cancel {
             submit(&named.task)?;
@@ -117,13 +163,20 @@ impl Verb for Args {
         if !(self.children && is_over(&board.task(&named.task)?.task)) {
             submit(&named.task)?;
         }
-        let below: Vec<Task> =
-            below(&board, &named.task).into_iter().filter(|task| !task.status().is_ended()).collect();
+        let below: Vec<Task> = below(&board, &named.task)
+            .into_iter()
+            .filter(|task| !task.status().is_ended())
+            .collect();
         if !self.children {
             if !below.is_empty() {
                 let names: Vec<&str> = below.iter().map(|child| child.id.as_str()).collect();
-                let hint = format!("to give them up too: tavern release {} --cancel --children", named.task);
-                context.out.note(format!("its children go on: {}; {hint}", names.join(", ")));
+                let hint = format!(
+                    "to give them up too: tavern release {} --cancel --children",
+                    named.task
+                );
+                context
+                    .out
+                    .note(format!("its children go on: {}; {hint}", names.join(", ")));
             }
             return Ok(Exit::Done);
         }
@@ -140,7 +193,9 @@ impl Verb for Args {
 pub(super) fn freed(task: &Task, reason: Option<String>) -> Result<Event, String> {
     match task.status() {
         Status::Draft => Ok(Event::Allow { by: person() }),
-        status @ (Status::Pending | Status::InReview | Status::Approved) if task.state.not_before().is_none() => {
+        status @ (Status::Pending | Status::InReview | Status::Approved)
+            if task.state.not_before().is_none() =>
+        {
             Err(format!("it is {status}"))
         }
         _ => Ok(Event::Resume { reason }),
@@ -152,7 +207,8 @@ fn below(board: &Board, task: &TaskId) -> Vec<Task> {
     let mut found: Vec<Task> = Vec::new();
     let mut next = vec![task.clone()];
     while let Some(parent) = next.pop() {
-        let is_new = |child: &Task| child.id != *task && !found.iter().any(|known| known.id == child.id);
+        let is_new =
+            |child: &Task| child.id != *task && !found.iter().any(|known| known.id == child.id);
         let children: Vec<Task> = board.children(&parent).into_iter().filter(is_new).collect();
         next.extend(children.iter().map(|child| child.id.clone()));
         found.extend(children);

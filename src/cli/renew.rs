@@ -38,7 +38,11 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let lease = self.held.item(context, &board)?.renew(&board)?;
-        let record = Record { expires_at: lease.expires_at(), task: lease.task, token: lease.token };
+        let record = Record {
+            expires_at: lease.expires_at(),
+            task: lease.task,
+            token: lease.token,
+        };
         let text = format!("{} until {}", record.task, clock::dated(record.expires_at));
         context.out.record(&record, text)?;
         Ok(Exit::Done)

@@ -49,9 +49,15 @@ impl Verb for Args {
         }
         let task = &named.task;
         if let Some(mode) = self.mode {
-            let event = Event::Shift { token: named.token()?, mode };
+            let event = Event::Shift {
+                token: named.token()?,
+                mode,
+            };
             board.submit(task, &event, &Note::default())?;
-            context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
+            context.out.record(
+                &json!({ "task": task, "mode": mode }),
+                format!("{task} {mode}"),
+            )?;
             return Ok(Exit::Done);
         }
         if !self.steps.is_empty() {
@@ -63,9 +69,14 @@ impl Verb for Args {
         }
         let held = named.claimed(&board)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
-        let is_verified = self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
+        let is_verified =
+            self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.plan.dry_run;
-        let site = if is_slow { context.site(board)? } else { context.light_site(board)? };
+        let site = if is_slow {
+            context.site(board)?
+        } else {
+            context.light_site(board)?
+        };
         let _heartbeat = is_slow.then(|| Heartbeat::start(&site.board, &held.lease));
         let answer = match (&self.failed, &self.waiting) {
             (Some(reason), _) => RunResult::failed(reason).into(),
@@ -78,37 +89,75 @@ impl Verb for Args {
             error => error.into(),
         };
         let result = if self.plan.dry_run {
-            verify::plan(&site, &held, answer).map_err(unproven)?.expected()
+            verify::plan(&site, &held, answer)
+                .map_err(unproven)?
+                .expected()
         } else {
             let result = verify::verify(&site, &held, answer).map_err(unproven)?;
             report::close_runner(&site, &result)?;
             result
         };
         let run = run_name(task, held.lease.token);
-        let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
-        let done = site.board.submit(task, &report::event(&site, &held, &result), &note)?;
+        let note = Note {
+            agent: Some(held.lease.agent.clone()),
+            run: Some(run),
+        };
+        let done = site
+            .board
+            .submit(task, &report::event(&site, &held, &result), &note)?;
         let status = done.task.status();
         let is_passed = matches!(result, RunResult::Passed { .. });
-        let commands = if self.plan.dry_run && is_passed { held.task.done_when.as_slice() } else { &[] };
+        let commands = if self.plan.dry_run && is_passed {
+            held.task.done_when.as_slice()
+        } else {
+            &[]
+        };
         let mut text = match (&result, status) {
             (RunResult::Planned { .. }, _) => {
-                format!("{task} planned: {}", done.entry.cause.unwrap_or_else(|| result.reason()))
+                format!(
+                    "{task} planned: {}",
+                    done.entry.cause.unwrap_or_else(|| result.reason())
+                )
             }
-            (_, Status::InReview | Status::Approved | Status::Completed) if result.outcome() == Outcome::Success => {
-                let is_told = !self.plan.dry_run && status == Status::Approved && context.own_run().is_none();
-                let next = if is_told { hints::approved(&site.board, task) } else { String::new() };
+            (_, Status::InReview | Status::Approved | Status::Completed)
+                if result.outcome() == Outcome::Success =>
+            {
+                let is_told =
+                    !self.plan.dry_run && status == Status::Approved && context.own_run().is_none();
+                let next = if is_told {
+                    hints::approved(&site.board, task)
+                } else {
+                    String::new()
+                };
                 format!("{task} {status}{next}")
             }
             _ => format!("{task} {status}: {}", result.reason()),
         };
         if !commands.is_empty() {
-            let commands: Vec<String> = commands.iter().map(|command| format!("\n  {}", command.trim_end())).collect();
-            text.push_str(&format!(", if all of this passes at its commit:{}", commands.concat()));
+            let commands: Vec<String> = commands
+                .iter()
+                .map(|command| format!("\n  {}", command.trim_end()))
+                .collect();
+            text.push_str(&format!(
+                ", if all of this passes at its commit:{}",
+                commands.concat()
+            ));
         }
         let record = Record::of(&held, &result.clone().into());
-        context.out.record(&Reported { record, status, commands }, text)?;
+        context.out.record(
+            &Reported {
+                record,
+                status,
+                commands,
+            },
+            text,
+        )?;
         let is_refuted = matches!(result, RunResult::Refuted(_));
-        let exit = if is_refuted { Exit::VerificationFailed } else { exit(result.outcome()) };
+        let exit = if is_refuted {
+            Exit::VerificationFailed
+        } else {
+            exit(result.outcome())
+        };
         // Interrupted while its work was verified, the item is given back.
         Ok(context.interrupted().unwrap_or(exit))
     }
@@ -117,19 +166,39 @@ impl Verb for Args {
 impl Args {
     fn tick(&self, named: &HeldItem, context: &Context, board: &Board) -> Result<Exit, CliError> {
         let task = &named.task;
-        let event = Event::Tick { token: named.token()?, steps: self.steps.clone() };
+        let event = Event::Tick {
+            token: named.token()?,
+            steps: self.steps.clone(),
+        };
         let before = board.task(task)?.task.description;
         let done = board.submit(task, &event, &Note::default())?.task;
         let (steps, were) = (boxes(&done.description), boxes(&before));
-        let ticked: Vec<&str> = self.steps.iter().map(|number| steps[number - 1].says).collect();
+        let ticked: Vec<&str> = self
+            .steps
+            .iter()
+            .map(|number| steps[number - 1].says)
+            .collect();
         let is_new = |number: &&usize| were.get(**number - 1).is_some_and(|step| !step.is_done);
         let (new, old): (Vec<&usize>, Vec<&usize>) = self.steps.iter().partition(is_new);
-        let new: Vec<&str> = new.into_iter().map(|number| steps[number - 1].says).collect();
-        let new = (!new.is_empty()).then(|| format!(", now with {}", human::words(&new.join("; "))));
-        let old = old.into_iter().map(|number| format!("; step {number} is ticked already"));
+        let new: Vec<&str> = new
+            .into_iter()
+            .map(|number| steps[number - 1].says)
+            .collect();
+        let new =
+            (!new.is_empty()).then(|| format!(", now with {}", human::words(&new.join("; "))));
+        let old = old
+            .into_iter()
+            .map(|number| format!("; step {number} is ticked already"));
         let how_far = Steps::of(&done.description).unwrap_or_default();
-        let text = format!("{task} {how_far}{}{}", new.unwrap_or_default(), old.collect::<String>());
-        context.out.record(&json!({ "task": task, "ticked": ticked, "steps": how_far }), text)?;
+        let text = format!(
+            "{task} {how_far}{}{}",
+            new.unwrap_or_default(),
+            old.collect::<String>()
+        );
+        context.out.record(
+            &json!({ "task": task, "ticked": ticked, "steps": how_far }),
+            text,
+        )?;
         Ok(Exit::Done)
     }
 }
@@ -138,13 +207,18 @@ impl Args {
 fn unclaimed(task: &TaskId, status: Status) -> CliError {
     let hint = match status {
         Status::Pending => {
-            format!("take it: claim=$(tavern claim --task {task} --format env) && eval \"export $claim\"")
+            format!(
+                "take it: claim=$(tavern claim --task {task} --format env) && eval \"export $claim\""
+            )
         }
         Status::InReview => hints::lack(&Lack::Approval, Some(task), None).unwrap_or_default(),
         Status::Completed => format!("look at it: tavern diff {task}"),
         status => hints::lack(&Lack::Status(status), Some(task), None).unwrap_or_default(),
     };
-    CliError::usage(format!("`{task}` is {status}, and nothing is said of it: no --done, no --token"), hint)
+    CliError::usage(
+        format!("`{task}` is {status}, and nothing is said of it: no --done, no --token"),
+        hint,
+    )
 }
 
 /// It was claimed, and its folder is made when it is worked.

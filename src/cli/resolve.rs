@@ -10,7 +10,9 @@ impl Context {
         match name {
             ItemName::Id(id) => Ok(NamedItem::Id(id.clone())),
             ItemName::Line { queue, line } => {
-                let queue = self.files(board, std::slice::from_ref(queue))?.swap_remove(0);
+                let queue = self
+                    .files(board, std::slice::from_ref(queue))?
+                    .swap_remove(0);
                 Ok(board.item_at(&queue, *line)?)
             }
         }
@@ -28,11 +30,17 @@ impl Context {
         }
         let first = match board.named(&item)?.task.status() {
             status if status.is_ended() => {
-                format!("it is {status}; {}", hints::again(&format!(": tavern edit {name}")))
+                format!(
+                    "it is {status}; {}",
+                    hints::again(&format!(": tavern edit {name}"))
+                )
             }
             _ => format!("take it: tavern claim --task {name}"),
         };
         let hint = format!("{first}; or write an ID before its title");
-        Err(CliError::usage(format!("the item at `{name}` has no ID: no one has claimed it"), hint))
+        Err(CliError::usage(
+            format!("the item at `{name}` has no ID: no one has claimed it"),
+            hint,
+        ))
     }
 }

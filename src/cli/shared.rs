@@ -32,7 +32,14 @@ pub enum Format {
 #[command(next_help_heading = "Common options")]
 pub struct Shared {
     /// The board: a `.tavern` folder, or the folder that contains it [default: the board of the current repository]
-    #[arg(long, global = true, value_name = "FOLDER", env = "TAVERN_DIR", hide_env_values = true, display_order = 900)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FOLDER",
+        env = "TAVERN_DIR",
+        hide_env_values = true,
+        display_order = 900
+    )]
     pub dir: Option<PathBuf>,
 
     /// The format of standard output
@@ -87,22 +94,30 @@ pub struct Shared {
 
 /// What the person at this terminal is called, or the agent in whose run this is.
 pub(super) fn person() -> String {
-    known_person().or_else(name_of_user).unwrap_or_else(|| "unknown".to_owned())
+    known_person()
+        .or_else(name_of_user)
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// What the system calls the user, where the environment does not.
 fn name_of_user() -> Option<String> {
     let id = getuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;
-    let mut users = users.lines().map(|user| user.split(':').collect::<Vec<_>>());
+    let mut users = users
+        .lines()
+        .map(|user| user.split(':').collect::<Vec<_>>());
     let user = users.find(|user| user.get(2) == Some(&id.as_str()))?;
-    user.first().filter(|name| is_agent_name(name)).map(ToString::to_string)
+    user.first()
+        .filter(|name| is_agent_name(name))
+        .map(ToString::to_string)
 }
 
 /// The same, if the environment has a name.
 pub(super) fn known_person() -> Option<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|name| is_agent_name(name));
-    ["TAVERN_AGENT", "USER", "LOGNAME"].into_iter().find_map(named)
+    ["TAVERN_AGENT", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(named)
 }
 
 /// The whole of standard input; `what` is what it is to be.
@@ -132,7 +147,10 @@ pub(super) fn words_for_agent(
     };
     let (text, most) = (text.trim(), PromptLimits::default().note);
     if text.len() > most {
-        let message = format!("the {thing} has {} bytes, and an agent is told {most} at most", text.len());
+        let message = format!(
+            "the {thing} has {} bytes, and an agent is told {most} at most",
+            text.len()
+        );
         return Err(CliError::usage(message, shorter));
     }
     if text.is_empty() {
@@ -148,12 +166,19 @@ pub(super) const ASK: &str = "to ask a person, end your answer with WAITING and 
 /// The item that this shell holds, as its variables say, and the token.
 pub(super) fn held_here() -> Option<(TaskId, Token)> {
     let variable = |name| std::env::var(name).unwrap_or_default();
-    Some((variable("TAVERN_TASK").parse().ok()?, variable("TAVERN_TOKEN").parse().ok()?))
+    Some((
+        variable("TAVERN_TASK").parse().ok()?,
+        variable("TAVERN_TOKEN").parse().ok()?,
+    ))
 }
 
 /// What only a person may do is refused for `why` to who shows a `token`, as an agent does that somebody runs by hand; `command`
 /// is what a person types.
-pub(super) fn without_token(token: Option<Token>, why: String, command: &str) -> Result<(), CliError> {
+pub(super) fn without_token(
+    token: Option<Token>,
+    why: String,
+    command: &str,
+) -> Result<(), CliError> {
     let hint = || format!("if you are a person: env -u TAVERN_TOKEN {command}");
     token.map_or(Ok(()), |_| Err(CliError::refused(why, hint())))
 }

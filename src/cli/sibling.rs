@@ -13,5 +13,12 @@ pub(super) fn sibling(verb: &str) -> io::Result<(PathBuf, Option<OsString>)> {
     if !is_front && single.exists() {
         return Ok((single, None));
     }
-    Ok((if is_front { own } else { own.with_file_name("tavern") }, Some(verb.into())))
+    Ok((
+        if is_front {
+            own
+        } else {
+            own.with_file_name("tavern")
+        },
+        Some(verb.into()),
+    ))
 }

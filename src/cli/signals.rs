@@ -20,11 +20,17 @@ pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
     let mut signals = Signals::new(signals)?;
     let interrupt = interrupt.clone();
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for signal in signals.forever() {
-            interrupt.raise(if signal == SIGINT { InterruptCause::Interrupted } else { InterruptCause::Terminated });
-        }
-    })?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                interrupt.raise(if signal == SIGINT {
+                    InterruptCause::Interrupted
+                } else {
+                    InterruptCause::Terminated
+                });
+            }
+        })?;
     Ok(())
 }
 
@@ -37,26 +43,31 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// libgit2 reads, keeps this process from ending. Agents and commands have limits of their own.
 pub fn end_in_time(interrupt: &Interrupt) -> io::Result<()> {
     let interrupt = interrupt.clone();
-    thread::Builder::new().name("end".to_owned()).spawn(move || {
-        while !interrupt.wait(Duration::from_secs(86_400)) {}
-        let (pause, mut patience) = (Bell::new(), PATIENCE);
-        let mut busy = clock::instant();
-        while busy.elapsed() < 3 * PATIENCE / 2 {
-            pause.wait(LOOK);
-            if end_overdue(patience) {
-                patience = LOOK;
+    thread::Builder::new()
+        .name("end".to_owned())
+        .spawn(move || {
+            while !interrupt.wait(Duration::from_secs(86_400)) {}
+            let (pause, mut patience) = (Bell::new(), PATIENCE);
+            let mut busy = clock::instant();
+            while busy.elapsed() < 3 * PATIENCE / 2 {
+                pause.wait(LOOK);
+                if end_overdue(patience) {
+                    patience = LOOK;
+                }
+                if has_living_children() {
+                    busy = clock::instant();
+                }
             }
-            if has_living_children() {
-                busy = clock::instant();
-            }
-        }
-        give_up(&interrupt);
-    })?;
+            give_up(&interrupt);
+        })?;
     Ok(())
 }
 
 /// As if we were killed, which leaves nothing that the next program does not put in order.
-#[expect(clippy::disallowed_methods, reason = "the thread that would return it hangs in the system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread that would return it hangs in the system"
+)]
 fn give_up(interrupt: &Interrupt) -> ! {
     let text = "error: something did not end when it was asked to: this ends without it; see `tavern reap --dry-run`\n";
     let _ = anstream::stderr().lock().write_all(text.as_bytes());

@@ -7,7 +7,8 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::config::Does;
 use crate::process;
 use crate::run::{
-    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, Trust, attempt, children, run_name, sandbox,
+    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, Trust, attempt,
+    children, run_name, sandbox,
 };
 use crate::runner::Outcome;
 use crate::store::Claimed;
@@ -77,18 +78,28 @@ impl Verb for Args {
             CliError::new(Exit::Failed, lack.to_string()).with_hint(hint)
         })?;
         look.runner(&runner, role)?;
-        look.uncapped(&held.queue.id, Some(&held.task.id)).map_err(|lack| {
-            let hint = hints::lack(&lack, Some(&held.task.id), Some(&held.queue.id));
-            CliError::new(Exit::BudgetSpent, format!("`{}` may use no more: {lack}", held.task.id)).with_hint(hint)
-        })?;
+        look.uncapped(&held.queue.id, Some(&held.task.id))
+            .map_err(|lack| {
+                let hint = hints::lack(&lack, Some(&held.task.id), Some(&held.queue.id));
+                CliError::new(
+                    Exit::BudgetSpent,
+                    format!("`{}` may use no more: {lack}", held.task.id),
+                )
+                .with_hint(hint)
+            })?;
         sandbox::try_out(&site, role)?;
         let answer = if context.is_dry {
             match attempt::launch(&site, &children::unifying(&site, &held)?) {
                 Err(run::Error::NothingToReview(why)) => RunResult::failed(why).into(),
                 launch => {
-                    let set_up = Some(&site.config.worktree.setup).filter(|set_up| !set_up.is_empty());
-                    if let Some(set_up) = set_up.filter(|_| site.does(&held, Does::Work) && held.task.worktree) {
-                        context.out.note(format!("a new worktree is set up first: {set_up}"));
+                    let set_up =
+                        Some(&site.config.worktree.setup).filter(|set_up| !set_up.is_empty());
+                    if let Some(set_up) =
+                        set_up.filter(|_| site.does(&held, Does::Work) && held.task.worktree)
+                    {
+                        context
+                            .out
+                            .note(format!("a new worktree is set up first: {set_up}"));
                     }
                     self.print(context, &launch?.command_line()?)?;
                     Trust::of(&site).item_of(&held.queue, &held.task)?;
@@ -111,7 +122,9 @@ impl Verb for Args {
 impl Args {
     /// A line that a shell would take, then the prompt.
     fn print(&self, context: &Context, line: &CommandLine) -> Result<(), CliError> {
-        context.out.record(line, Painted::whole(&line.to_string()))?;
+        context
+            .out
+            .record(line, Painted::whole(&line.to_string()))?;
         if self.prompt {
             context.out.text(Painted::whole(line.prompt.trim_end()))?;
         }
@@ -143,9 +156,15 @@ fn run_slot(site: &Site, context: &Context) -> Result<crate::store::Slot, CliErr
         if let Some(slot) = site.board.run_slot(site.config.limit)? {
             return Ok(slot);
         }
-        context.out.note(format!("waiting: {} agents run already (`limit` of config.yaml)", site.config.limit));
+        context.out.note(format!(
+            "waiting: {} agents run already (`limit` of config.yaml)",
+            site.config.limit
+        ));
         if site.interrupt.wait(std::time::Duration::from_secs(1)) {
-            return Err(CliError::new(context.interrupted().unwrap_or(Exit::Busy), "interrupted while waiting"));
+            return Err(CliError::new(
+                context.interrupted().unwrap_or(Exit::Busy),
+                "interrupted while waiting",
+            ));
         }
     }
 }

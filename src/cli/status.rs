@@ -129,7 +129,10 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if self.schema {
             let schema = record::schema();
-            context.out.record(&schema, Painted::whole(&serde_json::to_string_pretty(&schema)?))?;
+            context.out.record(
+                &schema,
+                Painted::whole(&serde_json::to_string_pretty(&schema)?),
+            )?;
             return Ok(Exit::Done);
         }
         // A task file may be looked at anywhere.
@@ -138,29 +141,54 @@ impl Verb for Args {
             _ => what.clone(),
         });
         let file = file.filter(|file| context.here().join(file).is_file());
-        let board = if let Some(file) = file { context.board_or_place(&[file])? } else { context.board()? };
+        let board = if let Some(file) = file {
+            context.board_or_place(&[file])?
+        } else {
+            context.board()?
+        };
         let tasks = self.tasks(context, &board)?;
         if let (Some(_), [item, ..]) = (self.since, self.what.as_slice())
             && !tasks.is_empty()
         {
             let message = format!("`--since` sums up queues, and `{item}` is an item");
-            return Err(CliError::usage(message, format!("what happened to it, and when: tavern log {item}")));
+            return Err(CliError::usage(
+                message,
+                format!("what happened to it, and when: tavern log {item}"),
+            ));
         }
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
             let then = board.then(at, tasks.first().and_then(NamedItem::id))?;
             let text = format!("as of {}", clock::dated(at));
-            context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
+            context.out.record(
+                &Record::Then {
+                    at,
+                    log_begins: then.begins,
+                },
+                text,
+            )?;
             if let Some(begins) = then.begins {
-                context.out.note(format!("the log begins at {}: earlier changes are not known", clock::dated(begins)));
+                context.out.note(format!(
+                    "the log begins at {}: earlier changes are not known",
+                    clock::dated(begins)
+                ));
             }
             let queues = context.files(&board.clone().settled()?, names)?;
             for task in &tasks {
-                full::print(context, &board, task, Some(&board.then(at, task.id())?), self.detail())?;
+                full::print(
+                    context,
+                    &board,
+                    task,
+                    Some(&board.then(at, task.id())?),
+                    self.detail(),
+                )?;
             }
             if tasks.is_empty() {
                 let wanted = self.wanted(context);
-                self.print_list(context, &Listing::gather(&board, then.texts, &queues, None, wanted)?)?;
+                self.print_list(
+                    context,
+                    &Listing::gather(&board, then.texts, &queues, None, wanted)?,
+                )?;
             }
             return Ok(Exit::Done);
         }
@@ -170,7 +198,10 @@ impl Verb for Args {
         let bell = Bell::new();
         loop {
             let queues = context.files(&board.clone().settled()?, names)?;
-            let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
+            let watch = self
+                .watch
+                .then(|| board.ring_at_changes(&queues, &bell))
+                .transpose()?;
             let settled = board.clone().settled()?;
             tell_of_queues(context, &settled);
             if tasks.is_empty() {
@@ -178,16 +209,22 @@ impl Verb for Args {
                 left_alone::tell_of_marks(context, &settled, &queues);
                 misread::tell(context, &settled, &queues);
             }
-            tasks.iter().try_for_each(|task| full::print(context, &settled, task, None, self.detail()))?;
+            tasks
+                .iter()
+                .try_for_each(|task| full::print(context, &settled, task, None, self.detail()))?;
             match tasks.is_empty() {
                 false => {}
-                true if let Some(since) = self.since => digest::print(context, &settled, &queues, since)?,
+                true if let Some(since) = self.since => {
+                    digest::print(context, &settled, &queues, since)?
+                }
                 true if self.metrics => metrics::print(context, &settled, &queues, names)?,
                 true if self.health => health::print(context, &settled)?,
                 true if self.stats => stats::print(context, &settled, &queues, names)?,
                 true => self.all(context, &settled, &queues)?,
             }
-            let Some(_watch) = watch else { return Ok(Exit::Done) };
+            let Some(_watch) = watch else {
+                return Ok(Exit::Done);
+            };
             context.out.text("")?;
             context.out.flush()?;
             bell.wait(Duration::from_secs(30));
@@ -198,7 +235,11 @@ impl Verb for Args {
 impl Args {
     /// The items that were named; none where queues were.
     fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<NamedItem>, CliError> {
-        if self.what.iter().any(|one| board.queue(one, &context.here()).is_ok()) {
+        if self
+            .what
+            .iter()
+            .any(|one| board.queue(one, &context.here()).is_ok())
+        {
             return Ok(Vec::new());
         }
         let parse = |one: &String| {
@@ -207,13 +248,21 @@ impl Args {
                 CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
             })?;
             // The log knows items by their IDs.
-            if self.at.is_some() { Ok(NamedItem::Id(context.id_of(board, &name)?)) } else { context.item(board, &name) }
+            if self.at.is_some() {
+                Ok(NamedItem::Id(context.id_of(board, &name)?))
+            } else {
+                context.item(board, &name)
+            }
         };
         self.what.iter().map(parse).collect()
     }
 
     fn detail(&self) -> Detail {
-        if self.verbose { Detail::All } else { Detail::Usual }
+        if self.verbose {
+            Detail::All
+        } else {
+            Detail::Usual
+        }
     }
 
     /// A program sifts by itself.
@@ -228,19 +277,31 @@ impl Args {
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
         // Before all else is read: what happens meanwhile is told twice, and not never.
         let (seq, time) = (board.last_seq()?, clock::now());
-        context.out.json(&Record::Board { version: VERSION, board: board.root(), seq, time })?;
+        context.out.json(&Record::Board {
+            version: VERSION,
+            board: board.root(),
+            seq,
+            time,
+        })?;
         if let Some(switched) = switched(board) {
             let text = format!("the board is {}: {}", switched.state, switched.reason);
             context.out.record(&Record::Switch(&switched), text)?;
         }
         let (texts, lost) = texts(board, queues);
-        for lost in lost.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue)) {
+        for lost in lost
+            .iter()
+            .filter(|lost| queues.iter().any(|queue| queue.id == lost.queue))
+        {
             let problem = format!("{}: {}", lost.queue, lost.foremost());
             context.out.json(&Record::Problem { problem: &problem })?;
             context.out.note(problem);
         }
-        losses(board).iter().try_for_each(|problem| context.out.json(&Record::Problem { problem }))?;
-        let site = context.light_site(board.clone()).map(|site| site.naming(queues));
+        losses(board)
+            .iter()
+            .try_for_each(|problem| context.out.json(&Record::Problem { problem }))?;
+        let site = context
+            .light_site(board.clone())
+            .map(|site| site.naming(queues));
         if let Err(fault) = &site {
             let fault = fault.message.lines().next().unwrap_or_default();
             let problem = format!("no agent works: {fault}; see tavern check");
@@ -254,10 +315,14 @@ impl Args {
             context.out.text("waits for you:")?;
         }
         for need in &listing.needs {
-            context.out.record(&Record::Need(need), format_args!("  {}", need.words()))?;
+            context
+                .out
+                .record(&Record::Need(need), format_args!("  {}", need.words()))?;
         }
         if let Some(spent) = site.as_ref().and_then(|site| spending::of(site, queues)) {
-            context.out.record(&Record::Spending(&spent), spent.words())?;
+            context
+                .out
+                .record(&Record::Spending(&spent), spent.words())?;
         }
         for strayed in Strayed::recent(board)? {
             context.out.record(&Record::Strayed(&strayed), &strayed)?;
@@ -268,7 +333,9 @@ impl Args {
         print_agents(context, board)?;
         if context.out.format() == Format::Json && self.is_plain() {
             health::show(context, board)?;
-            let is_meant = |run: &Metadata| self.what.is_empty() || queues.iter().any(|queue| queue.id == run.queue);
+            let is_meant = |run: &Metadata| {
+                self.what.is_empty() || queues.iter().any(|queue| queue.id == run.queue)
+            };
             for run in newest_runs(board, NEWEST_RUNS, &is_meant)?.iter().rev() {
                 context.out.json(&Record::Run(&RunLine::of(run)))?;
             }
@@ -280,28 +347,60 @@ impl Args {
     fn print_list(&self, context: &Context, listing: &Listing) -> Result<(), CliError> {
         let (now, wanted) = (clock::now(), self.wanted(context));
         for queue in &listing.queues {
-            context.out.record(&Record::Queue(queue), queue_words(queue))?;
+            context
+                .out
+                .record(&Record::Queue(queue), queue_words(queue))?;
             let mut alike = Alike::default();
-            for item in listing.items.iter().filter(|item| item.queue == queue.queue) {
-                let said =
-                    item.not_ready.as_ref().filter(|_| item.is_usual() && !wanted.is_asked_for() && !item.is_due);
-                if said.is_some_and(|why| !alike.shows(&format!("{}, {why}", item.status), item.task.as_ref())) {
+            for item in listing
+                .items
+                .iter()
+                .filter(|item| item.queue == queue.queue)
+            {
+                let said = item
+                    .not_ready
+                    .as_ref()
+                    .filter(|_| item.is_usual() && !wanted.is_asked_for() && !item.is_due);
+                if said.is_some_and(|why| {
+                    !alike.shows(&format!("{}, {why}", item.status), item.task.as_ref())
+                }) {
                     context.out.json(&Record::Item(item))?;
                     continue;
                 }
-                let mut columns = format!("  {:<width$} {:<11} ", item.name(), item.status, width = queue.width);
+                let mut columns = format!(
+                    "  {:<width$} {:<11} ",
+                    item.name(),
+                    item.status,
+                    width = queue.width
+                );
                 if listing.has_ages {
-                    let age = item.since.map(|since| human::age((now - since).to_std().unwrap_or_default()));
-                    columns.push_str(&format!("p{} {:>3} ", item.priority, age.as_deref().unwrap_or("-")));
+                    let age = item
+                        .since
+                        .map(|since| human::age((now - since).to_std().unwrap_or_default()));
+                    columns.push_str(&format!(
+                        "p{} {:>3} ",
+                        item.priority,
+                        age.as_deref().unwrap_or("-")
+                    ));
                 }
-                let due = item.due.filter(|_| item.is_due).map(|due| when_due(due, now));
-                let how_far = item.steps.as_ref().filter(|steps| !steps.open.is_empty()).map(Steps::to_string);
+                let due = item
+                    .due
+                    .filter(|_| item.is_due)
+                    .map(|due| when_due(due, now));
+                let how_far = item
+                    .steps
+                    .as_ref()
+                    .filter(|steps| !steps.open.is_empty())
+                    .map(Steps::to_string);
                 let mark = Some(mark(item, wanted)).filter(|mark| !mark.is_empty());
                 let marks: Vec<String> = due.into_iter().chain(how_far).chain(mark).collect();
                 let title = format!("{}{}", item.above, item.title);
-                context.out.row(&Record::Item(item), &columns, &title, &marks.join("; "))?;
+                context
+                    .out
+                    .row(&Record::Item(item), &columns, &title, &marks.join("; "))?;
             }
-            alike.left_out().try_for_each(|text| context.out.text(format_args!("  {text}")))?;
+            alike
+                .left_out()
+                .try_for_each(|text| context.out.text(format_args!("  {text}")))?;
         }
         Ok(())
     }
@@ -310,7 +409,10 @@ impl Args {
 /// What is said of an item behind its title.
 fn mark(item: &ItemLine, wanted: WantedItems<'_>) -> String {
     let is_asked_for = wanted.is_asked_for();
-    let why = item.not_ready.as_ref().or(item.waits_for.as_ref().filter(|_| is_asked_for));
+    let why = item
+        .not_ready
+        .as_ref()
+        .or(item.waits_for.as_ref().filter(|_| is_asked_for));
     let next_for = item.next_for.as_deref();
     match (why, item.mode) {
         _ if item.quarantined => "has a problem".to_owned(),
@@ -325,10 +427,23 @@ fn mark(item: &ItemLine, wanted: WantedItems<'_>) -> String {
 }
 
 fn queue_words(line: &QueueLine) -> String {
-    let QueueLine { queue, quarantined, unfit, archived, counts, .. } = line;
-    let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let QueueLine {
+        queue,
+        quarantined,
+        unfit,
+        archived,
+        counts,
+        ..
+    } = line;
+    let mut words: Vec<String> = counts
+        .iter()
+        .map(|(status, count)| format!("{count} {status}"))
+        .collect();
     if words.is_empty() {
-        words.push(format!("no items; add one: tavern add --queue {} \"…\"", quoted(queue)));
+        words.push(format!(
+            "no items; add one: tavern add --queue {} \"…\"",
+            quoted(queue)
+        ));
     }
     if *archived > 0 {
         words.push(format!("{archived} archived"));
@@ -337,34 +452,62 @@ fn queue_words(line: &QueueLine) -> String {
         words.push(format!("{quarantined} with problems: tavern check"));
     }
     if *unfit > 0 {
-        words.push(format!("{unfit} that no configured agent can take: tavern check"));
+        words.push(format!(
+            "{unfit} that no configured agent can take: tavern check"
+        ));
     }
     format!("{queue}: {}", words.join(", "))
 }
 
 fn when_due(due: Timestamp, now: Timestamp) -> String {
-    format!("{} {}", if due < now { "was due" } else { "due" }, clock::shown(due))
+    format!(
+        "{} {}",
+        if due < now { "was due" } else { "due" },
+        clock::shown(due)
+    )
 }
 
 fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
     let now = clock::now();
     for line in agents(board, &|task| mode_of(board, task)) {
-        let AgentLine { agent, heartbeat_at, alive, last_output, mode, .. } = &line;
+        let AgentLine {
+            agent,
+            heartbeat_at,
+            alive,
+            last_output,
+            mode,
+            ..
+        } = &line;
         let state = match agent.state {
             _ if !alive => "gone",
-            AgentState::Working => mode.filter(|mode| *mode != Mode::Execute).map_or("working", Mode::as_str),
+            AgentState::Working => mode
+                .filter(|mode| *mode != Mode::Execute)
+                .map_or("working", Mode::as_str),
             AgentState::Waiting => "waiting",
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
         let columns = format!("{:<10} {state:<8} {task:<8} ", agent.name);
         let ago = |at: Timestamp| human::age((now - at).to_std().unwrap_or_default());
-        let program = last_output.map(|at| format!(", its program {} ago", ago(at))).unwrap_or_default();
+        let program = last_output
+            .map(|at| format!(", its program {} ago", ago(at)))
+            .unwrap_or_default();
         let is_at_work = agent.state == AgentState::Working;
-        let seen = if is_at_work { format!("seen {} ago{program}", ago(*heartbeat_at)) } else { String::new() };
-        context.out.row(&Record::Agent(&line), &columns, agent.doing.as_deref().unwrap_or_default(), &seen)?;
+        let seen = if is_at_work {
+            format!("seen {} ago{program}", ago(*heartbeat_at))
+        } else {
+            String::new()
+        };
+        context.out.row(
+            &Record::Agent(&line),
+            &columns,
+            agent.doing.as_deref().unwrap_or_default(),
+            &seen,
+        )?;
     }
     for line in quotas(board) {
-        context.out.record(&Record::Quota(&line), line.quota.told_of(&line.runner))?;
+        context
+            .out
+            .record(&Record::Quota(&line), line.quota.told_of(&line.runner))?;
     }
     Ok(())
 }

@@ -38,8 +38,21 @@ const MOST: usize = 2000;
 
 impl Strayed {
     pub fn of(entry: Entry) -> Option<Strayed> {
-        let Entry { time, task, agent, run, cause, .. } = entry;
-        (entry.kind == Kind::Strayed).then(|| Strayed { time, task, agent, run, change: cause.unwrap_or_default() })
+        let Entry {
+            time,
+            task,
+            agent,
+            run,
+            cause,
+            ..
+        } = entry;
+        (entry.kind == Kind::Strayed).then(|| Strayed {
+            time,
+            task,
+            agent,
+            run,
+            change: cause.unwrap_or_default(),
+        })
     }
 
     /// Those of the last day, the oldest first.
@@ -59,6 +72,9 @@ impl Strayed {
 /// Where the integration branch or its base is not where Tavern or a person has put it, with what to type.
 pub(super) fn tell_of_tip(context: &Context, site: &Site) {
     if let Ok(Some(lack)) = site.foreign_tip() {
-        context.out.note(format!("{lack}; {}", hints::lack(&lack, None, None).unwrap_or_default()));
+        context.out.note(format!(
+            "{lack}; {}",
+            hints::lack(&lack, None, None).unwrap_or_default()
+        ));
     }
 }

@@ -66,7 +66,8 @@ impl Order {
 }
 
 fn urgency(text: &str) -> Result<Urgency, String> {
-    text.parse().map_err(|()| "say hint, warning or critical".to_owned())
+    text.parse()
+        .map_err(|()| "say hint, warning or critical".to_owned())
 }
 
 #[derive(Serialize)]
@@ -95,19 +96,31 @@ impl Verb for Args {
 
     /// An agent speaks in its own name, and not to itself.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if let Some((own, _)) = run.held.as_ref().filter(|(own, _)| self.task.id() == Some(own)) {
+        if let Some((own, _)) = run
+            .held
+            .as_ref()
+            .filter(|(own, _)| self.task.id() == Some(own))
+        {
             return Err(to_itself(own, ASK));
         }
         if self.order.is_given() {
             return Err(run.refused());
         }
         let is_own_name = |agent: &String| self.from.as_ref().is_none_or(|from| from == agent);
-        if run.agent.as_ref().is_some_and(is_own_name) { Ok(()) } else { Err(run.refused()) }
+        if run.agent.as_ref().is_some_and(is_own_name) {
+            Ok(())
+        } else {
+            Err(run.refused())
+        }
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let own = context.own_run();
-        let from = own.as_ref().and_then(|run| run.agent.clone()).or_else(|| self.from.clone()).unwrap_or_else(person);
+        let from = own
+            .as_ref()
+            .and_then(|run| run.agent.clone())
+            .or_else(|| self.from.clone())
+            .unwrap_or_else(person);
         let site = context.light_site(context.board()?)?;
         let task = &context.id_of(&site.board, &self.task)?;
         let found = site.board.task(task)?;
@@ -119,17 +132,27 @@ impl Verb for Args {
         let shorter = "put it into a file that the agent can read, and name that";
         let example = format!("tavern tell {task} \"…\"");
         let text = words_for_agent(&self.text, ["message", "what to say"], shorter, &example)?;
-        let is_question = |task: &Task| task.status() == Status::Waiting && task.question().is_some();
+        let is_question =
+            |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
             if let Some(run) = own {
                 return Err(run.refused());
             }
-            let event = Event::Resume { reason: Some(text.clone()) };
-            let note = Note { agent: Some(from.clone()), run: None };
+            let event = Event::Resume {
+                reason: Some(text.clone()),
+            };
+            let note = Note {
+                agent: Some(from.clone()),
+                run: None,
+            };
             match site.board.submit(task, &event, &note) {
                 Ok(done) => {
                     let status = done.task.status();
-                    let who = if status == Status::InReview { "reviewer" } else { "agent" };
+                    let who = if status == Status::InReview {
+                        "reviewer"
+                    } else {
+                        "agent"
+                    };
                     let how = format!("the {who} that takes {task} goes on with your answer");
                     return tell(context, task, status, &from, When::Answered, &how);
                 }
@@ -139,7 +162,8 @@ impl Verb for Args {
             }
         }
         let found = site.board.task(task)?;
-        site.board.send(task, &from, own.map(|run| run.run), self.severity, &text)?;
+        site.board
+            .send(task, &from, own.map(|run| run.run), self.severity, &text)?;
         let (when, how) = heard(&site, &found);
         tell(context, task, found.task.status(), &from, when, &how)
     }
@@ -147,33 +171,71 @@ impl Verb for Args {
 
 impl Args {
     /// Pauses the run of `found`, lets it go on, or ends it.
-    fn carry_out(&self, context: &Context, site: &Site, found: &Found, from: &str) -> Result<Exit, CliError> {
+    fn carry_out(
+        &self,
+        context: &Context,
+        site: &Site,
+        found: &Found,
+        from: &str,
+    ) -> Result<Exit, CliError> {
         let task = &found.task.id;
         let why = Some(self.text.join(" ")).filter(|why| !why.trim().is_empty());
-        let lease = found.lease.as_ref().filter(|_| found.task.status() == Status::InProgress);
+        let lease = found
+            .lease
+            .as_ref()
+            .filter(|_| found.task.status() == Status::InProgress);
         let done = match (lease, found.task.status()) {
             (Some(lease), _) if self.order.pause => {
-                let why =
-                    why.map_or_else(|| "How is it to go on?".to_owned(), |why| format!("({why}) How is it to go on?"));
+                let why = why.map_or_else(
+                    || "How is it to go on?".to_owned(),
+                    |why| format!("({why}) How is it to go on?"),
+                );
                 watch::pause(site, lease, format!("paused by {from}: {why}"))?
             }
             (Some(lease), _) if self.order.stop => {
-                let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
-                let event = Event::Withdraw { token: lease.token, retry, reason: why };
+                let retry = Retry {
+                    blame: Blame::Nobody,
+                    not_before: None,
+                    most: site.config.max_returns,
+                };
+                let event = Event::Withdraw {
+                    token: lease.token,
+                    retry,
+                    reason: why,
+                };
                 site.board.submit(task, &event, &Note::default())?
             }
             (_, Status::Waiting) if self.order.resume => {
-                let note = Note { agent: Some(from.to_owned()), run: None };
-                site.board.submit(task, &Event::Resume { reason: why }, &note)?
+                let note = Note {
+                    agent: Some(from.to_owned()),
+                    run: None,
+                };
+                site.board
+                    .submit(task, &Event::Resume { reason: why }, &note)?
             }
             (_, status) => {
                 let (flag, needed, hint) = if self.order.resume {
-                    ("--resume", "nothing of it waits", format!("for details: tavern status {task}"))
+                    (
+                        "--resume",
+                        "nothing of it waits",
+                        format!("for details: tavern status {task}"),
+                    )
                 } else {
-                    let flag = if self.order.pause { "--pause" } else { "--stop" };
-                    (flag, "no agent works on it", format!("for details: tavern status {task}"))
+                    let flag = if self.order.pause {
+                        "--pause"
+                    } else {
+                        "--stop"
+                    };
+                    (
+                        flag,
+                        "no agent works on it",
+                        format!("for details: tavern status {task}"),
+                    )
                 };
-                return Err(CliError::refused(format!("`{task}` is {status}: {needed}, so {flag} does nothing"), hint));
+                return Err(CliError::refused(
+                    format!("`{task}` is {status}: {needed}, so {flag} does nothing"),
+                    hint,
+                ));
             }
         };
         let status = done.task.status();
@@ -181,7 +243,11 @@ impl Args {
             Status::Waiting => format!("it goes on with your answer: tavern tell {task} \"…\""),
             _ => "an agent takes it next".to_owned(),
         };
-        let told = if status == Status::Waiting { When::NextRun } else { When::Answered };
+        let told = if status == Status::Waiting {
+            When::NextRun
+        } else {
+            When::Answered
+        };
         tell(context, task, status, from, told, &how)
     }
 }
@@ -191,15 +257,36 @@ fn is_of_another(task: &TaskId) -> Result<(), CliError> {
     if held_here().is_none_or(|(own, _)| own != *task) {
         return Ok(());
     }
-    Err(to_itself(task, &format!("if you are a person: env -u TAVERN_TOKEN tavern tell {task} \"…\"")))
+    Err(to_itself(
+        task,
+        &format!("if you are a person: env -u TAVERN_TOKEN tavern tell {task} \"…\""),
+    ))
 }
 
 fn to_itself(task: &TaskId, hint: &str) -> CliError {
-    CliError::refused(format!("`{task}` is held by the agent that runs this"), hint)
+    CliError::refused(
+        format!("`{task}` is held by the agent that runs this"),
+        hint,
+    )
 }
 
-fn tell(context: &Context, task: &TaskId, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
-    context.out.record(&Record { task, status, from, told }, format!("{task} is {status}: {how}"))?;
+fn tell(
+    context: &Context,
+    task: &TaskId,
+    status: Status,
+    from: &str,
+    told: When,
+    how: &str,
+) -> Result<Exit, CliError> {
+    context.out.record(
+        &Record {
+            task,
+            status,
+            from,
+            told,
+        },
+        format!("{task} is {status}: {how}"),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -210,19 +297,35 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
         Status::Completed | Status::Cancelled => "--reopen",
         _ => return Ok(()),
     };
-    let message = format!("`{}` is {}, so no agent would get it", task.id, task.status());
-    let hint = format!("bring it back with what you say: tavern release {} {how} -m \"…\"", task.id);
+    let message = format!(
+        "`{}` is {}, so no agent would get it",
+        task.id,
+        task.status()
+    );
+    let hint = format!(
+        "bring it back with what you say: tavern release {} {how} -m \"…\"",
+        task.id
+    );
     Err(CliError::refused(message, hint))
 }
 
 /// When a message in the inbox of this item is heard.
 fn heard(site: &Site, found: &Found) -> (When, String) {
     let next = "with the prompt of its next run";
-    let Some(lease) = found.lease.as_ref().filter(|_| found.task.status().is_held()) else {
+    let Some(lease) = found
+        .lease
+        .as_ref()
+        .filter(|_| found.task.status().is_held())
+    else {
         let how = match found.task.status() {
             Status::Approved => format!("it is passed on {next}, if it comes back"),
-            Status::InReview => format!("it is passed on {next}, to a reviewer or, if it comes back, to its agent"),
-            Status::Waiting => format!("it is passed on {next}; what it waits for: tavern status {}", found.task.id),
+            Status::InReview => {
+                format!("it is passed on {next}, to a reviewer or, if it comes back, to its agent")
+            }
+            Status::Waiting => format!(
+                "it is passed on {next}; what it waits for: tavern status {}",
+                found.task.id
+            ),
             Status::Draft => format!("it is passed on {next}, when it is released for work"),
             _ => format!("it is passed on {next}"),
         };
@@ -230,11 +333,15 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
     };
     let agent = &lease.agent;
     match (life(&lease.holder), runner(site, &found.task, lease)) {
-        (Life::Gone, _) => (When::NextRun, format!("{agent} is gone, so it is passed on {next}")),
+        (Life::Gone, _) => (
+            When::NextRun,
+            format!("{agent} is gone, so it is passed on {next}"),
+        ),
         (_, Some((_, true))) => (When::NextStep, format!("{agent} gets it between two steps")),
-        (_, Some((name, false))) => {
-            (When::NextRun, format!("runner {name} takes no messages while it runs, so it is passed on {next}"))
-        }
+        (_, Some((name, false))) => (
+            When::NextRun,
+            format!("runner {name} takes no messages while it runs, so it is passed on {next}"),
+        ),
         (_, None) => (When::NextRun, format!("it is passed on {next}")),
     }
 }

@@ -25,10 +25,16 @@ impl Verb for Args {
             return view::run(context, &self.queues);
         }
         let is_terminal = stdout().is_terminal();
-        let often = if is_terminal { HowOften::AgainAndAgain } else { HowOften::Once };
+        let often = if is_terminal {
+            HowOften::AgainAndAgain
+        } else {
+            HowOften::Once
+        };
         let exit = status::Args::of_queues(self.queues, often).run(context)?;
         if context.out.format() == Format::Text {
-            context.out.note("no terminal to draw on: this is what tavern status prints");
+            context
+                .out
+                .note("no terminal to draw on: this is what tavern status prints");
         }
         Ok(exit)
     }

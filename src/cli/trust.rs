@@ -55,15 +55,23 @@ impl Verb for Args {
         let board = context.board_or_place(&self.files)?;
         let mut site = context.light_site(board)?;
         if self.revoke {
-            let told = if Trust::of(&site).forget()? { "is trusted no longer" } else { "was not trusted" };
-            context.out.note(format!("what git has brought here {told}"));
+            let told = if Trust::of(&site).forget()? {
+                "is trusted no longer"
+            } else {
+                "was not trusted"
+            };
+            context
+                .out
+                .note(format!("what git has brought here {told}"));
             return Ok(Exit::Done);
         }
         site.named = context.files(&site.board, &self.files)?;
         let trust = Trust::of(&site);
         let unknown = trust.unknown();
         if unknown.is_empty() {
-            context.out.note("there is nothing here that git has brought and nobody has trusted");
+            context
+                .out
+                .note("there is nothing here that git has brought and nobody has trusted");
             return Ok(Exit::Done);
         }
         for one in &unknown {
@@ -88,26 +96,51 @@ impl Verb for Args {
 }
 
 fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> {
-    let Stranger { part, place, line, was, .. } = one;
+    let Stranger {
+        part,
+        place,
+        line,
+        was,
+        ..
+    } = one;
     let file = place.strip_prefix(root).unwrap_or(place);
-    let record = Record { file, line: *line, name: &part.name, text: &part.text, was: was.as_deref() };
+    let record = Record {
+        file,
+        line: *line,
+        name: &part.name,
+        text: &part.text,
+        was: was.as_deref(),
+    };
     let line = line.filter(|_| !file.ends_with(&part.name));
-    let place =
-        line.map_or_else(|| file.display().to_string(), |line| format!("{}:{line}: {}", file.display(), part.name));
+    let place = line.map_or_else(
+        || file.display().to_string(),
+        |line| format!("{}:{line}: {}", file.display(), part.name),
+    );
     let text = match was {
         Some(was) => {
-            let difference = unified(Names { old: "trusted", new: "brought" }, was, &part.text);
+            let difference = unified(
+                Names {
+                    old: "trusted",
+                    new: "brought",
+                },
+                was,
+                &part.text,
+            );
             painted(&human::without_gaps(&difference))
         }
         None => {
             // An agent is told all of any other file.
-            let settings = Some(&part.text).filter(|_| part.name == FILE).and_then(|text| without_comments(text));
+            let settings = Some(&part.text)
+                .filter(|_| part.name == FILE)
+                .and_then(|text| without_comments(text));
             let text = settings.unwrap_or_else(|| part.text.clone());
             Painted::whole(&human::without_gaps(&indented(&text)))
         }
     };
     let heading = Painted::from(format!("{}\n", human::words(&place)));
-    context.out.record(&record, heading.followed_by(&text).trimmed())
+    context
+        .out
+        .record(&record, heading.followed_by(&text).trimmed())
 }
 
 fn indented(text: &str) -> String {
@@ -120,7 +153,10 @@ fn is_wanted(count: &str) -> Result<bool, CliError> {
         return Ok(false);
     }
     let mut terminal = anstream::stderr().lock();
-    write!(terminal, "Trust all of this ({count})? It may be run on this machine as you. [y/N] ")?;
+    write!(
+        terminal,
+        "Trust all of this ({count})? It may be run on this machine as you. [y/N] "
+    )?;
     terminal.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

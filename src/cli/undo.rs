@@ -64,7 +64,11 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let named = self.task.as_ref().map(|name| context.id_of(&board, name)).transpose()?;
+        let named = self
+            .task
+            .as_ref()
+            .map(|name| context.id_of(&board, name))
+            .transpose()?;
         if let Some(most) = self.list {
             return list(context, &board, named.as_ref(), most);
         }
@@ -75,7 +79,9 @@ impl Verb for Args {
         };
         if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
             let what = "a queue was saved by hand since, or a program was killed";
-            context.out.note(format!("{what}: the run takes that over first, and it may be the last change"));
+            context.out.note(format!(
+                "{what}: the run takes that over first, and it may be the last change"
+            ));
             return Ok(Exit::Done);
         }
         let undone = board.undo(&which, &Note::default());
@@ -90,19 +96,30 @@ impl Verb for Args {
     }
 }
 
-fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) -> Result<Exit, CliError> {
+fn list(
+    context: &Context,
+    board: &Board,
+    task: Option<&TaskId>,
+    most: usize,
+) -> Result<Exit, CliError> {
     let events = board.undoable(task, most)?;
     if events.is_empty() {
         return Err(Error::from(Obstacle::Nothing).into());
     }
     for event in &events {
-        context.out.line_of_list(event, &format!("{:>5}  {}", event.seq, sentence(event)))?;
+        context
+            .out
+            .line_of_list(event, &format!("{:>5}  {}", event.seq, sentence(event)))?;
     }
     Ok(Exit::Done)
 }
 
 fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliError> {
-    let Undone { event, entry, queue } = undone;
+    let Undone {
+        event,
+        entry,
+        queue,
+    } = undone;
     let now = || Some(board.task(entry.task.as_ref()?).ok()?.task.status());
     let status = entry.change.after().and(entry.change.to().or_else(now));
     let record = Record {
@@ -120,13 +137,24 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
     let what = match entry.change {
         TextChange::Removed { .. } => format!("{name} is out of {} again", queue.id),
         TextChange::Added { to, .. } => format!("{name} is back in {} as {to}", queue.id),
-        TextChange::Edited { moved: Some((_, to)), .. } => format!("{name} is {to} again"),
+        TextChange::Edited {
+            moved: Some((_, to)),
+            ..
+        } => format!("{name} is {to} again"),
         _ => format!("{name} is as before"),
     };
-    context.out.record(&record, format!("{what}: {} is taken back", entry.cause.as_deref().unwrap_or_default()))?;
+    context.out.record(
+        &record,
+        format!(
+            "{what}: {} is taken back",
+            entry.cause.as_deref().unwrap_or_default()
+        ),
+    )?;
     context.out.text(Painted::whole(&diff(entry)))?;
     if let Some(left) = record.left {
-        context.out.note(format!("its merge stays; to take that back too: {left}"));
+        context
+            .out
+            .note(format!("its merge stays; to take that back too: {left}"));
         if let Some(task) = &entry.task {
             context.out.note(format!(
                 "to have it done again: tavern release {task} --cancel && tavern release {task} --reopen"
@@ -141,16 +169,31 @@ fn name(entry: &Entry) -> String {
     if let Some(task) = &entry.task {
         return task.to_string();
     }
-    let text = entry.change.after().or(entry.change.before()).unwrap_or_default();
+    let text = entry
+        .change
+        .after()
+        .or(entry.change.before())
+        .unwrap_or_default();
     let (document, _) = parse(text);
-    let title = document.items().first().map_or("", |item| document.title(item));
+    let title = document
+        .items()
+        .first()
+        .map_or("", |item| document.title(item));
     format!("`{}`", human::title(title))
 }
 
 /// The merge that "completed" came with is git's; a person reverts it.
 fn merge_of(board: &Board, event: &Entry) -> Option<String> {
-    let commit = event.commit.as_deref().filter(|_| event.kind == Kind::Integrated)?;
-    let branch = quoted(Config::load(board.dir()).unwrap_or_default().integration.branch);
+    let commit = event
+        .commit
+        .as_deref()
+        .filter(|_| event.kind == Kind::Integrated)?;
+    let branch = quoted(
+        Config::load(board.dir())
+            .unwrap_or_default()
+            .integration
+            .branch,
+    );
     // In a folder beside the repository: a conflict must not be met in the checkout.
     let folder = format!("{}-revert", quoted(board.root()));
     let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
@@ -167,5 +210,8 @@ fn explained(error: Error) -> CliError {
     {
         causes.extend(since.iter().map(sentence));
     }
-    CliError { causes, ..CliError::from(error) }
+    CliError {
+        causes,
+        ..CliError::from(error)
+    }
 }

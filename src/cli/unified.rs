@@ -18,7 +18,11 @@ pub(super) struct Names<'a> {
 
 /// Nothing if they are the same.
 pub(super) fn unified(names: Names<'_>, old: &str, new: &str) -> String {
-    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(names.old, names.new).to_string()
+    TextDiff::from_lines(old, new)
+        .unified_diff()
+        .context_radius(3)
+        .header(names.old, names.new)
+        .to_string()
 }
 
 /// The same with colours, which are left out where no terminal looks on.

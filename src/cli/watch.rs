@@ -45,18 +45,26 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if self.every.is_some_and(Period::is_zero) {
-            return Err(CliError::usage("it is to look every so often", "say how often: tavern watch --every 30s"));
+            return Err(CliError::usage(
+                "it is to look every so often",
+                "say how often: tavern watch --every 30s",
+            ));
         }
         let mut site = context.site(context.board()?)?;
         // Who only looks is in nobody's way.
         let slot = if context.is_dry { None } else { slot(&site)? };
         if slot.is_none() && !context.is_dry {
             let now = clock::now();
-            let hangs = Watcher::of(&site.board).filter(|watcher| !watcher.is_at_it(now)).map(|watcher| {
-                let age = human::age((now - watcher.looked).to_std().unwrap_or_default());
-                format!(", and looked {age} ago the last time: end it, if it hangs")
-            });
-            context.out.note(format!("another tavern watch looks after this board{}", hangs.unwrap_or_default()));
+            let hangs = Watcher::of(&site.board)
+                .filter(|watcher| !watcher.is_at_it(now))
+                .map(|watcher| {
+                    let age = human::age((now - watcher.looked).to_std().unwrap_or_default());
+                    format!(", and looked {age} ago the last time: end it, if it hangs")
+                });
+            context.out.note(format!(
+                "another tavern watch looks after this board{}",
+                hangs.unwrap_or_default()
+            ));
             return Ok(Exit::Done);
         }
         let mut looks = ExpiredLeases::load(&site.board);
@@ -74,7 +82,11 @@ impl Verb for Args {
                 return looked.map(|()| Exit::Done);
             }
             let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
-            let every = self.every.or(set).unwrap_or(WatchRules::default().every).duration();
+            let every = self
+                .every
+                .or(set)
+                .unwrap_or(WatchRules::default().every)
+                .duration();
             watcher.every = if self.once { 0 } else { every.as_secs() };
             let failure = looked.as_ref().err().map(|error| error.message.clone());
             watcher.looked(clock::now(), began.elapsed(), failure.clone());
@@ -95,15 +107,26 @@ impl Verb for Args {
 
 /// Reads the configuration again if it is another by now, gives back what the dead held, and looks at each run. A configuration
 /// that is broken, empty or gone leaves the last good one.
-fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> Result<(), CliError> {
+fn look_once(
+    context: &Context,
+    site: &mut Site,
+    looks: &mut ExpiredLeases,
+) -> Result<(), CliError> {
     let renewed = renew(context, site);
     let mut printed = Ok(());
     let cleared = clear(site, looks, &mut |action| {
-        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| context.out.record(action, action));
+        printed = std::mem::replace(&mut printed, Ok(()))
+            .and_then(|()| context.out.record(action, action));
     });
     let looked = look(site, &mut |found| {
         // Else the log tells of it, and of what supervisors have found.
-        let print = || if context.is_dry { context.out.record(&found, line(&found)) } else { Ok(()) };
+        let print = || {
+            if context.is_dry {
+                context.out.record(&found, line(&found))
+            } else {
+                Ok(())
+            }
+        };
         printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
     });
     printed?;
@@ -117,11 +140,16 @@ fn look_once(context: &Context, site: &mut Site, looks: &mut ExpiredLeases) -> R
 /// Queues what schedules say is due. What keeps it from that is told: runs are looked after all the same.
 fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
     match queue_due(site) {
-        Ok(look) => look.outcomes.iter().try_for_each(|outcome| outcome_told(context, &look.schedules, outcome)),
+        Ok(look) => look
+            .outcomes
+            .iter()
+            .try_for_each(|outcome| outcome_told(context, &look.schedules, outcome)),
         // Who has not trusted it may never want it.
         Err(Error::NotTrusted(_)) => Ok(()),
         Err(error) => {
-            context.out.note(format!("the schedules queue nothing: {}", error.in_words()));
+            context
+                .out
+                .note(format!("the schedules queue nothing: {}", error.in_words()));
             Ok(())
         }
     }
@@ -130,7 +158,9 @@ fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
 /// Prints what the log tells of runs behind this event, and returns its last.
 fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError> {
     let (found, last) = news(&site.board, since)?;
-    found.iter().try_for_each(|found| context.out.record(found, line(found)))?;
+    found
+        .iter()
+        .try_for_each(|found| context.out.record(found, line(found)))?;
     Ok(last)
 }
 

@@ -48,11 +48,28 @@ impl OwnRun {
     /// adopts what has lost its parent.
     pub(super) fn around(board: &Board) -> Option<OwnRun> {
         let runs = board.path("runs");
-        let name = |mark: &String| Some(Path::new(mark).strip_prefix(&runs).ok()?.to_string_lossy().into_owned());
-        let run = marks_around().iter().find_map(name).or_else(|| supervised(board))?;
-        let held = run.rsplit_once('@').and_then(|(task, token)| Some((task.parse().ok()?, token.parse().ok()?)));
+        let name = |mark: &String| {
+            Some(
+                Path::new(mark)
+                    .strip_prefix(&runs)
+                    .ok()?
+                    .to_string_lossy()
+                    .into_owned(),
+            )
+        };
+        let run = marks_around()
+            .iter()
+            .find_map(name)
+            .or_else(|| supervised(board))?;
+        let held = run
+            .rsplit_once('@')
+            .and_then(|(task, token)| Some((task.parse().ok()?, token.parse().ok()?)));
         let agent = held.as_ref().and_then(|(task, token): &(TaskId, Token)| {
-            let lease = board.lease(task).ok().flatten().filter(|lease| lease.token == *token);
+            let lease = board
+                .lease(task)
+                .ok()
+                .flatten()
+                .filter(|lease| lease.token == *token);
             lease.map(|lease| lease.agent)
         });
         Some(OwnRun { run, held, agent })
@@ -60,13 +77,19 @@ impl OwnRun {
 
     /// Refuses what is not done to the run's own `task`, with its token.
     pub(super) fn holds(&self, task: &ItemName, token: Option<Token>) -> Result<(), CliError> {
-        let is_own = self.held.as_ref().is_some_and(|(own, held)| task.id() == Some(own) && Some(*held) == token);
+        let is_own = self
+            .held
+            .as_ref()
+            .is_some_and(|(own, held)| task.id() == Some(own) && Some(*held) == token);
         if is_own { Ok(()) } else { Err(self.refused()) }
     }
 
     /// What only a person may do.
     pub(super) fn refused(&self) -> CliError {
-        CliError::refused(format!("this is run {}: only a person may do this", self.run), INSTEAD)
+        CliError::refused(
+            format!("this is run {}: only a person may do this", self.run),
+            INSTEAD,
+        )
     }
 }
 
@@ -78,7 +101,10 @@ fn supervised(board: &Board) -> Option<String> {
     }
     let leases = board.leases().ok()?;
     let own = leases.iter().find(|lease| {
-        let by = lease.work.as_ref().and_then(|work| work.supervisor.as_ref());
+        let by = lease
+            .work
+            .as_ref()
+            .and_then(|work| work.supervisor.as_ref());
         by.is_some_and(|by| above.contains(by))
     })?;
     Some(run_name(&own.task, own.token))

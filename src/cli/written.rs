@@ -16,16 +16,28 @@ pub(super) struct WrittenKind {
 }
 
 /// Writes it to `path`, or says what to type.
-#[expect(clippy::disallowed_methods, reason = "the file is a person's, and of no use when it is torn")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the file is a person's, and of no use when it is torn"
+)]
 pub(super) fn write(path: &Path, text: &str, kind: WrittenKind) -> Result<(), CliError> {
     if is_other(path, kind) {
         let message = format!("`{}` is there, and is something else", path.display());
-        return Err(CliError::usage(message, format!("name another file: {}", kind.flag)));
+        return Err(CliError::usage(
+            message,
+            format!("name another file: {}", kind.flag),
+        ));
     }
     fs::write(path, text).map_err(|error| {
         let message = format!("can't write `{}`", path.display());
-        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }
-            .with_hint(format!("name a file in a folder that is there: {}", kind.flag))
+        CliError {
+            causes: vec![error.to_string()],
+            ..CliError::new(Exit::Failed, message)
+        }
+        .with_hint(format!(
+            "name a file in a folder that is there: {}",
+            kind.flag
+        ))
     })
 }
 
@@ -36,6 +48,7 @@ fn is_other(path: &Path, kind: WrittenKind) -> bool {
         return false;
     }
     let mut start = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
+    let read = fs::File::open(path)
+        .and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
     read.is_ok() && !start.is_empty() && !start.eq_ignore_ascii_case(kind.begins.as_bytes())
 }

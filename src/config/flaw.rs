@@ -23,11 +23,27 @@ pub struct Flaw {
 
 impl Flaw {
     /// At the word of `text`, the content of the file at `path`, that begins at the byte `start`.
-    pub(super) fn at(path: PathBuf, text: &str, start: Option<usize>, message: String, hint: Option<String>) -> Flaw {
+    pub(super) fn at(
+        path: PathBuf,
+        text: &str,
+        start: Option<usize>,
+        message: String,
+        hint: Option<String>,
+    ) -> Flaw {
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let end = |start: usize| text[start..].find(|c| !is_word(c)).map_or(text.len(), |length| start + length);
+        let end = |start: usize| {
+            text[start..]
+                .find(|c| !is_word(c))
+                .map_or(text.len(), |length| start + length)
+        };
         let span = start.map(|start| start..end(start));
-        Flaw { path, text: text.to_owned(), span, message, hint }
+        Flaw {
+            path,
+            text: text.to_owned(),
+            span,
+            message,
+            hint,
+        }
     }
 
     /// From what the YAML reader says, put into words for people.
@@ -41,7 +57,9 @@ impl Flaw {
         let (within, fault) = split_path(message);
         let (message, hint) = reworded(within, fault);
         let word = quoted(fault).unwrap_or_default();
-        let place = place.map(|place| at_word(text, place, word)).or_else(|| only_place(text, word));
+        let place = place
+            .map(|place| at_word(text, place, word))
+            .or_else(|| only_place(text, word));
         Flaw::at(path, text, place, message, hint)
     }
 }
@@ -50,7 +68,9 @@ impl Flaw {
 fn only_place(text: &str, word: &str) -> Option<usize> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_whole = |at: &usize| {
-        !text[..*at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part) && !word.is_empty()
+        !text[..*at].ends_with(is_part)
+            && !text[at + word.len()..].starts_with(is_part)
+            && !word.is_empty()
     };
     let mut places = text.match_indices(word).map(|(at, _)| at).filter(is_whole);
     places.next().filter(|_| places.next().is_none())
@@ -58,8 +78,13 @@ fn only_place(text: &str, word: &str) -> Option<usize> {
 
 /// What the reader says of a value of another type, in words of YAML; the rest as it is.
 fn in_words(fault: &str) -> String {
-    let Some((found, expected)) = fault.rsplit_once(", expected ") else { return fault.to_owned() };
-    let Some(found) = ["invalid type: ", "invalid value: "].iter().find_map(|start| found.strip_prefix(start)) else {
+    let Some((found, expected)) = fault.rsplit_once(", expected ") else {
+        return fault.to_owned();
+    };
+    let Some(found) = ["invalid type: ", "invalid value: "]
+        .iter()
+        .find_map(|start| found.strip_prefix(start))
+    else {
         return fault.to_owned();
     };
     let word = |kind: &str| match kind {
@@ -74,7 +99,12 @@ fn in_words(fault: &str) -> String {
         _ if kind.starts_with("struct ") => "a mapping".to_owned(),
         _ => match kind.split_once(" `").or_else(|| kind.split_once(" \"")) {
             Some(("integer" | "floating point" | "boolean" | "string", value)) => {
-                format!("`{}`", value.rsplit_once(['`', '"']).map_or(value, |(value, _)| value))
+                format!(
+                    "`{}`",
+                    value
+                        .rsplit_once(['`', '"'])
+                        .map_or(value, |(value, _)| value)
+                )
             }
             _ => kind.to_owned(),
         },
@@ -85,9 +115,15 @@ fn in_words(fault: &str) -> String {
 /// The reader names the place of a mapping rather than that of its wrong key: the key is at or below it.
 fn at_word(text: &str, place: usize, word: &str) -> usize {
     let mut at = place;
-    for line in text[place..].split_inclusive('\n').filter(|_| !word.is_empty()) {
+    for line in text[place..]
+        .split_inclusive('\n')
+        .filter(|_| !word.is_empty())
+    {
         let code = line.split(" #").next().unwrap_or_default();
-        if let Some(found) = code.find(word).filter(|_| !code.trim_start().starts_with('#')) {
+        if let Some(found) = code
+            .find(word)
+            .filter(|_| !code.trim_start().starts_with('#'))
+        {
             return at + found;
         }
         at += line.len();
@@ -112,14 +148,25 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
     let is_key = fault.starts_with("unknown field `");
     let is_value = fault.starts_with("unknown variant `");
     if !is_key && !is_value {
-        let place = if within.is_empty() { String::new() } else { format!("`{within}`: ") };
+        let place = if within.is_empty() {
+            String::new()
+        } else {
+            format!("`{within}`: ")
+        };
         return (format!("{place}{}", in_words(fault)), None);
     }
     let word = quoted(fault).unwrap_or_default();
     let known: Vec<&str> = fault.split('`').skip(3).step_by(2).collect();
-    let place = if within.is_empty() { String::new() } else { format!(" in `{within}`") };
-    let message =
-        if is_key { format!("unknown key `{word}`{place}") } else { format!("unknown value `{word}`{place}") };
+    let place = if within.is_empty() {
+        String::new()
+    } else {
+        format!(" in `{within}`")
+    };
+    let message = if is_key {
+        format!("unknown key `{word}`{place}")
+    } else {
+        format!("unknown value `{word}`{place}")
+    };
     let hint = match nearest(word, known.iter().copied()) {
         Some(guess) => format!("did you mean `{guess}`?"),
         None if known.is_empty() => "take it out: nothing can be set here".to_owned(),
@@ -131,9 +178,15 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, message) = (self.path.display(), one_line(&self.message));
-        let Some(span) = &self.span else { return write!(f, "{path}: {message}") };
+        let Some(span) = &self.span else {
+            return write!(f, "{path}: {message}");
+        };
         let Position { line, column } = Position::of(&self.text, span.start);
-        write!(f, "{path}:{line}:{column}: {message}\n{}", excerpt(&self.text, span))
+        write!(
+            f,
+            "{path}:{line}:{column}: {message}\n{}",
+            excerpt(&self.text, span)
+        )
     }
 }
 
@@ -144,15 +197,30 @@ mod tests {
     #[test]
     fn what_the_reader_says_of_types_is_put_into_words() {
         for (says, words) in [
-            ("invalid type: string \"x\", expected u32", "`x` where a whole number that is not negative is expected"),
-            ("invalid type: integer `5`, expected struct Cap", "`5` where a mapping is expected"),
-            ("invalid type: sequence, expected a string", "a list where a string is expected"),
-            ("invalid type: map, expected 30s, or none", "a mapping where 30s, or none is expected"),
+            (
+                "invalid type: string \"x\", expected u32",
+                "`x` where a whole number that is not negative is expected",
+            ),
+            (
+                "invalid type: integer `5`, expected struct Cap",
+                "`5` where a mapping is expected",
+            ),
+            (
+                "invalid type: sequence, expected a string",
+                "a list where a string is expected",
+            ),
+            (
+                "invalid type: map, expected 30s, or none",
+                "a mapping where 30s, or none is expected",
+            ),
             (
                 "invalid value: integer `99` as u128, expected u32",
                 "`99` where a whole number that is not negative is expected",
             ),
-            ("invalid type: sequence, expected a YAML tag starting with '!'", "a list where a word is expected"),
+            (
+                "invalid type: sequence, expected a YAML tag starting with '!'",
+                "a list where a word is expected",
+            ),
             ("it is longer than 5 bytes", "it is longer than 5 bytes"),
         ] {
             assert_eq!(in_words(says), words);

@@ -55,8 +55,13 @@ pub fn written(runner: &str, base: Option<&str>) -> String {
     }
     if runner != Role::default().runner {
         let (from, to) = ("\n#roles:\n#  coder:\n", "\nroles:\n  coder:\n");
-        let (from_runner, to_runner) = ("\n#    runner: shell\n", format!("\n    runner: {runner}\n"));
-        text = text.replacen(from, to, 1).replacen(from_runner, &to_runner, 1);
+        let (from_runner, to_runner) = (
+            "\n#    runner: shell\n",
+            format!("\n    runner: {runner}\n"),
+        );
+        text = text
+            .replacen(from, to, 1)
+            .replacen(from_runner, &to_runner, 1);
     }
     text
 }
@@ -305,43 +310,68 @@ const NAMES: &str = "Frodo Sam Merry Pippin Bilbo Rosie Gandalf Aragorn Legolas 
 
 impl Default for Integration {
     fn default() -> Integration {
-        Integration { branch: "tavern/integration".to_owned() }
+        Integration {
+            branch: "tavern/integration".to_owned(),
+        }
     }
 }
 
 impl Default for WorktreeConfig {
     fn default() -> WorktreeConfig {
-        WorktreeConfig { setup: String::new(), copy: Vec::new(), timeout: Period::minutes(10), keep: false }
+        WorktreeConfig {
+            setup: String::new(),
+            copy: Vec::new(),
+            timeout: Period::minutes(10),
+            keep: false,
+        }
     }
 }
 
 impl Default for Runs {
     fn default() -> Runs {
-        Runs { keep: Period::minutes(30 * 24 * 60), size: Size::mib(1024) }
+        Runs {
+            keep: Period::minutes(30 * 24 * 60),
+            size: Size::mib(1024),
+        }
     }
 }
 
 impl Default for Archive {
     fn default() -> Archive {
-        Archive { after: Period::minutes(30 * 24 * 60), keep: 200, dead: false }
+        Archive {
+            after: Period::minutes(30 * 24 * 60),
+            keep: 200,
+            dead: false,
+        }
     }
 }
 
 impl Default for PlanConfig {
     fn default() -> PlanConfig {
-        PlanConfig { lane: PlanLane::Pending, most: 30, wake: Vec::new() }
+        PlanConfig {
+            lane: PlanLane::Pending,
+            most: 30,
+            wake: Vec::new(),
+        }
     }
 }
 
 impl Default for Children {
     fn default() -> Children {
-        Children { depth: 3, most: 20, day: 100 }
+        Children {
+            depth: 3,
+            most: 20,
+            day: 100,
+        }
     }
 }
 
 impl Default for Verify {
     fn default() -> Verify {
-        Verify { timeout: Period::minutes(10), output: Size::kib(64) }
+        Verify {
+            timeout: Period::minutes(10),
+            output: Size::kib(64),
+        }
     }
 }
 
@@ -358,7 +388,9 @@ impl ConfigError {
     /// What to type next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ConfigError::Read { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            ConfigError::Read { path, source }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
                 Some(format!("see who may read it: ls -l {}", path.display()))
             }
             ConfigError::Read { .. } => None,
@@ -378,30 +410,43 @@ impl Config {
         let path = dir.join(FILE);
         match read_saved(&path) {
             Ok(text) => Ok((Config::parse(&text, &path)?, text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((Config::default(), String::new())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok((Config::default(), String::new()))
+            }
             Err(source) => Err(ConfigError::Read { path, source }),
         }
     }
 
     /// The runner runs the item's own script, which is a person's.
     pub fn runs_scripts(&self, runner: &str) -> bool {
-        self.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell)
+        self.runners
+            .get(runner)
+            .is_some_and(|entry| entry.kind == RunnerKind::Shell)
     }
 
     /// The roles, by what their agents do.
     pub fn known_roles(&self) -> Roles {
         let named = |reviews: bool| {
-            let roles = self.roles.iter().filter(|(_, role)| (role.does == Does::Review) == reviews);
+            let roles = self
+                .roles
+                .iter()
+                .filter(|(_, role)| (role.does == Does::Review) == reviews);
             roles.map(|(name, _)| name.clone()).collect()
         };
-        Roles { working: named(false), reviewing: named(true), approving: self.review.clone() }
+        Roles {
+            working: named(false),
+            reviewing: named(true),
+            approving: self.review.clone(),
+        }
     }
 
     /// Whether `commit: transition` is set. Most programs ask it when they have done their work, and hardly a board says so:
     /// only one that has the word is read as a whole.
     pub fn commits_transitions(dir: &Path) -> bool {
         let text = files::read_text(dir.join(FILE)).unwrap_or_default();
-        let may = text.lines().any(|line| !line.trim_start().starts_with('#') && line.contains("transition"));
+        let may = text
+            .lines()
+            .any(|line| !line.trim_start().starts_with('#') && line.contains("transition"));
         may && Config::load(dir).is_ok_and(|config| config.commit == Commit::Transition)
     }
 
@@ -410,21 +455,29 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let flawed = |flaw: Flaw| ConfigError::Flawed(Box::new(flaw));
         let from_yaml = |error: YamlError| flawed(Flaw::from_yaml(path.to_owned(), text, &error));
-        let is_empty = text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'));
+        let is_empty = text
+            .lines()
+            .all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'));
         if is_empty {
             return Ok(Config::default());
         }
         // Once on its own, so that what is wrong is told with its place; a merged value has none.
         yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
         let set: Value = yaml::read(text).map_err(from_yaml)?;
-        let defaults = serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(error.into()))?;
+        let defaults =
+            serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(error.into()))?;
         let set = with_coders_runner(set);
-        let config: Config = serde_yaml::from_value(merged(defaults, set)).map_err(|error| from_yaml(error.into()))?;
+        let config: Config = serde_yaml::from_value(merged(defaults, set))
+            .map_err(|error| from_yaml(error.into()))?;
         match config.fault() {
             None => Ok(config),
-            Some((keys, message, hint)) => {
-                Err(flawed(Flaw::at(path.to_owned(), text, locate(text, &keys), message, Some(hint))))
-            }
+            Some((keys, message, hint)) => Err(flawed(Flaw::at(
+                path.to_owned(),
+                text,
+                locate(text, &keys),
+                message,
+                Some(hint),
+            ))),
         }
     }
 
@@ -432,17 +485,33 @@ impl Config {
     fn fault(&self) -> Option<(Vec<&str>, String, String)> {
         if self.version != VERSION {
             let message = format!("version {} of this file is not known", self.version);
-            return Some((vec!["version"], message, format!("write `version: {VERSION}`, or use a newer Tavern")));
+            return Some((
+                vec!["version"],
+                message,
+                format!("write `version: {VERSION}`, or use a newer Tavern"),
+            ));
         }
         for (name, period) in [("lease", self.lease), ("grace", self.grace)] {
             if period.duration().as_secs() < 1 {
-                return Some((vec![name], format!("`{name}` is less than a second"), format!("try `{name}: 10s`")));
+                return Some((
+                    vec![name],
+                    format!("`{name}` is less than a second"),
+                    format!("try `{name}: 10s`"),
+                ));
             }
         }
-        for (name, number) in [("limit", self.limit), ("max_attempts", self.max_attempts), ("rounds", self.rounds)] {
+        for (name, number) in [
+            ("limit", self.limit),
+            ("max_attempts", self.max_attempts),
+            ("rounds", self.rounds),
+        ] {
             if number == 0 {
                 let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
-                return Some((vec![name], format!("with `{name}: 0` nothing is ever done"), hint.to_owned()));
+                return Some((
+                    vec![name],
+                    format!("with `{name}: 0` nothing is ever done"),
+                    hint.to_owned(),
+                ));
             }
         }
         if let Some((scope, measure)) = self.caps.fault() {
@@ -455,17 +524,31 @@ impl Config {
         for (name, rule) in &self.rules {
             if rule.is_empty() {
                 let hint = "say `paths`, `commands`, `lines` or `acts`".to_owned();
-                return Some((vec!["rules", name], format!("the rule `{name}` forbids nothing"), hint));
+                return Some((
+                    vec!["rules", name],
+                    format!("the rule `{name}` forbids nothing"),
+                    hint,
+                ));
             }
         }
-        if let Some((name, what, hint)) =
-            self.rules.iter().find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
+        if let Some((name, what, hint)) = self
+            .rules
+            .iter()
+            .find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
         {
-            return Some((vec!["rules", name], format!("the rule `{name}` has {what}"), hint.to_owned()));
+            return Some((
+                vec!["rules", name],
+                format!("the rule `{name}` has {what}"),
+                hint.to_owned(),
+            ));
         }
         for (name, channel) in &self.notify {
             if let Some((what, hint)) = channel.fault() {
-                return Some((vec!["notify", name], format!("`{name}` {what}"), hint.to_owned()));
+                return Some((
+                    vec!["notify", name],
+                    format!("`{name}` {what}"),
+                    hint.to_owned(),
+                ));
             }
         }
         if let Some(name) = self.pass.fault() {
@@ -473,65 +556,123 @@ impl Config {
         }
         for (name, runner) in &self.runners {
             if let Some(odd) = runner.pass.fault() {
-                return Some((vec!["runners", name, "pass"], odd_name(odd), NAMES_ARE.to_owned()));
+                return Some((
+                    vec!["runners", name, "pass"],
+                    odd_name(odd),
+                    NAMES_ARE.to_owned(),
+                ));
             }
             if let Some((fault, hint)) = runner.fault() {
-                return Some((vec!["runners", name], format!("runner `{name}` {fault}"), hint.to_owned()));
+                return Some((
+                    vec!["runners", name],
+                    format!("runner `{name}` {fault}"),
+                    hint.to_owned(),
+                ));
             }
         }
         // Who names no runner has the coder's: there it is mended.
-        for (name, role) in self.roles.get_key_value("coder").into_iter().chain(&self.roles) {
+        for (name, role) in self
+            .roles
+            .get_key_value("coder")
+            .into_iter()
+            .chain(&self.roles)
+        {
             if !self.runners.contains_key(&role.runner) {
                 let known = self.runners.keys().map(String::as_str);
                 let hint = nearest(&role.runner, known.clone()).map_or_else(
-                    || format!("one of: {}; or add it under `runners`", known.collect::<Vec<_>>().join(", ")),
+                    || {
+                        format!(
+                            "one of: {}; or add it under `runners`",
+                            known.collect::<Vec<_>>().join(", ")
+                        )
+                    },
                     |guess| format!("did you mean `{guess}`?"),
                 );
-                return Some((vec!["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
+                return Some((
+                    vec!["roles", name, "runner"],
+                    format!("no runner `{}`", role.runner),
+                    hint,
+                ));
             }
             for (key, amount) in [("usd", role.budget.usd), ("minutes", role.budget.minutes)] {
                 if !amount.is_none_or(is_amount) {
-                    return Some((vec!["roles", name, "budget", key], not_an_amount(key), AMOUNTS_ARE.to_owned()));
+                    return Some((
+                        vec!["roles", name, "budget", key],
+                        not_an_amount(key),
+                        AMOUNTS_ARE.to_owned(),
+                    ));
                 }
             }
             if role.network != Network::All && !role.sandbox {
                 let message = "only a sandbox keeps the network away".to_owned();
-                return Some((vec!["roles", name, "network"], message, "write `sandbox: true` beside it".to_owned()));
+                return Some((
+                    vec!["roles", name, "network"],
+                    message,
+                    "write `sandbox: true` beside it".to_owned(),
+                ));
             }
         }
         for name in &self.review {
             let is_known = name == PERSON || name == "none" || name.parse::<u32>().is_ok();
-            if !is_known && self.roles.get(name).is_none_or(|role| role.does != Does::Review) {
-                let reviews = self.roles.iter().filter(|(_, role)| role.does == Does::Review);
+            if !is_known
+                && self
+                    .roles
+                    .get(name)
+                    .is_none_or(|role| role.does != Does::Review)
+            {
+                let reviews = self
+                    .roles
+                    .iter()
+                    .filter(|(_, role)| role.does == Does::Review);
                 let roles: Vec<&str> = reviews.map(|(name, _)| name.as_str()).collect();
-                let hint = format!("one of: {}, {PERSON}; or say `does: review` of that role", roles.join(", "));
+                let hint = format!(
+                    "one of: {}, {PERSON}; or say `does: review` of that role",
+                    roles.join(", ")
+                );
                 return Some((vec!["review"], format!("nobody reviews as `{name}`"), hint));
             }
         }
         if let Some(name) = &self.ask.role
-            && self.roles.get(name).is_none_or(|role| role.does != Does::Answer)
+            && self
+                .roles
+                .get(name)
+                .is_none_or(|role| role.does != Does::Answer)
         {
-            let hint = "the built-in role `answerer`; or say `does: answer` of that role".to_owned();
-            return Some((vec!["ask", "role"], format!("nobody answers as `{name}`"), hint));
+            let hint =
+                "the built-in role `answerer`; or say `does: answer` of that role".to_owned();
+            return Some((
+                vec!["ask", "role"],
+                format!("nobody answers as `{name}`"),
+                hint,
+            ));
         }
         let mut seen = HashSet::new();
         for name in &self.names {
             if !is_agent_name(name) {
-                let hint = "letters, digits, `-` and `_`, beginning with a letter: it is a file name too";
-                return Some((vec!["names"], format!("`{name}` can't be an agent's name"), hint.to_owned()));
+                let hint =
+                    "letters, digits, `-` and `_`, beginning with a letter: it is a file name too";
+                return Some((
+                    vec!["names"],
+                    format!("`{name}` can't be an agent's name"),
+                    hint.to_owned(),
+                ));
             }
             if !seen.insert(name.to_lowercase()) {
-                return Some((vec!["names"], format!("the name `{name}` is there twice"), "take one out".to_owned()));
+                return Some((
+                    vec!["names"],
+                    format!("the name `{name}` is there twice"),
+                    "take one out".to_owned(),
+                ));
             }
         }
         None
     }
 }
 
-const NAMES_ARE: &str = "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
+const NAMES_ARE: &str =
+    "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
 
-const AMOUNTS_ARE: &str =
-    "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
+const AMOUNTS_ARE: &str = "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
 
 fn not_an_amount(key: &str) -> String {
     format!("`{key}` is no amount")
@@ -545,24 +686,35 @@ fn odd_name(name: &str) -> String {
 pub fn is_agent_name(name: &str) -> bool {
     name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 /// Roles that name no runner have the coder's.
 fn with_coders_runner(mut set: Value) -> Value {
-    let Some(runner) = set.get("roles").and_then(|roles| roles.get("coder")?.get("runner")).cloned() else {
+    let Some(runner) = set
+        .get("roles")
+        .and_then(|roles| roles.get("coder")?.get("runner"))
+        .cloned()
+    else {
         return set;
     };
-    let Some(roles) = set.get_mut("roles").and_then(Value::as_mapping_mut) else { return set };
+    let Some(roles) = set.get_mut("roles").and_then(Value::as_mapping_mut) else {
+        return set;
+    };
     let built_in = Role::built_in().into_keys().map(Value::from);
     let names: Vec<Value> = roles.keys().cloned().chain(built_in).collect();
     for name in names {
-        let role = roles.entry(name).or_insert_with(|| Value::Mapping(Mapping::new()));
+        let role = roles
+            .entry(name)
+            .or_insert_with(|| Value::Mapping(Mapping::new()));
         if role.is_null() {
             *role = Value::Mapping(Mapping::new());
         }
         if let Some(role) = role.as_mapping_mut() {
-            role.entry("runner".into()).or_insert_with(|| runner.clone());
+            role.entry("runner".into())
+                .or_insert_with(|| runner.clone());
         }
     }
     set
@@ -572,8 +724,13 @@ fn with_coders_runner(mut set: Value) -> Value {
 /// until something stands there.
 #[expect(clippy::disallowed_methods, reason = "an editor is waited for")]
 fn read_saved(path: &Path) -> io::Result<String> {
-    let is_fresh =
-        || path.metadata().and_then(|file| file.modified()).ok().and_then(clock::since).is_some_and(|age| age < SAVE);
+    let is_fresh = || {
+        path.metadata()
+            .and_then(|file| file.modified())
+            .ok()
+            .and_then(clock::since)
+            .is_some_and(|age| age < SAVE)
+    };
     let mut text = files::read_text(path)?;
     while text.is_empty() && is_fresh() {
         thread::sleep(BETWEEN_LOOKS);
@@ -616,7 +773,9 @@ fn locate(text: &str, keys: &[&str]) -> Option<usize> {
         if indent < least {
             break;
         }
-        let is_key = content.strip_prefix(*key).is_some_and(|rest| rest.starts_with(':'));
+        let is_key = content
+            .strip_prefix(*key)
+            .is_some_and(|rest| rest.starts_with(':'));
         if is_key && (least > 0 || indent == 0) {
             found = Some(at);
             let Some(next) = keys.next() else { break };
@@ -630,7 +789,11 @@ fn locate(text: &str, keys: &[&str]) -> Option<usize> {
 /// Settings without the lines that set nothing; `None` where it is told for no line, as in a template.
 pub fn without_comments(text: &str) -> Option<String> {
     let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-    let rest = text.lines().filter(says).map(|line| format!("{line}\n")).collect::<String>();
+    let rest = text
+        .lines()
+        .filter(says)
+        .map(|line| format!("{line}\n"))
+        .collect::<String>();
     let settings = |text: &str| yaml::read::<Value>(text).ok().filter(Value::is_mapping);
     (settings(&rest)? == settings(text)?).then_some(rest)
 }

@@ -54,19 +54,29 @@ impl OutcomePolicy {
     /// Of what is nobody's fault; the waits in seconds.
     const fn blameless(backoff: u64, max_backoff: u64) -> OutcomePolicy {
         let (backoff, max_backoff) = (Period::seconds(backoff), Period::seconds(max_backoff));
-        OutcomePolicy { attempt: false, backoff, max_backoff }
+        OutcomePolicy {
+            attempt: false,
+            backoff,
+            max_backoff,
+        }
     }
 
     /// How long to wait after the `nth` time (counted from 1).
     pub fn wait(&self, nth: u32) -> Duration {
         let factor = 1_u32.checked_shl(nth.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.backoff.duration().saturating_mul(factor).min(self.max_backoff.duration())
+        self.backoff
+            .duration()
+            .saturating_mul(factor)
+            .min(self.max_backoff.duration())
     }
 }
 
 impl Default for OutcomePolicy {
     fn default() -> OutcomePolicy {
-        OutcomePolicy { attempt: true, ..OutcomePolicy::blameless(30, 600) }
+        OutcomePolicy {
+            attempt: true,
+            ..OutcomePolicy::blameless(30, 600)
+        }
     }
 }
 
@@ -96,8 +106,12 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_their_bound() {
-        let waits = |policy: OutcomePolicy| [1, 2, 3, 5, 6, 99].map(|nth| policy.wait(nth).as_secs());
-        assert_eq!(waits(OutcomePolicy::default()), [30, 60, 120, 480, 600, 600]);
+        let waits =
+            |policy: OutcomePolicy| [1, 2, 3, 5, 6, 99].map(|nth| policy.wait(nth).as_secs());
+        assert_eq!(
+            waits(OutcomePolicy::default()),
+            [30, 60, 120, 480, 600, 600]
+        );
         assert_eq!(waits(Outcomes::default().killed), [0; 6]);
     }
 }

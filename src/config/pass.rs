@@ -27,13 +27,23 @@ const BASE: &str = "PATH HOME USER LOGNAME SHELL TERM COLORTERM NO_COLOR FORCE_C
 impl Pass {
     /// Returns whether the variable `name` goes to a program that is given these, and what every program gets.
     pub fn lets(&self, name: &str) -> bool {
-        self.0.iter().map(String::as_str).chain(BASE.split_ascii_whitespace()).any(|pattern| covers(pattern, name))
+        self.0
+            .iter()
+            .map(String::as_str)
+            .chain(BASE.split_ascii_whitespace())
+            .any(|pattern| covers(pattern, name))
     }
 
     /// These and those of `other`.
     #[must_use]
     pub fn and<'p>(&self, others: impl IntoIterator<Item = &'p str>) -> Pass {
-        Pass(self.0.iter().cloned().chain(others.into_iter().map(str::to_owned)).collect())
+        Pass(
+            self.0
+                .iter()
+                .cloned()
+                .chain(others.into_iter().map(str::to_owned))
+                .collect(),
+        )
     }
 
     /// The names as they are written.
@@ -44,12 +54,15 @@ impl Pass {
     /// One that can't be a name, or has its `*` elsewhere than at the end.
     pub(super) fn fault(&self) -> Option<&str> {
         let is_odd = |name: &str| name.is_empty() || name.contains(['=', '*', ' ', '$']);
-        self.names().find(|name| *name != "*" && is_odd(name.strip_suffix('*').unwrap_or(name)))
+        self.names()
+            .find(|name| *name != "*" && is_odd(name.strip_suffix('*').unwrap_or(name)))
     }
 }
 
 fn covers(pattern: &str, name: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
+    pattern
+        .strip_suffix('*')
+        .map_or(pattern == name, |beginning| name.starts_with(beginning))
 }
 
 #[cfg(test)]
@@ -59,10 +72,24 @@ mod tests {
     #[test]
     fn what_is_named_goes_and_what_every_program_gets() {
         let pass = Pass(["DATABASE_URL", "AWS_*"].map(str::to_owned).to_vec());
-        for name in ["PATH", "LC_ALL", "TAVERN_TEST_NOW", "CARGO_HOME", "DATABASE_URL", "AWS_PROFILE"] {
+        for name in [
+            "PATH",
+            "LC_ALL",
+            "TAVERN_TEST_NOW",
+            "CARGO_HOME",
+            "DATABASE_URL",
+            "AWS_PROFILE",
+        ] {
             assert!(pass.lets(name), "{name}");
         }
-        for name in ["CARGO_REGISTRY_TOKEN", "DATABASE_URL_2", "AWS", "SSH_AUTH_SOCK", "PATHS", "GITHUB_TOKEN"] {
+        for name in [
+            "CARGO_REGISTRY_TOKEN",
+            "DATABASE_URL_2",
+            "AWS",
+            "SSH_AUTH_SOCK",
+            "PATHS",
+            "GITHUB_TOKEN",
+        ] {
             assert!(!pass.lets(name), "{name}");
         }
         assert!(Pass::default().and(["*"]).lets("GITHUB_TOKEN"));
@@ -71,7 +98,11 @@ mod tests {
     #[test]
     fn what_can_be_no_name_is_told() {
         let fault = |name: &str| Pass(vec![name.to_owned()]).fault().is_some();
-        assert!(["", "*_KEY", "A=b", "$A", "A B", "A**"].into_iter().all(fault));
+        assert!(
+            ["", "*_KEY", "A=b", "$A", "A B", "A**"]
+                .into_iter()
+                .all(fault)
+        );
         assert!(!["*", "A", "A_*", "npm_config_x"].into_iter().any(fault));
     }
 }

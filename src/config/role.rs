@@ -108,10 +108,17 @@ impl Default for Role {
             max_attempts: None,
             once: false,
             permission_mode: "acceptEdits".to_owned(),
-            allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
-            denied_tools: ["EnterWorktree", "ExitWorktree", "CronCreate", "Bash(git push:*)"]
+            allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"]
                 .map(str::to_owned)
                 .to_vec(),
+            denied_tools: [
+                "EnterWorktree",
+                "ExitWorktree",
+                "CronCreate",
+                "Bash(git push:*)",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             sandbox: false,
             writable: Vec::new(),
             network: Network::All,
@@ -139,20 +146,29 @@ impl Role {
             does: Does::Answer,
             template: "answerer.md".to_owned(),
             allowed_tools: looks,
-            budget: Budget { minutes: Some(5.0), ..Budget::default() },
+            budget: Budget {
+                minutes: Some(5.0),
+                ..Budget::default()
+            },
             max_attempts: Some(1),
             ..Role::default()
         };
         let drone = Role {
             template: "drone.md".to_owned(),
             model: Some("haiku".to_owned()),
-            budget: Budget { minutes: Some(5.0), ..Budget::default() },
+            budget: Budget {
+                minutes: Some(5.0),
+                ..Budget::default()
+            },
             prods: 0,
             max_attempts: Some(1),
             once: true,
             ..Role::default()
         };
         let names = ["coder", "reviewer", "planner", "answerer", "drone"].map(str::to_owned);
-        names.into_iter().zip([Role::default(), reviewer, planner, answerer, drone]).collect()
+        names
+            .into_iter()
+            .zip([Role::default(), reviewer, planner, answerer, drone])
+            .collect()
     }
 }

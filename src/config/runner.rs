@@ -25,10 +25,17 @@ pub enum RunnerKind {
 impl RunnerKind {
     /// The limits of `budget` that a run of this kind does not keep: only the Claude CLI says what it uses.
     pub fn unkept(self, budget: &Budget) -> Vec<&'static str> {
-        let asked =
-            [("usd", budget.usd.is_some()), ("tokens", budget.tokens.is_some()), ("turns", budget.turns.is_some())];
+        let asked = [
+            ("usd", budget.usd.is_some()),
+            ("tokens", budget.tokens.is_some()),
+            ("turns", budget.turns.is_some()),
+        ];
         let is_kept = self == RunnerKind::Claude;
-        asked.into_iter().filter(|(_, is_set)| *is_set && !is_kept).map(|(name, _)| name).collect()
+        asked
+            .into_iter()
+            .filter(|(_, is_set)| *is_set && !is_kept)
+            .map(|(name, _)| name)
+            .collect()
     }
 }
 
@@ -57,31 +64,43 @@ pub struct RunnerConfig {
 
 impl RunnerConfig {
     pub(super) fn built_in() -> BTreeMap<String, RunnerConfig> {
-        let claude =
-            RunnerConfig { kind: RunnerKind::Claude, program: Some("claude".to_owned()), ..RunnerConfig::default() };
-        let shell = RunnerConfig { kind: RunnerKind::Shell, ..RunnerConfig::default() };
+        let claude = RunnerConfig {
+            kind: RunnerKind::Claude,
+            program: Some("claude".to_owned()),
+            ..RunnerConfig::default()
+        };
+        let shell = RunnerConfig {
+            kind: RunnerKind::Shell,
+            ..RunnerConfig::default()
+        };
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
     }
 
     /// The wait for a second try, if it is not the outcome's: a script is tried again at once.
     pub fn backoff(&self) -> Option<Period> {
-        self.backoff.or_else(|| (self.kind == RunnerKind::Shell).then(|| Period::seconds(0)))
+        self.backoff
+            .or_else(|| (self.kind == RunnerKind::Shell).then(|| Period::seconds(0)))
     }
 
     /// What contradicts itself in it, and what to write instead.
     pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
         match self.kind {
-            RunnerKind::Command if self.command.is_empty() => {
-                Some(("has no `command`", "add one, such as `command: [codex, exec, -]`"))
-            }
+            RunnerKind::Command if self.command.is_empty() => Some((
+                "has no `command`",
+                "add one, such as `command: [codex, exec, -]`",
+            )),
             RunnerKind::Claude | RunnerKind::Shell if !self.command.is_empty() => Some((
                 "has a `command`, which only `kind: command` runs",
                 "write `kind: command`, or take `command` out",
             )),
-            RunnerKind::Command | RunnerKind::Shell if self.program.is_some() || !self.args.is_empty() => Some((
-                "has `program` or `args`, which only `kind: claude` uses",
-                "write `kind: claude`, or take them out",
-            )),
+            RunnerKind::Command | RunnerKind::Shell
+                if self.program.is_some() || !self.args.is_empty() =>
+            {
+                Some((
+                    "has `program` or `args`, which only `kind: claude` uses",
+                    "write `kind: claude`, or take them out",
+                ))
+            }
             _ => None,
         }
     }

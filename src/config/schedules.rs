@@ -34,7 +34,18 @@ const MOST_FLAWS: usize = 20;
 const QUEUE: &str = "main";
 
 /// The keys of a schedule beside those of its item.
-const OWN: [&str; 10] = ["cron", "every", "zone", "queue", "title", "text", "missed", "while_open", "paused", "draft"];
+const OWN: [&str; 10] = [
+    "cron",
+    "every",
+    "zone",
+    "queue",
+    "title",
+    "text",
+    "missed",
+    "while_open",
+    "paused",
+    "draft",
+];
 
 /// The keys of an item that a schedule may set; the last ones stand in the item's block.
 const OF_ITEM: [Key; 16] = [
@@ -83,18 +94,34 @@ impl Schedules {
     /// What `text` says; `path` is only for what is said about it.
     pub fn parse(text: String, path: &Path) -> Schedules {
         let mut read = Schedules::default();
-        let block = |at| Block { path, text: &text, at };
+        let block = |at| Block {
+            path,
+            text: &text,
+            at,
+        };
         let blocks = blocks(&text);
         let whole = if text.len() > MOST_BYTES || blocks.len() > MOST {
-            Some((format!("more than {MOST} schedules, or than {MOST_BYTES} bytes"), "take some out"))
+            Some((
+                format!("more than {MOST} schedules, or than {MOST_BYTES} bytes"),
+                "take some out",
+            ))
         } else if text.lines().any(|line| line.starts_with("<<<<<<< ")) {
-            Some(("git has left both sides of a conflict here".to_owned(), "keep one of them"))
+            Some((
+                "git has left both sides of a conflict here".to_owned(),
+                "keep one of them",
+            ))
         } else {
             None
         };
         if let Some((why, hint)) = &whole {
             let message = format!("none of it is read: {why}");
-            read.flaws.push(Flaw::at(path.to_owned(), "", None, message, Some((*hint).to_owned())));
+            read.flaws.push(Flaw::at(
+                path.to_owned(),
+                "",
+                None,
+                message,
+                Some((*hint).to_owned()),
+            ));
         }
         let names = blocks.iter().map(|at| block(at.clone()).name().to_owned());
         read.names = (whole.is_none() && !text.is_empty()).then(|| names.collect());
@@ -104,7 +131,11 @@ impl Schedules {
                 break;
             }
             let name = block.name();
-            let schedule = if seen.insert(name) { block.schedule(name) } else { Err(block.twice(name)) };
+            let schedule = if seen.insert(name) {
+                block.schedule(name)
+            } else {
+                Err(block.twice(name))
+            };
             match schedule {
                 Ok(schedule) => read.all.push(schedule),
                 Err(flaw) => read.flaws.push(flaw),
@@ -129,7 +160,12 @@ fn blocks(text: &str) -> Vec<Range<usize>> {
         at += line.len();
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
+    starts
+        .iter()
+        .copied()
+        .zip(ends)
+        .map(|(start, end)| start..end)
+        .collect()
 }
 
 /// One entry of the file.
@@ -146,20 +182,32 @@ impl<'t> Block<'t> {
 
     fn name(&self) -> &'t str {
         let line = self.own().lines().next().unwrap_or_default();
-        line.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\''])
+        line.split(':')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .trim_matches(['"', '\''])
     }
 
     fn schedule(&self, name: &str) -> Result<Schedule, Flaw> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if name.is_empty() || name.len() > 40 || !name.bytes().all(is_part) {
             let hint = "a schedule begins with its name and a colon: letters, digits, `-`, `_` and `.`, 40 at most";
-            return Err(self.flaw(0, format!("`{}` is no name of a schedule", excerpt(name)), hint));
+            return Err(self.flaw(
+                0,
+                format!("`{}` is no name of a schedule", excerpt(name)),
+                hint,
+            ));
         }
         let whole: Value = yaml::read(self.own()).map_err(|error| self.moved(&error))?;
         let set = match whole.get(name) {
             Some(Value::Mapping(set)) => set.clone(),
             _ => {
-                return Err(self.flaw(0, format!("`{name}` says nothing"), "write its keys below it: `cron`, `title`"));
+                return Err(self.flaw(
+                    0,
+                    format!("`{name}` says nothing"),
+                    "write its keys below it: `cron`, `title`",
+                ));
             }
         };
         for key in set.keys() {
@@ -167,12 +215,27 @@ impl<'t> Block<'t> {
         }
         let zone: Zone = self
             .of(&set, "zone")?
-            .map_or(Ok(Zone::Local), |zone: String| zone.parse().map_err(|error| self.bad_time("zone", error)))?;
-        let (cron, every) = (self.of::<String>(&set, "cron")?, self.of::<String>(&set, "every")?);
+            .map_or(Ok(Zone::Local), |zone: String| {
+                zone.parse().map_err(|error| self.bad_time("zone", error))
+            })?;
+        let (cron, every) = (
+            self.of::<String>(&set, "cron")?,
+            self.of::<String>(&set, "every")?,
+        );
         let when = match (cron, every) {
-            (Some(cron), None) => Timetable::of_cron(&cron, zone).map_err(|error| self.bad_time("cron", error))?,
-            (None, Some(words)) => Timetable::of_words(&words, zone).map_err(|error| self.bad_time("every", error))?,
-            (Some(_), Some(_)) => return Err(self.flaw_at("every", "`cron` and `every` say it twice", "take one out")),
+            (Some(cron), None) => {
+                Timetable::of_cron(&cron, zone).map_err(|error| self.bad_time("cron", error))?
+            }
+            (None, Some(words)) => {
+                Timetable::of_words(&words, zone).map_err(|error| self.bad_time("every", error))?
+            }
+            (Some(_), Some(_)) => {
+                return Err(self.flaw_at(
+                    "every",
+                    "`cron` and `every` say it twice",
+                    "take one out",
+                ));
+            }
             (None, None) => {
                 let hint = "write `cron: \"0 6 * * *\"` or `every: day at 06:00`";
                 return Err(self.flaw(0, format!("`{name}` has no time"), hint));
@@ -184,7 +247,9 @@ impl<'t> Block<'t> {
             when,
             queue: self.of(&set, "queue")?.unwrap_or_else(|| QUEUE.to_owned()),
             missed: self.of::<Missed>(&set, "missed")?.unwrap_or_default(),
-            while_open: self.of::<WhileOpen>(&set, "while_open")?.unwrap_or_default(),
+            while_open: self
+                .of::<WhileOpen>(&set, "while_open")?
+                .unwrap_or_default(),
             is_paused: self.of(&set, "paused")?.unwrap_or_default(),
             is_draft: self.of(&set, "draft")?.unwrap_or_default(),
             item,
@@ -196,23 +261,40 @@ impl<'t> Block<'t> {
         let title = self.of::<String>(set, "title")?.unwrap_or_default();
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         if title.is_empty() {
-            return Err(self.flaw(0, format!("`{name}` has no title"), "say what is to be done: `title: …`"));
+            return Err(self.flaw(
+                0,
+                format!("`{name}` has no title"),
+                "say what is to be done: `title: …`",
+            ));
         }
-        let mut item = NewItem { title, ..NewItem::default() };
+        let mut item = NewItem {
+            title,
+            ..NewItem::default()
+        };
         let bare = format!("- [ ] {}\n", item.title);
-        if parse(&bare).0.items().first().is_some_and(|item| item.metadata.is_some()) {
+        if parse(&bare)
+            .0
+            .items()
+            .first()
+            .is_some_and(|item| item.metadata.is_some())
+        {
             let hint = "write each as a key of the schedule, beside `title`";
             return Err(self.flaw_at("title", "`title` has keys of an item in it", hint));
         }
         item.id = Some("T-0000".parse().expect("an ID"));
         self.is_readable("title", &item)?;
         for key in OF_ITEM {
-            let Some(value) = set.get(key.as_str()).filter(|value| !value.is_null()) else { continue };
+            let Some(value) = set.get(key.as_str()).filter(|value| !value.is_null()) else {
+                continue;
+            };
             let mut alone = item.clone();
             alone.fields = vec![(key, value.clone())];
             self.is_readable(key.as_str(), &alone)?;
-            let fields =
-                if [Key::DoneWhen, Key::Touches].contains(&key) { &mut item.yaml_fields } else { &mut item.fields };
+            let fields = if [Key::DoneWhen, Key::Touches].contains(&key) {
+                &mut item.yaml_fields
+            } else {
+                &mut item.fields
+            };
             fields.push((key, value.clone()));
         }
         item.description = self.of::<String>(set, "text")?.unwrap_or_default();
@@ -223,7 +305,9 @@ impl<'t> Block<'t> {
     /// The item is one item with these words, and nothing is wrong with it.
     fn is_readable(&self, key: &str, item: &NewItem) -> Result<(), Flaw> {
         let mut signed = item.clone();
-        signed.fields.push((Key::QueuedFor, "a@2026-11-28T06:00+01:00".into()));
+        signed
+            .fields
+            .push((Key::QueuedFor, "a@2026-11-28T06:00+01:00".into()));
         let block = render(&signed);
         let (document, problems) = parse(&block);
         let is_error = |problem: &&Problem| {
@@ -237,11 +321,25 @@ impl<'t> Block<'t> {
         let has_control = item.title.chars().any(char::is_control);
         let first = document.items().first();
         let is_meant = first.is_some_and(|found| {
-            let names: HashSet<&str> = document.entries(found).iter().map(|entry| entry.name).collect();
-            let is_whole = document.items().iter().filter(|item| item.within.is_none()).count() == 1;
-            let is_set = item.fields.iter().chain(&item.yaml_fields).all(|(key, _)| names.contains(key.as_str()));
-            let is_own =
-                found.id == item.id && document.title(found) == item.title && document.left_out(found).is_none();
+            let names: HashSet<&str> = document
+                .entries(found)
+                .iter()
+                .map(|entry| entry.name)
+                .collect();
+            let is_whole = document
+                .items()
+                .iter()
+                .filter(|item| item.within.is_none())
+                .count()
+                == 1;
+            let is_set = item
+                .fields
+                .iter()
+                .chain(&item.yaml_fields)
+                .all(|(key, _)| names.contains(key.as_str()));
+            let is_own = found.id == item.id
+                && document.title(found) == item.title
+                && document.left_out(found).is_none();
             is_whole && is_set && is_own && names.contains(Key::QueuedFor.as_str())
         });
         if has_control || !is_meant {
@@ -261,16 +359,27 @@ impl<'t> Block<'t> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("one of: {}", known().collect::<Vec<_>>().join(", ")),
         };
-        Err(self.flaw_at(name, format!("unknown key `{}` in `{}`", excerpt(name), self.name()), hint))
+        Err(self.flaw_at(
+            name,
+            format!("unknown key `{}` in `{}`", excerpt(name), self.name()),
+            hint,
+        ))
     }
 
     /// The value of a key, as a `T`.
     fn of<T: DeserializeOwned>(&self, set: &Mapping, key: &str) -> Result<Option<T>, Flaw> {
-        let Some(value) = set.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
+        let Some(value) = set.get(key).filter(|value| !value.is_null()) else {
+            return Ok(None);
+        };
         T::deserialize(value.clone()).map(Some).map_err(|error| {
             let flaw = Flaw::from_yaml(self.path.to_owned(), "", &error.into());
             let message = format!("`{key}`: {}", flaw.message);
-            Flaw { span: self.flaw_at(key, "", "").span, text: self.text.to_owned(), message, ..flaw }
+            Flaw {
+                span: self.flaw_at(key, "", "").span,
+                text: self.text.to_owned(),
+                message,
+                ..flaw
+            }
         })
     }
 
@@ -279,19 +388,32 @@ impl<'t> Block<'t> {
     }
 
     fn twice(&self, name: &str) -> Flaw {
-        self.flaw(0, format!("the schedule `{name}` is there twice"), "give one of them another name")
+        self.flaw(
+            0,
+            format!("the schedule `{name}` is there twice"),
+            "give one of them another name",
+        )
     }
 
     /// At a key of it.
     fn flaw_at(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) -> Flaw {
-        let place = locate(self.own(), &[self.own().split(':').next().unwrap_or_default(), key]);
+        let place = locate(
+            self.own(),
+            &[self.own().split(':').next().unwrap_or_default(), key],
+        );
         self.flaw(place.unwrap_or_default(), message, hint)
     }
 
     /// At the byte `place` of it.
     fn flaw(&self, place: usize, message: impl Into<String>, hint: impl Into<String>) -> Flaw {
         let start = Some(self.at.start + place);
-        Flaw::at(self.path.to_owned(), self.text, start, message.into(), Some(hint.into()))
+        Flaw::at(
+            self.path.to_owned(),
+            self.text,
+            start,
+            message.into(),
+            Some(hint.into()),
+        )
     }
 
     /// What the YAML reader says of it.
@@ -299,9 +421,15 @@ impl<'t> Block<'t> {
         let flaw = Flaw::from_yaml(self.path.to_owned(), self.own(), error);
         let start = self.at.start;
         let span = flaw.span.map(|span| start + span.start..start + span.end);
-        let hint =
-            flaw.hint.or_else(|| Some("write it as YAML, an expression in quotes: `cron: \"0 6 * * *\"`".to_owned()));
-        Flaw { span, hint, text: self.text.to_owned(), ..flaw }
+        let hint = flaw.hint.or_else(|| {
+            Some("write it as YAML, an expression in quotes: `cron: \"0 6 * * *\"`".to_owned())
+        });
+        Flaw {
+            span,
+            hint,
+            text: self.text.to_owned(),
+            ..flaw
+        }
     }
 }
 

@@ -49,10 +49,14 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Size, BadSize> {
         let text = text.trim();
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let number = text[..digits].parse::<u64>().ok();
         let unit = text[digits..].trim_start();
-        let factor = UNITS.iter().find(|(name, _)| unit.is_empty() || name.eq_ignore_ascii_case(unit));
+        let factor = UNITS
+            .iter()
+            .find(|(name, _)| unit.is_empty() || name.eq_ignore_ascii_case(unit));
         let factor = factor.map(|(_, factor)| if unit.is_empty() { 1 } else { *factor });
         number
             .zip(factor)
@@ -101,7 +105,11 @@ mod tests {
             ("0", 0, "0B"),
         ] {
             let size: Size = text.parse().expect(text);
-            assert_eq!((size.bytes(), size.to_string()), (bytes, written.to_owned()), "{text}");
+            assert_eq!(
+                (size.bytes(), size.to_string()),
+                (bytes, written.to_owned()),
+                "{text}"
+            );
             assert_eq!(written.parse(), Ok(size));
         }
         for text in ["", "KiB", "-1", "1.5MiB", "1XB", "99999999999GiB"] {

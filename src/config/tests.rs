@@ -16,7 +16,9 @@ fn uncommented(text: &str) -> String {
 }
 
 fn keys(value: &Value, within: &str, into: &mut Vec<String>) {
-    let Value::Mapping(mapping) = value else { return };
+    let Value::Mapping(mapping) = value else {
+        return;
+    };
     for (key, value) in mapping {
         let path = format!("{within}/{}", key.as_str().expect("keys are words"));
         keys(value, &path, into);
@@ -26,30 +28,63 @@ fn keys(value: &Value, within: &str, into: &mut Vec<String>) {
 
 #[test]
 fn the_commented_file_is_the_defaults() {
-    assert_eq!(parse(TEMPLATE).expect("it parses as it stands"), Config::default());
+    assert_eq!(
+        parse(TEMPLATE).expect("it parses as it stands"),
+        Config::default()
+    );
     let all = uncommented(TEMPLATE);
-    assert_eq!(parse(&all).expect("it parses uncommented"), Config::default());
-    assert_eq!(yaml::read::<Config>(&all).expect("it needs no defaults under it"), Config::default());
+    assert_eq!(
+        parse(&all).expect("it parses uncommented"),
+        Config::default()
+    );
+    assert_eq!(
+        yaml::read::<Config>(&all).expect("it needs no defaults under it"),
+        Config::default()
+    );
 }
 
 #[test]
 fn the_commented_file_shows_every_key() {
     let (mut shown, mut there) = (Vec::new(), Vec::new());
-    keys(&yaml::read(&uncommented(TEMPLATE)).expect("parsed"), "", &mut shown);
-    keys(&serde_yaml::to_value(Config::default()).expect("it can be written"), "", &mut there);
+    keys(
+        &yaml::read(&uncommented(TEMPLATE)).expect("parsed"),
+        "",
+        &mut shown,
+    );
+    keys(
+        &serde_yaml::to_value(Config::default()).expect("it can be written"),
+        "",
+        &mut there,
+    );
     // What a role leaves out is as the coder's.
     let is_coders = |key: &str| {
-        let setting = key.strip_prefix("/roles/").and_then(|rest| rest.split_once('/'));
+        let setting = key
+            .strip_prefix("/roles/")
+            .and_then(|rest| rest.split_once('/'));
         setting.is_some_and(|(_, setting)| shown.contains(&format!("/roles/coder/{setting}")))
     };
     there.retain(|key| !shown.contains(key) && !is_coders(key));
-    assert_eq!(there, Vec::<String>::new(), "keys that templates/config.yaml does not show");
+    assert_eq!(
+        there,
+        Vec::<String>::new(),
+        "keys that templates/config.yaml does not show"
+    );
 }
 
 #[test]
 fn nothing_set_is_the_defaults() {
-    for text in ["", "\n# a comment\n", "---\n", "roles:\n", "roles: {}\n", "outcomes: {failed: {}}\n"] {
-        assert_eq!(parse(text).unwrap_or_else(|error| panic!("`{text}`: {error}")), Config::default());
+    for text in [
+        "",
+        "\n# a comment\n",
+        "---\n",
+        "roles:\n",
+        "roles: {}\n",
+        "outcomes: {failed: {}}\n",
+    ] {
+        assert_eq!(
+            parse(text).unwrap_or_else(|error| panic!("`{text}`: {error}")),
+            Config::default()
+        );
     }
 }
 
@@ -64,11 +99,17 @@ fn a_save_in_place_is_never_read_half() {
         let saves = scope.spawn(|| (0..2000).for_each(|_| save()));
         while !saves.is_finished() {
             let (config, text) = Config::load_with_text(folder.path()).expect("it is right");
-            assert_eq!((config.lease, text.as_str()), (Period::seconds(90), "lease: 90\n"));
+            assert_eq!(
+                (config.lease, text.as_str()),
+                (Period::seconds(90), "lease: 90\n")
+            );
         }
     });
     std::fs::write(&path, "").expect("it is ours");
-    assert_eq!(Config::load(folder.path()).expect("nobody goes on to save it"), Config::default());
+    assert_eq!(
+        Config::load(folder.path()).expect("nobody goes on to save it"),
+        Config::default()
+    );
 }
 
 #[test]
@@ -81,22 +122,40 @@ fn what_is_set_goes_over_the_defaults() {
     .expect("it is right");
     assert_eq!(config.lease, Period::seconds(90));
     let coder = &config.roles["coder"];
-    assert_eq!((coder.model.as_deref(), coder.budget.usd, coder.runner.as_str()), (Some("opus"), Some(2.5), "shell"));
+    assert_eq!(
+        (
+            coder.model.as_deref(),
+            coder.budget.usd,
+            coder.runner.as_str()
+        ),
+        (Some("opus"), Some(2.5), "shell")
+    );
     assert_eq!(config.roles["reviewer"].runner, "codex");
     let claude = &config.runners["claude"];
-    assert_eq!((claude.kind, claude.program.as_deref()), (RunnerKind::Claude, Some("claude")));
+    assert_eq!(
+        (claude.kind, claude.program.as_deref()),
+        (RunnerKind::Claude, Some("claude"))
+    );
     assert_eq!(claude.env["A"], "b");
     assert_eq!(config.runners["codex"].kind, RunnerKind::Command);
     let limit = &config.outcomes.usage_limit;
-    assert_eq!((limit.attempt, limit.backoff, limit.max_backoff), (false, Period::minutes(60), Period::minutes(360)));
+    assert_eq!(
+        (limit.attempt, limit.backoff, limit.max_backoff),
+        (false, Period::minutes(60), Period::minutes(360))
+    );
     assert_eq!(config.names, ["Ada"]);
 }
 
 #[test]
 fn roles_that_name_no_runner_have_the_coders() {
-    let config = parse("roles: {coder: {runner: claude}, drone: {runner: shell}, tester: {model: opus}, planner: }\n");
+    let config = parse(
+        "roles: {coder: {runner: claude}, drone: {runner: shell}, tester: {model: opus}, planner: }\n",
+    );
     let roles = config.expect("it is right").roles;
-    let runners: Vec<(&str, &str)> = roles.iter().map(|(name, role)| (name.as_str(), role.runner.as_str())).collect();
+    let runners: Vec<(&str, &str)> = roles
+        .iter()
+        .map(|(name, role)| (name.as_str(), role.runner.as_str()))
+        .collect();
     let expected = [
         ("answerer", "claude"),
         ("coder", "claude"),
@@ -152,13 +211,21 @@ fn faults_are_shown_in_place_with_what_to_type() {
             "config.yaml:1:8: `limit`: `many` where a whole number that is not negative is expected\n1 | limit: many\n  |        ^^^^",
             "",
         ),
-        ("names: [\n", "config.yaml:2:1: did not find expected node content\n2 | \n  | ^", ""),
+        (
+            "names: [\n",
+            "config.yaml:2:1: did not find expected node content\n2 | \n  | ^",
+            "",
+        ),
         (
             "version: 2\n",
             "config.yaml:1:1: version 2 of this file is not known\n1 | version: 2\n  | ^^^^^^^",
             "write `version: 1`, or use a newer Tavern",
         ),
-        ("lease: 0\n", "config.yaml:1:1: `lease` is less than a second\n1 | lease: 0\n  | ^^^^^", "try `lease: 10s`"),
+        (
+            "lease: 0\n",
+            "config.yaml:1:1: `lease` is less than a second\n1 | lease: 0\n  | ^^^^^",
+            "try `lease: 10s`",
+        ),
         (
             "roles:\n  coder:\n    prods: 1\n\n    runner: cluade\n",
             "config.yaml:5:5: no runner `cluade`\n5 |     runner: cluade\n  |     ^^^^^^",

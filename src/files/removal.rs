@@ -1,6 +1,9 @@
 //! Removes folders, whatever whoever made them has done to keep them: such that nobody may look into or change, and
 //! such that lie deeper than a path is long, or than a program may have folders open.
-#![expect(clippy::disallowed_methods, reason = "whoever owns a folder has it removed here")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "whoever owns a folder has it removed here"
+)]
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -24,7 +24,12 @@ impl Repository {
         if self.tip(&reference)?.is_some() {
             return Ok(false);
         }
-        match self.swap(&reference, None, Some(at), &format!("branch: created from {at}")) {
+        match self.swap(
+            &reference,
+            None,
+            Some(at),
+            &format!("branch: created from {at}"),
+        ) {
             Ok(()) => Ok(true),
             // Somebody else has made it in between.
             Err(GitError::Moved { .. }) => Ok(false),
@@ -40,24 +45,46 @@ impl Repository {
     /// The remote that stands for other clones: the one that `base` is fetched from, else `origin`, else the only one.
     pub fn remote(&self, base: Option<&str>) -> Option<String> {
         let remotes = self.git.remotes().ok()?;
-        let names: Vec<&str> = remotes.iter().filter_map(|name| name.ok().flatten()).collect();
-        let upstream = base.and_then(|base| self.setting(&format!("branch.{base}.remote")).ok().flatten());
-        let first = upstream.as_deref().into_iter().chain(["origin"]).find(|name| names.contains(name));
+        let names: Vec<&str> = remotes
+            .iter()
+            .filter_map(|name| name.ok().flatten())
+            .collect();
+        let upstream = base.and_then(|base| {
+            self.setting(&format!("branch.{base}.remote"))
+                .ok()
+                .flatten()
+        });
+        let first = upstream
+            .as_deref()
+            .into_iter()
+            .chain(["origin"])
+            .find(|name| names.contains(name));
         let only = || names.first().copied().filter(|_| names.len() == 1);
         first.or_else(only).map(str::to_owned)
     }
 
     /// A branch, or what is known of a remote's, has something at `path`.
     pub fn is_on_a_branch(&self, path: &Path) -> Result<bool, GitError> {
-        let branches = self.git.branches(None).map_err(GitError::library("list the branches"))?;
-        let has = |branch: &git2::Branch<'_>| branch.get().peel_to_tree().is_ok_and(|tree| tree.get_path(path).is_ok());
+        let branches = self
+            .git
+            .branches(None)
+            .map_err(GitError::library("list the branches"))?;
+        let has = |branch: &git2::Branch<'_>| {
+            branch
+                .get()
+                .peel_to_tree()
+                .is_ok_and(|tree| tree.get_path(path).is_ok())
+        };
         Ok(branches.flatten().any(|(branch, _)| has(&branch)))
     }
 
     /// Names of all local branches that start with `prefix`, in order.
     pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
         let listing = || GitError::library(format!("list the branches `{prefix}…`"));
-        let mut listed = self.git.references_glob(&format!("refs/heads/{prefix}*")).map_err(listing())?;
+        let mut listed = self
+            .git
+            .references_glob(&format!("refs/heads/{prefix}*"))
+            .map_err(listing())?;
         let mut found = Vec::new();
         // What they name is not read: there may be thousands.
         for name in listed.names() {
@@ -72,7 +99,11 @@ impl Repository {
     pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
         let listing = || GitError::library(format!("list the references `{prefix}…`"));
         let mut found = Vec::new();
-        for reference in self.git.references_glob(&format!("{prefix}*")).map_err(listing())? {
+        for reference in self
+            .git
+            .references_glob(&format!("{prefix}*"))
+            .map_err(listing())?
+        {
             let reference = reference.map_err(listing())?;
             if let (Ok(name), Some(oid)) = (reference.name(), target(&reference)) {
                 found.push((name.to_owned(), oid));
@@ -84,8 +115,10 @@ impl Repository {
 
     /// In the place of so many objects git shows others to people (`git replace`).
     pub fn count_replaced(&self) -> Result<usize, GitError> {
-        let mut listed =
-            self.git.references_glob("refs/replace/*").map_err(GitError::library("list what is replaced"))?;
+        let mut listed = self
+            .git
+            .references_glob("refs/replace/*")
+            .map_err(GitError::library("list what is replaced"))?;
         Ok(listed.names().count())
     }
 
@@ -93,14 +126,25 @@ impl Repository {
     ///
     /// [`GitError::Moved`] if it is elsewhere by now; [`GitError::CheckedOut`] if it is a branch that is checked out, or
     /// being rebased, in any work tree, since moving it would leave that work tree's files behind.
-    pub fn advance(&self, reference: &str, expect: &CommitId, to: &CommitId, log: &str) -> Result<(), GitError> {
+    pub fn advance(
+        &self,
+        reference: &str,
+        expect: &CommitId,
+        to: &CommitId,
+        log: &str,
+    ) -> Result<(), GitError> {
         if !Reference::is_valid_name(reference) {
-            return Err(GitError::BadName { name: reference.to_owned() });
+            return Err(GitError::BadName {
+                name: reference.to_owned(),
+            });
         }
         if let Some(branch) = reference.strip_prefix("refs/heads/")
             && let Some(path) = self.checked_out_at(branch)?
         {
-            return Err(GitError::CheckedOut { branch: branch.to_owned(), path });
+            return Err(GitError::CheckedOut {
+                branch: branch.to_owned(),
+                path,
+            });
         }
         self.find_commit(to)?;
         self.swap(reference, Some(expect), Some(to), log)
@@ -110,12 +154,16 @@ impl Repository {
     pub fn branch_delete_if(&self, name: &str, expect: &CommitId) -> Result<bool, GitError> {
         let reference = branch_reference(name)?;
         if let Some(path) = self.checked_out_at(name)? {
-            return Err(GitError::CheckedOut { branch: name.to_owned(), path });
+            return Err(GitError::CheckedOut {
+                branch: name.to_owned(),
+                path,
+            });
         }
         if self.tip(&reference)?.is_none() {
             return Ok(false);
         }
-        self.swap(&reference, Some(expect), None, "branch: deleted").map(|()| true)
+        self.swap(&reference, Some(expect), None, "branch: deleted")
+            .map(|()| true)
     }
 
     /// The work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A linked worktree
@@ -126,14 +174,24 @@ impl Repository {
             return Ok(Some(self.main_worktree().to_owned()));
         }
         let holding = registration::holding(self.common_dir(), &name)?;
-        Ok(holding.into_iter().find(|entry| entry.path.exists() || entry.locked.is_some()).map(|entry| entry.path))
+        Ok(holding
+            .into_iter()
+            .find(|entry| entry.path.exists() || entry.locked.is_some())
+            .map(|entry| entry.path))
     }
 
     /// The branches that all work trees hold, also those whose folder is gone.
     pub fn held_branches(&self) -> Result<HashSet<String>, GitError> {
         let mut held = registration::held_by(self.common_dir())?;
-        held.extend(registration::held_by_linked(self.common_dir())?.into_iter().map(|(_, branch)| branch));
-        Ok(held.iter().filter_map(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())).collect())
+        held.extend(
+            registration::held_by_linked(self.common_dir())?
+                .into_iter()
+                .map(|(_, branch)| branch),
+        );
+        Ok(held
+            .iter()
+            .filter_map(|name| Some(name.strip_prefix("refs/heads/")?.to_owned()))
+            .collect())
     }
 
     /// Changes `reference` from `expect` to `to`; `None` is no reference. [`GitError::Moved`], [`GitError::LockedByGit`].
@@ -145,8 +203,8 @@ impl Repository {
         log: &str,
     ) -> Result<(), GitError> {
         // A deletion rewrites the packed references, too.
-        let locks =
-            [format!("{reference}.lock"), "packed-refs.lock".to_owned()].map(|lock| self.common_dir().join(lock));
+        let locks = [format!("{reference}.lock"), "packed-refs.lock".to_owned()]
+            .map(|lock| self.common_dir().join(lock));
         loop {
             match self.swap_once(reference, expect, to, log) {
                 Ok(()) => break,
@@ -158,11 +216,19 @@ impl Repository {
                     if found.as_ref() == expect {
                         return Err(GitError::library(format!("move `{reference}`"))(error));
                     }
-                    return Err(GitError::Moved { reference: reference.to_owned(), expected: expect.cloned(), found });
+                    return Err(GitError::Moved {
+                        reference: reference.to_owned(),
+                        expected: expect.cloned(),
+                        found,
+                    });
                 }
             }
         }
-        if to.is_some() { self.sync(Path::new(reference)) } else { Ok(()) }
+        if to.is_some() {
+            self.sync(Path::new(reference))
+        } else {
+            Ok(())
+        }
     }
 
     /// Compares under git's own lock, and takes no for an answer at once.
@@ -175,7 +241,10 @@ impl Repository {
     ) -> Result<(), git2::Error> {
         match (expect.map(oid), to.map(oid)) {
             (None, Some(to)) => self.git.reference(reference, to, false, log).map(drop),
-            (Some(expect), Some(to)) => self.git.reference_matching(reference, to, true, expect, log).map(drop),
+            (Some(expect), Some(to)) => self
+                .git
+                .reference_matching(reference, to, true, expect, log)
+                .map(drop),
             (expect, None) => match self.git.find_reference(reference) {
                 Ok(mut found) if found.target() == expect => found.delete(),
                 Ok(_) => Err(git2::Error::from_str("it is elsewhere")),
@@ -194,7 +263,14 @@ impl Repository {
         let Identity { author, committer } = self.identity()?;
         let id = self
             .git
-            .commit(None, &author, &committer, &message.replace('\0', " "), tree, parents)
+            .commit(
+                None,
+                &author,
+                &committer,
+                &message.replace('\0', " "),
+                tree,
+                parents,
+            )
             .map_err(GitError::library("write a commit"))?
             .to_string();
         self.sync(&Path::new("objects").join(&id[..2]).join(&id[2..]))?;
@@ -206,7 +282,9 @@ impl Repository {
         let path = self.common_dir().join(file);
         for path in [path.as_path(), path.parent().unwrap_or(&path)] {
             match File::open(path).and_then(|file| file.sync_all()) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(GitError::io("sync", path)(error)),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(GitError::io("sync", path)(error));
+                }
                 _ => {}
             }
         }
@@ -214,7 +292,10 @@ impl Repository {
     }
 
     pub(super) fn find_commit(&self, id: &CommitId) -> Result<Commit<'_>, GitError> {
-        let unknown = |_| GitError::UnknownCommit { id: id.clone(), repository: self.main_worktree().to_owned() };
+        let unknown = |_| GitError::UnknownCommit {
+            id: id.clone(),
+            repository: self.main_worktree().to_owned(),
+        };
         self.git.find_commit(oid(id)).map_err(unknown)
     }
 
@@ -230,18 +311,32 @@ impl Repository {
     /// The branch that makes `name` impossible: a file can't be a folder too.
     fn in_the_way(&self, name: &str) -> Option<GitError> {
         let above = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
-        let taken = |other: &String| self.git.refname_to_id(&format!("refs/heads/{other}")).is_ok();
+        let taken = |other: &String| {
+            self.git
+                .refname_to_id(&format!("refs/heads/{other}"))
+                .is_ok()
+        };
         let below = || self.branches(&format!("{name}/")).ok()?.into_iter().next();
         let other = above.into_iter().find(taken).or_else(below)?;
-        Some(GitError::NameInTheWay { name: name.to_owned(), other })
+        Some(GitError::NameInTheWay {
+            name: name.to_owned(),
+            other,
+        })
     }
 }
 
 /// `refs/heads/<name>`, if git allows the name.
 pub(super) fn branch_reference(name: &str) -> Result<String, GitError> {
     let reference = format!("refs/heads/{name}");
-    let allowed = git2::Branch::name_is_valid(name).unwrap_or(false) && Reference::is_valid_name(&reference);
-    if allowed { Ok(reference) } else { Err(GitError::BadName { name: name.to_owned() }) }
+    let allowed =
+        git2::Branch::name_is_valid(name).unwrap_or(false) && Reference::is_valid_name(&reference);
+    if allowed {
+        Ok(reference)
+    } else {
+        Err(GitError::BadName {
+            name: name.to_owned(),
+        })
+    }
 }
 
 pub(super) fn oid(id: &CommitId) -> git2::Oid {
@@ -249,11 +344,19 @@ pub(super) fn oid(id: &CommitId) -> git2::Oid {
 }
 
 fn target(reference: &Reference<'_>) -> Option<CommitId> {
-    reference.resolve().ok()?.peel_to_commit().ok().map(|commit| commit.id().into())
+    reference
+        .resolve()
+        .ok()?
+        .peel_to_commit()
+        .ok()
+        .map(|commit| commit.id().into())
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::super::fixture::{Fixture, id};
     use super::*;
@@ -263,9 +366,14 @@ mod tests {
         let fixture = Fixture::new();
         let repository = fixture.repository();
         let at = fixture.head();
-        for name in ["", "-x", "a b", "a..b", "a/", "x.lock", "HEAD", "a~1", "a\nb"] {
+        for name in [
+            "", "-x", "a b", "a..b", "a/", "x.lock", "HEAD", "a~1", "a\nb",
+        ] {
             let result = repository.start_branch(name, &at);
-            assert!(matches!(result, Err(GitError::BadName { .. })), "{name:?}: {result:?}");
+            assert!(
+                matches!(result, Err(GitError::BadName { .. })),
+                "{name:?}: {result:?}"
+            );
         }
         for (name, other) in [("main/x", "main"), ("main/x/y", "main")] {
             let result = repository.start_branch(name, &at);
@@ -276,9 +384,15 @@ mod tests {
         }
         fixture.git(&["branch", "deep/er"]);
         let result = repository.start_branch("deep", &at);
-        assert!(matches!(&result, Err(GitError::NameInTheWay { other, .. }) if other == "deep/er"), "{result:?}");
+        assert!(
+            matches!(&result, Err(GitError::NameInTheWay { other, .. }) if other == "deep/er"),
+            "{result:?}"
+        );
         let unknown = id(&"1".repeat(40));
-        assert!(matches!(repository.start_branch("x", &unknown), Err(GitError::UnknownCommit { .. })));
+        assert!(matches!(
+            repository.start_branch("x", &unknown),
+            Err(GitError::UnknownCommit { .. })
+        ));
     }
 
     #[test]
@@ -288,18 +402,34 @@ mod tests {
         let second = fixture.commit(&[("a", "two\n")], "second");
         let third = fixture.commit(&[("a", "three\n")], "third");
         let repository = fixture.repository();
-        repository.start_branch("x", &first).expect("the name is free");
-        repository.advance("refs/heads/x", &first, &second, "test: on").expect("it is where it was");
+        repository
+            .start_branch("x", &first)
+            .expect("the name is free");
+        repository
+            .advance("refs/heads/x", &first, &second, "test: on")
+            .expect("it is where it was");
         let late = repository.advance("refs/heads/x", &first, &third, "test: late");
-        assert!(matches!(&late, Err(GitError::Moved { found: Some(found), .. }) if *found == second), "{late:?}");
-        assert_eq!(repository.branch_tip("x").expect("it can be read"), Some(second.clone()));
+        assert!(
+            matches!(&late, Err(GitError::Moved { found: Some(found), .. }) if *found == second),
+            "{late:?}"
+        );
+        assert_eq!(
+            repository.branch_tip("x").expect("it can be read"),
+            Some(second.clone())
+        );
         assert!(fixture.git(&["reflog", "x"]).contains("test: on"));
         let lock = fixture.root().join(".git/refs/heads/x.lock");
         std::fs::write(&lock, "").expect("the folder is writable");
         let held = repository.advance("refs/heads/x", &second, &first, "test: held");
-        assert!(matches!(&held, Err(GitError::LockedByGit { path }) if *path == lock), "{held:?}");
+        assert!(
+            matches!(&held, Err(GitError::LockedByGit { path }) if *path == lock),
+            "{held:?}"
+        );
         let gone = repository.advance("refs/heads/y", &first, &second, "test: gone");
-        assert!(matches!(&gone, Err(GitError::Moved { found: None, .. })), "{gone:?}");
+        assert!(
+            matches!(&gone, Err(GitError::Moved { found: None, .. })),
+            "{gone:?}"
+        );
         assert_eq!(repository.branch_tip("y").expect("it can be read"), None);
     }
 
@@ -308,25 +438,37 @@ mod tests {
         let fixture = Fixture::new();
         let first = fixture.head();
         let repository = fixture.repository();
-        repository.start_branch("x", &first).expect("the name is free");
-        let targets: Vec<CommitId> = (0..8).map(|n| fixture.commit(&[("a", &format!("{n}\n"))], "next")).collect();
+        repository
+            .start_branch("x", &first)
+            .expect("the name is free");
+        let targets: Vec<CommitId> = (0..8)
+            .map(|n| fixture.commit(&[("a", &format!("{n}\n"))], "next"))
+            .collect();
         let won: Vec<bool> = std::thread::scope(|scope| {
             let movers: Vec<_> = targets
                 .iter()
                 .map(|to| {
                     let (repository, first) = (fixture.repository(), &first);
-                    scope.spawn(move || match repository.advance("refs/heads/x", first, to, "test: race") {
-                        Ok(()) => true,
-                        Err(GitError::Moved { .. } | GitError::LockedByGit { .. }) => false,
-                        Err(other) => panic!("{other:?}"),
+                    scope.spawn(move || {
+                        match repository.advance("refs/heads/x", first, to, "test: race") {
+                            Ok(()) => true,
+                            Err(GitError::Moved { .. } | GitError::LockedByGit { .. }) => false,
+                            Err(other) => panic!("{other:?}"),
+                        }
                     })
                 })
                 .collect();
-            movers.into_iter().map(|mover| mover.join().expect("no mover panics")).collect()
+            movers
+                .into_iter()
+                .map(|mover| mover.join().expect("no mover panics"))
+                .collect()
         });
         assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
         let winner = won.iter().position(|won| *won).expect("one won");
-        assert_eq!(repository.branch_tip("x").expect("it can be read").as_ref(), Some(&targets[winner]));
+        assert_eq!(
+            repository.branch_tip("x").expect("it can be read").as_ref(),
+            Some(&targets[winner])
+        );
     }
 
     #[test]
@@ -339,15 +481,32 @@ mod tests {
         fixture.git(&["branch", "ahead", first.as_str()]);
         let second = fixture.commit(&[("a", "two\n")], "second");
         fixture.git(&["branch", "--force", "ahead", second.as_str()]);
-        fixture.git(&["worktree", "add", "--quiet", "-b", "used", "../used", first.as_str()]);
+        fixture.git(&[
+            "worktree",
+            "add",
+            "--quiet",
+            "-b",
+            "used",
+            "../used",
+            first.as_str(),
+        ]);
         let repository = fixture.repository();
         let delete = |name| repository.branch_delete_if(name, &first);
         assert!(delete("merged").expect("it can go") && delete("packed").expect("it can go"));
         assert!(!delete("nowhere").expect("it can be read"));
         assert!(matches!(delete("ahead"), Err(GitError::Moved { .. })));
         assert!(matches!(delete("used"), Err(GitError::CheckedOut { .. })));
-        assert_eq!(repository.branches("").expect("they can be listed"), ["ahead", "main", "used"]);
-        assert_eq!(repository.references("refs/heads/a").expect("they can be listed").len(), 1);
+        assert_eq!(
+            repository.branches("").expect("they can be listed"),
+            ["ahead", "main", "used"]
+        );
+        assert_eq!(
+            repository
+                .references("refs/heads/a")
+                .expect("they can be listed")
+                .len(),
+            1
+        );
     }
 
     #[test]
@@ -358,8 +517,19 @@ mod tests {
         fixture.git(&["checkout", "--quiet", "main"]);
         fixture.commit(&[("a", "theirs\n")], "theirs");
         fixture.git(&["checkout", "--quiet", "x"]);
-        let stopped = super::super::fixture::git_command(&fixture.root()).args(["rebase", "main"]).output();
-        assert!(!stopped.expect("the tests need git").status.success(), "the rebase must stop at a conflict");
-        assert_eq!(fixture.repository().checked_out_at("x").expect("it can be read"), Some(fixture.root()));
+        let stopped = super::super::fixture::git_command(&fixture.root())
+            .args(["rebase", "main"])
+            .output();
+        assert!(
+            !stopped.expect("the tests need git").status.success(),
+            "the rebase must stop at a conflict"
+        );
+        assert_eq!(
+            fixture
+                .repository()
+                .checked_out_at("x")
+                .expect("it can be read"),
+            Some(fixture.root())
+        );
     }
 }

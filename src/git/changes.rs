@@ -43,9 +43,19 @@ impl Repository {
     pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
         let output = self
             .call(checkout)
-            .args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"])
+            .args([
+                "status",
+                "--porcelain=v2",
+                "-z",
+                "--untracked-files=all",
+                "--no-renames",
+            ])
             // Git would look into them by the settings that are found there: whose those are, only a person knows.
-            .arg(if checkout.has_cells() { "--ignore-submodules=all" } else { "--ignore-submodules=none" })
+            .arg(if checkout.has_cells() {
+                "--ignore-submodules=all"
+            } else {
+                "--ignore-submodules=none"
+            })
             .limit(THOROUGH)
             .read()?;
         Ok(parse(&output))
@@ -53,12 +63,33 @@ impl Repository {
 
     /// How many lines are added and taken out since `base` in a linked worktree, with those of its `untracked` files. Those of binary
     /// files don't count.
-    pub fn lines_since(&self, worktree: &Path, base: &CommitId, untracked: &[PathBuf]) -> Result<u64, GitError> {
-        let flags =
-            ["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules"];
-        let output = self.call(&self.checkout(worktree)?).args(flags).arg(base.as_str()).limit(THOROUGH).read()?;
+    pub fn lines_since(
+        &self,
+        worktree: &Path,
+        base: &CommitId,
+        untracked: &[PathBuf],
+    ) -> Result<u64, GitError> {
+        let flags = [
+            "diff",
+            "--numstat",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules",
+        ];
+        let output = self
+            .call(&self.checkout(worktree)?)
+            .args(flags)
+            .arg(base.as_str())
+            .limit(THOROUGH)
+            .read()?;
         let tracked: u64 = output.split(|byte| *byte == 0).map(lines_of_record).sum();
-        Ok(tracked + untracked.iter().map(|path| lines_of_file(&worktree.join(path))).sum::<u64>())
+        Ok(tracked
+            + untracked
+                .iter()
+                .map(|path| lines_of_file(&worktree.join(path)))
+                .sum::<u64>())
     }
 
     /// What of a linked worktree is in no commit yet, cut as by [`Repository::diff`]: what differs from its last one, then its
@@ -69,8 +100,20 @@ impl Repository {
 
     fn uncommitted_at(&self, checkout: &Checkout, limit: usize) -> Result<PatchText, GitError> {
         let untracked = self.changes_at(checkout)?.untracked;
-        let flags = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules", "--find-renames"];
-        let tracked = self.call(checkout).args(flags).arg("HEAD").limit(THOROUGH).read()?;
+        let flags = [
+            "diff",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules",
+            "--find-renames",
+        ];
+        let tracked = self
+            .call(checkout)
+            .args(flags)
+            .arg("HEAD")
+            .limit(THOROUGH)
+            .read()?;
         let mut text = String::from_utf8_lossy(&tracked).into_owned();
         for path in untracked {
             if text.len() > limit {
@@ -91,20 +134,38 @@ impl Repository {
 fn added(worktree: &Path, path: &Path, limit: usize) -> String {
     let name = path.display();
     let head = format!("diff --git a/{name} b/{name}\nnew file\n");
-    let is_short = worktree.join(path).symlink_metadata().is_ok_and(|found| found.len() <= limit as u64);
-    let text = if is_short { files::read(worktree.join(path)).ok() } else { None };
-    let Some(text) = text.and_then(|text| String::from_utf8(text).ok()).filter(|text| !text.contains('\0')) else {
+    let is_short = worktree
+        .join(path)
+        .symlink_metadata()
+        .is_ok_and(|found| found.len() <= limit as u64);
+    let text = if is_short {
+        files::read(worktree.join(path)).ok()
+    } else {
+        None
+    };
+    let Some(text) = text
+        .and_then(|text| String::from_utf8(text).ok())
+        .filter(|text| !text.contains('\0'))
+    else {
         return format!("{head}Binary or long file b/{name}\n");
     };
     let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
     let count = text.lines().count();
-    if count == 0 { head } else { format!("{head}--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{count} @@\n{lines}") }
+    if count == 0 {
+        head
+    } else {
+        format!("{head}--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{count} @@\n{lines}")
+    }
 }
 
 /// ADDED, a tab, REMOVED, a tab, the path; `-` of a binary file.
 fn lines_of_record(record: &[u8]) -> u64 {
     let record = String::from_utf8_lossy(record);
-    record.splitn(3, '\t').take(2).filter_map(|number| number.parse::<u64>().ok()).sum()
+    record
+        .splitn(3, '\t')
+        .take(2)
+        .filter_map(|number| number.parse::<u64>().ok())
+        .sum()
 }
 
 /// Of one that can't be read, and of a binary one, none.
@@ -112,7 +173,11 @@ fn lines_of_file(path: &Path) -> u64 {
     let text = files::read(path).unwrap_or_default();
     let is_binary = text.iter().take(8000).any(|byte| *byte == 0);
     let has_open_end = text.last().is_some_and(|last| *last != b'\n');
-    if is_binary { 0 } else { memchr::memchr_iter(b'\n', &text).count() as u64 + u64::from(has_open_end) }
+    if is_binary {
+        0
+    } else {
+        memchr::memchr_iter(b'\n', &text).count() as u64 + u64::from(has_open_end)
+    }
 }
 
 /// Reads `git status --porcelain=v2 -z`; source of the format: git-status(1). Unknown lines are passed over.
@@ -142,7 +207,14 @@ fn parse(output: &[u8]) -> Changes {
             _ => {}
         }
     }
-    let Changes { staged, modified, untracked, conflicted, submodules, nested } = &mut changes;
+    let Changes {
+        staged,
+        modified,
+        untracked,
+        conflicted,
+        submodules,
+        nested,
+    } = &mut changes;
     for list in [staged, modified, untracked, conflicted, submodules, nested] {
         list.sort();
     }
@@ -152,7 +224,9 @@ fn parse(output: &[u8]) -> Changes {
 fn take_tracked(changes: &mut Changes, (x, y): (u8, u8), sub: &[u8], path: PathBuf) {
     // `N...`, or `S` and: commit changed, modified inside, untracked inside.
     let (moved, inside) = match sub {
-        [b'S', moved, modified, untracked] => (*moved == b'C', *modified == b'M' || *untracked == b'U'),
+        [b'S', moved, modified, untracked] => {
+            (*moved == b'C', *modified == b'M' || *untracked == b'U')
+        }
         _ => (true, false),
     };
     if inside {
@@ -167,19 +241,32 @@ fn take_tracked(changes: &mut Changes, (x, y): (u8, u8), sub: &[u8], path: PathB
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::super::fixture::{Fixture, git_command};
     use super::*;
 
     fn names(list: &[PathBuf]) -> Vec<&str> {
-        list.iter().map(|path| path.to_str().expect("the tests use UTF-8")).collect()
+        list.iter()
+            .map(|path| path.to_str().expect("the tests use UTF-8"))
+            .collect()
     }
 
     #[test]
     fn each_kind_of_change_is_in_its_list() {
         let fixture = Fixture::new();
-        fixture.commit(&[("b", "b\n"), ("c", "c\n"), ("d d", "d\n"), (".gitignore", "*.o\n")], "more");
+        fixture.commit(
+            &[
+                ("b", "b\n"),
+                ("c", "c\n"),
+                ("d d", "d\n"),
+                (".gitignore", "*.o\n"),
+            ],
+            "more",
+        );
         assert!(fixture.changes().expect("it can be read").is_clean());
         fixture.write("a", "changed\n");
         fixture.write("b", "staged\n");
@@ -202,7 +289,11 @@ mod tests {
         fixture.commit(&[("b", "b\n")], "more");
         let repository = fixture.repository();
         let checkout = repository.main_checkout();
-        let uncommitted = |limit| repository.uncommitted_at(&checkout, limit).expect("it can be read");
+        let uncommitted = |limit| {
+            repository
+                .uncommitted_at(&checkout, limit)
+                .expect("it can be read")
+        };
         assert_eq!(uncommitted(1 << 20).text, "");
         fixture.write("a", "changed\n");
         fixture.git(&["add", "a"]);
@@ -210,11 +301,23 @@ mod tests {
         fixture.write("new/é", "one\ntwo");
         fixture.write("raw", "\0");
         let whole = uncommitted(1 << 20);
-        let parts = ["-one\n+changed\n", "-b\n+also\n", "+++ b/new/é\n@@ -0,0 +1,2 @@\n+one\n+two\n", "file b/raw\n"];
-        assert!(!whole.is_cut && parts.iter().all(|part| whole.text.contains(part)), "{}", whole.text);
+        let parts = [
+            "-one\n+changed\n",
+            "-b\n+also\n",
+            "+++ b/new/é\n@@ -0,0 +1,2 @@\n+one\n+two\n",
+            "file b/raw\n",
+        ];
+        assert!(
+            !whole.is_cut && parts.iter().all(|part| whole.text.contains(part)),
+            "{}",
+            whole.text
+        );
         for limit in 0..whole.text.len() {
             let cut = uncommitted(limit);
-            assert!(cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text), "at {limit}");
+            assert!(
+                cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text),
+                "at {limit}"
+            );
         }
     }
 
@@ -222,13 +325,22 @@ mod tests {
     fn conflicts_and_inner_repositories_are_told() {
         let fixture = Fixture::new();
         let other = Fixture::new();
-        fixture.git(&["submodule", "--quiet", "add", &other.root().display().to_string(), "mod"]);
+        fixture.git(&[
+            "submodule",
+            "--quiet",
+            "add",
+            &other.root().display().to_string(),
+            "mod",
+        ]);
         fixture.git(&["commit", "--quiet", "--message", "with a submodule"]);
         fixture.git(&["checkout", "--quiet", "-b", "x"]);
         fixture.commit(&[("a", "x\n")], "x");
         fixture.git(&["checkout", "--quiet", "main"]);
         fixture.commit(&[("a", "main\n")], "main");
-        let merged = git_command(&fixture.root()).args(["merge", "x"]).output().expect("the tests need git");
+        let merged = git_command(&fixture.root())
+            .args(["merge", "x"])
+            .output()
+            .expect("the tests need git");
         assert!(!merged.status.success(), "the merge must conflict");
         fixture.write("mod/a", "inside\n");
         fixture.git(&["init", "--quiet", "inner"]);

@@ -33,7 +33,13 @@ impl FromStr for CommitId {
 
     fn from_str(text: &str) -> Result<CommitId, BadCommitId> {
         let full = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if full { Ok(CommitId(text.to_ascii_lowercase())) } else { Err(BadCommitId { text: text.to_owned() }) }
+        if full {
+            Ok(CommitId(text.to_ascii_lowercase()))
+        } else {
+            Err(BadCommitId {
+                text: text.to_owned(),
+            })
+        }
     }
 }
 
@@ -66,7 +72,11 @@ mod tests {
             (String::new(), None),
         ];
         for (text, expected) in rows {
-            assert_eq!(text.parse::<CommitId>().ok().map(|id| id.to_string()), expected, "{text}");
+            assert_eq!(
+                text.parse::<CommitId>().ok().map(|id| id.to_string()),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -25,20 +25,46 @@ impl ConfigFiles {
         if system.is_none() && global.is_none() && !no_system {
             return None;
         }
-        let system = if no_system { None } else { system.or_else(|| Config::find_system().ok()) };
-        let usual = || [Config::find_xdg(), Config::find_global()].into_iter().flatten().collect();
-        Some(ConfigFiles { system, global: global.map_or_else(usual, |path| vec![path]), with_names: true })
+        let system = if no_system {
+            None
+        } else {
+            system.or_else(|| Config::find_system().ok())
+        };
+        let usual = || {
+            [Config::find_xdg(), Config::find_global()]
+                .into_iter()
+                .flatten()
+                .collect()
+        };
+        Some(ConfigFiles {
+            system,
+            global: global.map_or_else(usual, |path| vec![path]),
+            with_names: true,
+        })
     }
 
-    pub(super) fn with_local(&self, common_dir: &Path, git_dir: &Path) -> Result<Config, git2::Error> {
+    pub(super) fn with_local(
+        &self,
+        common_dir: &Path,
+        git_dir: &Path,
+    ) -> Result<Config, git2::Error> {
         let mut config = Config::new()?;
         let mut add = |path: &Path, level| {
-            if path.is_file() { config.add_file(path, level, true) } else { Ok(()) }
+            if path.is_file() {
+                config.add_file(path, level, true)
+            } else {
+                Ok(())
+            }
         };
         if let Some(system) = &self.system {
             add(system, ConfigLevel::System)?;
         }
-        for (path, level) in self.global.iter().rev().zip([ConfigLevel::Global, ConfigLevel::XDG]) {
+        for (path, level) in self
+            .global
+            .iter()
+            .rev()
+            .zip([ConfigLevel::Global, ConfigLevel::XDG])
+        {
             add(path, level)?;
         }
         add(&common_dir.join("config"), ConfigLevel::Local)?;

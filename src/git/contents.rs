@@ -30,15 +30,23 @@ impl Repository {
     ///
     /// [`GitError::Unfinished`] in a merge, a rebase and the like; [`GitError::Conflicted`] if anything in the index is;
     /// [`GitError::NoBranch`]; [`GitError::LockedByGit`] if another git is writing there, or died there.
-    pub fn commit_contents(&self, files: &[(PathBuf, Vec<u8>)], message: &str) -> Result<Option<CommitId>, GitError> {
+    pub fn commit_contents(
+        &self,
+        files: &[(PathBuf, Vec<u8>)],
+        message: &str,
+    ) -> Result<Option<CommitId>, GitError> {
         let checkout = self.main_checkout();
         refuse_unfinished(&checkout)?;
         self.refuse_conflicts(&checkout)?;
         let Head::Branch { name, commit: tip } = self.head()? else {
-            return Err(GitError::NoBranch { worktree: checkout.root });
+            return Err(GitError::NoBranch {
+                worktree: checkout.root,
+            });
         };
         let parent = self.find_commit(&tip)?;
-        let tree = parent.tree().map_err(GitError::library("read the last commit"))?;
+        let tree = parent
+            .tree()
+            .map_err(GitError::library("read the last commit"))?;
         let mut leaves = Vec::new();
         for (path, bytes) in files {
             let found = match tree.get_path(path) {
@@ -49,38 +57,64 @@ impl Repository {
             let mode = match &found {
                 Some(entry) if entry.kind() != Some(ObjectType::Blob) => continue,
                 Some(entry) if entry.filemode() == i32::from(FileMode::Link) => continue,
-                Some(entry) if entry.filemode() == i32::from(FileMode::BlobExecutable) => FileMode::BlobExecutable,
+                Some(entry) if entry.filemode() == i32::from(FileMode::BlobExecutable) => {
+                    FileMode::BlobExecutable
+                }
                 Some(_) => FileMode::Blob,
-                None if self.git.is_path_ignored(path).map_err(GitError::library("read the ignore files"))? => {
+                None if self
+                    .git
+                    .is_path_ignored(path)
+                    .map_err(GitError::library("read the ignore files"))? =>
+                {
                     continue;
                 }
                 None => FileMode::Blob,
             };
-            leaves.push(Leaf { path, blob: self.store_blob(&checkout, path, bytes)?, mode });
+            leaves.push(Leaf {
+                path,
+                blob: self.store_blob(&checkout, path, bytes)?,
+                mode,
+            });
         }
         let mut builder = TreeUpdateBuilder::new();
         for leaf in &leaves {
             builder.upsert(leaf.path, leaf.blob, leaf.mode);
         }
-        let new = builder.create_updated(&self.git, &tree).map_err(GitError::library("make a tree"))?;
+        let new = builder
+            .create_updated(&self.git, &tree)
+            .map_err(GitError::library("make a tree"))?;
         // Before the branch is moved, so that a lock in the way leaves all as it was.
         self.bring_up_index(&checkout, &leaves)?;
         if new == tree.id() {
             return Ok(None);
         }
-        let new = self.git.find_tree(new).map_err(GitError::library("make a tree"))?;
+        let new = self
+            .git
+            .find_tree(new)
+            .map_err(GitError::library("make a tree"))?;
         let made = self.write_commit(&new, &[&parent], message)?;
         // As a commit has it in the reflogs.
         let line = format!("commit: {}", message.lines().next().unwrap_or_default());
-        self.swap(&format!("refs/heads/{name}"), Some(&tip), Some(&made), &line)?;
+        self.swap(
+            &format!("refs/heads/{name}"),
+            Some(&tip),
+            Some(&made),
+            &line,
+        )?;
         Ok(Some(made))
     }
 
     /// The contents as an object, through the user's filters.
     fn store_blob(&self, checkout: &Checkout, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
         let folders = path.parent().into_iter().flat_map(Path::ancestors);
-        folders.map(|folder| checkout.root.join(folder)).try_for_each(|folder| refuse_pipes(&folder))?;
-        let call = self.call(checkout).args(["hash-object", "-w", "--stdin", "--path"]).arg(path).input(bytes)?;
+        folders
+            .map(|folder| checkout.root.join(folder))
+            .try_for_each(|folder| refuse_pipes(&folder))?;
+        let call = self
+            .call(checkout)
+            .args(["hash-object", "-w", "--stdin", "--path"])
+            .arg(path)
+            .input(bytes)?;
         let id = call.read()?;
         let id = String::from_utf8_lossy(&id);
         Oid::from_str(id.trim()).map_err(GitError::library("store a file"))
@@ -92,21 +126,37 @@ impl Repository {
         }
         let lines = leaves.iter().flat_map(|leaf| {
             let info = format!("{:o} {}\t", i32::from(leaf.mode), leaf.blob);
-            [info.as_bytes(), leaf.path.as_os_str().as_encoded_bytes(), b"\0"].concat()
+            [
+                info.as_bytes(),
+                leaf.path.as_os_str().as_encoded_bytes(),
+                b"\0",
+            ]
+            .concat()
         });
         let lines: Vec<u8> = lines.collect();
-        let call = self.call(checkout).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?;
+        let call = self
+            .call(checkout)
+            .args(["update-index", "--add", "-z", "--index-info"])
+            .input(&lines)?;
         call.limit(THOROUGH).read().map(drop)
     }
 
     fn refuse_conflicts(&self, checkout: &Checkout) -> Result<(), GitError> {
-        let unmerged = self.call(checkout).args(["ls-files", "--unmerged", "-z"]).read()?;
-        let paths: BTreeSet<PathBuf> =
-            records(&unmerged).filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1)).map(path_of).collect();
+        let unmerged = self
+            .call(checkout)
+            .args(["ls-files", "--unmerged", "-z"])
+            .read()?;
+        let paths: BTreeSet<PathBuf> = records(&unmerged)
+            .filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1))
+            .map(path_of)
+            .collect();
         if paths.is_empty() {
             return Ok(());
         }
-        Err(GitError::Conflicted { worktree: checkout.root.clone(), paths: paths.into_iter().collect() })
+        Err(GitError::Conflicted {
+            worktree: checkout.root.clone(),
+            paths: paths.into_iter().collect(),
+        })
     }
 }
 
@@ -120,17 +170,26 @@ fn refuse_unfinished(checkout: &Checkout) -> Result<(), GitError> {
         ("sequencer", "cherry-pick"),
         ("BISECT_LOG", "bisect"),
     ];
-    match signs.iter().find(|(name, _)| checkout.git_dir.join(name).exists()) {
+    match signs
+        .iter()
+        .find(|(name, _)| checkout.git_dir.join(name).exists())
+    {
         Some((_, operation)) => {
             let operation = (*operation).to_owned();
-            Err(GitError::Unfinished { worktree: checkout.root.clone(), operation })
+            Err(GitError::Unfinished {
+                worktree: checkout.root.clone(),
+                operation,
+            })
         }
         None => Ok(()),
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use std::fs;
 
@@ -138,8 +197,13 @@ mod tests {
     use super::*;
 
     fn committed(fixture: &Fixture, files: &[(&str, &str)]) -> Result<Option<CommitId>, GitError> {
-        let files: Vec<_> = files.iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
-        fixture.repository().commit_contents(&files, "tavern: T-1 done\n\nBody.")
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec()))
+            .collect();
+        fixture
+            .repository()
+            .commit_contents(&files, "tavern: T-1 done\n\nBody.")
     }
 
     #[test]
@@ -148,11 +212,25 @@ mod tests {
         fixture.commit(&[(".gitignore", "*.o\n"), ("run.sh", "1\n")], "board");
         fixture.git(&["update-index", "--chmod=+x", "run.sh"]);
         fixture.git(&["commit", "--quiet", "--message=mode"]);
-        assert_eq!(committed(&fixture, &[("run.sh", "1\n"), ("x.o", "ignored\n")]).expect("it is a work tree"), None);
-        let made = committed(&fixture, &[("run.sh", "2\n"), ("new", "1\n"), ("x.o", "ignored\n")]);
+        assert_eq!(
+            committed(&fixture, &[("run.sh", "1\n"), ("x.o", "ignored\n")])
+                .expect("it is a work tree"),
+            None
+        );
+        let made = committed(
+            &fixture,
+            &[("run.sh", "2\n"), ("new", "1\n"), ("x.o", "ignored\n")],
+        );
         assert_eq!(made.expect("it can be committed"), Some(fixture.head()));
-        assert_eq!(fixture.git(&["diff", "--name-only", "HEAD~1", "HEAD"]), "new\nrun.sh");
-        assert!(fixture.git(&["ls-tree", "HEAD", "run.sh"]).starts_with("100755"));
+        assert_eq!(
+            fixture.git(&["diff", "--name-only", "HEAD~1", "HEAD"]),
+            "new\nrun.sh"
+        );
+        assert!(
+            fixture
+                .git(&["ls-tree", "HEAD", "run.sh"])
+                .starts_with("100755")
+        );
     }
 
     #[test]
@@ -160,19 +238,32 @@ mod tests {
         let fixture = Fixture::new();
         fixture.commit(&[("queue", "1\n")], "board");
         let made = fixture.head();
-        for sign in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "index.lock"] {
+        for sign in [
+            "MERGE_HEAD",
+            "CHERRY_PICK_HEAD",
+            "REVERT_HEAD",
+            "BISECT_LOG",
+            "rebase-merge",
+            "index.lock",
+        ] {
             let path = fixture.root().join(".git").join(sign);
             fs::write(&path, format!("{made}\n")).expect("the folder is writable");
             let before = fixture.photograph();
             let refused = committed(&fixture, &[("queue", "2\n")]);
-            let is_refused = matches!(refused, Err(GitError::Unfinished { .. } | GitError::LockedByGit { .. }));
+            let is_refused = matches!(
+                refused,
+                Err(GitError::Unfinished { .. } | GitError::LockedByGit { .. })
+            );
             assert!(is_refused, "{sign}: {refused:?}");
             assert_eq!(fixture.photograph(), before, "{sign}");
             fs::remove_file(&path).expect("it is there");
         }
         fixture.git(&["checkout", "--quiet", "--detach"]);
         let refused = committed(&fixture, &[("queue", "2\n")]);
-        assert!(matches!(&refused, Err(GitError::NoBranch { .. })), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(GitError::NoBranch { .. })),
+            "{refused:?}"
+        );
     }
 
     #[test]
@@ -182,7 +273,10 @@ mod tests {
         fixture.write("a", "stashed\n");
         fixture.git(&["stash"]);
         fixture.commit(&[("a", "other\n")], "other");
-        let popped = git_command(&fixture.root()).args(["stash", "pop"]).output().expect("the tests need git");
+        let popped = git_command(&fixture.root())
+            .args(["stash", "pop"])
+            .output()
+            .expect("the tests need git");
         assert!(!popped.status.success(), "the stash must conflict");
         let before = fixture.photograph();
         let refused = committed(&fixture, &[("queue", "2\n")]);
@@ -196,8 +290,13 @@ mod tests {
     #[test]
     fn line_ends_and_filters_are_the_users() {
         let fixture = Fixture::new();
-        fixture.commit(&[(".gitattributes", "*.md text eol=crlf\n"), ("a.md", "1\n")], "base");
-        committed(&fixture, &[("a.md", "2\r\n")]).expect("it can be committed").expect("there is something");
+        fixture.commit(
+            &[(".gitattributes", "*.md text eol=crlf\n"), ("a.md", "1\n")],
+            "base",
+        );
+        committed(&fixture, &[("a.md", "2\r\n")])
+            .expect("it can be committed")
+            .expect("there is something");
         assert_eq!(fixture.git(&["cat-file", "-p", "HEAD:a.md"]).len(), 1);
         assert_eq!(fixture.git(&["cat-file", "-s", "HEAD:a.md"]), "2");
     }

@@ -15,7 +15,10 @@ use rustix::io::Errno;
 
 use super::{GitError, Repository};
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// A folder that is still to be looked at.
 struct Unseen {
@@ -35,35 +38,59 @@ impl Repository {
 pub(super) fn remove_endless(root: &Path) -> Result<(), GitError> {
     let top = match openat(CWD, root, FOLDER, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
-        opened => opened.map_err(io::Error::from).map_err(GitError::io("open", root))?,
+        opened => opened
+            .map_err(io::Error::from)
+            .map_err(GitError::io("open", root))?,
     };
-    let mut places = vec![Unseen { path: PathBuf::new(), is_repository: false }];
+    let mut places = vec![Unseen {
+        path: PathBuf::new(),
+        is_repository: false,
+    }];
     while let Some(place) = places.pop() {
         let found = look(&top, &place, &mut places);
-        found.map_err(io::Error::from).map_err(GitError::io("look for pipes in", root.join(&place.path)))?;
+        found
+            .map_err(io::Error::from)
+            .map_err(GitError::io("look for pipes in", root.join(&place.path)))?;
     }
     Ok(())
 }
 
 fn look(top: &OwnedFd, place: &Unseen, places: &mut Vec<Unseen>) -> Result<(), Errno> {
-    let Some(folder) = opened(top, &place.path)? else { return Ok(()) };
+    let Some(folder) = opened(top, &place.path)? else {
+        return Ok(());
+    };
     let entries: Vec<(PathBuf, FileType)> = Dir::read_from(&folder)?
         .filter_map(Result::ok)
-        .map(|entry| (PathBuf::from(OsStr::from_bytes(entry.file_name().to_bytes())), entry.file_type()))
+        .map(|entry| {
+            (
+                PathBuf::from(OsStr::from_bytes(entry.file_name().to_bytes())),
+                entry.file_type(),
+            )
+        })
         .filter(|(name, _)| name != Path::new(".") && name != Path::new(".."))
         .collect();
     let has = |wanted: &str| entries.iter().any(|(name, _)| name == Path::new(wanted));
     let is_repository = place.is_repository || has("objects") && has("refs");
     for (name, kind) in entries {
         let path = place.path.join(name);
-        let kind = if kind == FileType::Unknown { kind_of(top, &path, AtFlags::SYMLINK_NOFOLLOW) } else { kind };
+        let kind = if kind == FileType::Unknown {
+            kind_of(top, &path, AtFlags::SYMLINK_NOFOLLOW)
+        } else {
+            kind
+        };
         let is_in_the_way = match kind {
             FileType::Symlink => is_repository && is_endless(kind_of(top, &path, AtFlags::empty())),
             kind => is_endless(kind),
         };
-        let is_opened = is_repository || path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".git"));
+        let is_opened = is_repository
+            || path
+                .file_name()
+                .is_some_and(|name| name.as_bytes().starts_with(b".git"));
         if kind == FileType::Directory {
-            places.push(Unseen { path, is_repository });
+            places.push(Unseen {
+                path,
+                is_repository,
+            });
         } else if is_in_the_way {
             match remove(top, &place.path, &path) {
                 // One in another user's folder stays, where git would not open it.
@@ -76,7 +103,10 @@ fn look(top: &OwnedFd, place: &Unseen, places: &mut Vec<Unseen>) -> Result<(), E
 }
 
 fn is_endless(kind: FileType) -> bool {
-    matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice)
+    matches!(
+        kind,
+        FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice
+    )
 }
 
 /// `None` of one that git can't look into either.
@@ -87,10 +117,16 @@ fn opened(top: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Errno> {
         Err(Errno::ACCESS) if may_be_entered(top, path) => {
             // It may be another user's, as what a container has made.
             let changed = chmodat(top, here(path), Mode::RWXU, AtFlags::empty());
-            if changed.is_ok() { open().map(Some) } else { Ok(None) }
+            if changed.is_ok() {
+                open().map(Some)
+            } else {
+                Ok(None)
+            }
         }
         // It is gone, or deeper than git reaches.
-        Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+        Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {
+            Ok(None)
+        }
         opened => opened.map(Some),
     }
 }
@@ -101,13 +137,17 @@ fn may_be_entered(top: &OwnedFd, path: &Path) -> bool {
 }
 
 fn kind_of(top: impl AsFd, path: &Path, flags: AtFlags) -> FileType {
-    statat(top, path, flags).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+    statat(top, path, flags).map_or(FileType::Unknown, |stat| {
+        FileType::from_raw_mode(stat.st_mode)
+    })
 }
 
 fn remove(top: &OwnedFd, folder: &Path, path: &Path) -> Result<(), Errno> {
     let unlink = || unlinkat(top, path, AtFlags::empty());
     let unlinked = match unlink() {
-        Err(Errno::ACCESS) => chmodat(top, here(folder), Mode::RWXU, AtFlags::empty()).and_then(|()| unlink()),
+        Err(Errno::ACCESS) => {
+            chmodat(top, here(folder), Mode::RWXU, AtFlags::empty()).and_then(|()| unlink())
+        }
         unlinked => unlinked,
     };
     match unlinked {
@@ -119,11 +159,18 @@ fn remove(top: &OwnedFd, folder: &Path, path: &Path) -> Result<(), Errno> {
 
 /// The top folder has no name from within.
 fn here(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -140,13 +187,21 @@ mod tests {
     #[test]
     fn pipes_go_and_what_may_be_work_stays() {
         let scratch = tempfile::tempdir().expect("a temporary folder");
-        let root = fs::canonicalize(scratch.path()).expect("it is there").join("w");
+        let root = fs::canonicalize(scratch.path())
+            .expect("it is there")
+            .join("w");
         let path = |name: &str| root.join(name);
         for folder in ["sub/inner", "q/refs/heads", "q/objects"] {
             fs::create_dir_all(path(folder)).expect("the folder is ours");
         }
         let top = fs::File::open(&root).expect("it is there");
-        let gone = [".gitignore", "sub/inner/pipe", "q/HEAD", "q/refs/heads/x", "q/config"];
+        let gone = [
+            ".gitignore",
+            "sub/inner/pipe",
+            "q/HEAD",
+            "q/refs/heads/x",
+            "q/config",
+        ];
         gone[..3].iter().for_each(|name| make_pipe(&top, name));
         for name in &gone[3..] {
             symlink("/dev/zero", path(name)).expect("the folder is ours");
@@ -159,7 +214,10 @@ mod tests {
         remove_endless(&root).expect("it can be looked at");
         let is_there = |name: &&str| path(name).symlink_metadata().is_ok();
         assert_eq!(
-            (gone.iter().filter(|name| is_there(name)).count(), kept.iter().filter(|name| is_there(name)).count()),
+            (
+                gone.iter().filter(|name| is_there(name)).count(),
+                kept.iter().filter(|name| is_there(name)).count()
+            ),
             (0, 4)
         );
         remove_endless(&path("nowhere")).expect("there is nothing");
@@ -179,6 +237,9 @@ mod tests {
         let name = "p".repeat(74);
         make_pipe(&folder, &name);
         remove_endless(scratch.path()).expect("it can be looked at");
-        assert_eq!(kind_of(&folder, Path::new(&name), AtFlags::SYMLINK_NOFOLLOW), FileType::Unknown);
+        assert_eq!(
+            kind_of(&folder, Path::new(&name), AtFlags::SYMLINK_NOFOLLOW),
+            FileType::Unknown
+        );
     }
 }

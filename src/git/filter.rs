@@ -48,25 +48,47 @@ pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString]) -> Vec<Overruled> 
     all.retain(|_, line| !line.is_empty() && !is_lfs(line));
     let mut overruled = BTreeMap::new();
     for (setting, line) in all {
-        let start = setting.iter().rposition(|byte| *byte == b'.').unwrap_or_default();
+        let start = setting
+            .iter()
+            .rposition(|byte| *byte == b'.')
+            .unwrap_or_default();
         // To the process git speaks of each path, in the other lines it puts the path itself.
-        let value = if setting.ends_with(b".process") { process(line, sandbox) } else { once(line, sandbox) };
+        let value = if setting.ends_with(b".process") {
+            process(line, sandbox)
+        } else {
+            once(line, sandbox)
+        };
         overruled.insert(setting.to_vec(), value);
         overruled.insert([&setting[..start], b".required"].concat(), b"true".to_vec());
     }
     let os = OsString::from_vec;
-    overruled.into_iter().map(|(setting, value)| Overruled { setting: os(setting), value: os(value) }).collect()
+    overruled
+        .into_iter()
+        .map(|(setting, value)| Overruled {
+            setting: os(setting),
+            value: os(value),
+        })
+        .collect()
 }
 
 /// `git-lfs` or `git lfs` and plain words.
 fn is_lfs(line: &[u8]) -> bool {
-    let rest = line.strip_prefix(b"git-lfs ").or_else(|| line.strip_prefix(b"git lfs "));
-    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_alphanumeric() || b" -%".contains(byte)))
+    let rest = line
+        .strip_prefix(b"git-lfs ")
+        .or_else(|| line.strip_prefix(b"git lfs "));
+    rest.is_some_and(|rest| {
+        rest.iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b" -%".contains(byte))
+    })
 }
 
 fn process(line: &[u8], sandbox: &[OsString]) -> Vec<u8> {
     let words = sandbox.iter().map(OsString::as_os_str);
-    let words = words.chain(["sh", "-c"].map(OsStr::new)).map(OsStrExt::as_bytes).chain([line]).map(quoted);
+    let words = words
+        .chain(["sh", "-c"].map(OsStr::new))
+        .map(OsStrExt::as_bytes)
+        .chain([line])
+        .map(quoted);
     [b"exec ".to_vec(), words.collect::<Vec<_>>().join(&b' ')].concat()
 }
 
@@ -106,14 +128,25 @@ mod tests {
         let found = in_sandbox(listed, &["box".into(), "/100%".into()]);
         let found: Vec<(&str, &str)> = found
             .iter()
-            .map(|all| (all.setting.to_str().expect("UTF-8"), all.value.to_str().expect("UTF-8")))
+            .map(|all| {
+                (
+                    all.setting.to_str().expect("UTF-8"),
+                    all.value.to_str().expect("UTF-8"),
+                )
+            })
             .collect();
         assert_eq!(
             found,
             [
-                ("filter.a.b.clean", r#"exec 'box' '/100%%' 'sh' '-c' './it'\''s "$1" 100%%' sh %f"#),
+                (
+                    "filter.a.b.clean",
+                    r#"exec 'box' '/100%%' 'sh' '-c' './it'\''s "$1" 100%%' sh %f"#
+                ),
                 ("filter.a.b.required", "true"),
-                ("filter.odd.clean", "exec 'box' '/100%%' 'sh' '-c' 'git-lfs clean; ./x' sh %f"),
+                (
+                    "filter.odd.clean",
+                    "exec 'box' '/100%%' 'sh' '-c' 'git-lfs clean; ./x' sh %f"
+                ),
                 ("filter.odd.required", "true"),
                 ("filter.p.process", "exec 'box' '/100%' 'sh' '-c' 'walk %f'"),
                 ("filter.p.required", "true"),

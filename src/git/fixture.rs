@@ -1,5 +1,8 @@
 //! Real repositories in temporary folders, for this room's tests. No configuration of the machine or the user is read.
-#![expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -34,7 +37,8 @@ impl Fixture {
     pub(super) fn named(name: &str) -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         fs::create_dir(folder.path().join(name)).expect("it is empty");
-        std::os::unix::fs::symlink(name, folder.path().join("current")).expect("it has no such link");
+        std::os::unix::fs::symlink(name, folder.path().join("current"))
+            .expect("it has no such link");
         let fixture = Fixture { folder };
         fixture.git(&["init", "--quiet", "--initial-branch=main"]);
         fixture.git(&["config", "user.name", "User"]);
@@ -49,7 +53,9 @@ impl Fixture {
 
     /// A path beside the repository.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
-        fs::canonicalize(self.folder.path()).expect("it is there").join(name)
+        fs::canonicalize(self.folder.path())
+            .expect("it is there")
+            .join(name)
     }
 
     pub(super) fn lock_file(&self) -> PathBuf {
@@ -63,7 +69,10 @@ impl Fixture {
     /// A linked worktree beside the repository, on `branch`, which begins at `HEAD`.
     pub(super) fn add(&self, name: &str, branch: &str) -> Result<PathBuf, GitError> {
         let path = self.beside(name);
-        self.repository().add_worktree(&path, branch, &self.head(), &self.lock_file(), |_| Ok::<(), GitError>(()))?;
+        self.repository()
+            .add_worktree(&path, branch, &self.head(), &self.lock_file(), |_| {
+                Ok::<(), GitError>(())
+            })?;
         Ok(path)
     }
 
@@ -116,12 +125,26 @@ impl Fixture {
         let mut text = String::new();
         for entry in walkdir::WalkDir::new(&root).sort_by_file_name() {
             let entry = entry.expect("it can be read");
-            let path = entry.path().strip_prefix(&root).expect("it is below the root").to_owned();
+            let path = entry
+                .path()
+                .strip_prefix(&root)
+                .expect("it is below the root")
+                .to_owned();
             let in_git = path.starts_with(".git");
-            let kept = [".git/index", ".git/HEAD", ".git/rebase-merge", ".git/MERGE_HEAD", ".git/config", ".git/info"];
-            if entry.file_type().is_file() && (!in_git || kept.iter().any(|kept| path.starts_with(kept))) {
+            let kept = [
+                ".git/index",
+                ".git/HEAD",
+                ".git/rebase-merge",
+                ".git/MERGE_HEAD",
+                ".git/config",
+                ".git/info",
+            ];
+            if entry.file_type().is_file()
+                && (!in_git || kept.iter().any(|kept| path.starts_with(kept)))
+            {
                 let bytes = fs::read(entry.path()).expect("it can be read");
-                let digest = git2::Oid::hash_object(git2::ObjectType::Blob, &bytes).expect("bytes have a digest");
+                let digest = git2::Oid::hash_object(git2::ObjectType::Blob, &bytes)
+                    .expect("bytes have a digest");
                 text.push_str(&format!("{} {digest}\n", path.display()));
             }
         }
@@ -138,29 +161,54 @@ pub(super) fn id(text: &str) -> CommitId {
 }
 
 pub(super) fn git_in(dir: &Path, args: &[&str]) -> String {
-    let output = git_command(dir).args(args).output().expect("the tests need git");
-    assert!(output.status.success(), "git {args:?} in {}: {}", dir.display(), String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
+    let output = git_command(dir)
+        .args(args)
+        .output()
+        .expect("the tests need git");
+    assert!(
+        output.status.success(),
+        "git {args:?} in {}: {}",
+        dir.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end_matches('\n')
+        .to_owned()
 }
 
 /// `git` that may fail.
 pub(super) fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(dir).stdin(Stdio::null());
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
+    {
         command.env_remove(name);
     }
     for (name, value) in [("GIT_AUTHOR_NAME", "User"), ("GIT_COMMITTER_NAME", "User")] {
-        command.env(name, value).env(name.replace("NAME", "EMAIL"), "user@localhost");
+        command
+            .env(name, value)
+            .env(name.replace("NAME", "EMAIL"), "user@localhost");
     }
-    command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").env("LC_ALL", "C");
-    command.args(["-c", "protocol.file.allow=always", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
+    command
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("LC_ALL", "C");
+    command.args([
+        "-c",
+        "protocol.file.allow=always",
+        "-c",
+        "gc.auto=0",
+        "-c",
+        "maintenance.auto=false",
+    ]);
     command
 }
 
 pub(super) fn write_in(dir: &Path, path: &str, text: impl AsRef<[u8]>) {
     let path = dir.join(path);
-    fs::create_dir_all(path.parent().expect("it is below the root")).expect("the folder is writable");
+    fs::create_dir_all(path.parent().expect("it is below the root"))
+        .expect("the folder is writable");
     fs::write(path, text).expect("the folder is writable");
 }
 
@@ -169,7 +217,10 @@ pub(super) fn commit_in(dir: &Path, files: &[(&str, &str)], message: &str) -> Co
         write_in(dir, path, text);
     }
     git_in(dir, &["add", "--all"]);
-    git_in(dir, &["commit", "--quiet", "--allow-empty", "--message", message]);
+    git_in(
+        dir,
+        &["commit", "--quiet", "--allow-empty", "--message", message],
+    );
     id(&git_in(dir, &["rev-parse", "HEAD"]))
 }
 

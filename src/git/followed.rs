@@ -2,7 +2,10 @@
 //!
 //! A base that does not move stays where the branch began, with all that was merged since in between. That one commit
 //! contains another is true for ever, so it is remembered in a file of git's own folder; without that file the history is walked.
-#![expect(clippy::disallowed_methods, reason = "git owns what it remembers of a repository")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns what it remembers of a repository"
+)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,8 +22,16 @@ const FAR: usize = 16;
 
 impl Repository {
     /// Returns whether `base` is in the history of `tip`, by what was remembered of the branch; false if that is not known.
-    pub(super) fn is_known_to_follow(&self, branch: &str, tip: &Commit<'_>, base: &CommitId) -> bool {
-        let remembered = self.followed(branch).filter(|(_, followed)| followed == base).map(|(at, _)| at);
+    pub(super) fn is_known_to_follow(
+        &self,
+        branch: &str,
+        tip: &Commit<'_>,
+        base: &CommitId,
+    ) -> bool {
+        let remembered = self
+            .followed(branch)
+            .filter(|(_, followed)| followed == base)
+            .map(|(at, _)| at);
         let mut commit = tip.clone();
         for step in 0..MOST_STEPS {
             let id = CommitId::from(commit.id());
@@ -41,8 +52,10 @@ impl Repository {
     /// From now on it is known that `base` is in the history of `tip`. Not waited for: it can be found out again.
     pub(super) fn remember_followed(&self, branch: &str, tip: &CommitId, base: &CommitId) {
         let path = self.followed_file(branch);
-        let _ =
-            path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, format!("{tip} {base}\n")));
+        let _ = path
+            .parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(path, format!("{tip} {base}\n")));
     }
 
     /// The commit that the branch was at, and the base that it contained.
@@ -53,12 +66,17 @@ impl Repository {
     }
 
     fn followed_file(&self, branch: &str) -> PathBuf {
-        self.common_dir().join("tavern/followed").join(branch.replace('%', "%25").replace('/', "%2F"))
+        self.common_dir()
+            .join("tavern/followed")
+            .join(branch.replace('%', "%25").replace('/', "%2F"))
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::super::Follow;
     use super::super::fixture::Fixture;
@@ -71,8 +89,13 @@ mod tests {
         fixture.git(&["switch", "--quiet", "--create", "x"]);
         let repository = fixture.repository();
         let work = |count: usize| {
-            (0..count).for_each(|number| drop(fixture.commit(&[("a", &format!("{number}\n"))], "work")));
-            repository.git.revparse_single("x").expect("it is there").id()
+            (0..count)
+                .for_each(|number| drop(fixture.commit(&[("a", &format!("{number}\n"))], "work")));
+            repository
+                .git
+                .revparse_single("x")
+                .expect("it is there")
+                .id()
         };
         let far = work(MOST_STEPS + 1);
         let is_known = |tip: git2::Oid| {
@@ -81,7 +104,13 @@ mod tests {
         };
         assert!(!is_known(far), "it is further than anybody looks");
         fixture.git(&["switch", "--quiet", "main"]);
-        assert_eq!(fixture.repository().follow("x", &base).expect("it is behind"), Follow::UpToDate);
+        assert_eq!(
+            fixture
+                .repository()
+                .follow("x", &base)
+                .expect("it is behind"),
+            Follow::UpToDate
+        );
         assert!(is_known(far), "it was remembered");
         // What is remembered is found from later tips, and moves on with them.
         fixture.git(&["switch", "--quiet", "x"]);
@@ -91,7 +120,14 @@ mod tests {
         // Of another base it says nothing, and of a broken file nothing either.
         let other = CommitId::from(far);
         let path = fixture.repository().followed_file("x");
-        assert_ne!(fixture.repository().followed("x").expect("it is remembered").1, other);
+        assert_ne!(
+            fixture
+                .repository()
+                .followed("x")
+                .expect("it is remembered")
+                .1,
+            other
+        );
         for broken in ["", "x", &format!("{base} {base}"), "\n"] {
             fs::write(&path, broken).expect("the folder is there");
             assert!(!is_known(work(MOST_STEPS + 1)), "{broken:?}");
@@ -105,9 +141,15 @@ mod tests {
         let base = fixture.commit(&[("a", "two\n")], "second");
         fixture.git(&["branch", "x", first.as_str()]);
         let repository = fixture.repository();
-        assert_eq!(repository.follow("x", &base).expect("it is behind"), Follow::FastForwarded(base.clone()));
+        assert_eq!(
+            repository.follow("x", &base).expect("it is behind"),
+            Follow::FastForwarded(base.clone())
+        );
         repository.remember_followed("x", &base, &base);
         fixture.git(&["branch", "--force", "x", first.as_str()]);
-        assert_eq!(repository.follow("x", &base).expect("it is behind"), Follow::FastForwarded(base));
+        assert_eq!(
+            repository.follow("x", &base).expect("it is behind"),
+            Follow::FastForwarded(base)
+        );
     }
 }

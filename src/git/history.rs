@@ -35,10 +35,15 @@ pub struct PatchText {
 impl Repository {
     /// Returns whether the tip of `branch` has something at `path` (from the root); false without such a branch.
     pub fn has_file(&self, branch: &str, path: &Path) -> Result<bool, GitError> {
-        match self.git.revparse_single(&format!("refs/heads/{branch}:{}", path.display())) {
+        match self
+            .git
+            .revparse_single(&format!("refs/heads/{branch}:{}", path.display()))
+        {
             Ok(_) => Ok(true),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
-            Err(error) => Err(GitError::library(format!("read the last commit of `{branch}`"))(error)),
+            Err(error) => Err(GitError::library(format!(
+                "read the last commit of `{branch}`"
+            ))(error)),
         }
     }
 
@@ -47,17 +52,26 @@ impl Repository {
     pub fn commit_of(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
         let found = match self.git.revparse_single(revision) {
             Ok(object) => object,
-            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => return Ok(None),
+            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => {
+                return Ok(None);
+            }
             Err(error) => {
                 let reason = error.message().to_owned();
-                return Err(GitError::BadRevision { revision: revision.to_owned(), reason });
+                return Err(GitError::BadRevision {
+                    revision: revision.to_owned(),
+                    reason,
+                });
             }
         };
         Ok(found.peel_to_commit().ok().map(|commit| commit.id().into()))
     }
 
     /// Returns whether `ancestor` is contained in `descendant`. A commit contains itself.
-    pub fn is_ancestor(&self, ancestor: &CommitId, descendant: &CommitId) -> Result<bool, GitError> {
+    pub fn is_ancestor(
+        &self,
+        ancestor: &CommitId,
+        descendant: &CommitId,
+    ) -> Result<bool, GitError> {
         let (above, below) = (self.find_commit(ancestor)?, self.find_commit(descendant)?);
         self.contains(below.id(), above.id())
     }
@@ -69,10 +83,21 @@ impl Repository {
         let (end, wanted) = (tip, work);
         let (tip, work) = (self.find_commit(tip)?, self.find_commit(work)?);
         let before = work.parent(0).and_then(|parent| parent.tree()).ok();
-        let (after, now) = (work.tree().map_err(comparing())?, tip.tree().map_err(comparing())?);
-        let diff = self.git.diff_tree_to_tree(before.as_ref(), Some(&after), None).map_err(comparing())?;
-        let found = |path: &Path| now.get_path(path).map_or(Oid::ZERO_SHA1, |entry| entry.id());
-        let is_old = |delta: DiffDelta<'_>| delta.new_file().path().map(found) == Some(delta.old_file().id());
+        let (after, now) = (
+            work.tree().map_err(comparing())?,
+            tip.tree().map_err(comparing())?,
+        );
+        let diff = self
+            .git
+            .diff_tree_to_tree(before.as_ref(), Some(&after), None)
+            .map_err(comparing())?;
+        let found = |path: &Path| {
+            now.get_path(path)
+                .map_or(Oid::ZERO_SHA1, |entry| entry.id())
+        };
+        let is_old = |delta: DiffDelta<'_>| {
+            delta.new_file().path().map(found) == Some(delta.old_file().id())
+        };
         let is_old = diff.deltas().any(is_old);
         if !is_old {
             return Ok(false);
@@ -84,9 +109,19 @@ impl Repository {
     }
 
     /// The commit of `tip` that takes back the merge `work`, or what that merged.
-    pub fn taken_back(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
-        let merged = self.find_commit(work)?.parent_id(1).ok().map(CommitId::from);
-        let mut found = std::iter::once(work).chain(&merged).map(|commit| self.reverted(commit, tip));
+    pub fn taken_back(
+        &self,
+        work: &CommitId,
+        tip: &CommitId,
+    ) -> Result<Option<CommitId>, GitError> {
+        let merged = self
+            .find_commit(work)?
+            .parent_id(1)
+            .ok()
+            .map(CommitId::from);
+        let mut found = std::iter::once(work)
+            .chain(&merged)
+            .map(|commit| self.reverted(commit, tip));
         found.find_map(Result::transpose).transpose()
     }
 
@@ -108,27 +143,39 @@ impl Repository {
 
     /// The commit of `tip` that takes back `work`, or what brought it there, and that no later one takes back.
     pub fn reverted(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
-        let Some(arrived) = self.arrival(work, tip)? else { return Ok(None) };
+        let Some(arrived) = self.arrival(work, tip)? else {
+            return Ok(None);
+        };
         let mut reverted = BTreeMap::new();
         for later in self.commits_between(&arrived, tip)?.into_iter().rev() {
             if !reverted.contains_key(&later.id) {
                 reverted.extend(later.reverts.into_iter().map(|id| (id, later.id.clone())));
             }
         }
-        Ok([&arrived, work].into_iter().find_map(|commit| reverted.remove(commit)))
+        Ok([&arrived, work]
+            .into_iter()
+            .find_map(|commit| reverted.remove(commit)))
     }
 
     /// The commits that are in `tip` and not in `base`, oldest first.
-    pub fn commits_between(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<CommitSummary>, GitError> {
+    pub fn commits_between(
+        &self,
+        base: &CommitId,
+        tip: &CommitId,
+    ) -> Result<Vec<CommitSummary>, GitError> {
         let (base, tip) = (self.find_commit(base)?, self.find_commit(tip)?);
         let walking = || GitError::library("walk the history");
         let mut walk = self.git.revwalk().map_err(walking())?;
-        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE).map_err(walking())?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)
+            .map_err(walking())?;
         walk.push(tip.id()).map_err(walking())?;
         walk.hide(base.id()).map_err(walking())?;
         let mut found = Vec::new();
         for id in walk {
-            let commit = self.git.find_commit(id.map_err(walking())?).map_err(walking())?;
+            let commit = self
+                .git
+                .find_commit(id.map_err(walking())?)
+                .map_err(walking())?;
             found.push(summary(&commit));
         }
         Ok(found)
@@ -140,7 +187,12 @@ impl Repository {
     }
 
     /// What changes from `base` to `tip`, with renames found, cut at the end of a line to at most `limit` bytes.
-    pub fn diff(&self, base: &CommitId, tip: &CommitId, limit: usize) -> Result<PatchText, GitError> {
+    pub fn diff(
+        &self,
+        base: &CommitId,
+        tip: &CommitId,
+        limit: usize,
+    ) -> Result<PatchText, GitError> {
         let comparing = || GitError::library(format!("compare {base} with {tip}"));
         let old = self.find_commit(base)?.tree().map_err(comparing())?;
         let new = self.find_commit(tip)?.tree().map_err(comparing())?;
@@ -150,9 +202,16 @@ impl Repository {
     /// The paths that differ between `base` and `tip`.
     pub fn extent(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<PathBuf>, GitError> {
         let comparing = || GitError::library(format!("compare {base} with {tip}"));
-        let [old, new] = [base, tip].map(|commit| self.find_commit(commit)?.tree().map_err(comparing()));
-        let diff = self.git.diff_tree_to_tree(Some(&old?), Some(&new?), None).map_err(comparing())?;
-        let paths = diff.deltas().flat_map(|delta| [delta.old_file().path(), delta.new_file().path()]).flatten();
+        let [old, new] =
+            [base, tip].map(|commit| self.find_commit(commit)?.tree().map_err(comparing()));
+        let diff = self
+            .git
+            .diff_tree_to_tree(Some(&old?), Some(&new?), None)
+            .map_err(comparing())?;
+        let paths = diff
+            .deltas()
+            .flat_map(|delta| [delta.old_file().path(), delta.new_file().path()])
+            .flatten();
         let mut paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
         paths.dedup();
         Ok(paths)
@@ -167,13 +226,18 @@ impl Repository {
         limit: usize,
     ) -> Result<PatchText, GitError> {
         let mut options = DiffOptions::new();
-        options.ignore_submodules(false).disable_pathspec_match(true);
+        options
+            .ignore_submodules(false)
+            .disable_pathspec_match(true);
         for path in paths {
             options.pathspec(path);
         }
-        let compared = self.git.diff_tree_to_tree(Some(old), Some(new), Some(&mut options));
+        let compared = self
+            .git
+            .diff_tree_to_tree(Some(old), Some(new), Some(&mut options));
         let mut diff = compared.map_err(GitError::library("compare two trees"))?;
-        diff.find_similar(None).map_err(GitError::library("find renames"))?;
+        diff.find_similar(None)
+            .map_err(GitError::library("find renames"))?;
         let mut bytes = Vec::new();
         let mut is_cut = false;
         let printed = diff.print(DiffFormat::Patch, |_, _, line| {
@@ -190,11 +254,19 @@ impl Repository {
         });
         if is_cut {
             // Where a file lacks its last newline, git's pieces end in the middle of a line.
-            bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+            bytes.truncate(
+                bytes
+                    .iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or(0, |end| end + 1),
+            );
         }
         match printed {
             Err(error) if !is_cut => Err(GitError::library("write a patch")(error)),
-            _ => Ok(PatchText { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut }),
+            _ => Ok(PatchText {
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+                is_cut,
+            }),
         }
     }
 
@@ -203,7 +275,9 @@ impl Repository {
         if outer == inner {
             return Ok(true);
         }
-        self.git.graph_descendant_of(outer, inner).map_err(GitError::library("compare two commits"))
+        self.git
+            .graph_descendant_of(outer, inner)
+            .map_err(GitError::library("compare two commits"))
     }
 
     /// The clone has not all of its history.
@@ -218,11 +292,17 @@ impl Repository {
             return Ok(());
         }
         let cuts = fs::read_to_string(self.common_dir().join("shallow")).unwrap_or_default();
-        let cuts = cuts.lines().filter_map(|line| Oid::from_str(line.trim()).ok());
+        let cuts = cuts
+            .lines()
+            .filter_map(|line| Oid::from_str(line.trim()).ok());
         let has = |commit: &CommitId, cut: Oid| self.contains(oid(commit), cut).unwrap_or(false);
         if cuts.into_iter().any(|cut| has(one, cut) != has(other, cut)) {
             let repository = self.main_worktree().to_owned();
-            return Err(GitError::Shallow { one: one.clone(), other: other.clone(), repository });
+            return Err(GitError::Shallow {
+                one: one.clone(),
+                other: other.clone(),
+                repository,
+            });
         }
         Ok(())
     }
@@ -239,10 +319,17 @@ impl Repository {
 }
 
 pub(super) fn paths(diff: &git2::Diff<'_>) -> Vec<PathBuf> {
-    let sides = diff
-        .deltas()
-        .flat_map(|delta| [delta.old_file().path_bytes().map(path_of), delta.new_file().path_bytes().map(path_of)]);
-    sides.flatten().collect::<BTreeSet<_>>().into_iter().collect()
+    let sides = diff.deltas().flat_map(|delta| {
+        [
+            delta.old_file().path_bytes().map(path_of),
+            delta.new_file().path_bytes().map(path_of),
+        ]
+    });
+    sides
+        .flatten()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
@@ -256,12 +343,17 @@ fn summary(commit: &git2::Commit<'_>) -> CommitSummary {
     CommitSummary {
         id: commit.id().into(),
         subject: text(commit.summary_bytes().unwrap_or_default()),
-        reverts: reverts.filter_map(|rest| rest.get(..40)?.parse().ok()).collect(),
+        reverts: reverts
+            .filter_map(|rest| rest.get(..40)?.parse().ok())
+            .collect(),
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::super::fixture::Fixture;
     use super::*;
@@ -270,7 +362,10 @@ mod tests {
     fn revisions_name_a_commit_or_nothing() {
         let fixture = Fixture::unborn();
         let repository = fixture.repository();
-        assert_eq!(repository.commit_of("HEAD").expect("it has a meaning"), None);
+        assert_eq!(
+            repository.commit_of("HEAD").expect("it has a meaning"),
+            None
+        );
         let first = fixture.commit(&[("a", "one\n")], "first");
         fixture.git(&["tag", "--annotate", "--message", "tagged", "v1"]);
         let second = fixture.commit(&[("a", "two\n")], "second");
@@ -285,7 +380,14 @@ mod tests {
             ("1111111111111111111111111111111111111111", None),
         ];
         for (revision, expected) in rows {
-            assert_eq!(repository.commit_of(revision).expect("it has a meaning").as_ref(), expected, "{revision}");
+            assert_eq!(
+                repository
+                    .commit_of(revision)
+                    .expect("it has a meaning")
+                    .as_ref(),
+                expected,
+                "{revision}"
+            );
         }
         let bad = repository.commit_of("a^{nonsense}");
         assert!(matches!(bad, Err(GitError::BadRevision { .. })), "{bad:?}");
@@ -298,13 +400,30 @@ mod tests {
         let second = fixture.commit(&[("a", "two\n")], "second\n\nwith a body");
         let third = fixture.commit(&[("a", "three\n")], "third");
         let repository = fixture.repository();
-        for (a, b, expected) in [(&first, &third, true), (&third, &first, false), (&second, &second, true)] {
-            assert_eq!(repository.is_ancestor(a, b).expect("both are there"), expected);
+        for (a, b, expected) in [
+            (&first, &third, true),
+            (&third, &first, false),
+            (&second, &second, true),
+        ] {
+            assert_eq!(
+                repository.is_ancestor(a, b).expect("both are there"),
+                expected
+            );
         }
-        let between = repository.commits_between(&first, &third).expect("both are there");
-        let subjects: Vec<(&CommitId, &str)> = between.iter().map(|one| (&one.id, one.subject.as_str())).collect();
+        let between = repository
+            .commits_between(&first, &third)
+            .expect("both are there");
+        let subjects: Vec<(&CommitId, &str)> = between
+            .iter()
+            .map(|one| (&one.id, one.subject.as_str()))
+            .collect();
         assert_eq!(subjects, [(&second, "second"), (&third, "third")]);
-        assert_eq!(repository.commits_between(&third, &first).expect("both are there"), []);
+        assert_eq!(
+            repository
+                .commits_between(&third, &first)
+                .expect("both are there"),
+            []
+        );
     }
 
     #[test]
@@ -315,17 +434,34 @@ mod tests {
         fixture.git(&["mv", "b", "c"]);
         let second = fixture.commit(&[("a", "two\n"), ("é", "no newline")], "second");
         let repository = fixture.repository();
-        let whole = repository.diff(&first, &second, 1 << 20).expect("both are there");
-        assert!(!whole.is_cut && whole.text.contains("rename from b") && whole.text.contains("-one\n+two\n"));
+        let whole = repository
+            .diff(&first, &second, 1 << 20)
+            .expect("both are there");
+        assert!(
+            !whole.is_cut
+                && whole.text.contains("rename from b")
+                && whole.text.contains("-one\n+two\n")
+        );
         fixture.git(&["checkout", "--quiet", "--detach", first.as_str()]);
         let patch = fixture.beside("patch");
         fs::write(&patch, &whole.text).expect("the folder is writable");
         fixture.git(&["apply", "--index", &patch.display().to_string()]);
-        assert_eq!(fixture.git(&["write-tree"]), fixture.git(&["rev-parse", &format!("{second}^{{tree}}")]));
+        assert_eq!(
+            fixture.git(&["write-tree"]),
+            fixture.git(&["rev-parse", &format!("{second}^{{tree}}")])
+        );
         for limit in 0..whole.text.len() {
-            let cut = repository.diff(&first, &second, limit).expect("both are there");
-            assert!(cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text), "at {limit}");
-            assert!(cut.text.is_empty() || cut.text.ends_with('\n'), "at {limit}");
+            let cut = repository
+                .diff(&first, &second, limit)
+                .expect("both are there");
+            assert!(
+                cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text),
+                "at {limit}"
+            );
+            assert!(
+                cut.text.is_empty() || cut.text.ends_with('\n'),
+                "at {limit}"
+            );
         }
     }
 }

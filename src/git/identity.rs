@@ -23,7 +23,10 @@ impl Repository {
         } else {
             (self.git.author_from_env(), self.git.committer_from_env())
         };
-        Ok(Identity { author: or_tavern(author)?, committer: or_tavern(committer)? })
+        Ok(Identity {
+            author: or_tavern(author)?,
+            committer: or_tavern(committer)?,
+        })
     }
 }
 
@@ -37,6 +40,10 @@ impl Identity {
     }
 }
 
-fn or_tavern(found: Result<Signature<'static>, git2::Error>) -> Result<Signature<'static>, GitError> {
-    found.or_else(|_| Signature::now(NAME, EMAIL)).map_err(GitError::library("make a signature"))
+fn or_tavern(
+    found: Result<Signature<'static>, git2::Error>,
+) -> Result<Signature<'static>, GitError> {
+    found
+        .or_else(|_| Signature::now(NAME, EMAIL))
+        .map_err(GitError::library("make a signature"))
 }

@@ -44,13 +44,20 @@ impl Repository {
     /// Takes over the files of git-lfs from a cell. Done twice it comes to the same.
     pub fn receive_lfs(&self, cell: &Path) -> Result<(), GitError> {
         let to = self.common_dir().join("lfs/objects");
-        for entry in WalkDir::new(cell.join("lfs/objects")).into_iter().filter_map(Result::ok) {
+        for entry in WalkDir::new(cell.join("lfs/objects"))
+            .into_iter()
+            .filter_map(Result::ok)
+        {
             let name = entry.file_name().to_string_lossy();
-            let is_digest = name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            let is_digest = name.len() == 64
+                && name
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
             if entry.file_type().is_file() && is_digest {
                 let folder = to.join(&name[..2]).join(&name[2..4]);
                 if !folder.join(&*name).exists() {
-                    copied(entry.path(), &folder, &name).map_err(GitError::io("take over", entry.path()))?;
+                    copied(entry.path(), &folder, &name)
+                        .map_err(GitError::io("take over", entry.path()))?;
                 }
             }
         }
@@ -65,18 +72,42 @@ impl Repository {
             Err(GitError::NotAWorktree { .. }) => return Ok(Vec::new()),
             checkout => checkout?,
         };
-        let mut links = gitlinks(&self.call(&checkout).args(["ls-files", "--stage", "-z"]).read()?);
+        let mut links = gitlinks(
+            &self
+                .call(&checkout)
+                .args(["ls-files", "--stage", "-z"])
+                .read()?,
+        );
         if !matches!(self.head_in(&checkout.git_dir)?, Head::Unborn { .. }) {
-            links.extend(gitlinks(&self.call(&checkout).args(["ls-tree", "-r", "-z", "--full-tree", "HEAD"]).read()?));
+            links.extend(gitlinks(
+                &self
+                    .call(&checkout)
+                    .args(["ls-tree", "-r", "-z", "--full-tree", "HEAD"])
+                    .read()?,
+            ));
         }
-        let is_own = |path: &Path| !path.ancestors().any(|above| checkout.root.join(above).is_symlink());
-        let is_there =
-            |path: &PathBuf| is_own(path) && checkout.root.join(path).join(".git").symlink_metadata().is_ok();
+        let is_own = |path: &Path| {
+            !path
+                .ancestors()
+                .any(|above| checkout.root.join(above).is_symlink())
+        };
+        let is_there = |path: &PathBuf| {
+            is_own(path)
+                && checkout
+                    .root
+                    .join(path)
+                    .join(".git")
+                    .symlink_metadata()
+                    .is_ok()
+        };
         let mut places: Vec<PathBuf> = links.into_iter().filter(is_there).collect();
         places.sort();
         places.dedup();
         for (number, place) in places.iter().enumerate() {
-            let (folder, to) = (checkout.root.join(place), cell.join(INNER).join(number.to_string()));
+            let (folder, to) = (
+                checkout.root.join(place),
+                cell.join(INNER).join(number.to_string()),
+            );
             take(&folder, &to).map_err(GitError::io("take the repository out of", folder))?;
         }
         Ok(places)
@@ -91,8 +122,15 @@ impl Repository {
 
     /// What was committed in submodules of the cell, as bundles in its folder `out`. Some of them were taken from these places
     /// in the worktree.
-    pub fn submodules_of(&self, left: &LeftCell<'_>, places: &[PathBuf]) -> Result<Vec<Bundle>, GitError> {
-        if !["modules", INNER].iter().any(|name| left.cell.join(name).is_dir()) {
+    pub fn submodules_of(
+        &self,
+        left: &LeftCell<'_>,
+        places: &[PathBuf],
+    ) -> Result<Vec<Bundle>, GitError> {
+        if !["modules", INNER]
+            .iter()
+            .any(|name| left.cell.join(name).is_dir())
+        {
             return Ok(Vec::new());
         }
         let told = boxed(left, &self.common_dir().join("objects"), BUNDLE)?;
@@ -100,17 +138,30 @@ impl Repository {
         let bundle = |(number, submodule): (&str, &str)| {
             let number: u32 = number.parse().ok()?;
             let submodule = match submodule.split_once('/')? {
-                (INNER, taken) => places.get(taken.parse::<usize>().ok()?)?.to_string_lossy().into_owned(),
+                (INNER, taken) => places
+                    .get(taken.parse::<usize>().ok()?)?
+                    .to_string_lossy()
+                    .into_owned(),
                 (_, name) => name.to_owned(),
             };
-            Some(Bundle { submodule, file: left.out.join(format!("{number}.bundle")) })
+            Some(Bundle {
+                submodule,
+                file: left.out.join(format!("{number}.bundle")),
+            })
         };
-        Ok(told.lines().filter_map(|line| line.split_once(' ')).filter_map(bundle).collect())
+        Ok(told
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter_map(bundle)
+            .collect())
     }
 }
 
 /// Moves `.git` of the folder to `to`, whatever it is.
-#[expect(clippy::disallowed_methods, reason = "a repository of an agent's is moved into its cell")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a repository of an agent's is moved into its cell"
+)]
 fn take(folder: &Path, to: &Path) -> io::Result<()> {
     let git = folder.join(".git");
     let own = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o700));
@@ -138,7 +189,11 @@ fn copied(from: &Path, folder: &Path, name: &str) -> io::Result<()> {
         digest.update(&part[..length]);
         copy.write_all(&part[..length])?;
     }
-    let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let found: String = digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     if found == name {
         copy.as_file().sync_all()?;
         copy.persist(folder.join(name))?;

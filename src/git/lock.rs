@@ -2,7 +2,10 @@
 //!
 //! The lock is `flock` on an open file description: whoever inherits the descriptor holds the lock too. So a `git` that is
 //! given [`FileLock::share`] keeps the lock until it ends, also when the process that took it has been killed.
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
 
 use std::fs::File;
 use std::path::Path;
@@ -34,14 +37,21 @@ impl FileLock {
             match FileExt::try_lock(&file) {
                 Ok(()) => return Ok(FileLock { file }),
                 Err(TryLockError::WouldBlock) if started.elapsed() >= PATIENCE => {
-                    return Err(GitError::Busy { path: path.to_owned(), waited: PATIENCE });
+                    return Err(GitError::Busy {
+                        path: path.to_owned(),
+                        waited: PATIENCE,
+                    });
                 }
                 Err(TryLockError::WouldBlock) => {
                     thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(20));
                 }
                 Err(TryLockError::Error(source)) => {
-                    return Err(GitError::Io { doing: "lock", path: path.to_owned(), source });
+                    return Err(GitError::Io {
+                        doing: "lock",
+                        path: path.to_owned(),
+                        source,
+                    });
                 }
             }
         }
@@ -52,17 +62,29 @@ impl FileLock {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(GitError::Io { doing: "open", path: path.to_owned(), source }),
+            Err(source) => {
+                return Err(GitError::Io {
+                    doing: "open",
+                    path: path.to_owned(),
+                    source,
+                });
+            }
         };
         match FileExt::try_lock(&file) {
             Ok(()) => Ok(Some(FileLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(GitError::Io { doing: "lock", path: path.to_owned(), source }),
+            Err(TryLockError::Error(source)) => Err(GitError::Io {
+                doing: "lock",
+                path: path.to_owned(),
+                source,
+            }),
         }
     }
 
     /// For a child's standard input: it then holds the lock as well.
     pub(super) fn share(&self) -> Result<File, GitError> {
-        self.file.try_clone().map_err(GitError::io("share the lock", Path::new("-")))
+        self.file
+            .try_clone()
+            .map_err(GitError::io("share the lock", Path::new("-")))
     }
 }

@@ -20,7 +20,10 @@ pub enum Merge {
     UpToDate,
     /// A merge commit with both as parents, first `into`; no reference names it yet. `left_out` are the paths that `from`
     /// changed and that were taken from `into` all the same.
-    Clean { commit: CommitId, left_out: Vec<PathBuf> },
+    Clean {
+        commit: CommitId,
+        left_out: Vec<PathBuf>,
+    },
     /// Nothing was written that matters.
     Conflict(MergeConflict),
 }
@@ -49,17 +52,28 @@ impl Repository {
     /// Merges `from` into `into`, always as a merge commit, so that one merge is one step of the history, and its commits are there
     /// also where others came to the same files. Whatever `from` changed at or under a path of `without` (relative to the root) is
     /// left out.
-    pub fn merge(&self, into: &CommitId, from: &CommitId, without: &[&str], message: &str) -> Result<Merge, GitError> {
+    pub fn merge(
+        &self,
+        into: &CommitId,
+        from: &CommitId,
+        without: &[&str],
+        message: &str,
+    ) -> Result<Merge, GitError> {
         let (ours, theirs) = (self.find_commit(into)?, self.find_commit(from)?);
         let shared = self.merge_base(ours.id(), theirs.id())?;
         if shared == Some(theirs.id()) {
             return Ok(Merge::UpToDate);
         }
-        let mut left_out = if without.is_empty() { Vec::new() } else { self.changed(shared, &theirs)? };
+        let mut left_out = if without.is_empty() {
+            Vec::new()
+        } else {
+            self.changed(shared, &theirs)?
+        };
         left_out.retain(|path| is_under(path, without));
         let kept = self.without(&ours, &theirs, without)?;
         let tree = if shared == Some(ours.id()) {
-            kept.tree().map_err(GitError::library("read the merged tree"))?
+            kept.tree()
+                .map_err(GitError::library("read the merged tree"))?
         } else {
             match self.merged_tree(&ours, &kept)? {
                 Ok(tree) => tree,
@@ -71,7 +85,12 @@ impl Repository {
     }
 
     /// Returns whether all that `from` changed since it left `into` is under `paths`; false if it changed nothing.
-    pub fn changes_only(&self, into: &CommitId, from: &CommitId, paths: &[&str]) -> Result<bool, GitError> {
+    pub fn changes_only(
+        &self,
+        into: &CommitId,
+        from: &CommitId,
+        paths: &[&str],
+    ) -> Result<bool, GitError> {
         let (ours, theirs) = (self.find_commit(into)?, self.find_commit(from)?);
         let changed = self.changed(self.merge_base(ours.id(), theirs.id())?, &theirs)?;
         Ok(!changed.is_empty() && changed.iter().all(|path| is_under(path, paths)))
@@ -81,12 +100,20 @@ impl Repository {
     /// The branch moves by compare-and-swap; errors as for [`Repository::advance`].
     pub fn follow(&self, branch: &str, base: &CommitId) -> Result<Follow, GitError> {
         let reference = branch_reference(branch)?;
-        let tip = self.tip(&reference)?.ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
+        let tip = self
+            .tip(&reference)?
+            .ok_or_else(|| GitError::UnknownReference {
+                name: reference.clone(),
+            })?;
         let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(base)?);
         if self.is_known_to_follow(branch, &ours, base) {
             return Ok(Follow::UpToDate);
         }
-        let follow = self.bring(&ours, &theirs, &format!("Merge {} into {branch}", base.short()))?;
+        let follow = self.bring(
+            &ours,
+            &theirs,
+            &format!("Merge {} into {branch}", base.short()),
+        )?;
         let now = match &follow {
             Follow::UpToDate => &tip,
             Follow::FastForwarded(to) | Follow::Merged(to) => {
@@ -102,11 +129,20 @@ impl Repository {
 
     /// The commit that a branch at `tip` would be at after [`Repository::follow`], where nothing has to be merged for that.
     pub fn foresee_follow(&self, tip: CommitId, base: CommitId) -> Result<CommitId, GitError> {
-        Ok(if self.is_ancestor(&tip, &base)? { base } else { tip })
+        Ok(if self.is_ancestor(&tip, &base)? {
+            base
+        } else {
+            tip
+        })
     }
 
     /// What brings the commits of `theirs` into `ours`, which no reference is moved to yet.
-    fn bring(&self, ours: &Commit<'_>, theirs: &Commit<'_>, message: &str) -> Result<Follow, GitError> {
+    fn bring(
+        &self,
+        ours: &Commit<'_>,
+        theirs: &Commit<'_>,
+        message: &str,
+    ) -> Result<Follow, GitError> {
         let shared = self.merge_base(ours.id(), theirs.id())?;
         if shared == Some(theirs.id()) {
             return Ok(Follow::UpToDate);
@@ -123,18 +159,36 @@ impl Repository {
     /// Brings the commits of `from` into the branch that the linked worktree has checked out, and their files into its
     /// folder: by moving it forward if it has none of its own, else by a merge commit. Nothing changes where the two
     /// conflict, or where files that are not committed are in the way (then no path is named).
-    pub fn take_in(&self, worktree: &Path, from: &CommitId, message: &str) -> Result<Follow, GitError> {
+    pub fn take_in(
+        &self,
+        worktree: &Path,
+        from: &CommitId,
+        message: &str,
+    ) -> Result<Follow, GitError> {
         let checkout = self.checkout(worktree)?;
-        let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) = self.head_of(worktree)? else {
+        let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) =
+            self.head_of(worktree)?
+        else {
             return Ok(Follow::Conflict(Vec::new()));
         };
         let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(from)?);
         let follow = self.bring(&ours, &theirs, message)?;
-        let (Follow::FastForwarded(to) | Follow::Merged(to)) = &follow else { return Ok(follow) };
-        let call =
-            self.call(&checkout).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
+        let (Follow::FastForwarded(to) | Follow::Merged(to)) = &follow else {
+            return Ok(follow);
+        };
+        let call = self.call(&checkout).args([
+            "merge",
+            "--ff-only",
+            "--quiet",
+            "--no-autostash",
+            "--no-verify-signatures",
+        ]);
         let ended = call.arg(to.as_str()).limit(THOROUGH).ending(&[0, 1, 128])?;
-        Ok(if ended.exit.is_success() { follow } else { Follow::Conflict(Vec::new()) })
+        Ok(if ended.exit.is_success() {
+            follow
+        } else {
+            Follow::Conflict(Vec::new())
+        })
     }
 
     /// The tree of the merge, or what is in conflict.
@@ -148,7 +202,14 @@ impl Repository {
             .call(&self.main_checkout())
             // Attributes are those of `ours`, whatever is checked out at present.
             .env("GIT_ATTR_SOURCE", &into)
-            .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--allow-unrelated-histories"])
+            .args([
+                "merge-tree",
+                "--write-tree",
+                "-z",
+                "--name-only",
+                "--no-messages",
+                "--allow-unrelated-histories",
+            ])
             .args([&into, &from])
             .limit(THOROUGH)
             .ending(&[0, 1])?;
@@ -156,7 +217,9 @@ impl Repository {
         let mut records = records(&ran.stdout);
         let reading = || GitError::library("read the merged tree");
         let tree = String::from_utf8_lossy(records.next().unwrap_or_default());
-        let tree = Oid::from_str(&tree).and_then(|id| self.git.find_tree(id)).map_err(reading())?;
+        let tree = Oid::from_str(&tree)
+            .and_then(|id| self.git.find_tree(id))
+            .map_err(reading())?;
         if ran.exit.is_success() {
             return Ok(Ok(tree));
         }
@@ -169,7 +232,12 @@ impl Repository {
 
     /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree
     /// there, and the merge bases stay what they are.
-    fn without<'r>(&'r self, ours: &Commit<'r>, theirs: &Commit<'r>, without: &[&str]) -> Result<Commit<'r>, GitError> {
+    fn without<'r>(
+        &'r self,
+        ours: &Commit<'r>,
+        theirs: &Commit<'r>,
+        without: &[&str],
+    ) -> Result<Commit<'r>, GitError> {
         let preparing = || GitError::library(format!("leave parts out of {}", theirs.id()));
         let ours_tree = ours.tree().map_err(preparing())?;
         let mut tree = theirs.tree().map_err(preparing())?;
@@ -181,7 +249,11 @@ impl Repository {
                 Err(error) => return Err(preparing()(error)),
             };
             let id = graft(&self.git, Some(&tree), &names, entry).map_err(preparing())?;
-            let empty = || self.git.treebuilder(None).and_then(|builder| builder.write());
+            let empty = || {
+                self.git
+                    .treebuilder(None)
+                    .and_then(|builder| builder.write())
+            };
             tree = match id {
                 Some(id) => self.git.find_tree(id),
                 None => empty().and_then(|id| self.git.find_tree(id)),
@@ -192,7 +264,10 @@ impl Repository {
             return Ok(theirs.clone());
         }
         let (author, committer) = (theirs.author(), theirs.committer());
-        let id = self.git.commit(None, &author, &committer, "left out", &tree, &[theirs]).map_err(preparing())?;
+        let id = self
+            .git
+            .commit(None, &author, &committer, "left out", &tree, &[theirs])
+            .map_err(preparing())?;
         self.git.find_commit(id).map_err(preparing())
     }
 
@@ -200,11 +275,19 @@ impl Repository {
     fn changed(&self, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
         let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
         let base = match base {
-            Some(id) => Some(self.git.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
+            Some(id) => Some(
+                self.git
+                    .find_commit(id)
+                    .and_then(|commit| commit.tree())
+                    .map_err(comparing())?,
+            ),
             None => None,
         };
         let tree = theirs.tree().map_err(comparing())?;
-        let diff = self.git.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
+        let diff = self
+            .git
+            .diff_tree_to_tree(base.as_ref(), Some(&tree), None)
+            .map_err(comparing())?;
         Ok(paths(&diff))
     }
 }
@@ -215,7 +298,10 @@ fn is_under(path: &Path, prefixes: &[&str]) -> bool {
 
 /// The paths without slashes at their ends; an empty one would mean everything, and is passed over.
 fn named<'a>(paths: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
-    paths.iter().map(|path| path.trim_matches('/')).filter(|path| !path.is_empty())
+    paths
+        .iter()
+        .map(|path| path.trim_matches('/'))
+        .filter(|path| !path.is_empty())
 }
 
 /// `tree` with `entry` at the path `names`, or with nothing there; `None` if nothing at all is left.
@@ -225,12 +311,16 @@ fn graft(
     names: &[&str],
     entry: Option<(Oid, i32)>,
 ) -> Result<Option<Oid>, git2::Error> {
-    let Some((name, below)) = names.split_first() else { return Ok(tree.map(Tree::id)) };
+    let Some((name, below)) = names.split_first() else {
+        return Ok(tree.map(Tree::id));
+    };
     let mut builder = repository.treebuilder(tree)?;
     let replacement = if below.is_empty() {
         entry
     } else {
-        let inner = tree.and_then(|tree| tree.get_name(name)).and_then(|entry| repository.find_tree(entry.id()).ok());
+        let inner = tree
+            .and_then(|tree| tree.get_name(name))
+            .and_then(|entry| repository.find_tree(entry.id()).ok());
         if inner.is_none() && entry.is_none() {
             return Ok(tree.map(Tree::id));
         }
@@ -241,7 +331,11 @@ fn graft(
         None if builder.get(name)?.is_some() => builder.remove(name)?,
         None => {}
     }
-    if builder.is_empty() { Ok(None) } else { builder.write().map(Some) }
+    if builder.is_empty() {
+        Ok(None)
+    } else {
+        builder.write().map(Some)
+    }
 }
 
 #[cfg(test)]

@@ -59,9 +59,17 @@ impl Repository {
     pub fn outside(&self, without: &str) -> Result<Outside, GitError> {
         let mut references = BTreeMap::new();
         for kind in ["refs/heads/", "refs/remotes/", "refs/tags/"] {
-            references.extend(self.references(kind)?.into_iter().filter(|(name, _)| !name.starts_with(without)));
+            references.extend(
+                self.references(kind)?
+                    .into_iter()
+                    .filter(|(name, _)| !name.starts_with(without)),
+            );
         }
-        Ok(Outside { references, settings: self.settings()?, hooks: self.hooks() })
+        Ok(Outside {
+            references,
+            settings: self.settings()?,
+            hooks: self.hooks(),
+        })
     }
 
     /// What has changed since `before`. Of references those tell that have commits which `tip` has and `start` has not.
@@ -72,22 +80,39 @@ impl Repository {
         work: Option<(&CommitId, &CommitId)>,
     ) -> Result<Vec<OutsideChange>, GitError> {
         let mut changes = Vec::new();
-        for (name, tip) in now.references.iter().filter(|(name, tip)| before.references.get(*name) != Some(tip)) {
+        for (name, tip) in now
+            .references
+            .iter()
+            .filter(|(name, tip)| before.references.get(*name) != Some(tip))
+        {
             if let Some((start, end)) = work
                 && let Some(base) = self.merge_base(oid(tip), oid(end))?
                 && !self.is_ancestor(&base.into(), start)?
             {
                 let short = name.splitn(3, '/').last().unwrap_or(name).to_owned();
-                changes.push(OutsideChange::Published { reference: short, tip: tip.clone() });
+                changes.push(OutsideChange::Published {
+                    reference: short,
+                    tip: tip.clone(),
+                });
             }
         }
         let keys: BTreeSet<&String> = before.settings.keys().chain(now.settings.keys()).collect();
-        changes.extend(keys.into_iter().filter(|key| before.settings.get(*key) != now.settings.get(*key)).map(|key| {
-            let key = key.clone();
-            if now.settings.contains_key(&key) { OutsideChange::Set { key } } else { OutsideChange::Unset { key } }
-        }));
+        changes.extend(
+            keys.into_iter()
+                .filter(|key| before.settings.get(*key) != now.settings.get(*key))
+                .map(|key| {
+                    let key = key.clone();
+                    if now.settings.contains_key(&key) {
+                        OutsideChange::Set { key }
+                    } else {
+                        OutsideChange::Unset { key }
+                    }
+                }),
+        );
         let hooks: BTreeSet<&String> = before.hooks.keys().chain(now.hooks.keys()).collect();
-        let hooks = hooks.into_iter().filter(|name| before.hooks.get(*name) != now.hooks.get(*name));
+        let hooks = hooks
+            .into_iter()
+            .filter(|name| before.hooks.get(*name) != now.hooks.get(*name));
         changes.extend(hooks.map(|name| OutsideChange::Hook { name: name.clone() }));
         Ok(changes)
     }
@@ -101,7 +126,10 @@ impl Repository {
             while let Some(entry) = entries.next() {
                 let entry = entry?;
                 let value = xxh3_64(entry.value_bytes());
-                settings.entry(String::from_utf8_lossy(entry.name_bytes()).into_owned()).or_default().push(value);
+                settings
+                    .entry(String::from_utf8_lossy(entry.name_bytes()).into_owned())
+                    .or_default()
+                    .push(value);
             }
             settings.retain(|key, _| !key.starts_with("branch."));
             Ok(settings)
@@ -113,7 +141,10 @@ impl Repository {
     fn hooks(&self) -> BTreeMap<String, (u64, Option<SystemTime>)> {
         let entries = std::fs::read_dir(self.common_dir().join("hooks"));
         let hooks = entries.into_iter().flatten().flatten().filter_map(|entry| {
-            let (name, metadata) = (entry.file_name().to_string_lossy().into_owned(), entry.metadata().ok()?);
+            let (name, metadata) = (
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.metadata().ok()?,
+            );
             (!name.ends_with(".sample")).then(|| (name, (metadata.len(), metadata.modified().ok())))
         });
         hooks.collect()

@@ -3,7 +3,10 @@
 //! Every call is deaf and mute: no prompt, no editor, no hook, no signature, no background maintenance, a fixed language, and
 //! none of the variables with which a surrounding git (a hook, an alias) points at another repository. Each call has a
 //! time-out, after which its whole process group is killed.
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -83,21 +86,51 @@ impl Repository {
     /// `git` at exactly this place. Git directory and work tree are always named, never searched for: in a worktree whose
     /// `.git` an agent has deleted, a search would find the user's own checkout above it.
     pub(super) fn call(&self, checkout: &Checkout) -> Call<'_> {
-        let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).collect();
+        let args = SETTINGS
+            .iter()
+            .flat_map(|setting| ["-c", setting])
+            .map(OsString::from)
+            .collect();
         let dir = checkout.root.clone();
         let filters = Vec::new();
-        let call = Call { args, filters, env: Vec::new(), dir, limit: QUICK, input: None, repository: self };
+        let call = Call {
+            args,
+            filters,
+            env: Vec::new(),
+            dir,
+            limit: QUICK,
+            input: None,
+            repository: self,
+        };
         let path = fixed(&env::var_os("PATH").unwrap_or_default());
-        let call = if path.is_empty() { call } else { call.env("PATH", path) };
-        let fixed = UNATTENDED.iter().chain(&[("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
+        let call = if path.is_empty() {
+            call
+        } else {
+            call.env("PATH", path)
+        };
+        let fixed = UNATTENDED.iter().chain(&[
+            ("GIT_PAGER", "cat"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("LC_ALL", "C"),
+        ]);
         let call = fixed.fold(call, |call, (name, value)| call.env(name, value));
-        let call = call.env("GIT_DIR", &checkout.git_dir).env("GIT_WORK_TREE", &checkout.root);
-        let Some(files) = &self.config else { return call };
+        let call = call
+            .env("GIT_DIR", &checkout.git_dir)
+            .env("GIT_WORK_TREE", &checkout.root);
+        let Some(files) = &self.config else {
+            return call;
+        };
         let call = match &files.system {
             Some(path) => call.env("GIT_CONFIG_SYSTEM", path),
             None => call.env("GIT_CONFIG_NOSYSTEM", "1"),
         };
-        call.env("GIT_CONFIG_GLOBAL", files.global.first().map_or(Path::new("/dev/null"), PathBuf::as_path))
+        call.env(
+            "GIT_CONFIG_GLOBAL",
+            files
+                .global
+                .first()
+                .map_or(Path::new("/dev/null"), PathBuf::as_path),
+        )
     }
 }
 
@@ -137,7 +170,8 @@ impl Call<'_> {
         // A file, which a git that outlives us reads to its end all the same.
         // Not in the user's folder for such files, which need not be there: git writes beside it anyway.
         let folder = self.repository.common_dir();
-        let spooled = spooled(bytes, folder).map_err(GitError::io("write a temporary file in", folder))?;
+        let spooled =
+            spooled(bytes, folder).map_err(GitError::io("write a temporary file in", folder))?;
         Ok(self.input_of(spooled))
     }
 
@@ -173,7 +207,12 @@ impl Call<'_> {
                     ProgramExit::Code(code) if codes.contains(&code) => Ok(ran),
                     // git's status for unknown options.
                     ProgramExit::Code(129) => Err(GitError::ProgramTooOld),
-                    _ => Err(GitError::Program { command, dir: self.dir, status, stderr }),
+                    _ => Err(GitError::Program {
+                        command,
+                        dir: self.dir,
+                        status,
+                        stderr,
+                    }),
                 };
             };
             if !self.repository.is_ours(&lock) || clock::instant() >= deadline {
@@ -192,12 +231,25 @@ impl Call<'_> {
 
     fn filters_in_sandbox(&self) -> Result<Vec<Overruled>, GitError> {
         let query = ["config", "--null", "--get-regexp", FILTERS].map(OsString::from);
-        let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).chain(query).collect();
-        let mut call =
-            Call { args, filters: Vec::new(), env: self.env.clone(), dir: self.dir.clone(), input: None, ..*self };
+        let args = SETTINGS
+            .iter()
+            .flat_map(|setting| ["-c", setting])
+            .map(OsString::from)
+            .chain(query)
+            .collect();
+        let mut call = Call {
+            args,
+            filters: Vec::new(),
+            env: self.env.clone(),
+            dir: self.dir.clone(),
+            input: None,
+            ..*self
+        };
         let ran = call.once()?;
         match ran.exit {
-            ProgramExit::Code(0 | 1) => Ok(in_sandbox(&ran.stdout, &self.repository.filter_sandbox)),
+            ProgramExit::Code(0 | 1) => {
+                Ok(in_sandbox(&ran.stdout, &self.repository.filter_sandbox))
+            }
             exit => Err(GitError::Program {
                 command: call.describe(),
                 dir: call.dir,
@@ -211,7 +263,12 @@ impl Call<'_> {
         let stdin = match &mut self.input {
             Some(file) => {
                 let shared = file.rewind().and_then(|()| file.try_clone());
-                shared.map_err(GitError::io("read a temporary file in", self.repository.common_dir()))?.into()
+                shared
+                    .map_err(GitError::io(
+                        "read a temporary file in",
+                        self.repository.common_dir(),
+                    ))?
+                    .into()
             }
             None => Stdio::null(),
         };
@@ -231,17 +288,32 @@ impl Call<'_> {
             if source.kind() == ErrorKind::NotFound && self.dir.is_dir() {
                 GitError::ProgramMissing
             } else {
-                GitError::Io { doing: "start `git` in", path: self.dir.clone(), source }
+                GitError::Io {
+                    doing: "start `git` in",
+                    path: self.dir.clone(),
+                    source,
+                }
             }
         })?;
         let after = begun.elapsed();
-        ran.ok_or_else(|| GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), after })
+        ran.ok_or_else(|| GitError::TimedOut {
+            command: self.describe(),
+            dir: self.dir.clone(),
+            after,
+        })
     }
 
     /// The command without the settings that every call has.
     fn describe(&self) -> String {
-        let own = self.args.iter().skip(2 * SETTINGS.len()).map(|arg| arg.to_string_lossy().into_owned());
-        std::iter::once("git".to_owned()).chain(own).collect::<Vec<_>>().join(" ")
+        let own = self
+            .args
+            .iter()
+            .skip(2 * SETTINGS.len())
+            .map(|arg| arg.to_string_lossy().into_owned());
+        std::iter::once("git".to_owned())
+            .chain(own)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -251,8 +323,13 @@ const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
 /// git would wait for ever for a pipe in the place of one.
 pub(super) fn refuse_pipes(folder: &Path) -> Result<(), GitError> {
     for path in READ_BY_GIT.map(|name| folder.join(name)) {
-        if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink()) {
-            return Err(GitError::io("read", &path)(files::refused(files::NOT_A_FILE)));
+        if path
+            .symlink_metadata()
+            .is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
+        {
+            return Err(GitError::io("read", &path)(files::refused(
+                files::NOT_A_FILE,
+            )));
         }
     }
     Ok(())
@@ -267,7 +344,9 @@ fn lock_in_the_way(complaint: &str) -> Option<PathBuf> {
 
 /// What stands between the zero bytes of an output.
 pub(super) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
-    output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+    output
+        .split(|byte| *byte == 0)
+        .filter(|record| !record.is_empty())
 }
 
 fn spooled(bytes: &[u8], folder: &Path) -> std::io::Result<File> {
@@ -279,7 +358,11 @@ fn spooled(bytes: &[u8], folder: &Path) -> std::io::Result<File> {
 
 fn one_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     lines.join("; ")
 }
 
@@ -293,10 +376,24 @@ mod tests {
         let fixture = Fixture::new();
         let repository = fixture.repository();
         let call = repository.call(&repository.main_checkout());
-        let error = call.args(["rev-parse", "--verify", "nowhere"]).read().expect_err("there is none");
-        let GitError::Program { command, dir, status, stderr } = error else { panic!("{error:?}") };
+        let error = call
+            .args(["rev-parse", "--verify", "nowhere"])
+            .read()
+            .expect_err("there is none");
+        let GitError::Program {
+            command,
+            dir,
+            status,
+            stderr,
+        } = error
+        else {
+            panic!("{error:?}")
+        };
         assert_eq!(command, "git rev-parse --verify nowhere");
-        assert_eq!((dir, status.as_str()), (fixture.root(), "exited with code 128"));
+        assert_eq!(
+            (dir, status.as_str()),
+            (fixture.root(), "exited with code 128")
+        );
         assert_eq!(stderr, "fatal: Needed a single revision");
     }
 
@@ -306,17 +403,33 @@ mod tests {
         let repository = fixture.repository();
         let script = "alias.x=!echo $GIT_EDITOR $GIT_SEQUENCE_EDITOR $GIT_TERMINAL_PROMPT \"[$GIT_ASKPASS]\" $SSH_ASKPASS $SSH_ASKPASS_REQUIRE $LC_ALL; cat";
         let call = repository.call(&repository.main_checkout());
-        let output = call.args(["-c", script, "x"]).read().expect("the alias succeeds");
-        assert_eq!(String::from_utf8_lossy(&output), "true true 0 [] false force C\n");
+        let output = call
+            .args(["-c", script, "x"])
+            .read()
+            .expect("the alias succeeds");
+        assert_eq!(
+            String::from_utf8_lossy(&output),
+            "true true 0 [] false force C\n"
+        );
     }
 
     #[test]
     fn a_missing_program_and_a_missing_folder_are_told_apart() {
         let fixture = Fixture::new();
         let repository = fixture.repository();
-        let missing = repository.call(&repository.main_checkout()).env("PATH", "/nowhere").arg("--version").read();
-        assert!(matches!(missing, Err(GitError::ProgramMissing)), "{missing:?}");
-        let checkout = Checkout { root: fixture.beside("nowhere"), ..repository.main_checkout() };
+        let missing = repository
+            .call(&repository.main_checkout())
+            .env("PATH", "/nowhere")
+            .arg("--version")
+            .read();
+        assert!(
+            matches!(missing, Err(GitError::ProgramMissing)),
+            "{missing:?}"
+        );
+        let checkout = Checkout {
+            root: fixture.beside("nowhere"),
+            ..repository.main_checkout()
+        };
         let nowhere = repository.call(&checkout).arg("--version").read();
         assert!(matches!(nowhere, Err(GitError::Io { .. })), "{nowhere:?}");
     }

@@ -2,7 +2,10 @@
 //!
 //! Also half-made ones, which git itself and libgit2 leave out; and written, where one is added. Source of the files' meaning: gitrepository-layout(5).
 
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -54,7 +57,8 @@ pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
 
 /// The entry of the worktree at `path`, which must be [`resolved`]. The others are not read, however many there are.
 pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration>, GitError> {
-    let linked = pointed_from(path).filter(|admin| admin.parent() == Some(&common_dir.join("worktrees")));
+    let linked =
+        pointed_from(path).filter(|admin| admin.parent() == Some(&common_dir.join("worktrees")));
     if let Some(admin) = linked
         && is_of(&admin, path)?
     {
@@ -86,7 +90,11 @@ fn held(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
 pub(super) fn held_by_linked(common_dir: &Path) -> Result<Vec<(PathBuf, String)>, GitError> {
     let mut found = Vec::new();
     each(common_dir, &mut |admin, read| {
-        found.extend(held(read)?.into_iter().map(|branch| (admin.to_owned(), branch)));
+        found.extend(
+            held(read)?
+                .into_iter()
+                .map(|branch| (admin.to_owned(), branch)),
+        );
         Ok(())
     })?;
     Ok(found)
@@ -95,7 +103,10 @@ pub(super) fn held_by_linked(common_dir: &Path) -> Result<Vec<(PathBuf, String)>
 /// The entries that hold `branch`.
 pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
-    for (admin, _) in held_by_linked(common_dir)?.into_iter().filter(|(_, held)| held == branch) {
+    for (admin, _) in held_by_linked(common_dir)?
+        .into_iter()
+        .filter(|(_, held)| held == branch)
+    {
         if let Some(path) = folder(&admin)? {
             found.push(entry(admin, path)?);
         }
@@ -138,13 +149,27 @@ pub(super) fn add(
     let draft = common_dir.join("tavern/worktree");
     let lock = fill(&draft, common_dir, path, head, reason)?;
     let admin = claim(common_dir, path, &draft)?;
-    let entry =
-        Registration { head: self::head(&admin)?, admin, path: path.to_owned(), locked: Some(reason.to_owned()) };
+    let entry = Registration {
+        head: self::head(&admin)?,
+        admin,
+        path: path.to_owned(),
+        locked: Some(reason.to_owned()),
+    };
     Ok((entry, lock))
 }
 
-fn fill(draft: &Path, common_dir: &Path, path: &Path, head: &str, reason: &str) -> Result<FileLock, GitError> {
-    let writing = |source| GitError::Io { doing: "write in", path: draft.to_owned(), source };
+fn fill(
+    draft: &Path,
+    common_dir: &Path,
+    path: &Path,
+    head: &str,
+    reason: &str,
+) -> Result<FileLock, GitError> {
+    let writing = |source| GitError::Io {
+        doing: "write in",
+        path: draft.to_owned(),
+        source,
+    };
     if draft.exists() {
         fs::remove_dir_all(draft).map_err(writing)?;
     }
@@ -168,7 +193,8 @@ fn fill(draft: &Path, common_dir: &Path, path: &Path, head: &str, reason: &str) 
     if common_dir.join("config.worktree").exists() {
         let copy = draft.join("config.worktree");
         fs::copy(common_dir.join("config.worktree"), &copy).map_err(writing)?;
-        let mut config = git2::Config::open(&copy).map_err(GitError::library("read the configuration"))?;
+        let mut config =
+            git2::Config::open(&copy).map_err(GitError::library("read the configuration"))?;
         for name in ["core.worktree", "core.bare"] {
             // It is there or not.
             let _ = config.remove(name);
@@ -185,13 +211,27 @@ fn claim(common_dir: &Path, path: &Path, draft: &Path) -> Result<PathBuf, GitErr
     let name = sanitized(path.file_name().unwrap_or_default().as_bytes());
     let mut number = 0;
     loop {
-        let suffix = if number == 0 { String::new() } else { number.to_string() };
+        let suffix = if number == 0 {
+            String::new()
+        } else {
+            number.to_string()
+        };
         let admin = parent.join(path_of(&[&name[..], suffix.as_bytes()].concat()));
         // As git does: whoever makes the folder has the name. An empty folder is replaced by a rename.
         match fs::create_dir(&admin) {
-            Ok(()) => return fs::rename(draft, &admin).map(|()| admin).map_err(GitError::io("move", draft)),
+            Ok(()) => {
+                return fs::rename(draft, &admin)
+                    .map(|()| admin)
+                    .map_err(GitError::io("move", draft));
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            Err(source) => return Err(GitError::Io { doing: "make", path: admin, source }),
+            Err(source) => {
+                return Err(GitError::Io {
+                    doing: "make",
+                    path: admin,
+                    source,
+                });
+            }
         }
     }
 }
@@ -203,9 +243,20 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, GitError> {
     let mut there = whole.as_path();
     loop {
         match fs::canonicalize(there) {
-            Ok(real) => return Ok(missing.iter().rev().fold(real, |path, name| path.join(name))),
+            Ok(real) => {
+                return Ok(missing
+                    .iter()
+                    .rev()
+                    .fold(real, |path, name| path.join(name)));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(source) => return Err(GitError::Io { doing: "resolve", path: whole, source }),
+            Err(source) => {
+                return Err(GitError::Io {
+                    doing: "resolve",
+                    path: whole,
+                    source,
+                });
+            }
         }
         match (there.parent(), there.file_name()) {
             (Some(parent), Some(name)) => {
@@ -241,7 +292,8 @@ impl Registration {
             return Ok(());
         }
         let (gitdir, link) = (self.admin.join("gitdir"), self.path.join(".git"));
-        fs::write(&gitdir, [link.as_os_str().as_bytes(), b"\n"].concat()).map_err(GitError::io("write", gitdir))?;
+        fs::write(&gitdir, [link.as_os_str().as_bytes(), b"\n"].concat())
+            .map_err(GitError::io("write", gitdir))?;
         self.link()
     }
 }
@@ -249,11 +301,16 @@ impl Registration {
 /// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
 fn branches_under_way(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     let mut found = Vec::new();
-    for (file, prefix) in
-        [("rebase-merge/head-name", ""), ("rebase-apply/head-name", ""), ("BISECT_START", "refs/heads/")]
-    {
+    for (file, prefix) in [
+        ("rebase-merge/head-name", ""),
+        ("rebase-apply/head-name", ""),
+        ("BISECT_START", "refs/heads/"),
+    ] {
         if let Some(bytes) = read(file)? {
-            found.push(format!("{prefix}{}", String::from_utf8_lossy(&bytes).trim_end()));
+            found.push(format!(
+                "{prefix}{}",
+                String::from_utf8_lossy(&bytes).trim_end()
+            ));
         }
     }
     Ok(found)
@@ -263,7 +320,10 @@ fn branches_under_way(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
 pub(super) fn pointed_from(folder: &Path) -> Option<PathBuf> {
     let link = folder.join(".git");
     // A pipe would be waited for.
-    let bytes = fs::metadata(&link).is_ok_and(|link| link.is_file()).then(|| fs::read(link).ok()).flatten()?;
+    let bytes = fs::metadata(&link)
+        .is_ok_and(|link| link.is_file())
+        .then(|| fs::read(link).ok())
+        .flatten()?;
     let target = bytes.strip_prefix(b"gitdir: ")?;
     resolved(&folder.join(path_of(target.strip_suffix(b"\n").unwrap_or(target)))).ok()
 }
@@ -285,9 +345,15 @@ fn head_of(read: &ReadFile<'_>) -> Result<RegisteredHead, GitError> {
 }
 
 fn entry(admin: PathBuf, path: PathBuf) -> Result<Registration, GitError> {
-    let locked = read(&admin.join("locked"))?.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
+    let locked = read(&admin.join("locked"))?
+        .map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
     let head = head(&admin)?;
-    Ok(Registration { admin, path, locked, head })
+    Ok(Registration {
+        admin,
+        path,
+        locked,
+        head,
+    })
 }
 
 /// The entries that may be of a worktree at `path`: they are called by the name of the folder, with a number behind it where
@@ -298,14 +364,27 @@ fn named_for(common_dir: &Path, path: &Path) -> Result<Vec<PathBuf>, GitError> {
         let found = sanitized(admin.file_name().unwrap_or_default().as_bytes());
         // git takes `.lock` off.
         name.ends_with(b"-lock")
-            || found.strip_prefix(&name[..]).is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+            || found
+                .strip_prefix(&name[..])
+                .is_some_and(|number| number.iter().all(u8::is_ascii_digit))
     };
-    Ok(admin_dirs(common_dir)?.into_iter().filter(may_be_it).collect())
+    Ok(admin_dirs(common_dir)?
+        .into_iter()
+        .filter(may_be_it)
+        .collect())
 }
 
 /// Every byte that git may replace in the name of an entry is `-`.
 fn sanitized(name: &[u8]) -> Vec<u8> {
-    name.iter().map(|byte| if byte.is_ascii_alphanumeric() || !byte.is_ascii() { *byte } else { b'-' }).collect()
+    name.iter()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || !byte.is_ascii() {
+                *byte
+            } else {
+                b'-'
+            }
+        })
+        .collect()
 }
 
 fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
@@ -313,7 +392,13 @@ fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
     let entries = match fs::read_dir(&parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(GitError::Io { doing: "list", path: parent, source }),
+        Err(source) => {
+            return Err(GitError::Io {
+                doing: "list",
+                path: parent,
+                source,
+            });
+        }
     };
     let mut found = Vec::new();
     for entry in entries {
@@ -332,11 +417,14 @@ fn is_of(admin: &Path, path: &Path) -> Result<bool, GitError> {
 /// `admin` is the entry of the worktree at `path`, but names another folder of this name, which is gone; and what the worktree
 /// points to is this entry, or one called so that is gone.
 fn was_moved(admin: &Path, path: &Path) -> Result<bool, GitError> {
-    let Some(named) = named_folder(admin)?.filter(|named| named != path && named.file_name() == path.file_name())
+    let Some(named) =
+        named_folder(admin)?.filter(|named| named != path && named.file_name() == path.file_name())
     else {
         return Ok(false);
     };
-    let is_back = |pointed: PathBuf| pointed == admin || pointed.file_name() == admin.file_name() && !pointed.exists();
+    let is_back = |pointed: PathBuf| {
+        pointed == admin || pointed.file_name() == admin.file_name() && !pointed.exists()
+    };
     Ok(!named.exists() && pointed_from(path).is_some_and(is_back))
 }
 
@@ -366,13 +454,22 @@ type ReadFile<'r> = dyn Fn(&str) -> Result<Option<Vec<u8>>, GitError> + 'r;
 
 /// Calls `look` for each entry. Files are read from the folder of all entries on: a path from the root costs more than the rest
 /// of a look.
-fn each(common_dir: &Path, look: &mut dyn FnMut(&Path, &ReadFile<'_>) -> Result<(), GitError>) -> Result<(), GitError> {
+fn each(
+    common_dir: &Path,
+    look: &mut dyn FnMut(&Path, &ReadFile<'_>) -> Result<(), GitError>,
+) -> Result<(), GitError> {
     let parent = common_dir.join("worktrees");
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = match rustix::fs::open(&parent, flags, Mode::empty()) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(GitError::Io { doing: "open", path: parent, source: error.into() }),
+        Err(error) => {
+            return Err(GitError::Io {
+                doing: "open",
+                path: parent,
+                source: error.into(),
+            });
+        }
     };
     for admin in admin_dirs(common_dir)? {
         let name = Path::new(admin.file_name().unwrap_or_default());
@@ -394,20 +491,32 @@ fn read_in(start: BorrowedFd<'_>, path: &Path) -> Result<Option<Vec<u8>>, GitErr
     }
     let look = || -> io::Result<Vec<u8>> {
         let (inode, version) = version_of(&rustix::fs::statat(start, path, AtFlags::empty())?);
-        let known = FILES.with_borrow(|files| files.get(&inode).filter(|known| known.0 == version).cloned());
+        let known = FILES.with_borrow(|files| {
+            files
+                .get(&inode)
+                .filter(|known| known.0 == version)
+                .cloned()
+        });
         if let Some((_, bytes)) = known {
             return Ok(bytes);
         }
         let mut bytes = Vec::new();
-        let file = rustix::fs::openat(start, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let file =
+            rustix::fs::openat(start, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         File::from(file).read_to_end(&mut bytes)?;
         FILES.with_borrow_mut(|files| files.insert(inode, (version, bytes.clone())));
         Ok(bytes)
     };
     match look() {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(source) => Err(GitError::Io { doing: "read", path: path.to_owned(), source }),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(source) => Err(GitError::Io {
+            doing: "read",
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -419,5 +528,8 @@ type Inode = (u64, u64);
 type Version = (i64, (i64, u64));
 
 fn version_of(file: &Stat) -> (Inode, Version) {
-    ((file.st_dev, file.st_ino), (file.st_size, (file.st_ctime, file.st_ctime_nsec)))
+    (
+        (file.st_dev, file.st_ino),
+        (file.st_size, (file.st_ctime, file.st_ctime_nsec)),
+    )
 }

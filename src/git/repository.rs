@@ -55,29 +55,49 @@ impl Repository {
         Repository::discover_with(dir, ConfigFiles::from_environment())
     }
 
-    pub(super) fn discover_with(dir: &Path, config: Option<ConfigFiles>) -> Result<Repository, GitError> {
+    pub(super) fn discover_with(
+        dir: &Path,
+        config: Option<ConfigFiles>,
+    ) -> Result<Repository, GitError> {
         let no_ceiling: [&Path; 0] = [];
         let found = git2::Repository::open_ext(dir, RepositoryOpenFlags::empty(), no_ceiling)
             .map_err(|error| opening(dir, error))?;
         let common_dir = canonical(found.commondir())?;
         if found.object_format() != git2::ObjectFormat::Sha1 {
-            return Err(GitError::UnsupportedFormat { path: common_dir, reason: "SHA-256 ids".to_owned() });
+            return Err(GitError::UnsupportedFormat {
+                path: common_dir,
+                reason: "SHA-256 ids".to_owned(),
+            });
         }
         // What looks like one from within may be a folder that a clone has brought: its settings are nobody's here.
         let is_within = canonical(dir).is_ok_and(|dir| dir.starts_with(&common_dir));
         if is_within && common_dir.file_name().is_none_or(|name| name != ".git") {
             return Err(GitError::Bare { path: common_dir });
         }
-        let main = if found.is_worktree() { seen_from_main(&common_dir)? } else { Some(found) };
-        let bare = || GitError::Bare { path: common_dir.clone() };
+        let main = if found.is_worktree() {
+            seen_from_main(&common_dir)?
+        } else {
+            Some(found)
+        };
+        let bare = || GitError::Bare {
+            path: common_dir.clone(),
+        };
         let git = main.ok_or_else(bare)?;
         let main_worktree = canonical(git.workdir().ok_or_else(bare)?)?;
         if let Some(files) = &config {
-            let config =
-                files.with_local(&common_dir, git.path()).map_err(GitError::library("read the configuration"))?;
-            git.set_config(&config).map_err(GitError::library("use the configuration"))?;
+            let config = files
+                .with_local(&common_dir, git.path())
+                .map_err(GitError::library("read the configuration"))?;
+            git.set_config(&config)
+                .map_err(GitError::library("use the configuration"))?;
         }
-        Ok(Repository { main_worktree, common_dir, config, filter_sandbox: Vec::new(), git })
+        Ok(Repository {
+            main_worktree,
+            common_dir,
+            config,
+            filter_sandbox: Vec::new(),
+            git,
+        })
     }
 
     /// The user's own checkout, an absolute path without links.
@@ -101,31 +121,50 @@ impl Repository {
     }
 
     pub(super) fn head_in(&self, git_dir: &Path) -> Result<Head, GitError> {
-        let missing = || GitError::UnknownReference { name: "HEAD".to_owned() };
+        let missing = || GitError::UnknownReference {
+            name: "HEAD".to_owned(),
+        };
         match registration::head(git_dir)? {
             RegisteredHead::Branch(reference) => {
-                let name = reference.strip_prefix("refs/heads/").unwrap_or(&reference).to_owned();
+                let name = reference
+                    .strip_prefix("refs/heads/")
+                    .unwrap_or(&reference)
+                    .to_owned();
                 match self.git.refname_to_id(&reference) {
-                    Ok(oid) => Ok(Head::Branch { name, commit: oid.into() }),
+                    Ok(oid) => Ok(Head::Branch {
+                        name,
+                        commit: oid.into(),
+                    }),
                     Err(error) if error.code() == ErrorCode::NotFound => Ok(Head::Unborn { name }),
                     Err(error) => Err(GitError::library(format!("read `{reference}`"))(error)),
                 }
             }
-            RegisteredHead::Commit(id) => Ok(Head::Detached { commit: id.parse().map_err(|_| missing())? }),
+            RegisteredHead::Commit(id) => Ok(Head::Detached {
+                commit: id.parse().map_err(|_| missing())?,
+            }),
             RegisteredHead::Nothing => Err(missing()),
         }
     }
 
     pub(super) fn main_checkout(&self) -> Checkout {
-        Checkout { git_dir: self.common_dir.clone(), root: self.main_worktree.clone() }
+        Checkout {
+            git_dir: self.common_dir.clone(),
+            root: self.main_worktree.clone(),
+        }
     }
 
     /// A registered linked worktree, by the path of its root; never the main work tree.
     pub(super) fn checkout(&self, worktree: &Path) -> Result<Checkout, GitError> {
         let path = registration::resolved(worktree)?;
         match registration::find(&self.common_dir, &path)? {
-            Some(found) if path.is_dir() => Ok(Checkout { git_dir: found.admin, root: path }),
-            _ => Err(GitError::NotAWorktree { path, repository: self.main_worktree.clone() }),
+            Some(found) if path.is_dir() => Ok(Checkout {
+                git_dir: found.admin,
+                root: path,
+            }),
+            _ => Err(GitError::NotAWorktree {
+                path,
+                repository: self.main_worktree.clone(),
+            }),
         }
     }
 }
@@ -133,9 +172,12 @@ impl Repository {
 /// The repository as its main work tree sees it. The guess from its place is right only if that leads back.
 fn seen_from_main(common_dir: &Path) -> Result<Option<git2::Repository>, GitError> {
     let bare = git2::Repository::open(common_dir).map_err(|error| opening(common_dir, error))?;
-    let guess = bare.workdir().and_then(|guess| git2::Repository::open(guess).ok());
-    let leads_back =
-        |main: &git2::Repository| !main.is_worktree() && canonical(main.commondir()).is_ok_and(|dir| dir == common_dir);
+    let guess = bare
+        .workdir()
+        .and_then(|guess| git2::Repository::open(guess).ok());
+    let leads_back = |main: &git2::Repository| {
+        !main.is_worktree() && canonical(main.commondir()).is_ok_and(|dir| dir == common_dir)
+    };
     Ok(guess.filter(leads_back))
 }
 
@@ -149,17 +191,28 @@ fn opening(path: &Path, error: git2::Error) -> GitError {
         (ErrorCode::NotFound, _) => GitError::NotARepository { dir: path },
         (ErrorCode::Owner, _) => GitError::DubiousOwnership { path },
         (_, ErrorClass::Repository) if is_about_format(error.message()) => {
-            GitError::UnsupportedFormat { path, reason: error.message().to_owned() }
+            GitError::UnsupportedFormat {
+                path,
+                reason: error.message().to_owned(),
+            }
         }
-        _ => GitError::Library { doing: format!("open the repository at `{}`", path.display()), source: error },
+        _ => GitError::Library {
+            doing: format!("open the repository at `{}`", path.display()),
+            source: error,
+        },
     }
 }
 
 /// libgit2 has no code of its own for extensions, object formats and versions that it doesn't know.
 fn is_about_format(message: &str) -> bool {
-    ["unsupported extension", "unsupported repository version", "object format", "unknown object"]
-        .iter()
-        .any(|start| message.contains(start))
+    [
+        "unsupported extension",
+        "unsupported repository version",
+        "object format",
+        "unknown object",
+    ]
+    .iter()
+    .any(|start| message.contains(start))
 }
 
 #[cfg(test)]
@@ -175,10 +228,21 @@ mod tests {
         let linked = fixture.beside("linked");
         fixture.git(&["worktree", "add", "--quiet", "--detach", "../linked"]);
         fs::create_dir(linked.join("sub")).expect("the folder is writable");
-        for dir in [root.clone(), root.join("deep/er"), linked.clone(), linked.join("sub"), fixture.beside("current")] {
+        for dir in [
+            root.clone(),
+            root.join("deep/er"),
+            linked.clone(),
+            linked.join("sub"),
+            fixture.beside("current"),
+        ] {
             let found = discover(&dir).expect("it is inside");
             assert_eq!(found.main_worktree(), root, "from {}", dir.display());
-            assert_eq!(found.common_dir(), root.join(".git"), "from {}", dir.display());
+            assert_eq!(
+                found.common_dir(),
+                root.join(".git"),
+                "from {}",
+                dir.display()
+            );
         }
     }
 
@@ -186,21 +250,49 @@ mod tests {
     fn a_submodule_and_a_separate_git_dir_have_their_own_work_trees() {
         let fixture = Fixture::new();
         let other = Fixture::new();
-        fixture.git(&["submodule", "--quiet", "add", &other.root().display().to_string(), "mod"]);
+        fixture.git(&[
+            "submodule",
+            "--quiet",
+            "add",
+            &other.root().display().to_string(),
+            "mod",
+        ]);
         let found = discover(&fixture.root().join("mod")).expect("a submodule is a repository");
         assert_eq!(found.main_worktree(), fixture.root().join("mod"));
         let apart = fixture.beside("apart");
         fs::create_dir(&apart).expect("the folder is writable");
-        git_in(&apart, &["init", "--quiet", "--initial-branch=master", "--separate-git-dir=../elsewhere"]);
+        git_in(
+            &apart,
+            &[
+                "init",
+                "--quiet",
+                "--initial-branch=master",
+                "--separate-git-dir=../elsewhere",
+            ],
+        );
         let found = discover(&apart).expect("it is a repository");
         assert_eq!(
             (found.main_worktree(), found.common_dir()),
             (apart.as_path(), fixture.beside("elsewhere").as_path())
         );
-        assert_eq!(found.head().expect("it can be opened again"), Head::Unborn { name: "master".to_owned() });
-        git_in(&apart, &["commit", "--quiet", "--allow-empty", "--message", "first"]);
-        git_in(&apart, &["worktree", "add", "--quiet", "--detach", "../of-apart"]);
-        assert!(matches!(discover(&fixture.beside("of-apart")), Err(GitError::Bare { .. })));
+        assert_eq!(
+            found.head().expect("it can be opened again"),
+            Head::Unborn {
+                name: "master".to_owned()
+            }
+        );
+        git_in(
+            &apart,
+            &["commit", "--quiet", "--allow-empty", "--message", "first"],
+        );
+        git_in(
+            &apart,
+            &["worktree", "add", "--quiet", "--detach", "../of-apart"],
+        );
+        assert!(matches!(
+            discover(&fixture.beside("of-apart")),
+            Err(GitError::Bare { .. })
+        ));
     }
 
     #[test]
@@ -212,8 +304,13 @@ mod tests {
         fixture.git(&["clone", "--quiet", "--bare", ".", "../bare.git"]);
         let bare = fixture.beside("bare.git");
         assert!(matches!(discover(&bare), Err(GitError::Bare { path }) if path == bare));
-        git_in(&bare, &["worktree", "add", "--quiet", "--detach", "../of-bare"]);
-        assert!(matches!(discover(&fixture.beside("of-bare")), Err(GitError::Bare { path }) if path == bare));
+        git_in(
+            &bare,
+            &["worktree", "add", "--quiet", "--detach", "../of-bare"],
+        );
+        assert!(
+            matches!(discover(&fixture.beside("of-bare")), Err(GitError::Bare { path }) if path == bare)
+        );
 
         fixture.git(&["clone", "--quiet", "--bare", ".", "docs"]);
         let docs = fixture.root().join("docs");
@@ -221,22 +318,43 @@ mod tests {
         git_in(&docs, &["config", "core.worktree", "objects"]);
         assert!(matches!(discover(&docs), Err(GitError::Bare { path }) if path == docs));
 
-        for (name, setting) in [("sha256", "--object-format=sha256"), ("tables", "--ref-format=reftable")] {
+        for (name, setting) in [
+            ("sha256", "--object-format=sha256"),
+            ("tables", "--ref-format=reftable"),
+        ] {
             git_in(&fixture.beside(""), &["init", "--quiet", setting, name]);
             let error = discover(&fixture.beside(name)).err();
-            assert!(matches!(error, Some(GitError::UnsupportedFormat { .. })), "{error:?}");
+            assert!(
+                matches!(error, Some(GitError::UnsupportedFormat { .. })),
+                "{error:?}"
+            );
         }
     }
 
     #[test]
     fn errors_of_opening_are_sorted_by_code_and_words() {
-        let error = |code, class, text: &str| opening(Path::new("/r"), git2::Error::new(code, class, text));
-        let owner = error(ErrorCode::Owner, ErrorClass::Config, "repository path '/r' is not owned by current user");
-        assert!(matches!(owner, GitError::DubiousOwnership { .. }), "{owner:?}");
+        let error =
+            |code, class, text: &str| opening(Path::new("/r"), git2::Error::new(code, class, text));
+        let owner = error(
+            ErrorCode::Owner,
+            ErrorClass::Config,
+            "repository path '/r' is not owned by current user",
+        );
+        assert!(
+            matches!(owner, GitError::DubiousOwnership { .. }),
+            "{owner:?}"
+        );
         let partial = "unsupported extension name extensions.partialclone";
         let partial = error(ErrorCode::GenericError, ErrorClass::Repository, partial);
-        assert!(matches!(partial, GitError::UnsupportedFormat { .. }), "{partial:?}");
-        let other = error(ErrorCode::GenericError, ErrorClass::Os, "input/output error");
+        assert!(
+            matches!(partial, GitError::UnsupportedFormat { .. }),
+            "{partial:?}"
+        );
+        let other = error(
+            ErrorCode::GenericError,
+            ErrorClass::Os,
+            "input/output error",
+        );
         assert!(matches!(other, GitError::Library { .. }), "{other:?}");
     }
 }

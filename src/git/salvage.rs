@@ -2,7 +2,10 @@
 //!
 //! Everything is done on a copy of the index: the worktree's own files, index, `HEAD` and any merge or rebase in it stay as
 //! they are, and a lock that a killed git left on the index is no hindrance.
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
 
 use std::ffi::OsString;
 use std::fs;
@@ -44,7 +47,9 @@ impl Repository {
         merged_into: &[CommitId],
     ) -> Result<Option<Salvage>, GitError> {
         if !worktree.exists() {
-            let Some(lost) = self.lost_head(worktree)? else { return Ok(None) };
+            let Some(lost) = self.lost_head(worktree)? else {
+                return Ok(None);
+            };
             let head = self.find_commit(&lost)?;
             return self.keep_unless(reference, &head, merged_into);
         }
@@ -53,7 +58,9 @@ impl Repository {
             return Ok(None);
         }
         let head = match self.head_in(&checkout.git_dir)? {
-            Head::Branch { commit, .. } | Head::Detached { commit } => Some(self.find_commit(&commit)?),
+            Head::Branch { commit, .. } | Head::Detached { commit } => {
+                Some(self.find_commit(&commit)?)
+            }
             Head::Unborn { .. } => None,
         };
         let rescued = match self.changes_at(&checkout) {
@@ -75,11 +82,15 @@ impl Repository {
             }
             Err(error) => return Err(error),
         };
-        let changed = rescued.filter(|(tree, _)| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
+        let changed =
+            rescued.filter(|(tree, _)| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
         match (changed, head) {
             (Some((tree, unsaved)), head) => {
                 let commit = self.commit_rescued(reference, message, tree, head.as_ref())?;
-                Ok(Some(Salvage { commit: self.keep_commit(reference, &commit)?, unsaved }))
+                Ok(Some(Salvage {
+                    commit: self.keep_commit(reference, &commit)?,
+                    unsaved,
+                }))
             }
             (None, Some(head)) => self.keep_unless(reference, &head, merged_into),
             (None, None) => Ok(None),
@@ -101,7 +112,10 @@ impl Repository {
             }
         }
         let commit = self.keep_commit(reference, &head.id().into())?;
-        Ok(Some(Salvage { commit, unsaved: Vec::new() }))
+        Ok(Some(Salvage {
+            commit,
+            unsaved: Vec::new(),
+        }))
     }
 
     /// A commit of `tree` on top of `head`, or what `reference` names if that has both.
@@ -118,7 +132,10 @@ impl Repository {
         {
             return Ok(id);
         }
-        let tree = self.git.find_tree(tree).map_err(GitError::library("read the rescued tree"))?;
+        let tree = self
+            .git
+            .find_tree(tree)
+            .map_err(GitError::library("read the rescued tree"))?;
         self.write_commit(&tree, head.as_slice(), message)
     }
 
@@ -129,12 +146,23 @@ impl Repository {
             Some(earlier) if self.is_ancestor(commit, earlier)? => return Ok(earlier.clone()),
             Some(earlier) if !self.is_ancestor(earlier, commit)? => {
                 let (own, other) = (self.find_commit(commit)?, self.find_commit(earlier)?);
-                let tree = own.tree().map_err(GitError::library("read the rescued tree"))?;
-                self.write_commit(&tree, &[&own, &other], &format!("Keep {commit} beside {}", earlier.short()))?
+                let tree = own
+                    .tree()
+                    .map_err(GitError::library("read the rescued tree"))?;
+                self.write_commit(
+                    &tree,
+                    &[&own, &other],
+                    &format!("Keep {commit} beside {}", earlier.short()),
+                )?
             }
             _ => commit.clone(),
         };
-        self.swap(reference, earlier.as_ref(), Some(&kept), "salvage: work kept")?;
+        self.swap(
+            reference,
+            earlier.as_ref(),
+            Some(&kept),
+            "salvage: work kept",
+        )?;
         Ok(kept)
     }
 }
@@ -154,7 +182,12 @@ impl<'r> Index<'r> {
             .prefix("tavern-salvage-")
             .tempdir_in(&checkout.git_dir)
             .map_err(GitError::io("write in", &checkout.git_dir))?;
-        Ok(Index { repository, checkout, folder, relaxed: Vec::new() })
+        Ok(Index {
+            repository,
+            checkout,
+            folder,
+            relaxed: Vec::new(),
+        })
     }
 
     fn file(&self) -> PathBuf {
@@ -162,25 +195,45 @@ impl<'r> Index<'r> {
     }
 
     fn call(&self) -> Call<'r> {
-        let call = self.repository.call(&self.checkout).env("GIT_INDEX_FILE", self.file()).limit(THOROUGH);
-        self.relaxed.iter().fold(call, |call, name| call.arg("-c").arg(format!("{name}=false")))
+        let call = self
+            .repository
+            .call(&self.checkout)
+            .env("GIT_INDEX_FILE", self.file())
+            .limit(THOROUGH);
+        self.relaxed.iter().fold(call, |call, name| {
+            call.arg("-c").arg(format!("{name}=false"))
+        })
     }
 
     /// The tree of everything in the work tree, and what could not be read. The files of `submodules`, and of untracked
     /// repositories inside, are written into this repository.
-    fn tree_of_everything(mut self, submodules: Vec<PathBuf>) -> Result<(Oid, Vec<PathBuf>), GitError> {
+    fn tree_of_everything(
+        mut self,
+        submodules: Vec<PathBuf>,
+    ) -> Result<(Oid, Vec<PathBuf>), GitError> {
         let untracked = self.untracked()?;
-        let mut nested: Vec<PathBuf> =
-            untracked.iter().filter_map(|name| name.strip_suffix(b"/")).map(path_of).collect();
+        let mut nested: Vec<PathBuf> = untracked
+            .iter()
+            .filter_map(|name| name.strip_suffix(b"/"))
+            .map(path_of)
+            .collect();
         if self.checkout.has_cells() {
             // Git is not asked for their state.
             let links = gitlinks(&self.call().args(["ls-files", "--stage", "-z"]).read()?);
-            nested.extend(links.into_iter().filter(|link| is_filled(&self.checkout.root.join(link))));
+            nested.extend(
+                links
+                    .into_iter()
+                    .filter(|link| is_filled(&self.checkout.root.join(link))),
+            );
         }
         let mut unsaved = self.add_everything(&nested)?;
         for inner in nested.into_iter().chain(submodules) {
-            let inside = Checkout { git_dir: self.checkout.git_dir.clone(), root: self.checkout.root.join(&inner) };
-            let (tree, missed) = Index::new(self.repository, inside)?.tree_of_everything(Vec::new())?;
+            let inside = Checkout {
+                git_dir: self.checkout.git_dir.clone(),
+                root: self.checkout.root.join(&inner),
+            };
+            let (tree, missed) =
+                Index::new(self.repository, inside)?.tree_of_everything(Vec::new())?;
             unsaved.extend(missed.into_iter().map(|path| inner.join(path)));
             self.graft(&inner, tree)?;
         }
@@ -199,39 +252,72 @@ impl<'r> Index<'r> {
         if self.add(nested)? {
             return Ok(Vec::new());
         }
-        let changed = self.call().args(["ls-files", "-z", "--modified", "--deduplicate"]).read()?;
+        let changed = self
+            .call()
+            .args(["ls-files", "-z", "--modified", "--deduplicate"])
+            .read()?;
         let changed = records(&changed).map(path_of);
         let untracked = self.untracked()?;
-        Ok(changed.chain(untracked.iter().filter(|name| !name.ends_with(b"/")).map(|name| path_of(name))).collect())
+        Ok(changed
+            .chain(
+                untracked
+                    .iter()
+                    .filter(|name| !name.ends_with(b"/"))
+                    .map(|name| path_of(name)),
+            )
+            .collect())
     }
 
     fn add(&self, nested: &[PathBuf]) -> Result<bool, GitError> {
-        let call = self.call().args(["add", "--all", "--sparse", "--ignore-errors", "--", ":/"]);
-        let excluded = nested.iter().map(|path| pathspec("exclude,top,literal", path));
+        let call = self
+            .call()
+            .args(["add", "--all", "--sparse", "--ignore-errors", "--", ":/"]);
+        let excluded = nested
+            .iter()
+            .map(|path| pathspec("exclude,top,literal", path));
         Ok(call.args(excluded).ending(&[0, 1, 128])?.exit.is_success())
     }
 
     /// Neither in this index nor ignored; a name that ends in a slash is a repository.
     fn untracked(&self) -> Result<Vec<Vec<u8>>, GitError> {
-        let output = self.call().args(["ls-files", "-z", "--others", "--exclude-standard"]).read()?;
+        let output = self
+            .call()
+            .args(["ls-files", "-z", "--others", "--exclude-standard"])
+            .read()?;
         Ok(records(&output).map(<[u8]>::to_vec).collect())
     }
 
     /// `filter.<name>.required` settings.
     fn strict_filters(&self) -> Result<Vec<String>, GitError> {
-        let query = ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.required$"];
+        let query = [
+            "config",
+            "--null",
+            "--name-only",
+            "--get-regexp",
+            r"^filter\..*\.required$",
+        ];
         // Exit status 1: there is none.
         let output = self.call().args(query).ending(&[0, 1])?.stdout;
-        Ok(records(&output).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+        Ok(records(&output)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
     }
 
     /// Puts `tree` at `path`, in place of whatever is there.
     fn graft(&self, path: &Path, tree: Oid) -> Result<(), GitError> {
-        self.call().args(["update-index", "--force-remove", "--"]).arg(path).read()?;
+        self.call()
+            .args(["update-index", "--force-remove", "--"])
+            .arg(path)
+            .read()?;
         let mut prefix = OsString::from("--prefix=");
         prefix.push(path);
         prefix.push("/");
-        self.call().arg("read-tree").arg(prefix).arg(tree.to_string()).read().map(drop)
+        self.call()
+            .arg("read-tree")
+            .arg(prefix)
+            .arg(tree.to_string())
+            .read()
+            .map(drop)
     }
 }
 
@@ -240,7 +326,10 @@ fn is_filled(folder: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::super::fixture::{Fixture, commit_in, git_command, git_in, names, write_in};
     use super::*;
@@ -253,18 +342,40 @@ mod tests {
 
     /// What must be as before: status, `HEAD` and the bytes of the index.
     fn state(path: &Path) -> (String, String, Vec<u8>) {
-        let index = git_in(path, &["rev-parse", "--path-format=absolute", "--git-path", "index"]);
-        let status = git_in(path, &["--no-optional-locks", "status", "--porcelain=v2", "--branch"]);
-        (status, git_in(path, &["rev-parse", "HEAD"]), fs::read(index).unwrap_or_default())
+        let index = git_in(
+            path,
+            &["rev-parse", "--path-format=absolute", "--git-path", "index"],
+        );
+        let status = git_in(
+            path,
+            &[
+                "--no-optional-locks",
+                "status",
+                "--porcelain=v2",
+                "--branch",
+            ],
+        );
+        (
+            status,
+            git_in(path, &["rev-parse", "HEAD"]),
+            fs::read(index).unwrap_or_default(),
+        )
     }
 
     fn rescue(fixture: &Fixture, path: &Path, merged_into: &[CommitId]) -> Option<Salvage> {
         let before = state(path);
-        let saved = fixture.repository().salvage(path, REFERENCE, "rescued", merged_into).expect("it can be saved");
+        let saved = fixture
+            .repository()
+            .salvage(path, REFERENCE, "rescued", merged_into)
+            .expect("it can be saved");
         assert_eq!(state(path), before);
         let commit = saved.as_ref().map(|saved| saved.commit.to_string());
-        let found = git_command(&fixture.root()).args(["rev-parse", "--verify", "--quiet", REFERENCE]).output();
-        let found = String::from_utf8_lossy(&found.expect("the tests need git").stdout).trim().to_owned();
+        let found = git_command(&fixture.root())
+            .args(["rev-parse", "--verify", "--quiet", REFERENCE])
+            .output();
+        let found = String::from_utf8_lossy(&found.expect("the tests need git").stdout)
+            .trim()
+            .to_owned();
         assert_eq!(found, commit.unwrap_or_default());
         saved
     }
@@ -274,13 +385,20 @@ mod tests {
     }
 
     fn files(fixture: &Fixture) -> Vec<String> {
-        fixture.git(&["ls-tree", "-r", "--name-only", REFERENCE]).lines().map(str::to_owned).collect()
+        fixture
+            .git(&["ls-tree", "-r", "--name-only", REFERENCE])
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
     fn changes_of_every_kind_are_rescued_on_top_of_head() {
         let fixture = Fixture::new();
-        fixture.commit(&[(".gitignore", "*.o\n"), ("gone", ""), ("b", "b\n")], "more");
+        fixture.commit(
+            &[(".gitignore", "*.o\n"), ("gone", ""), ("b", "b\n")],
+            "more",
+        );
         let path = worktree(&fixture);
         fs::remove_file(path.join("gone")).expect("it is there");
         for name in ["a", "b", "new/file", "x.o"] {
@@ -298,7 +416,12 @@ mod tests {
         assert_eq!(rescue(&fixture, &path, &[]).as_ref(), Some(&saved));
         fs::remove_file(path.join("new/file")).expect("it is there");
         let second = rescue(&fixture, &path, &[]).expect("there is something");
-        assert!(fixture.repository().is_ancestor(&saved.commit, &second.commit).expect("both are there"));
+        assert!(
+            fixture
+                .repository()
+                .is_ancestor(&saved.commit, &second.commit)
+                .expect("both are there")
+        );
         assert_eq!(rescue(&fixture, &path, &[]), Some(second));
         assert_eq!(files(&fixture), [".gitignore", "a", "b"]);
     }
@@ -312,17 +435,31 @@ mod tests {
         git_in(&path, &["switch", "--quiet", "--detach"]);
         let loose = commit_in(&path, &[("a", "loose\n")], "loose");
         let gone = "1".repeat(40).parse().expect("forty digits are an id");
-        let saved = rescue(&fixture, &path, &[fixture.head(), work, gone]).expect("the loose commit is in neither");
+        let saved = rescue(&fixture, &path, &[fixture.head(), work, gone])
+            .expect("the loose commit is in neither");
         assert_eq!(saved.commit, loose);
-        assert_eq!(rescue(&fixture, &path, &[]).expect("it is rescued already").commit, loose);
-        let merged = fixture.repository().salvage(&path, "refs/tavern/salvage/T-1/2", "rescued", &[loose]);
+        assert_eq!(
+            rescue(&fixture, &path, &[])
+                .expect("it is rescued already")
+                .commit,
+            loose
+        );
+        let merged =
+            fixture
+                .repository()
+                .salvage(&path, "refs/tavern/salvage/T-1/2", "rescued", &[loose]);
         assert_eq!(merged.expect("it can be read"), None);
         // Another line of work under the same name: both are kept.
         git_in(&path, &["checkout", "--quiet", "--detach", "main"]);
         let other = commit_in(&path, &[("b", "other\n")], "other");
         let saved = rescue(&fixture, &path, &[fixture.head()]).expect("there is something");
         for kept in [&other, &saved.commit] {
-            assert!(fixture.repository().is_ancestor(kept, &saved.commit).expect("both are there"));
+            assert!(
+                fixture
+                    .repository()
+                    .is_ancestor(kept, &saved.commit)
+                    .expect("both are there")
+            );
         }
     }
 
@@ -331,17 +468,39 @@ mod tests {
         type Prepare = fn(&Fixture, &Path);
         let rows: [(&str, Prepare); 7] = [
             ("merge", |_, path| {
-                assert!(!git_command(path).args(["merge", "main"]).output().expect("git").status.success());
+                assert!(
+                    !git_command(path)
+                        .args(["merge", "main"])
+                        .output()
+                        .expect("git")
+                        .status
+                        .success()
+                );
             }),
             ("rebase", |_, path| {
-                assert!(!git_command(path).args(["rebase", "main"]).output().expect("git").status.success());
+                assert!(
+                    !git_command(path)
+                        .args(["rebase", "main"])
+                        .output()
+                        .expect("git")
+                        .status
+                        .success()
+                );
             }),
             ("cherry-pick", |_, path| {
-                assert!(!git_command(path).args(["cherry-pick", "main"]).output().expect("git").status.success());
+                assert!(
+                    !git_command(path)
+                        .args(["cherry-pick", "main"])
+                        .output()
+                        .expect("git")
+                        .status
+                        .success()
+                );
             }),
             ("locked", |fixture, path| {
                 write_in(path, "a", "<<<<<<< HEAD\n");
-                fs::write(fixture.root().join(".git/worktrees/w/index.lock"), "").expect("the folder is writable");
+                fs::write(fixture.root().join(".git/worktrees/w/index.lock"), "")
+                    .expect("the folder is writable");
             }),
             ("split", |_, path| {
                 git_in(path, &["config", "core.splitIndex", "true"]);
@@ -355,7 +514,16 @@ mod tests {
             }),
             ("unborn", |_, path| {
                 git_in(path, &["checkout", "--quiet", "--orphan", "fresh"]);
-                git_in(path, &["commit", "--quiet", "--allow-empty", "--message", "placeholder"]);
+                git_in(
+                    path,
+                    &[
+                        "commit",
+                        "--quiet",
+                        "--allow-empty",
+                        "--message",
+                        "placeholder",
+                    ],
+                );
                 git_in(path, &["update-ref", "-d", "HEAD"]);
                 write_in(path, "a", "<<<<<<< HEAD\n");
             }),
@@ -368,8 +536,15 @@ mod tests {
             prepare(&fixture, &path);
             write_in(&path, "new", "1\n");
             let before = names(&fixture.root().join(".git/worktrees/w"));
-            let saved = fixture.repository().salvage(&path, REFERENCE, "rescued", &[]).expect(name);
-            assert_eq!(names(&fixture.root().join(".git/worktrees/w")), before, "{name}");
+            let saved = fixture
+                .repository()
+                .salvage(&path, REFERENCE, "rescued", &[])
+                .expect(name);
+            assert_eq!(
+                names(&fixture.root().join(".git/worktrees/w")),
+                before,
+                "{name}"
+            );
             assert!(saved.expect(name).unsaved.is_empty(), "{name}");
             assert_eq!(files(&fixture), ["a", "new"], "{name}");
             assert!(show(&fixture, "a").starts_with("<<<<<<<"), "{name}");
@@ -377,19 +552,38 @@ mod tests {
         let fixture = Fixture::new();
         let path = worktree(&fixture);
         write_in(&path, "new", "1\n");
-        fs::write(fixture.root().join(".git/worktrees/w/index"), "broken").expect("the folder is writable");
-        let saved = fixture.repository().salvage(&path, REFERENCE, "rescued", &[]).expect("it can be saved");
+        fs::write(fixture.root().join(".git/worktrees/w/index"), "broken")
+            .expect("the folder is writable");
+        let saved = fixture
+            .repository()
+            .salvage(&path, REFERENCE, "rescued", &[])
+            .expect("it can be saved");
         assert!(saved.is_some());
         assert_eq!(files(&fixture), ["a", "new"]);
-        assert_eq!(fs::read(fixture.root().join(".git/worktrees/w/index")).expect("it is there"), b"broken");
+        assert_eq!(
+            fs::read(fixture.root().join(".git/worktrees/w/index")).expect("it is there"),
+            b"broken"
+        );
     }
 
     #[test]
     fn repositories_inside_are_rescued_as_files() {
         let fixture = Fixture::new();
         let other = Fixture::new();
-        fixture.git(&["submodule", "--quiet", "add", &other.root().display().to_string(), "mod"]);
-        fixture.git(&["submodule", "--quiet", "add", &other.root().display().to_string(), "same"]);
+        fixture.git(&[
+            "submodule",
+            "--quiet",
+            "add",
+            &other.root().display().to_string(),
+            "mod",
+        ]);
+        fixture.git(&[
+            "submodule",
+            "--quiet",
+            "add",
+            &other.root().display().to_string(),
+            "same",
+        ]);
         fixture.git(&["commit", "--quiet", "--message", "with submodules"]);
         let path = worktree(&fixture);
         git_in(&path, &["submodule", "--quiet", "update", "--init"]);
@@ -398,18 +592,38 @@ mod tests {
             git_in(&path, &["init", "--quiet", name]);
             write_in(&path, &format!("{name}/f"), "1\n");
             if name == "deep/full" {
-                commit_in(&path.join(name), &[(".gitignore", "*.o\n"), ("x.o", "")], "inner");
+                commit_in(
+                    &path.join(name),
+                    &[(".gitignore", "*.o\n"), ("x.o", "")],
+                    "inner",
+                );
             }
         }
         let saved = rescue(&fixture, &path, &[]).expect("there is something");
         assert!(saved.unsaved.is_empty());
-        let expected =
-            ["a", "deep/full/.gitignore", "deep/full/er/f", "deep/full/f", "empty/f", "mod/a", "mod/new", "same"];
-        let found: Vec<String> = files(&fixture).into_iter().filter(|name| name != ".gitmodules").collect();
+        let expected = [
+            "a",
+            "deep/full/.gitignore",
+            "deep/full/er/f",
+            "deep/full/f",
+            "empty/f",
+            "mod/a",
+            "mod/new",
+            "same",
+        ];
+        let found: Vec<String> = files(&fixture)
+            .into_iter()
+            .filter(|name| name != ".gitmodules")
+            .collect();
         let mut expected: Vec<&str> = expected.to_vec();
         expected.sort_unstable();
         assert_eq!(found, expected);
-        assert!(fixture.repository().remove_worktree(&path, &fixture.lock_file()).expect("it is ours"));
+        assert!(
+            fixture
+                .repository()
+                .remove_worktree(&path, &fixture.lock_file())
+                .expect("it is ours")
+        );
         assert!(!path.exists());
     }
 

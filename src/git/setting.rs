@@ -7,11 +7,16 @@ use super::{GitError, Repository};
 impl Repository {
     /// The value of a setting, from whichever of git's files it is in.
     pub fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
-        let config = self.git.config().map_err(GitError::library("read the configuration"))?;
+        let config = self
+            .git
+            .config()
+            .map_err(GitError::library("read the configuration"))?;
         match config.get_string(key) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(GitError::library(format!("read the setting `{key}`"))(error)),
+            Err(error) => Err(GitError::library(format!("read the setting `{key}`"))(
+                error,
+            )),
         }
     }
 
@@ -20,9 +25,15 @@ impl Repository {
     /// [`GitError::LockedByGit`] if another program is writing there.
     pub fn set(&self, key: &str, value: &str) -> Result<(), GitError> {
         let checkout = self.main_checkout();
-        match self.call(&checkout).args(["config", "--local", key, value]).read() {
+        match self
+            .call(&checkout)
+            .args(["config", "--local", key, value])
+            .read()
+        {
             Err(GitError::Program { stderr, .. }) if stderr.contains("File exists") => {
-                Err(GitError::LockedByGit { path: checkout.git_dir.join("config.lock") })
+                Err(GitError::LockedByGit {
+                    path: checkout.git_dir.join("config.lock"),
+                })
             }
             other => other.map(drop),
         }
@@ -30,7 +41,10 @@ impl Repository {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use std::fs;
 
@@ -43,15 +57,41 @@ mod tests {
         let repository = fixture.repository();
         let file = fixture.root().join(".git/config");
         let before = fs::read_to_string(&file).expect("it is there");
-        assert_eq!(repository.setting("merge.x.driver").expect("it can be read"), None);
+        assert_eq!(
+            repository
+                .setting("merge.x.driver")
+                .expect("it can be read"),
+            None
+        );
         let value = "'/a b/c' %O \"%P\" || true # not a comment";
-        repository.set("merge.x.driver", value).expect("it can be written");
-        assert_eq!(repository.setting("merge.x.driver").expect("it can be read").as_deref(), Some(value));
-        assert!(fs::read_to_string(&file).expect("it is there").starts_with(&before));
+        repository
+            .set("merge.x.driver", value)
+            .expect("it can be written");
+        assert_eq!(
+            repository
+                .setting("merge.x.driver")
+                .expect("it can be read")
+                .as_deref(),
+            Some(value)
+        );
+        assert!(
+            fs::read_to_string(&file)
+                .expect("it is there")
+                .starts_with(&before)
+        );
         let lock = fixture.root().join(".git/config.lock");
         fs::write(&lock, "").expect("the folder is ours");
         let refused = repository.set("merge.x.driver", "other");
-        assert!(matches!(&refused, Err(GitError::LockedByGit { path }) if *path == lock), "{refused:?}");
-        assert_eq!(repository.setting("merge.x.driver").expect("it can be read").as_deref(), Some(value));
+        assert!(
+            matches!(&refused, Err(GitError::LockedByGit { path }) if *path == lock),
+            "{refused:?}"
+        );
+        assert_eq!(
+            repository
+                .setting("merge.x.driver")
+                .expect("it can be read")
+                .as_deref(),
+            Some(value)
+        );
     }
 }

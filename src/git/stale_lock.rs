@@ -2,7 +2,10 @@
 //!
 //! git makes `X.lock`, writes it, may close it, and renames it to `X`. So nobody having it open proves nothing: a git that
 //! could have made it must be gone, too, and some seconds must have passed.
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
 
 use std::fs::{self, File};
 use std::io;
@@ -22,7 +25,11 @@ use crate::process::file_in_use::may_be_in_use;
 
 /// How long a lock of git's is waited for: longer than it takes to know that a killed git has left it. Unit tests make locks
 /// by hand and want to see the error.
-pub(super) const LOCK_PATIENCE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(15) };
+pub(super) const LOCK_PATIENCE: Duration = if cfg!(test) {
+    Duration::ZERO
+} else {
+    Duration::from_secs(15)
+};
 
 /// Between two tries.
 pub(super) const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -39,15 +46,35 @@ impl Repository {
     pub fn stale_locks(&self, folder: &Path, others: &[&str]) -> Result<Vec<PathBuf>, GitError> {
         let common = self.common_dir();
         let folder = registration::resolved(folder)?;
-        let linked = registration::all(common)?.into_iter().filter(|entry| entry.path.parent() == Some(&folder));
-        let mut roots: Vec<PathBuf> = ["refs/heads/tavern", "refs/tavern"].map(|name| common.join(name)).to_vec();
+        let linked = registration::all(common)?
+            .into_iter()
+            .filter(|entry| entry.path.parent() == Some(&folder));
+        let mut roots: Vec<PathBuf> = ["refs/heads/tavern", "refs/tavern"]
+            .map(|name| common.join(name))
+            .to_vec();
         roots.extend(linked.map(|entry| entry.admin));
-        let walk = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().flatten());
+        let walk = roots
+            .iter()
+            .flat_map(|root| WalkDir::new(root).into_iter().flatten());
         let mut locks: Vec<PathBuf> = walk.map(walkdir::DirEntry::into_path).collect();
-        locks.retain(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        locks.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "lock")
+        });
         // While the last of them is there, git never tidies up again by itself.
-        locks.extend(["packed-refs.lock", "AUTO_MERGE.lock", "objects/maintenance.lock"].map(|name| common.join(name)));
-        locks.extend(others.iter().map(|name| common.join(format!("{name}.lock"))));
+        locks.extend(
+            [
+                "packed-refs.lock",
+                "AUTO_MERGE.lock",
+                "objects/maintenance.lock",
+            ]
+            .map(|name| common.join(name)),
+        );
+        locks.extend(
+            others
+                .iter()
+                .map(|name| common.join(format!("{name}.lock"))),
+        );
         locks.sort();
         locks.dedup();
         let mut stale = Vec::new();
@@ -68,7 +95,9 @@ impl Repository {
                 break;
             }
             if !self.is_ours(lock) || clock::instant() >= deadline {
-                return Err(GitError::LockedByGit { path: lock.to_owned() });
+                return Err(GitError::LockedByGit {
+                    path: lock.to_owned(),
+                });
             }
             thread::sleep(LOCK_PAUSE);
         }
@@ -101,21 +130,44 @@ impl Repository {
 
     /// Returns whether this locks what only Tavern writes, or what every git holds for a moment only.
     pub(super) fn is_ours(&self, lock: &Path) -> bool {
-        let Ok(name) = lock.strip_prefix(self.common_dir()) else { return false };
-        let roots = ["packed-refs.lock", "AUTO_MERGE.lock", "refs/heads/tavern", "refs/tavern", "worktrees"];
+        let Ok(name) = lock.strip_prefix(self.common_dir()) else {
+            return false;
+        };
+        let roots = [
+            "packed-refs.lock",
+            "AUTO_MERGE.lock",
+            "refs/heads/tavern",
+            "refs/tavern",
+            "worktrees",
+        ];
         roots.iter().any(|root| name.starts_with(root))
     }
 
     /// Nobody is behind it any more.
     fn is_stale(&self, lock: &Path) -> Result<bool, GitError> {
-        let Ok(metadata) = fs::symlink_metadata(lock) else { return Ok(false) };
-        let Ok(written) = metadata.modified() else { return Ok(false) };
-        let young = if self.is_ours(lock) { YOUNG } else { YOUNG_OF_THE_USER };
+        let Ok(metadata) = fs::symlink_metadata(lock) else {
+            return Ok(false);
+        };
+        let Ok(written) = metadata.modified() else {
+            return Ok(false);
+        };
+        let young = if self.is_ours(lock) {
+            YOUNG
+        } else {
+            YOUNG_OF_THE_USER
+        };
         if !metadata.is_file() || clock::now() - DateTime::<Utc>::from(written) < young {
             return Ok(false);
         }
-        let mut folders = vec![self.common_dir().to_owned(), self.main_worktree().to_owned()];
-        folders.extend(registration::all(self.common_dir())?.into_iter().map(|entry| entry.path));
+        let mut folders = vec![
+            self.common_dir().to_owned(),
+            self.main_worktree().to_owned(),
+        ];
+        folders.extend(
+            registration::all(self.common_dir())?
+                .into_iter()
+                .map(|entry| entry.path),
+        );
         Ok(!may_be_in_use("git", &folders, lock, written))
     }
 }

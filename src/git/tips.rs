@@ -37,7 +37,10 @@ impl Repository {
         let path = self.tips_file(branch);
         match files::read(&path) {
             // Garbage is as if it were not there.
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| line.parse().ok()).collect()),
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes)
+                .lines()
+                .filter_map(|line| line.parse().ok())
+                .collect()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(GitError::io("read", &path)(error)),
         }
@@ -57,46 +60,83 @@ impl Repository {
 
     /// HEAD of the main work tree came to `tip` by a commit, a merge, a pull or the like; switching there is only looking at it.
     pub fn was_made_in_checkout(&self, tip: &CommitId) -> Result<bool, GitError> {
-        let Some(log) = self.log_of("HEAD")? else { return Ok(false) };
+        let Some(log) = self.log_of("HEAD")? else {
+            return Ok(false);
+        };
         let is_look = |how: &str| how.starts_with("checkout:") || how.starts_with(BY_AGENT);
         let mut moves = log.iter().take(MOST_MOVES);
         Ok(moves.any(|entry| {
-            CommitId::from(entry.id_new()) == *tip && entry.message().ok().flatten().is_some_and(|how| !is_look(how))
+            CommitId::from(entry.id_new()) == *tip
+                && entry
+                    .message()
+                    .ok()
+                    .flatten()
+                    .is_some_and(|how| !is_look(how))
         }))
     }
 
     /// What git's log of `reference` says of it at `tip`. Whoever writes the file of a reference, or runs `git update-ref`, leaves no
     /// word; a commit, a merge or a fetch does, and an agent's own does not count.
     pub fn last_word(&self, reference: &str, tip: &CommitId) -> Result<LastWord, GitError> {
-        let led = self.git.find_reference(reference).and_then(|found| found.resolve());
+        let led = self
+            .git
+            .find_reference(reference)
+            .and_then(|found| found.resolve());
         let name = led.ok().and_then(|led| Some(led.name().ok()?.to_owned()));
-        let Some(log) = name.map_or(Ok(None), |name| self.log_of(&name))? else { return Ok(LastWord::Nowhere) };
+        let Some(log) = name.map_or(Ok(None), |name| self.log_of(&name))? else {
+            return Ok(LastWord::Nowhere);
+        };
         let is_word = |how: &str| !how.is_empty() && !how.starts_with(BY_AGENT);
-        let has_word = |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_some_and(is_word);
+        let has_word =
+            |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_some_and(is_word);
         // git writes it just before it moves the branch.
-        let is_of_tip = |entry: &ReflogEntry<'_>| [entry.id_new(), entry.id_old()].contains(&oid(tip));
-        if log.get(0).is_some_and(|newest| has_word(&newest) && is_of_tip(&newest)) {
+        let is_of_tip =
+            |entry: &ReflogEntry<'_>| [entry.id_new(), entry.id_old()].contains(&oid(tip));
+        if log
+            .get(0)
+            .is_some_and(|newest| has_word(&newest) && is_of_tip(&newest))
+        {
             return Ok(LastWord::Here);
         }
-        let last = log.iter().take(MOST_MOVES).find(has_word).map(|entry| entry.id_new());
-        let oldest = || log.iter().take(MOST_MOVES).next_back().map(|entry| entry.id_old());
+        let last = log
+            .iter()
+            .take(MOST_MOVES)
+            .find(has_word)
+            .map(|entry| entry.id_new());
+        let oldest = || {
+            log.iter()
+                .take(MOST_MOVES)
+                .next_back()
+                .map(|entry| entry.id_old())
+        };
         let known = last.or_else(oldest).filter(|id| !id.is_zero());
         Ok(known.map_or(LastWord::Nowhere, |id| LastWord::Elsewhere(id.into())))
     }
 
     /// git writes down how branches move, unless it is told not to.
     pub fn keeps_logs(&self) -> bool {
-        let setting = self.git.config().and_then(|config| config.get_bool("core.logAllRefUpdates"));
+        let setting = self
+            .git
+            .config()
+            .and_then(|config| config.get_bool("core.logAllRefUpdates"));
         !setting.is_ok_and(|is_on| !is_on)
     }
 
     /// libgit2 begins a log where it is to read one that is not there.
     fn log_of(&self, name: &str) -> Result<Option<Reflog>, GitError> {
-        let read = || if self.git.reference_has_log(name)? { self.git.reflog(name).map(Some) } else { Ok(None) };
+        let read = || {
+            if self.git.reference_has_log(name)? {
+                self.git.reflog(name).map(Some)
+            } else {
+                Ok(None)
+            }
+        };
         read().map_err(GitError::library(format!("read the reflog of `{name}`")))
     }
 
     fn tips_file(&self, branch: &str) -> PathBuf {
-        self.common_dir().join("tavern/tips").join(branch.replace('%', "%25").replace('/', "%2F"))
+        self.common_dir()
+            .join("tavern/tips")
+            .join(branch.replace('%', "%25").replace('/', "%2F"))
     }
 }

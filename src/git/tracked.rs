@@ -15,16 +15,35 @@ impl Repository {
         let prefix = prefix.as_os_str().as_bytes();
         // An index that has whole folders as one entry is for git alone to read.
         let paths = self.indexed(prefix).or_else(|_| {
-            let list = self.call(&self.main_checkout()).args(["ls-files", "-z"]).read()?;
-            Ok::<_, GitError>(records(&list).filter(|path| path.starts_with(prefix)).map(<[u8]>::to_vec).collect())
+            let list = self
+                .call(&self.main_checkout())
+                .args(["ls-files", "-z"])
+                .read()?;
+            Ok::<_, GitError>(
+                records(&list)
+                    .filter(|path| path.starts_with(prefix))
+                    .map(<[u8]>::to_vec)
+                    .collect(),
+            )
         })?;
-        let name = |path: &Vec<u8>| path[prefix.len()..].split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
-        Ok(paths.iter().filter_map(name).map(OsString::from_vec).collect())
+        let name = |path: &Vec<u8>| {
+            path[prefix.len()..]
+                .split(|byte| *byte == b'/')
+                .next()
+                .map(<[u8]>::to_vec)
+        };
+        Ok(paths
+            .iter()
+            .filter_map(name)
+            .map(OsString::from_vec)
+            .collect())
     }
 
     /// The index has a file at `path`, or below it.
     pub fn tracks(&self, path: &Path) -> Result<bool, GitError> {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(true) };
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(true);
+        };
         Ok(self.tracked_in(folder)?.contains(name))
     }
 
@@ -34,7 +53,9 @@ impl Repository {
         // Others change it while this program runs.
         index.read(false)?;
         let begin = index.find_prefix(prefix).unwrap_or(index.len());
-        let paths = (begin..index.len()).map_while(|place| index.get(place)).map(|entry| entry.path);
+        let paths = (begin..index.len())
+            .map_while(|place| index.get(place))
+            .map(|entry| entry.path);
         Ok(paths.take_while(|path| path.starts_with(prefix)).collect())
     }
 }
@@ -52,8 +73,14 @@ mod tests {
         }
         fixture.git(&["add", "--all"]);
         let names = |path: &str| {
-            let found = fixture.repository().tracked_in(Path::new(path)).expect("it can be read");
-            found.into_iter().map(|name| name.to_string_lossy().into_owned()).collect::<Vec<_>>()
+            let found = fixture
+                .repository()
+                .tracked_in(Path::new(path))
+                .expect("it can be read");
+            found
+                .into_iter()
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(names("one"), ["a", "b"]);
         assert_eq!(names("none"), [""; 0]);

@@ -5,7 +5,10 @@
 //! that mark. So many are made at once, only the registering is one after the other. The mark goes when all is done: a worktree
 //! that has it was never handed out, and whoever finds it with nobody behind it makes the worktree anew. Removing begins with a
 //! rename, so no half-removed folder is ever found at its path.
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
 
 use std::fs;
 use std::io::ErrorKind;
@@ -49,7 +52,11 @@ impl Repository {
         lock_file: &Path,
         furnish: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let goal = Goal::Branch { name: branch, reference: branch_reference(branch)?, start };
+        let goal = Goal::Branch {
+            name: branch,
+            reference: branch_reference(branch)?,
+            start,
+        };
         let made = self.make(path, &goal, lock_file)?;
         let Some(making) = made else { return Ok(false) };
         if let Err(error) = furnish(&making.entry.path) {
@@ -64,9 +71,15 @@ impl Repository {
 
     /// A worktree at `path` without a branch, with exactly the files of `commit`: changed, untracked and ignored files of an
     /// earlier use are removed. [`GitError::OtherHead`] if a branch is checked out there: then it is somebody's work.
-    pub fn checkout_scratch(&self, path: &Path, commit: &CommitId, lock_file: &Path) -> Result<(), GitError> {
+    pub fn checkout_scratch(
+        &self,
+        path: &Path,
+        commit: &CommitId,
+        lock_file: &Path,
+    ) -> Result<(), GitError> {
         self.find_commit(commit)?;
-        self.make(path, &Goal::Commit(commit), lock_file)?.map_or(Ok(()), Making::finish)
+        self.make(path, &Goal::Commit(commit), lock_file)?
+            .map_or(Ok(()), Making::finish)
     }
 
     /// Removes the linked worktree at `path` with everything in it, and its registration, also if one of the two is gone
@@ -88,8 +101,10 @@ impl Repository {
     /// or not made yet, since a call was killed.
     pub fn worktrees_in(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
         let folder = registration::resolved(folder)?;
-        let mut found: Vec<PathBuf> =
-            registration::all(self.common_dir())?.into_iter().map(|entry| entry.path).collect();
+        let mut found: Vec<PathBuf> = registration::all(self.common_dir())?
+            .into_iter()
+            .map(|entry| entry.path)
+            .collect();
         found.retain(|path| path.parent() == Some(&folder));
         found.dedup();
         Ok(found)
@@ -103,8 +118,15 @@ impl Repository {
     /// Takes away all that a linked worktree holds which its last commit does not, but for what is ignored and for repositories inside.
     pub fn restore(&self, worktree: &Path) -> Result<(), GitError> {
         let checkout = self.checkout(worktree)?;
-        self.call(&checkout).args(["reset", "--quiet", "--hard"]).limit(THOROUGH).read()?;
-        self.call(&checkout).args(["clean", "--quiet", "-fd"]).limit(THOROUGH).read().map(drop)
+        self.call(&checkout)
+            .args(["reset", "--quiet", "--hard"])
+            .limit(THOROUGH)
+            .read()?;
+        self.call(&checkout)
+            .args(["clean", "--quiet", "-fd"])
+            .limit(THOROUGH)
+            .read()
+            .map(drop)
     }
 
     /// Puts the worktree at `path` back on `branch`, moved forward to the commit that the worktree is at; its files and its
@@ -113,8 +135,12 @@ impl Repository {
     /// Errors as for [`Repository::advance`].
     pub fn bring_home(&self, path: &Path, branch: &str) -> Result<bool, GitError> {
         let reference = branch_reference(branch)?;
-        let (Head::Branch { commit, .. } | Head::Detached { commit }) = self.head_of(path)? else { return Ok(false) };
-        let Some(tip) = self.branch_tip(branch)? else { return Ok(false) };
+        let (Head::Branch { commit, .. } | Head::Detached { commit }) = self.head_of(path)? else {
+            return Ok(false);
+        };
+        let Some(tip) = self.branch_tip(branch)? else {
+            return Ok(false);
+        };
         if !self.is_ancestor(&tip, &commit)? {
             return Ok(false);
         }
@@ -122,7 +148,10 @@ impl Repository {
             self.advance(&reference, &tip, &commit, "tavern: bring the work home")?;
         }
         let log = ["symbolic-ref", "-m", "tavern: bring the work home", "HEAD"];
-        self.call(&self.checkout(path)?).args(log).arg(&reference).read()?;
+        self.call(&self.checkout(path)?)
+            .args(log)
+            .arg(&reference)
+            .read()?;
         Ok(true)
     }
 
@@ -130,7 +159,8 @@ impl Repository {
     /// for it still names that.
     pub(super) fn lost_head(&self, path: &Path) -> Result<Option<CommitId>, GitError> {
         let path = registration::resolved(path)?;
-        let entry = registration::find(self.common_dir(), &path)?.filter(|entry| !entry.path.exists());
+        let entry =
+            registration::find(self.common_dir(), &path)?.filter(|entry| !entry.path.exists());
         Ok(entry.and_then(|entry| match entry.head {
             RegisteredHead::Commit(commit) => commit.parse().ok(),
             _ => None,
@@ -143,7 +173,12 @@ impl Repository {
     }
 
     /// `None`: it was there already.
-    fn make(&self, path: &Path, goal: &Goal<'_>, lock_file: &Path) -> Result<Option<Making>, GitError> {
+    fn make(
+        &self,
+        path: &Path,
+        goal: &Goal<'_>,
+        lock_file: &Path,
+    ) -> Result<Option<Making>, GitError> {
         let path = registration::resolved(path)?;
         let (entry, mark) = once_made(lock_file, || self.register(&path, goal))?;
         self.free(&entry, goal)?;
@@ -155,20 +190,32 @@ impl Repository {
     /// Removes the locks that a killed git has left in the worktree, which nobody works in any more, and on its branch, which
     /// another git may hold for a moment.
     fn free(&self, entry: &Registration, goal: &Goal<'_>) -> Result<(), GitError> {
-        for file in fs::read_dir(&entry.admin).map_err(GitError::io("list", &entry.admin))?.flatten() {
+        for file in fs::read_dir(&entry.admin)
+            .map_err(GitError::io("list", &entry.admin))?
+            .flatten()
+        {
             let path = file.path();
-            if path.extension().is_some_and(|extension| extension == "lock") {
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "lock")
+            {
                 gone(fs::remove_file(&path)).map_err(GitError::io("remove", path))?;
             }
         }
         match goal {
-            Goal::Branch { name, .. } => self.await_lock(&self.common_dir().join(format!("refs/heads/{name}.lock"))),
+            Goal::Branch { name, .. } => {
+                self.await_lock(&self.common_dir().join(format!("refs/heads/{name}.lock")))
+            }
             Goal::Commit(_) => Ok(()),
         }
     }
 
     /// Under the caller's lock: what is there, and if nothing is, a new registration with the lock on its mark.
-    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Stage<(Registration, Option<FileLock>)>, GitError> {
+    fn register(
+        &self,
+        path: &Path,
+        goal: &Goal<'_>,
+    ) -> Result<Stage<(Registration, Option<FileLock>)>, GitError> {
         if let Some(entry) = registration::find(self.common_dir(), path)? {
             let is_half_made = entry.locked.as_deref().is_some_and(is_making);
             if is_half_made && FileLock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
@@ -179,27 +226,43 @@ impl Repository {
                 return Ok(Stage::Done((whole(entry, goal)?, None)));
             }
             if let Some(reason) = entry.locked.filter(|_| !is_half_made) {
-                return Err(GitError::Locked { path: entry.path, reason });
+                return Err(GitError::Locked {
+                    path: entry.path,
+                    reason,
+                });
             }
             discard(&entry.path)?;
             remove_admin(&entry.admin)?;
         }
         if !is_absent_or_empty(path)? {
-            return Err(GitError::FolderInTheWay { path: path.to_owned() });
+            return Err(GitError::FolderInTheWay {
+                path: path.to_owned(),
+            });
         }
         let (entry, mark) = self.register_anew(path, goal)?;
         Ok(Stage::Done((entry, Some(mark))))
     }
 
     /// Writes what `git worktree add --no-checkout` does, which reads every other worktree there is.
-    fn register_anew(&self, path: &Path, goal: &Goal<'_>) -> Result<(Registration, FileLock), GitError> {
+    fn register_anew(
+        &self,
+        path: &Path,
+        goal: &Goal<'_>,
+    ) -> Result<(Registration, FileLock), GitError> {
         let head = match goal {
-            Goal::Branch { name, reference, start } => {
+            Goal::Branch {
+                name,
+                reference,
+                start,
+            } => {
                 // What did not exist a moment ago nobody has checked out.
                 if !self.start_branch(name, start)?
                     && let Some(path) = self.checked_out_at(name)?
                 {
-                    return Err(GitError::CheckedOut { branch: (*name).to_owned(), path });
+                    return Err(GitError::CheckedOut {
+                        branch: (*name).to_owned(),
+                        path,
+                    });
                 }
                 format!("ref: {reference}")
             }
@@ -212,30 +275,63 @@ impl Repository {
     }
 
     /// The files of a new worktree, or of a scratch one.
-    fn check_out(&self, entry: &Registration, goal: &Goal<'_>, mark: Option<&FileLock>) -> Result<(), GitError> {
-        let checkout = Checkout { git_dir: entry.admin.clone(), root: entry.path.clone() };
+    fn check_out(
+        &self,
+        entry: &Registration,
+        goal: &Goal<'_>,
+        mark: Option<&FileLock>,
+    ) -> Result<(), GitError> {
+        let checkout = Checkout {
+            git_dir: entry.admin.clone(),
+            root: entry.path.clone(),
+        };
         let call = self.call(&checkout).limit(THOROUGH);
         if let Some(mark) = mark {
             // HEAD is there already, and nothing is to be remembered of before.
-            let read = call.args(["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"]);
+            let read = call.args([
+                "read-tree",
+                "--reset",
+                "-u",
+                "--no-recurse-submodules",
+                "HEAD",
+            ]);
             return read.holding(mark)?.read().map(drop);
         }
-        let Goal::Commit(commit) = goal else { return Ok(()) };
-        call.args(["reset", "--hard", "--quiet", "--no-recurse-submodules", commit.as_str()]).read()?;
-        self.call(&checkout).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
+        let Goal::Commit(commit) = goal else {
+            return Ok(());
+        };
+        call.args([
+            "reset",
+            "--hard",
+            "--quiet",
+            "--no-recurse-submodules",
+            commit.as_str(),
+        ])
+        .read()?;
+        self.call(&checkout)
+            .args(["clean", "-ffdx", "--quiet"])
+            .limit(THOROUGH)
+            .read()
+            .map(drop)
     }
 
     /// Under the caller's lock: takes the folder out of sight and the registration away. Returns `None` if
     /// there was nothing, else the folder's new path, if there was a folder.
     fn detach(&self, path: &Path) -> Result<Stage<Option<Option<PathBuf>>>, GitError> {
-        let refusal = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
+        let refusal = || GitError::NotAWorktree {
+            path: path.to_owned(),
+            repository: self.main_worktree().to_owned(),
+        };
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
             return Err(refusal());
         }
         if path.exists()
             && let Some(inner) = registration::inside(self.common_dir(), path)?
         {
-            return Err(GitError::HoldsWorktree { path: path.to_owned(), inner });
+            return Err(GitError::HoldsWorktree {
+                path: path.to_owned(),
+                inner,
+            });
         }
         let Some(entry) = registration::find(self.common_dir(), path)? else {
             if !path.exists() {
@@ -251,7 +347,10 @@ impl Repository {
         let making;
         if let Some(text) = &entry.locked {
             if !is_making(text) {
-                return Err(GitError::Locked { path: entry.path, reason: text.clone() });
+                return Err(GitError::Locked {
+                    path: entry.path,
+                    reason: text.clone(),
+                });
             }
             making = FileLock::try_take_existing(&entry.admin.join("locked"))?;
             if making.is_none() {
@@ -269,13 +368,19 @@ impl Repository {
 
     /// A folder that points to a registration of this repository which is gone.
     fn is_lost_worktree(&self, path: &Path) -> bool {
-        let Some(admin) = registration::pointed_from(path) else { return false };
+        let Some(admin) = registration::pointed_from(path) else {
+            return false;
+        };
         admin.parent() == Some(&self.common_dir().join("worktrees")) && !admin.exists()
     }
 }
 
 enum Goal<'a> {
-    Branch { name: &'a str, reference: String, start: &'a CommitId },
+    Branch {
+        name: &'a str,
+        reference: String,
+        start: &'a CommitId,
+    },
     Commit(&'a CommitId),
 }
 
@@ -332,7 +437,9 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
         return Ok(entry);
     }
     let found = match &entry.head {
-        RegisteredHead::Branch(name) => format!("branch `{}`", name.trim_start_matches("refs/heads/")),
+        RegisteredHead::Branch(name) => {
+            format!("branch `{}`", name.trim_start_matches("refs/heads/"))
+        }
         RegisteredHead::Commit(id) => format!("commit {id} without a branch"),
         RegisteredHead::Nothing => "nothing".to_owned(),
     };
@@ -340,11 +447,18 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
         Goal::Branch { name, .. } => Some((*name).to_owned()),
         Goal::Commit(_) => None,
     };
-    Err(GitError::OtherHead { path: entry.path, expected, found })
+    Err(GitError::OtherHead {
+        path: entry.path,
+        expected,
+        found,
+    })
 }
 
 /// Takes the step, each time under the caller's lock, until nobody is making the worktree any more.
-fn once_made<T>(lock_file: &Path, step: impl Fn() -> Result<Stage<T>, GitError>) -> Result<T, GitError> {
+fn once_made<T>(
+    lock_file: &Path,
+    step: impl Fn() -> Result<Stage<T>, GitError>,
+) -> Result<T, GitError> {
     let deadline = clock::instant() + THOROUGH;
     loop {
         let lock = FileLock::take(lock_file)?;
@@ -354,7 +468,10 @@ fn once_made<T>(lock_file: &Path, step: impl Fn() -> Result<Stage<T>, GitError>)
         };
         drop(lock);
         if clock::instant() >= deadline {
-            return Err(GitError::Busy { path: entry.admin.join("locked"), waited: THOROUGH });
+            return Err(GitError::Busy {
+                path: entry.admin.join("locked"),
+                waited: THOROUGH,
+            });
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -365,7 +482,11 @@ fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(false),
-        Err(source) => Err(GitError::Io { doing: "list", path: path.to_owned(), source }),
+        Err(source) => Err(GitError::Io {
+            doing: "list",
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -386,7 +507,9 @@ pub(super) fn bin_beside(path: &Path) -> PathBuf {
 
 /// Deletes what killed processes left beside `path`. What can't be deleted now is left to the next call.
 pub(super) fn sweep(path: &Path) {
-    let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
+    let Some(Ok(entries)) = path.parent().map(fs::read_dir) else {
+        return;
+    };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(REMOVED) {
             let _ = files::remove_tree(&entry.path());
@@ -407,7 +530,11 @@ fn remove_admin(admin: &Path) -> Result<(), GitError> {
             continue;
         }
         let is_dir = entry.file_type().map_err(removing())?.is_dir();
-        let done = if is_dir { files::remove_tree(&entry.path()) } else { gone(fs::remove_file(entry.path())) };
+        let done = if is_dir {
+            files::remove_tree(&entry.path())
+        } else {
+            gone(fs::remove_file(entry.path()))
+        };
         done.map_err(removing())?;
     }
     gone(fs::remove_file(admin.join("gitdir"))).map_err(removing())?;

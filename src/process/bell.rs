@@ -36,7 +36,12 @@ impl Bell {
             if left.is_zero() {
                 return false;
             }
-            has_rung = self.0.1.wait_timeout(has_rung, left).unwrap_or_else(PoisonError::into_inner).0;
+            has_rung = self
+                .0
+                .1
+                .wait_timeout(has_rung, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         *has_rung = false;
         true

@@ -64,7 +64,11 @@ pub struct CommandResult {
 pub fn quoted(name: impl AsRef<OsStr>) -> String {
     let name = name.as_ref();
     let word = argument(name);
-    if name.as_encoded_bytes().starts_with(b"-") { format!("./{word}") } else { word }
+    if name.as_encoded_bytes().starts_with(b"-") {
+        format!("./{word}")
+    } else {
+        word
+    }
 }
 
 /// Anything, also a flag, as one word of a POSIX shell.
@@ -121,21 +125,37 @@ impl fmt::Display for CommandEnd {
 pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<CommandResult> {
     let started_at = clock::instant();
     let (reader, writer) = io::pipe()?;
-    let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
+    let mut program = Spec::new("sh", &spec.cwd)
+        .args(["-c", &spec.command])
+        .mark(Mark::command());
     program.wrapper.clone_from(&spec.wrapper);
     program.inherits = spec.inherits;
     program.input = Some(spec.input.clone()).filter(|input| !input.is_empty());
-    let unattended = UNATTENDED.iter().map(|(name, value)| (name.into(), value.into()));
-    program.env = unattended.chain(spec.env.iter().map(|(name, value)| (name.into(), value.into()))).collect();
+    let unattended = UNATTENDED
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    program.env = unattended
+        .chain(
+            spec.env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into())),
+        )
+        .collect();
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();
     // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
-    program.env.extend(spec.run.iter().map(|mark| (mark.name().into(), mark.value().into())));
+    program.env.extend(
+        spec.run
+            .iter()
+            .map(|mark| (mark.name().into(), mark.value().into())),
+    );
     // One pipe for both streams keeps their order. It is no file, so that a flood can't fill the disk.
     program.stdout = writer.try_clone()?.into();
     program.stderr = writer.into();
     let mut child = start(program)?;
     let kept = (Redacting::new(), Excerpt::new(spec.keep));
-    let output = read_all(reader, kept, |(secrets, excerpt), part| excerpt.push(&secrets.push(part)));
+    let output = read_all(reader, kept, |(secrets, excerpt), part| {
+        excerpt.push(&secrets.push(part))
+    });
 
     let bell = Bell::new();
     child.wake(&bell);
@@ -152,13 +172,22 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     };
     match end {
         CommandEnd::Exited(_) => child.sweep(),
-        _ => child.end(if interrupt.is_hurried() { Duration::ZERO } else { spec.grace }),
+        _ => child.end(if interrupt.is_hurried() {
+            Duration::ZERO
+        } else {
+            spec.grace
+        }),
     }
     // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
     let read = output.recv_timeout(Duration::from_secs(2));
     let (mut secrets, mut excerpt) = read.unwrap_or_else(|_| (Redacting::new(), Excerpt::new(0)));
     excerpt.push(&secrets.finish());
-    Ok(CommandResult { end, duration: started_at.elapsed(), output: excerpt.text(), digest: excerpt.digest() })
+    Ok(CommandResult {
+        end,
+        duration: started_at.elapsed(),
+        output: excerpt.text(),
+        digest: excerpt.digest(),
+    })
 }
 
 #[cfg(test)]
@@ -184,7 +213,8 @@ mod tests {
 
     fn run(command: &str) -> CommandResult {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        run_command(&CommandSpec::new(command, folder.path()), &Interrupt::new()).expect("sh starts")
+        run_command(&CommandSpec::new(command, folder.path()), &Interrupt::new())
+            .expect("sh starts")
     }
 
     #[test]
@@ -200,7 +230,10 @@ mod tests {
     #[test]
     fn time_is_up_for_the_whole_tree() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut spec = CommandSpec::new("echo start; setsid sh -c 'echo $$ > pid; sleep 100'", folder.path());
+        let mut spec = CommandSpec::new(
+            "echo start; setsid sh -c 'echo $$ > pid; sleep 100'",
+            folder.path(),
+        );
         // Long enough for the shell to write its pid even on a busy machine.
         spec.timeout = Duration::from_millis(1500);
         let result = run_command(&spec, &Interrupt::new()).expect("sh starts");
@@ -216,7 +249,10 @@ mod tests {
     #[test]
     fn a_flood_is_bounded() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut spec = CommandSpec::new("head -c 30000000 /dev/zero | tr '\\0' y; echo end", folder.path());
+        let mut spec = CommandSpec::new(
+            "head -c 30000000 /dev/zero | tr '\\0' y; echo end",
+            folder.path(),
+        );
         spec.keep = 100;
         let result = run_command(&spec, &Interrupt::new()).expect("sh starts");
         assert!(result.is_success());
@@ -229,7 +265,8 @@ mod tests {
         let spec = CommandSpec::new("sleep 100", folder.path());
         let interrupt = Interrupt::new();
         let raiser = interrupt.clone();
-        let thread = std::thread::spawn(move || raiser.raise(crate::interrupt::InterruptCause::Stopped));
+        let thread =
+            std::thread::spawn(move || raiser.raise(crate::interrupt::InterruptCause::Stopped));
         let result = run_command(&spec, &interrupt).expect("sh starts");
         assert_eq!(result.end, CommandEnd::Interrupted);
         thread.join().expect("it does not panic");

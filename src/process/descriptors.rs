@@ -9,9 +9,17 @@ use std::fs;
     reason = "no crate sets it on a descriptor that is only a number; one that is closed by now is refused"
 )]
 pub fn keep_inherited() {
-    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers.into_iter().filter(|number| *number > libc::STDERR_FILENO) {
+    let open = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let numbers: Vec<i32> = open
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    for number in numbers
+        .into_iter()
+        .filter(|number| *number > libc::STDERR_FILENO)
+    {
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }

@@ -57,7 +57,10 @@ pub(super) fn request_end(members: &[ProcessEntry]) {
 
 /// Send `signal` to `members`.
 pub(super) fn send(members: &[ProcessEntry], signal: Signal) {
-    members.iter().filter_map(Handle::open).for_each(|handle| handle.send(signal));
+    members
+        .iter()
+        .filter_map(Handle::open)
+        .for_each(|handle| handle.send(signal));
 }
 
 /// A process that can be signalled without hitting a later one of the same pid (pidfd_open(2)).
@@ -73,7 +76,10 @@ impl Handle {
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         // Looked at after the descriptor was taken: if the start time is right now, the descriptor is the right one.
         let now = ProcessEntry::of(entry.pid)?;
-        (now.start_time == entry.start_time && !now.is_zombie).then_some(Handle { entry: *entry, pidfd })
+        (now.start_time == entry.start_time && !now.is_zombie).then_some(Handle {
+            entry: *entry,
+            pidfd,
+        })
     }
 
     fn request_end(&self) {
@@ -94,8 +100,13 @@ fn wait_until_gone(handles: &mut Vec<Handle>, timeout: Duration) {
     let deadline = Deadline::after(timeout.min(Duration::from_secs(86_400)));
     while !handles.is_empty() {
         let left = deadline.left();
-        let Ok(left_spec) = Timespec::try_from(left) else { return };
-        let mut fds: Vec<PollFd<'_>> = handles.iter().map(|h| PollFd::new(&h.pidfd, PollFlags::IN)).collect();
+        let Ok(left_spec) = Timespec::try_from(left) else {
+            return;
+        };
+        let mut fds: Vec<PollFd<'_>> = handles
+            .iter()
+            .map(|h| PollFd::new(&h.pidfd, PollFlags::IN))
+            .collect();
         if poll(&mut fds, Some(&left_spec)).is_err_and(|error| error != rustix::io::Errno::INTR) {
             return;
         }

@@ -17,7 +17,13 @@ impl Excerpt {
     /// Keep at most `bytes` bytes: half from the beginning, half from the end.
     pub fn new(bytes: usize) -> Excerpt {
         let half = bytes / 2;
-        Excerpt { head: Vec::new(), tail: VecDeque::new(), half, total: 0, digest: Xxh3::new() }
+        Excerpt {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            half,
+            total: 0,
+            digest: Xxh3::new(),
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -49,7 +55,10 @@ impl Excerpt {
         if self.omitted() == 0 {
             return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
         }
-        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
+        let (head, tail) = (
+            String::from_utf8_lossy(&self.head),
+            String::from_utf8_lossy(&tail),
+        );
         format!("{head}\n[… {} bytes left out …]\n{tail}", self.omitted())
     }
 }
@@ -89,7 +98,10 @@ mod tests {
         excerpt.push("dé".as_bytes());
         assert_eq!((excerpt.text().as_str(), excerpt.omitted()), ("abcdé", 0));
         excerpt.push(b"0123456789");
-        assert_eq!((excerpt.text().as_str(), excerpt.omitted()), ("abcd\n[… 8 bytes left out …]\n6789", 8));
+        assert_eq!(
+            (excerpt.text().as_str(), excerpt.omitted()),
+            ("abcd\n[… 8 bytes left out …]\n6789", 8)
+        );
         excerpt.push(b"z");
         assert!(excerpt.text().ends_with("789z"));
     }
@@ -101,7 +113,10 @@ mod tests {
             parts.iter().for_each(|part| excerpt.push(part));
             excerpt.digest()
         };
-        assert_eq!(digest(&[b"hello world"]), digest(&[b"hello", b" ", b"world"]));
+        assert_eq!(
+            digest(&[b"hello world"]),
+            digest(&[b"hello", b" ", b"world"])
+        );
         assert_ne!(digest(&[b"hello world"]), digest(&[b"hello_world"]));
         // The reference value of XXH3_128bits for no input.
         assert_eq!(digest(&[]), "99aa06d3014798d86001c324468d497f");

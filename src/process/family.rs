@@ -22,7 +22,10 @@ pub(super) struct Family {
     older: Option<BTreeSet<u32>>,
 }
 
-static FAMILY: Mutex<Family> = Mutex::new(Family { started: BTreeSet::new(), older: None });
+static FAMILY: Mutex<Family> = Mutex::new(Family {
+    started: BTreeSet::new(),
+    older: None,
+});
 
 /// Held while a child is started, so that none is taken for an orphan before it is known.
 pub(super) fn lock() -> MutexGuard<'static, Family> {
@@ -38,7 +41,13 @@ pub fn adopt_orphans() -> io::Result<()> {
     let mut family = lock();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let own = std::process::id();
-    family.older = Some(table::all().iter().filter(|entry| entry.parent == own).map(|entry| entry.pid).collect());
+    family.older = Some(
+        table::all()
+            .iter()
+            .filter(|entry| entry.parent == own)
+            .map(|entry| entry.pid)
+            .collect(),
+    );
     Ok(())
 }
 
@@ -48,7 +57,8 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// What the system says.
 pub fn end_with_parent(pid: u32) -> io::Result<bool> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    Ok(rustix::process::getppid().is_some_and(|parent| i64::from(parent.as_raw_pid()) == i64::from(pid)))
+    Ok(rustix::process::getppid()
+        .is_some_and(|parent| i64::from(parent.as_raw_pid()) == i64::from(pid)))
 }
 
 /// Returns whether anything that was started here has not ended.
@@ -73,20 +83,31 @@ impl Family {
 
     /// Returns whether `entry` is an orphan that was adopted.
     pub(super) fn is_adopted(&self, entry: &ProcessEntry) -> bool {
-        let Some(older) = &self.older else { return false };
-        entry.parent == std::process::id() && !self.started.contains(&entry.pid) && !older.contains(&entry.pid)
+        let Some(older) = &self.older else {
+            return false;
+        };
+        entry.parent == std::process::id()
+            && !self.started.contains(&entry.pid)
+            && !older.contains(&entry.pid)
     }
 
     /// Returns whether there are only children started here and older ones: then what has ended has left nothing behind,
     /// which would have been adopted. False where it can't be told.
     pub(super) fn has_no_orphans(&self) -> bool {
-        let (Some(older), Some(children)) = (&self.older, table::own_children()) else { return false };
-        children.iter().all(|child| self.started.contains(child) || older.contains(child))
+        let (Some(older), Some(children)) = (&self.older, table::own_children()) else {
+            return false;
+        };
+        children
+            .iter()
+            .all(|child| self.started.contains(child) || older.contains(child))
     }
 
     /// Reap those of `all` that were adopted and have ended.
     pub(super) fn reap(&self, all: &[ProcessEntry]) {
-        for entry in all.iter().filter(|entry| entry.is_zombie && self.is_adopted(entry)) {
+        for entry in all
+            .iter()
+            .filter(|entry| entry.is_zombie && self.is_adopted(entry))
+        {
             if let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) {
                 // Somebody else may have been quicker.
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);
@@ -96,7 +117,10 @@ impl Family {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::*;
     use crate::process::start::{Spec, start};
@@ -114,27 +138,47 @@ mod tests {
         }
         let program = std::env::current_exe().expect("a test is a program");
         let name = "process::family::tests::an_orphan_that_hides_is_adopted_ended_and_reaped";
-        let output = Command::new(program).args(["--exact", name, "--nocapture"]).env(INNER, "1").output();
+        let output = Command::new(program)
+            .args(["--exact", name, "--nocapture"])
+            .env(INNER, "1")
+            .output();
         let output = output.expect("it can be started again");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
     }
 
     fn adopt() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut older = Command::new("sleep").arg("100").spawn().expect("sleep is on PATH");
+        let mut older = Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .expect("sleep is on PATH");
         adopt_orphans().expect("Linux can do it");
         // No mark, no group, no session, no parent.
         let script = "(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ > pid; exec sleep 100' &)
             while [ ! -s pid ]; do sleep 0.01; done";
-        let mut child = start(Spec::new("sh", folder.path()).args(["-c", script])).expect("sh starts");
+        let mut child =
+            start(Spec::new("sh", folder.path()).args(["-c", script])).expect("sh starts");
         assert!(child.wait(Duration::from_secs(20)).is_some());
         let text = std::fs::read_to_string(folder.path().join("pid")).expect("it wrote its pid");
         let orphan: u32 = text.trim().parse().expect("a pid");
-        assert_eq!(ProcessEntry::of(orphan).map(|entry| entry.parent), Some(std::process::id()));
+        assert_eq!(
+            ProcessEntry::of(orphan).map(|entry| entry.parent),
+            Some(std::process::id())
+        );
         child.sweep();
         assert_eq!(ProcessEntry::of(orphan), None, "it was reaped, too");
-        assert!(older.try_wait().expect("it is ours").is_none(), "an older child is nobody's orphan");
-        older.kill().and_then(|()| older.wait()).expect("it is ours");
+        assert!(
+            older.try_wait().expect("it is ours").is_none(),
+            "an older child is nobody's orphan"
+        );
+        older
+            .kill()
+            .and_then(|()| older.wait())
+            .expect("it is ours");
     }
 }

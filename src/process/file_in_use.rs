@@ -22,18 +22,28 @@ const ROUNDING: Duration = Duration::from_secs(2);
 /// True unless it is certain that no living process is at work with `file`, which was last written at `written`. That is:
 /// none has it open, and none whose name begins with `program` began before that and works in one of `folders`, or may.
 pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
-    let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else { return true };
+    let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else {
+        return true;
+    };
     let ticks = rustix::param::clock_ticks_per_second();
-    let began = |entry: &ProcessEntry| boot + Duration::from_secs_f64(entry.start_time as f64 / ticks as f64);
+    let began = |entry: &ProcessEntry| {
+        boot + Duration::from_secs_f64(entry.start_time as f64 / ticks as f64)
+    };
     let may_be_it = |entry: &ProcessEntry| {
         has_open(entry.pid, &file)
-            || (began(entry) <= written + ROUNDING && is_called(entry.pid, program) && may_work_in(entry.pid, folders))
+            || (began(entry) <= written + ROUNDING
+                && is_called(entry.pid, program)
+                && may_work_in(entry.pid, folders))
     };
     // One that ends while it is looked at can't be told from one that may not be looked at.
     let is_there = |entry: &ProcessEntry| {
-        ProcessEntry::of(entry.pid).is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie)
+        ProcessEntry::of(entry.pid)
+            .is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie)
     };
-    all().iter().filter(|entry| !entry.is_zombie).any(|entry| may_be_it(entry) && is_there(entry))
+    all()
+        .iter()
+        .filter(|entry| !entry.is_zombie)
+        .any(|entry| may_be_it(entry) && is_there(entry))
 }
 
 /// What was changed so recently may be changed again, where those who may be writing it can't be seen.
@@ -48,10 +58,17 @@ pub fn is_being_written(files: &[&Path]) -> bool {
     if files.is_empty() {
         return false;
     }
-    let is_one = |open: &fs::Metadata| files.iter().any(|file| (file.dev(), file.ino()) == (open.dev(), open.ino()));
-    let is_fresh =
-        |file: &fs::Metadata| file.modified().is_ok_and(|at| clock::since(at).is_some_and(|age| age < QUIET));
-    all().iter().any(|entry| writes(entry.pid, &is_one)) || !sees_all() && files.iter().any(is_fresh)
+    let is_one = |open: &fs::Metadata| {
+        files
+            .iter()
+            .any(|file| (file.dev(), file.ino()) == (open.dev(), open.ino()))
+    };
+    let is_fresh = |file: &fs::Metadata| {
+        file.modified()
+            .is_ok_and(|at| clock::since(at).is_some_and(|age| age < QUIET))
+    };
+    all().iter().any(|entry| writes(entry.pid, &is_one))
+        || !sees_all() && files.iter().any(is_fresh)
 }
 
 /// Of `asm-generic/fcntl.h`; the crate has it for few systems.
@@ -59,10 +76,15 @@ const F_SETSIG: libc::c_int = 10;
 
 /// The kernel gives a read lease on the file, and so nobody has it open for writing. It gives none either on a file of another
 /// user, or where its file system has no leases.
-#[expect(unsafe_code, reason = "no crate offers leases without; the arguments are numbers, and the file is open")]
+#[expect(
+    unsafe_code,
+    reason = "no crate offers leases without; the arguments are numbers, and the file is open"
+)]
 fn has_no_writer(file: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else { return false };
+    let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else {
+        return false;
+    };
     let set = |what, to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), what, to) } == 0;
     // Whoever opens it for writing meanwhile waits until it is closed here, and we are told: by a signal that is ignored, since
     // the usual one would end us.
@@ -71,18 +93,26 @@ fn has_no_writer(file: &Path) -> bool {
 
 /// The kernel gives a write lease on the file, which is open here for writing, and so nobody else has it open at all. It gives none either
 /// where [`is_being_written`] can't ask it.
-#[expect(unsafe_code, reason = "no crate offers leases without; the arguments are numbers, and the file is open")]
+#[expect(
+    unsafe_code,
+    reason = "no crate offers leases without; the arguments are numbers, and the file is open"
+)]
 pub fn is_open_here_alone(file: &File) -> bool {
     let set = |to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, to) } == 0;
     // Whoever opens it before the lease is given back waits for that, and the signal of it is ignored, as above.
-    let has_sole = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) } == 0 && set(libc::F_WRLCK);
+    let has_sole =
+        unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) } == 0 && set(libc::F_WRLCK);
     has_sole && set(libc::F_UNLCK)
 }
 
 /// The mode of each link in `fd` tells how the file was opened: no other file is touched.
 fn writes(pid: u32, is_one: &impl Fn(&fs::Metadata) -> bool) -> bool {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let mut written = open.filter(|entry| entry.metadata().is_ok_and(|link| link.mode() & 0o200 != 0));
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut written =
+        open.filter(|entry| entry.metadata().is_ok_and(|link| link.mode() & 0o200 != 0));
     written.any(|entry| fs::metadata(entry.path()).is_ok_and(|file| is_one(&file)))
 }
 
@@ -93,8 +123,12 @@ fn boot_time() -> Option<SystemTime> {
 }
 
 fn has_open(pid: u32, file: &Path) -> bool {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    open.into_iter().any(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == file))
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    open.into_iter()
+        .any(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == file))
 }
 
 /// False for one that has ended meanwhile.
@@ -115,13 +149,19 @@ fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
     ["environ", "cmdline"].iter().any(|name| {
         let mut bytes = Vec::new();
         let file = File::open(format!("/proc/{pid}/{name}"));
-        let Ok(_) = file.and_then(|mut file| file.read_to_end(&mut bytes)) else { return true };
+        let Ok(_) = file.and_then(|mut file| file.read_to_end(&mut bytes)) else {
+            return true;
+        };
         // git says `GIT_DIR=.git` to what it starts; a path that can't be followed may lead anywhere.
         let leads_in = |word: &[u8]| {
-            let value = word.strip_prefix(b"GIT_DIR=").or_else(|| word.strip_prefix(b"--git-dir="));
+            let value = word
+                .strip_prefix(b"GIT_DIR=")
+                .or_else(|| word.strip_prefix(b"--git-dir="));
             let path = value.map(|value| cwd.join(OsStr::from_bytes(value)).canonicalize());
             let is_in = |path: io::Result<PathBuf>| {
-                path.map_or(true, |path| folders.iter().any(|folder| path.starts_with(folder)))
+                path.map_or(true, |path| {
+                    folders.iter().any(|folder| path.starts_with(folder))
+                })
             };
             word == b"--git-dir" || path.is_some_and(is_in)
         };
@@ -143,7 +183,9 @@ mod tests {
         assert!(is_being_written(&[Path::new("/nowhere"), file.path()]));
         let path = file.into_temp_path();
         let reading = File::open(&path).expect("it is there");
-        reading.set_modified(SystemTime::UNIX_EPOCH).expect("it is ours");
+        reading
+            .set_modified(SystemTime::UNIX_EPOCH)
+            .expect("it is ours");
         assert!(!is_being_written(&[&path]));
     }
 

@@ -13,7 +13,9 @@ pub fn first_program(command: &str) -> Option<&str> {
     }
     let word = command.split_whitespace().next()?;
     let is_elsewhere = word.contains('/') && !word.starts_with('/');
-    let is_plain = word.chars().all(|c| c.is_alphanumeric() || "_-./+,:@%".contains(c));
+    let is_plain = word
+        .chars()
+        .all(|c| c.is_alphanumeric() || "_-./+,:@%".contains(c));
     (is_plain && !is_elsewhere && !SHELLS_OWN.split(' ').any(|own| own == word)).then_some(word)
 }
 

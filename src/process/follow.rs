@@ -45,18 +45,31 @@ impl LineFollower {
         let bell = bell.clone();
         let watch = FileWatch::new([path.to_owned()], move |_| bell.ring()).ok();
         let file = BufReader::with_capacity(64 * 1024, file);
-        Ok(LineFollower { file, line: Vec::new(), cut: 0, is_behind: false, watch })
+        Ok(LineFollower {
+            file,
+            line: Vec::new(),
+            cut: 0,
+            is_behind: false,
+            watch,
+        })
     }
 
     /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
     /// file systems tell nothing.
     pub fn patience(&self) -> Duration {
-        if self.watch.is_some() { Duration::from_secs(2) } else { Duration::from_millis(100) }
+        if self.watch.is_some() {
+            Duration::from_secs(2)
+        } else {
+            Duration::from_millis(100)
+        }
     }
 
     /// How long the file is now, in bytes, read or not; 0 where that can't be told.
     pub fn length(&self) -> u64 {
-        self.file.get_ref().metadata().map_or(0, |metadata| metadata.len())
+        self.file
+            .get_ref()
+            .metadata()
+            .map_or(0, |metadata| metadata.len())
     }
 
     /// Pass over all that is not read yet.
@@ -119,21 +132,33 @@ impl LineFollower {
         if bytes.last() == Some(&b'\r') {
             bytes.pop();
         }
-        let text =
-            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        LogLine { text, cut: std::mem::take(&mut self.cut) }
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        LogLine {
+            text,
+            cut: std::mem::take(&mut self.cut),
+        }
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::*;
     use std::io::Write;
 
-    #[expect(clippy::unnecessary_wraps, reason = "compared with what `next_line` returns")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "compared with what `next_line` returns"
+    )]
     fn line(text: &str) -> Option<LogLine> {
-        Some(LogLine { text: text.to_owned(), cut: 0 })
+        Some(LogLine {
+            text: text.to_owned(),
+            cut: 0,
+        })
     }
 
     #[test]
@@ -145,7 +170,10 @@ mod tests {
         let mut follower = LineFollower::open(&path, 0, &bell).expect("the file is there");
         assert_eq!(follower.next_line().expect("readable"), None);
         file.write_all(b"one\ntw").expect("writable");
-        assert!(bell.wait(Duration::from_secs(20)), "an append rings the bell");
+        assert!(
+            bell.wait(Duration::from_secs(20)),
+            "an append rings the bell"
+        );
         assert_eq!(follower.next_line().expect("readable"), line("one"));
         assert_eq!(follower.next_line().expect("readable"), None);
         file.write_all(b"o\r\n\n\xff\nrest").expect("writable");

@@ -22,7 +22,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs a shell's command line, such as `code --wait`, with one more argument, and waits for its end.
 pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     let mut command = Command::new("sh");
-    let mut child = spawned(command.arg("-c").arg(format!("{line} \"$@\"")).arg(line).arg(argument))?;
+    let mut child = spawned(
+        command
+            .arg("-c")
+            .arg(format!("{line} \"$@\""))
+            .arg(line)
+            .arg(argument),
+    )?;
     waited_for(&mut child)
 }
 
@@ -53,15 +59,18 @@ pub struct Attended {
 /// What the system says, with the program's or the folder's name in it.
 pub fn attend(spec: &Spec, bell: &Bell) -> io::Result<Attended> {
     let mut command = command(spec)?;
-    let mut child = spawned(&mut command).map_err(|error| not_started(command.get_program(), &error))?;
+    let mut child =
+        spawned(&mut command).map_err(|error| not_started(command.get_program(), &error))?;
     let (pid, end) = (child.id(), Arc::new(OnceLock::new()));
-    std::thread::Builder::new().name("attended".to_owned()).spawn({
-        let (end, bell) = (Arc::clone(&end), bell.clone());
-        move || {
-            let _ = end.set(waited_for(&mut child));
-            bell.ring();
-        }
-    })?;
+    std::thread::Builder::new()
+        .name("attended".to_owned())
+        .spawn({
+            let (end, bell) = (Arc::clone(&end), bell.clone());
+            move || {
+                let _ = end.set(waited_for(&mut child));
+                bell.ring();
+            }
+        })?;
     Ok(Attended { pid, end })
 }
 
@@ -73,7 +82,11 @@ impl Attended {
         let mut pids = vec![self.pid];
         let mut next = 0;
         while let Some(parent) = pids.get(next).copied() {
-            pids.extend(all.iter().filter(|entry| entry.parent == parent).map(|entry| entry.pid));
+            pids.extend(
+                all.iter()
+                    .filter(|entry| entry.parent == parent)
+                    .map(|entry| entry.pid),
+            );
             next += 1;
         }
         let deadline = Deadline::after(grace);
@@ -81,7 +94,10 @@ impl Attended {
         if self.end.get().is_some() {
             return;
         }
-        for pid in pids.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        for pid in pids
+            .into_iter()
+            .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+        {
             // It may have ended just now.
             let _ = kill_process(pid, Signal::HUP).and_then(|()| kill_process(pid, Signal::CONT));
         }
@@ -92,6 +108,9 @@ impl Attended {
 
     /// How it ended, if it has; in words, where nobody knows.
     pub fn ended(&self) -> Option<String> {
-        self.end.get().map(|end| end.as_ref().map_or_else(ToString::to_string, ToString::to_string))
+        self.end.get().map(|end| {
+            end.as_ref()
+                .map_or_else(ToString::to_string, ToString::to_string)
+        })
     }
 }

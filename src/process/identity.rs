@@ -12,7 +12,12 @@ impl Process {
     pub fn of(pid: u32) -> Option<Process> {
         let entry = ProcessEntry::of(pid).filter(|entry| !entry.is_zombie)?;
         let boot_id = boot_id().to_owned();
-        Some(Process { pid, start_time: entry.start_time, boot_id, pid_namespace: pid_namespace() })
+        Some(Process {
+            pid,
+            start_time: entry.start_time,
+            boot_id,
+            pid_namespace: pid_namespace(),
+        })
     }
 
     /// Only to be asked on the host where it was looked at: elsewhere every boot id differs, and all seem gone.
@@ -41,7 +46,8 @@ pub fn boot_id() -> &'static str {
 
 fn pid_namespace() -> u64 {
     static NAMESPACE: OnceLock<u64> = OnceLock::new();
-    *NAMESPACE.get_or_init(|| fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino()))
+    *NAMESPACE
+        .get_or_init(|| fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino()))
 }
 
 /// No process is hidden in another pid namespace: this is the first one (`PROC_PID_INIT_INO`).
@@ -58,11 +64,35 @@ mod tests {
         let own = Process::of(std::process::id()).expect("this process runs");
         assert_eq!(own.life(), Life::Alive);
         let rows = [
-            (Process { start_time: own.start_time + 1, ..own.clone() }, Life::Gone),
-            (Process { boot_id: "another".to_owned(), ..own.clone() }, Life::Gone),
-            (Process { pid_namespace: own.pid_namespace + 1, ..own.clone() }, Life::Unknown),
+            (
+                Process {
+                    start_time: own.start_time + 1,
+                    ..own.clone()
+                },
+                Life::Gone,
+            ),
+            (
+                Process {
+                    boot_id: "another".to_owned(),
+                    ..own.clone()
+                },
+                Life::Gone,
+            ),
+            (
+                Process {
+                    pid_namespace: own.pid_namespace + 1,
+                    ..own.clone()
+                },
+                Life::Unknown,
+            ),
             // Above the highest pid that Linux gives (2^22).
-            (Process { pid: 4_194_305, ..own }, Life::Gone),
+            (
+                Process {
+                    pid: 4_194_305,
+                    ..own
+                },
+                Life::Gone,
+            ),
         ];
         for (process, life) in rows {
             assert_eq!(process.life(), life, "{process:?}");

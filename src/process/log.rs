@@ -19,7 +19,10 @@ pub fn create_log(path: &Path) -> io::Result<File> {
         Ok(()) => Ok(file),
         Err(fs2::TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::WouldBlock,
-            format!("`{}` is still written to by an earlier program", path.display()),
+            format!(
+                "`{}` is still written to by an earlier program",
+                path.display()
+            ),
         )),
         Err(fs2::TryLockError::Error(error)) => Err(named(path, &error)),
     }
@@ -43,7 +46,9 @@ mod tests {
         let mut spec = Spec::new("sh", folder.path()).args(["-c", "sleep 100 & exit 3"]);
         spec.stdout = create_log(&log).expect("the folder is writable").into();
         let mut child = start(spec).expect("sh starts");
-        child.wait(Duration::from_secs(20)).expect("it ends at once");
+        child
+            .wait(Duration::from_secs(20))
+            .expect("it ends at once");
         let error = create_log(&log).expect_err("the orphan holds the log");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         child.sweep();

@@ -17,12 +17,18 @@ impl Mark {
 
     /// The mark of all processes of the run `value`.
     pub fn run(value: impl Into<String>) -> Mark {
-        Mark { name: Mark::RUN, value: value.into() }
+        Mark {
+            name: Mark::RUN,
+            value: value.into(),
+        }
     }
 
     /// A mark that no process has borne yet, for one shell command and what it leaves behind.
     pub fn command() -> Mark {
-        Mark { name: Mark::COMMAND, value: uuid::Uuid::new_v4().to_string() }
+        Mark {
+            name: Mark::COMMAND,
+            value: uuid::Uuid::new_v4().to_string(),
+        }
     }
 
     pub fn name(&self) -> &'static str {
@@ -36,7 +42,8 @@ impl Mark {
     /// Returns whether the mark is among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`. An
     /// empty value marks nothing, so that a mistake can't end every process of a user.
     pub(super) fn is_in(&self, environ: &[u8]) -> bool {
-        !self.value.is_empty() && values(self.name, environ).any(|value| value == self.value.as_bytes())
+        !self.value.is_empty()
+            && values(self.name, environ).any(|value| value == self.value.as_bytes())
     }
 }
 
@@ -62,7 +69,12 @@ mod tests {
             (b"", false),
         ];
         for (environ, is_in) in rows {
-            assert_eq!(mark.is_in(environ), is_in, "{}", String::from_utf8_lossy(environ));
+            assert_eq!(
+                mark.is_in(environ),
+                is_in,
+                "{}",
+                String::from_utf8_lossy(environ)
+            );
         }
         assert!(!Mark::run("").is_in(b"TAVERN_RUN=\0"));
     }

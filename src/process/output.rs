@@ -39,7 +39,11 @@ pub fn run_beside(spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
     run(spec, limit, |_| None)
 }
 
-fn run(mut spec: Spec, limit: Duration, bound: impl FnOnce(u32) -> Option<Bounded>) -> io::Result<Option<Ran>> {
+fn run(
+    mut spec: Spec,
+    limit: Duration,
+    bound: impl FnOnce(u32) -> Option<Bounded>,
+) -> io::Result<Option<Ran>> {
     let deadline = Deadline::after(limit);
     let (stdout, into_stdout) = io::pipe()?;
     let (stderr, into_stderr) = io::pipe()?;
@@ -47,8 +51,12 @@ fn run(mut spec: Spec, limit: Duration, bound: impl FnOnce(u32) -> Option<Bounde
     spec.stderr = into_stderr.into();
     let mut child = start(spec)?;
     let bounded = bound(child.pid());
-    let [stdout, stderr] = [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
-    let printed = stdout.recv_timeout(deadline.left()).ok().zip(stderr.recv_timeout(deadline.left()).ok());
+    let [stdout, stderr] =
+        [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
+    let printed = stdout
+        .recv_timeout(deadline.left())
+        .ok()
+        .zip(stderr.recv_timeout(deadline.left()).ok());
     let Some(((stdout, stderr), exit)) = printed.zip(child.wait(deadline.left())) else {
         child.end(Duration::ZERO);
         return Ok(None);
@@ -57,7 +65,11 @@ fn run(mut spec: Spec, limit: Duration, bound: impl FnOnce(u32) -> Option<Bounde
     if bounded.is_some_and(Bounded::end) {
         return Ok(None);
     }
-    Ok(Some(Ran { exit, stdout, stderr }))
+    Ok(Some(Ran {
+        exit,
+        stdout,
+        stderr,
+    }))
 }
 
 /// Since when those run that have not ended, by their pids. Without a time: it was over.
@@ -75,7 +87,8 @@ pub fn end_overdue(limit: Duration) -> bool {
         if since.is_some_and(|since| since.elapsed() > limit) {
             (*since, is_any) = (None, true);
             // It may have ended this moment.
-            let _ = Pid::from_raw(pid.cast_signed()).map(|group| kill_process_group(group, Signal::KILL));
+            let _ = Pid::from_raw(pid.cast_signed())
+                .map(|group| kill_process_group(group, Signal::KILL));
         }
     }
     is_any
@@ -113,25 +126,43 @@ mod tests {
 
     #[test]
     fn both_streams_are_read_to_their_end_however_much_there_is() {
-        let script = "head -c 300000 /dev/zero; head -c 200000 /dev/zero >&2; exec 2>&-; printf x; exit 3";
+        let script =
+            "head -c 300000 /dev/zero; head -c 200000 /dev/zero >&2; exec 2>&-; printf x; exit 3";
         let ran = run(script, Duration::from_secs(60)).expect("it ends");
-        assert_eq!((ran.stdout.len(), ran.stderr.len(), ran.exit), (300_001, 200_000, ProgramExit::Code(3)));
+        assert_eq!(
+            (ran.stdout.len(), ran.stderr.len(), ran.exit),
+            (300_001, 200_000, ProgramExit::Code(3))
+        );
     }
 
     #[test]
     fn what_ends_or_closes_its_output_alone_is_waited_for() {
-        let ran = run("exec >&- 2>&-; sleep 0.05; exit 4", Duration::from_secs(60)).expect("it ends");
+        let ran =
+            run("exec >&- 2>&-; sleep 0.05; exit 4", Duration::from_secs(60)).expect("it ends");
         assert_eq!(ran.exit, ProgramExit::Code(4));
-        for lasting in ["sleep 600 & exit 0", "exec >&- 2>&-; sleep 600", "sleep 600"] {
-            assert!(run(lasting, Duration::from_millis(50)).is_none(), "{lasting}");
+        for lasting in [
+            "sleep 600 & exit 0",
+            "exec >&- 2>&-; sleep 600",
+            "sleep 600",
+        ] {
+            assert!(
+                run(lasting, Duration::from_millis(50)).is_none(),
+                "{lasting}"
+            );
         }
     }
 
     #[test]
     fn what_is_not_there_is_named() {
-        let error =
-            run_program(Spec::new("no-such-program-here", "/"), Duration::from_secs(1)).expect_err("it is not there");
+        let error = run_program(
+            Spec::new("no-such-program-here", "/"),
+            Duration::from_secs(1),
+        )
+        .expect_err("it is not there");
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert!(error.to_string().contains("no-such-program-here"), "{error}");
+        assert!(
+            error.to_string().contains("no-such-program-here"),
+            "{error}"
+        );
     }
 }

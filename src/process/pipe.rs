@@ -4,7 +4,11 @@ use std::io::{ErrorKind, PipeReader, Read};
 use std::sync::mpsc::{self, Receiver};
 
 /// Pushes what `pipe` holds to `all`, which comes when all who write have closed it.
-pub(super) fn read_all<T: Send + 'static>(mut pipe: PipeReader, mut all: T, push: fn(&mut T, &[u8])) -> Receiver<T> {
+pub(super) fn read_all<T: Send + 'static>(
+    mut pipe: PipeReader,
+    mut all: T,
+    push: fn(&mut T, &[u8]),
+) -> Receiver<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut chunk = vec![0; 64 * 1024];

@@ -55,20 +55,35 @@ struct Seen {
 }
 
 impl RunningProgram {
-    pub(super) fn new(inner: std::process::Child, mark: Option<Mark>, root: Root) -> io::Result<RunningProgram> {
+    pub(super) fn new(
+        inner: std::process::Child,
+        mark: Option<Mark>,
+        root: Root,
+    ) -> io::Result<RunningProgram> {
         let pid = inner.id();
         let start_time = table::ProcessEntry::of(pid).map_or(0, |entry| entry.start_time);
         let seen = Arc::new(Mutex::new(Seen::default()));
         let cell = Arc::clone(&seen);
-        let child = RunningProgram { inner, root, start_time, mark, seen, remembered: Vec::new(), is_reaped: false };
+        let child = RunningProgram {
+            inner,
+            root,
+            start_time,
+            mark,
+            seen,
+            remembered: Vec::new(),
+            is_reaped: false,
+        };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
-        std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
-            let exit = wait_without_reaping(waited);
-            let mut seen = lock(&cell);
-            seen.exit = Some(exit);
-            seen.bells.drain(..).for_each(|bell| bell.ring());
-        })?;
+        std::thread::Builder::new()
+            .name(format!("wait-{pid}"))
+            .stack_size(64 * 1024)
+            .spawn(move || {
+                let exit = wait_without_reaping(waited);
+                let mut seen = lock(&cell);
+                seen.exit = Some(exit);
+                seen.bells.drain(..).for_each(|bell| bell.ring());
+            })?;
         Ok(child)
     }
 
@@ -118,10 +133,19 @@ impl RunningProgram {
         let root = (!self.is_reaped).then_some(self.pid());
         let all = table::all();
         family::lock().reap(&all);
-        let mut members = table::members(all, |entry| self.is_seed(root, entry), self.mark.as_ref(), self.start_time);
+        let mut members = table::members(
+            all,
+            |entry| self.is_seed(root, entry),
+            self.mark.as_ref(),
+            self.start_time,
+        );
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
-            let now = if is_new { table::ProcessEntry::of(old.pid) } else { None };
+            let now = if is_new {
+                table::ProcessEntry::of(old.pid)
+            } else {
+                None
+            };
             members.extend(now.filter(|now| now.start_time == old.start_time && !now.is_zombie));
         }
         members
@@ -137,8 +161,16 @@ impl RunningProgram {
     pub fn request_end(&mut self) {
         self.look();
         // A wrapper that was ended would leave its program behind, in the middle of its polite end.
-        let is_asked = |entry: &&table::ProcessEntry| self.root == Root::Program || entry.pid != self.pid();
-        request_end(&self.remembered.iter().filter(is_asked).copied().collect::<Vec<_>>());
+        let is_asked =
+            |entry: &&table::ProcessEntry| self.root == Root::Program || entry.pid != self.pid();
+        request_end(
+            &self
+                .remembered
+                .iter()
+                .filter(is_asked)
+                .copied()
+                .collect::<Vec<_>>(),
+        );
     }
 
     /// Ends the whole tree: TERM, `grace`, KILL; returns when nothing is left, or nothing that the system ends.
@@ -208,15 +240,23 @@ impl fmt::Display for ProgramExit {
 }
 
 fn pid_of(pid: u32) -> Pid {
-    i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the system gave this pid to a child: it is above zero")
+    i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the system gave this pid to a child: it is above zero")
 }
 
 fn wait_without_reaping(pid: Pid) -> ProgramExit {
     loop {
-        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+        match waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        ) {
             Ok(Some(status)) => {
                 let by_signal = status.terminating_signal().map(ProgramExit::Signal);
-                return by_signal.or(status.exit_status().map(ProgramExit::Code)).unwrap_or(ProgramExit::Lost);
+                return by_signal
+                    .or(status.exit_status().map(ProgramExit::Code))
+                    .unwrap_or(ProgramExit::Lost);
             }
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return ProgramExit::Lost,
@@ -225,7 +265,10 @@ fn wait_without_reaping(pid: Pid) -> ProgramExit {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::*;
     use crate::clock;
@@ -248,13 +291,18 @@ mod tests {
             {
                 return line.to_owned();
             }
-            assert!(clock::instant() < deadline, "`{}` was never written", path.display());
+            assert!(
+                clock::instant() < deadline,
+                "`{}` was never written",
+                path.display()
+            );
             std::thread::yield_now();
         }
     }
 
     fn is_gone(pid: &str) -> bool {
-        table::ProcessEntry::of(pid.parse().expect("a pid was written")).is_none_or(|entry| entry.is_zombie)
+        table::ProcessEntry::of(pid.parse().expect("a pid was written"))
+            .is_none_or(|entry| entry.is_zombie)
     }
 
     #[test]
@@ -302,8 +350,10 @@ mod tests {
             wait";
         let mark = Mark::run(folder.path().display().to_string());
         let mut child = start(shell(script, folder.path()).mark(mark)).expect("sh starts");
-        let pids: Vec<String> =
-            ["one", "two", "three"].iter().map(|name| read_line(&folder.path().join(name))).collect();
+        let pids: Vec<String> = ["one", "two", "three"]
+            .iter()
+            .map(|name| read_line(&folder.path().join(name)))
+            .collect();
         assert!(child.look() > 0);
         child.end(Duration::from_millis(200));
         for pid in &pids {
@@ -325,10 +375,13 @@ mod tests {
     fn what_is_said_to_a_wrapped_program_reaches_it_and_not_its_wrapper() {
         for (signal, is_request) in [("INT", false), ("TERM", true)] {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            let script =
-                format!("trap 'echo said > heard; exit 7' {signal}; echo go > ready; while :; do sleep 0.05; done");
+            let script = format!(
+                "trap 'echo said > heard; exit 7' {signal}; echo go > ready; while :; do sleep 0.05; done"
+            );
             let mut spec = shell(&script, folder.path());
-            spec.wrapper = ["sh", "-c", "\"$@\"; exit $?", "sh"].map(Into::into).to_vec();
+            spec.wrapper = ["sh", "-c", "\"$@\"; exit $?", "sh"]
+                .map(Into::into)
+                .to_vec();
             let mut child = start(spec).expect("sh starts");
             read_line(&folder.path().join("ready"));
             if is_request {

@@ -1,5 +1,8 @@
 //! What to start and how: program, arguments, environment, folder, standard streams, marks. It doesn't wait.
-#![expect(clippy::disallowed_methods, reason = "this room starts programs and owns their logs")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this room starts programs and owns their logs"
+)]
 
 use std::collections::BTreeMap;
 use std::env;
@@ -105,8 +108,16 @@ impl Spec {
 /// What the system says, with the program's or the folder's name in it.
 pub fn start(spec: Spec) -> io::Result<RunningProgram> {
     let mut command = command(&spec)?;
-    let stdin = if spec.input.is_some() { Stdio::piped() } else { spec.stdin };
-    command.process_group(0).stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
+    let stdin = if spec.input.is_some() {
+        Stdio::piped()
+    } else {
+        spec.stdin
+    };
+    command
+        .process_group(0)
+        .stdin(stdin)
+        .stdout(spec.stdout)
+        .stderr(spec.stderr);
     let mut live = family::lock();
     let started = command.spawn();
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
@@ -124,7 +135,15 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
             let _ = pipe.write_all(&bytes);
         });
     }
-    RunningProgram::new(child, spec.mark, if spec.wrapper.is_empty() { Root::Program } else { Root::Wrapper })
+    RunningProgram::new(
+        child,
+        spec.mark,
+        if spec.wrapper.is_empty() {
+            Root::Program
+        } else {
+            Root::Wrapper
+        },
+    )
 }
 
 /// Program, arguments, environment and folder of `spec`; streams and group are the caller's.
@@ -137,31 +156,59 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
         let message = format!("the folder `{}` is not there", spec.cwd.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    let mut words = spec.wrapper.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
+    let mut words = spec
+        .wrapper
+        .iter()
+        .map(OsString::as_os_str)
+        .chain([spec.program.as_os_str()]);
     let first = words.next().expect("the program is one of them");
-    let set = spec.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let set = spec
+        .env
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, path)| path.clone());
     let found = match set.or_else(|| env::var_os("PATH")) {
         Some(path) if !first.as_encoded_bytes().contains(&b'/') => {
-            let missing = || io::Error::new(io::ErrorKind::NotFound, "it is in no folder of PATH that begins with `/`");
+            let missing = || {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "it is in no folder of PATH that begins with `/`",
+                )
+            };
             Some(found_before(path, first).ok_or_else(|| not_started(first, &missing()))?)
         }
         _ => None,
     };
     let mut command = Command::new(found.as_deref().unwrap_or(first.as_ref()));
-    command.arg0(first).args(words).args(&spec.args).current_dir(&spec.cwd);
+    command
+        .arg0(first)
+        .args(words)
+        .args(&spec.args)
+        .current_dir(&spec.cwd);
     if !spec.inherits {
         command.env_clear();
     }
-    for name in GIT_VARIABLES.iter().map(OsStr::new).chain(spec.env_remove.iter().map(OsString::as_os_str)) {
+    for name in GIT_VARIABLES
+        .iter()
+        .map(OsStr::new)
+        .chain(spec.env_remove.iter().map(OsString::as_os_str))
+    {
         command.env_remove(name);
     }
     let set = spec.env.iter().map(|(name, value)| (name, value));
-    command.envs([TRUE_OBJECTS]).envs(set).envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
+    command
+        .envs([TRUE_OBJECTS])
+        .envs(set)
+        .envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
     Ok(command)
 }
 
 pub(super) fn not_started(program: &OsStr, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("can't start `{}`: {error}", program.display()))
+    io::Error::new(
+        error.kind(),
+        format!("can't start `{}`: {error}", program.display()),
+    )
 }
 
 /// The file that `program` names: itself if it has a slash in it, else the first executable of that name on PATH.
@@ -175,7 +222,9 @@ pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return is_executable(name).then(|| name.to_owned());
     }
-    env::split_paths(&fixed(path)).map(|folder| folder.join(name)).find(|path| is_executable(path))
+    env::split_paths(&fixed(path))
+        .map(|folder| folder.join(name))
+        .find(|path| is_executable(path))
 }
 
 /// `PATH` without folders that are elsewhere in each folder (`.`, `node_modules/.bin`): what lies there is whoever's work is there.
@@ -200,7 +249,8 @@ fn found_before(path: OsString, program: &OsStr) -> Option<PathBuf> {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
@@ -227,14 +277,21 @@ mod tests {
         let mut spec = Spec::new("sh", folder.path());
         spec.env.push(("PATH".into(), ".".into()));
         let error = start(spec).expect_err("it lies where the work is");
-        assert!(error.to_string().contains("in no folder of PATH"), "{error}");
+        assert!(
+            error.to_string().contains("in no folder of PATH"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_missing_folder_is_not_taken_for_a_missing_program() {
         let error = start(Spec::new("sh", "/no/such/folder")).expect_err("the folder is not there");
         assert!(error.to_string().contains("/no/such/folder"), "{error}");
-        let error = start(Spec::new("no-such-program-here", "/")).expect_err("the program is not there");
-        assert!(error.to_string().contains("no-such-program-here"), "{error}");
+        let error =
+            start(Spec::new("no-such-program-here", "/")).expect_err("the program is not there");
+        assert!(
+            error.to_string().contains("no-such-program-here"),
+            "{error}"
+        );
     }
 }

@@ -27,14 +27,19 @@ impl ProcessEntry {
     pub fn of(pid: u32) -> Option<ProcessEntry> {
         // Longer than all that is read of it.
         let mut stat = [0; 1024];
-        let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+        let length = fs::File::open(format!("/proc/{pid}/stat"))
+            .ok()?
+            .read(&mut stat)
+            .ok()?;
         parse_stat(&stat[..length])
     }
 }
 
 /// Every process that can be seen.
 pub fn all() -> Vec<ProcessEntry> {
-    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(folder) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     folder
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .filter_map(ProcessEntry::of)
@@ -46,9 +51,13 @@ pub fn all() -> Vec<ProcessEntry> {
 pub(super) fn own_children() -> Option<Vec<u32>> {
     let threads = fs::read_dir("/proc/self/task").ok()?.filter_map(Result::ok);
     // A thread that has ended meanwhile has none.
-    let lists: Vec<String> =
-        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok()).collect();
-    let pids = lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|pid| pid.parse().ok());
+    let lists: Vec<String> = threads
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .collect();
+    let pids = lists
+        .iter()
+        .flat_map(|list| list.split_whitespace())
+        .filter_map(|pid| pid.parse().ok());
     (!lists.is_empty()).then(|| pids.collect())
 }
 
@@ -63,9 +72,13 @@ pub(super) fn members(
     since: u64,
 ) -> Vec<ProcessEntry> {
     // Pid 0 is the kernel's, and leads what no one leads.
-    let spared: HashSet<u32> = [0, 1, std::process::id()].into_iter().chain(above()).collect();
-    let is_marked =
-        |entry: &ProcessEntry| mark.is_some_and(|mark| entry.start_time >= since && is_marked(entry.pid, mark));
+    let spared: HashSet<u32> = [0, 1, std::process::id()]
+        .into_iter()
+        .chain(above())
+        .collect();
+    let is_marked = |entry: &ProcessEntry| {
+        mark.is_some_and(|mark| entry.start_time >= since && is_marked(entry.pid, mark))
+    };
     let mut found: HashSet<u32> = HashSet::new();
     for entry in &all {
         if !spared.contains(&entry.pid) && (is_seed(entry) || is_marked(entry)) {
@@ -77,7 +90,9 @@ pub(super) fn members(
         for entry in &all {
             // A group or session counts only if a member leads it: a member may well have been started in the session
             // of a person's terminal, whose shell is not to be ended.
-            let is_led = [entry.parent, entry.group, entry.session].iter().any(|leader| found.contains(leader));
+            let is_led = [entry.parent, entry.group, entry.session]
+                .iter()
+                .any(|leader| found.contains(leader));
             if is_led && !spared.contains(&entry.pid) {
                 found.insert(entry.pid);
             }
@@ -86,7 +101,9 @@ pub(super) fn members(
             break;
         }
     }
-    all.into_iter().filter(|entry| found.contains(&entry.pid) && !entry.is_zombie).collect()
+    all.into_iter()
+        .filter(|entry| found.contains(&entry.pid) && !entry.is_zombie)
+        .collect()
 }
 
 /// The living processes that bear `mark`, and their descendants.
@@ -98,10 +115,17 @@ pub fn marked(mark: &Mark) -> Vec<ProcessEntry> {
 /// which only reaps; then it is the first child of that one, since all others came later.
 pub(super) fn wrapped_by(pid: u32) -> Vec<ProcessEntry> {
     let all = all();
-    let children = |pid: u32| all.iter().filter(move |entry| entry.parent == pid && !entry.is_zombie);
+    let children = |pid: u32| {
+        all.iter()
+            .filter(move |entry| entry.parent == pid && !entry.is_zombie)
+    };
     let program = |child: &ProcessEntry| {
         let first = children(child.pid).min_by_key(|entry| (entry.start_time, entry.pid));
-        if leads_namespace(child.pid) { first.copied() } else { Some(*child) }
+        if leads_namespace(child.pid) {
+            first.copied()
+        } else {
+            Some(*child)
+        }
     };
     children(pid).filter_map(program).collect()
 }
@@ -109,14 +133,21 @@ pub(super) fn wrapped_by(pid: u32) -> Vec<ProcessEntry> {
 /// It is process 1 of a pid namespace below the one that `/proc` shows.
 fn leads_namespace(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let pids = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))
+        .unwrap_or_default();
     pids.split_whitespace().skip(1).last() == Some("1")
 }
 
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
 pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
     let page = rustix::param::page_size() as u64;
-    members.iter().map(|entry| entry.resident_pages * page).sum::<u64>() / (1024 * 1024)
+    members
+        .iter()
+        .map(|entry| entry.resident_pages * page)
+        .sum::<u64>()
+        / (1024 * 1024)
 }
 
 /// The values of [`Mark::RUN`] of this process and those above it. A program may change its environment and that of what it
@@ -127,16 +158,22 @@ pub fn marks_around() -> Vec<String> {
 
 /// Those above this process whose program's name begins with `name`.
 pub fn programs_above(name: &str) -> Vec<Process> {
-    let is_called =
-        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|called| called.starts_with(name));
-    above().into_iter().filter(is_called).filter_map(Process::of).collect()
+    let is_called = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|called| called.starts_with(name))
+    };
+    above()
+        .into_iter()
+        .filter(is_called)
+        .filter_map(Process::of)
+        .collect()
 }
 
 /// The processes above this one, and pid 1, as far as they can be seen.
 fn above() -> Vec<u32> {
     let mut above = Vec::new();
     let mut next = ProcessEntry::of(std::process::id());
-    while let Some(entry) = next.filter(|entry| entry.parent != 0 && !above.contains(&entry.parent)) {
+    while let Some(entry) = next.filter(|entry| entry.parent != 0 && !above.contains(&entry.parent))
+    {
         above.push(entry.parent);
         next = ProcessEntry::of(entry.parent);
     }
@@ -147,15 +184,25 @@ fn above() -> Vec<u32> {
 pub fn variables_above() -> Vec<(String, String)> {
     let environs = above().into_iter().filter_map(environ);
     let variables = |environ: Vec<u8>| -> Vec<(String, String)> {
-        let texts = environ.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
-        texts.filter_map(|text| text.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        let texts = environ
+            .split(|byte| *byte == 0)
+            .filter_map(|text| std::str::from_utf8(text).ok());
+        texts
+            .filter_map(|text| text.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     };
     environs.flat_map(variables).collect()
 }
 
 /// The values of [`Mark::RUN`] of all processes that live.
 pub fn marks() -> Vec<String> {
-    marks_of(all().into_iter().filter(|entry| !entry.is_zombie).map(|entry| entry.pid))
+    marks_of(
+        all()
+            .into_iter()
+            .filter(|entry| !entry.is_zombie)
+            .map(|entry| entry.pid),
+    )
 }
 
 fn marks_of(pids: impl Iterator<Item = u32>) -> Vec<String> {
@@ -163,7 +210,9 @@ fn marks_of(pids: impl Iterator<Item = u32>) -> Vec<String> {
     let mut marks: Vec<String> = environs
         .flat_map(|environ| {
             let values = mark::values(Mark::RUN, &environ);
-            values.map(|value| String::from_utf8_lossy(value).into_owned()).collect::<Vec<_>>()
+            values
+                .map(|value| String::from_utf8_lossy(value).into_owned())
+                .collect::<Vec<_>>()
         })
         .collect();
     marks.sort();
@@ -180,15 +229,25 @@ fn environ(pid: u32) -> Option<Vec<u8>> {
     // Linux bounds it to 6 MB.
     const MOST: u64 = 8 * 1024 * 1024;
     let mut environ = Vec::new();
-    fs::File::open(format!("/proc/{pid}/environ")).ok()?.take(MOST).read_to_end(&mut environ).ok()?;
+    fs::File::open(format!("/proc/{pid}/environ"))
+        .ok()?
+        .take(MOST)
+        .read_to_end(&mut environ)
+        .ok()?;
     Some(environ)
 }
 
 fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
     // The program's name stands in parentheses and may itself hold blanks and parentheses: the last one closes it.
     let close = stat.iter().rposition(|byte| *byte == b')')?;
-    let pid = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
-    let fields: Vec<&str> = std::str::from_utf8(&stat[close + 1..]).ok()?.split_whitespace().collect();
+    let pid = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?)
+        .ok()?
+        .parse()
+        .ok()?;
+    let fields: Vec<&str> = std::str::from_utf8(&stat[close + 1..])
+        .ok()?
+        .split_whitespace()
+        .collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     Some(ProcessEntry {
         pid,
@@ -222,7 +281,8 @@ mod tests {
             }
         );
         assert_eq!(
-            parse_stat(b"71 (\xff) Z 7 70 69 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0 0").map(|e| (e.pid, e.is_zombie)),
+            parse_stat(b"71 (\xff) Z 7 70 69 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0 0")
+                .map(|e| (e.pid, e.is_zombie)),
             Some((71, true))
         );
         assert_eq!(parse_stat(b""), None);
@@ -232,7 +292,16 @@ mod tests {
     #[test]
     fn this_process_and_its_ancestors_are_never_members() {
         let own = ProcessEntry::of(std::process::id()).expect("this process runs");
-        let found = members(all(), |entry| [own.pid, own.parent, 1].contains(&entry.pid), None, 0);
-        assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
+        let found = members(
+            all(),
+            |entry| [own.pid, own.parent, 1].contains(&entry.pid),
+            None,
+            0,
+        );
+        assert!(
+            found
+                .iter()
+                .all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1)
+        );
     }
 }

@@ -179,7 +179,13 @@ impl Assigned {
     /// With everything that a task can have.
     pub(super) fn full_sample() -> Assigned {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let remark = |from: &str, text: &str| vec![Remark { from: from.into(), text: text.into(), severity: None }];
+        let remark = |from: &str, text: &str| {
+            vec![Remark {
+                from: from.into(),
+                text: text.into(),
+                severity: None,
+            }]
+        };
         Assigned {
             task: AssignedTask {
                 id: "T-k3f9".into(),
@@ -230,7 +236,10 @@ impl Assigned {
                 specs: texts(&["specs/auth.md"]),
             }),
             findings: remark("Merry", "- blocker src/auth.rs:12: no salt"),
-            answers: vec![Answered { question: "red or blue?".into(), answer: "blue".into() }],
+            answers: vec![Answered {
+                question: "red or blue?".into(),
+                answer: "blue".into(),
+            }],
             children: vec![ChildResult {
                 id: "T-k3f9.1".into(),
                 title: "The table".into(),

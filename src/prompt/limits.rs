@@ -1,6 +1,8 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::assigned::{Answered, Assigned, EarlierAttempt, Learned, QueueState, Refutation, Remark};
+use super::assigned::{
+    Answered, Assigned, EarlierAttempt, Learned, QueueState, Refutation, Remark,
+};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +64,17 @@ impl PromptLimits {
             items: self.items.div_ceil(by),
             ..self.clone()
         };
-        let described =
-            |part: usize| PromptLimits { description: self.description.min(self.total / part), ..parted(16) };
-        vec![self.clone(), parted(4), parted(16), described(2), described(8)]
+        let described = |part: usize| PromptLimits {
+            description: self.description.min(self.total / part),
+            ..parted(16)
+        };
+        vec![
+            self.clone(),
+            parted(4),
+            parted(16),
+            described(2),
+            described(8),
+        ]
     }
 
     /// What is left of `assigned` within these limits.
@@ -74,25 +84,37 @@ impl PromptLimits {
         cut.task.description = head(&assigned.task.description, self.description);
         cut.task.steps = self.cut_list(&assigned.task.steps);
         cut.task.around = head(&assigned.task.around, self.around);
-        cut.earlier =
-            latest(&assigned.earlier, self.attempts).iter().map(|attempt| self.cut_attempt(attempt)).collect();
+        cut.earlier = latest(&assigned.earlier, self.attempts)
+            .iter()
+            .map(|attempt| self.cut_attempt(attempt))
+            .collect();
         cut.findings = self.cut_notes(&assigned.findings);
         cut.answers = latest(&assigned.answers, self.notes).to_vec();
         for Answered { question, answer } in &mut cut.answers {
             (*question, *answer) = (head(question, self.note), head(answer, self.note));
         }
         for child in &mut cut.children {
-            (child.title, child.said) = (head(&child.title, 512), tail(child.said.trim(), self.output));
+            (child.title, child.said) = (
+                head(&child.title, 512),
+                tail(child.said.trim(), self.output),
+            );
         }
         if let Some(review) = &mut cut.review {
             review.said = tail(review.said.trim(), self.note);
         }
         if let Some(planning) = &mut cut.planning {
-            planning.trigger = planning.trigger.as_ref().map(|trigger| head(trigger, 1 << 10));
+            planning.trigger = planning
+                .trigger
+                .as_ref()
+                .map(|trigger| head(trigger, 1 << 10));
             planning.specs = self.cut_list(&planning.specs);
             let queues = planning.queues.iter().take(self.items);
-            planning.queues =
-                queues.map(|queue| QueueState { items: self.cut_list(&queue.items), ..queue.clone() }).collect();
+            planning.queues = queues
+                .map(|queue| QueueState {
+                    items: self.cut_list(&queue.items),
+                    ..queue.clone()
+                })
+                .collect();
         }
         cut.notes = self.cut_notes(&assigned.notes);
         cut.knowledge = self.cut_knowledge(&assigned.knowledge);
@@ -117,7 +139,11 @@ impl PromptLimits {
     }
 
     fn cut_list(&self, lines: &[String]) -> Vec<String> {
-        let mut told: Vec<String> = lines.iter().take(self.items).map(|line| head(line, 512)).collect();
+        let mut told: Vec<String> = lines
+            .iter()
+            .take(self.items)
+            .map(|line| head(line, 512))
+            .collect();
         let left_out = lines.len() - told.len();
         if left_out > 0 {
             told.push(format!("[… {left_out} more left out …]"));
@@ -130,14 +156,25 @@ impl PromptLimits {
         let cut = |one: &Learned| {
             let (from, text) = (head(&one.from, 64), head(&one.text, self.note));
             left = left.checked_sub(text.len())?;
-            Some(Learned { from, text, ..one.clone() })
+            Some(Learned {
+                from,
+                text,
+                ..one.clone()
+            })
         };
-        knowledge.iter().take(self.learnings).map_while(cut).collect()
+        knowledge
+            .iter()
+            .take(self.learnings)
+            .map_while(cut)
+            .collect()
     }
 
     fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {
-        let cut =
-            |note: &Remark| Remark { from: head(&note.from, 64), text: head(&note.text, self.note), ..note.clone() };
+        let cut = |note: &Remark| Remark {
+            from: head(&note.from, 64),
+            text: head(&note.text, self.note),
+            ..note.clone()
+        };
         latest(notes, self.notes).iter().map(cut).collect()
     }
 }
@@ -153,8 +190,15 @@ pub fn head(text: &str, limit: usize) -> String {
     }
     let end = text.floor_char_boundary(limit);
     // Whole lines read better, unless that would leave nothing.
-    let end = text[..end].rfind('\n').filter(|&line| line > 0).unwrap_or(end);
-    format!("{}\n[… {} bytes left out …]", &text[..end], text.len() - end)
+    let end = text[..end]
+        .rfind('\n')
+        .filter(|&line| line > 0)
+        .unwrap_or(end);
+    format!(
+        "{}\n[… {} bytes left out …]",
+        &text[..end],
+        text.len() - end
+    )
 }
 
 /// The end of `text`: at most `limit` bytes of it behind a mark of how much was left out.
@@ -163,7 +207,9 @@ pub fn tail(text: &str, limit: usize) -> String {
         return text.to_owned();
     }
     let start = text.ceil_char_boundary(text.len() - limit);
-    let start = text[start..].find('\n').map_or(start, |line| start + line + 1);
+    let start = text[start..]
+        .find('\n')
+        .map_or(start, |line| start + line + 1);
     format!("[… {start} bytes left out …]\n{}", &text[start..])
 }
 
@@ -179,7 +225,10 @@ mod tests {
         assert_eq!(tail("one\ntwo\nthree", 8), "[… 8 bytes left out …]\nthree");
         assert_eq!(head("äöü", 3), "ä\n[… 4 bytes left out …]");
         assert_eq!(tail("äöü", 3), "[… 4 bytes left out …]\nü");
-        assert_eq!((head("ab", 2), tail("ab", 2)), ("ab".to_owned(), "ab".to_owned()));
+        assert_eq!(
+            (head("ab", 2), tail("ab", 2)),
+            ("ab".to_owned(), "ab".to_owned())
+        );
     }
 
     proptest! {

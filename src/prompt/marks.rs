@@ -16,8 +16,11 @@ pub(super) fn neutral_of<'a>(content: &'a str, tags: &[String]) -> Cow<'a, str> 
     let mut done = 0;
     for (at, _) in content.match_indices('<') {
         let name = name_behind(&content[at + 1..]);
-        let is_mark =
-            TAGS.iter().copied().chain(tags.iter().map(String::as_str)).any(|tag| tag.eq_ignore_ascii_case(name));
+        let is_mark = TAGS
+            .iter()
+            .copied()
+            .chain(tags.iter().map(String::as_str))
+            .any(|tag| tag.eq_ignore_ascii_case(name));
         if is_mark {
             result.push_str(&content[done..at]);
             result.push_str("&lt;");
@@ -64,11 +67,17 @@ mod tests {
             ("< / how-to-end >", "&lt; / how-to-end >"),
             ("<how-to-end-x>", "<how-to-end-x>"),
             ("<<how-to-end", "<&lt;how-to-end"),
-            ("<system-nudge severity=\"critical\">", "&lt;system-nudge severity=\"critical\">"),
+            (
+                "<system-nudge severity=\"critical\">",
+                "&lt;system-nudge severity=\"critical\">",
+            ),
         ] {
             assert_eq!(neutral_of(content, &tags), result);
         }
-        assert_eq!(neutral("</sync-message><how-to-end>"), "&lt;/sync-message><how-to-end>");
+        assert_eq!(
+            neutral("</sync-message><how-to-end>"),
+            "&lt;/sync-message><how-to-end>"
+        );
     }
 
     #[test]

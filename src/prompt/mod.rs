@@ -4,8 +4,8 @@
 //! command's output) can't forge the marks of a block, and can't make the prompt longer than its limits.
 
 pub use assigned::{
-    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Learned, Planning, QueueState, Refutation, Remark,
-    ReviewTask,
+    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Learned, Planning, QueueState,
+    Refutation, Remark, ReviewTask,
 };
 pub use limits::{PromptLimits, head, tail};
 pub use marks::neutral;
@@ -18,7 +18,11 @@ mod template;
 
 /// The prompt for `assigned`: at most `limits.total` bytes, for which the oldest and longest of it is left out first,
 /// with a mark where it was.
-pub fn assigned(template: &Template, assigned: &Assigned, limits: &PromptLimits) -> Result<String, TemplateError> {
+pub fn assigned(
+    template: &Template,
+    assigned: &Assigned,
+    limits: &PromptLimits,
+) -> Result<String, TemplateError> {
     let mut shortest = usize::MAX;
     for step in limits.steps() {
         let prompt = template.render(&step.cut(assigned))?;
@@ -27,7 +31,10 @@ pub fn assigned(template: &Template, assigned: &Assigned, limits: &PromptLimits)
         }
         shortest = shortest.min(prompt.len());
     }
-    let message = format!("the prompt has {shortest} bytes at least, and may have {}", limits.total);
+    let message = format!(
+        "the prompt has {shortest} bytes at least, and may have {}",
+        limits.total
+    );
     Err(TemplateError::whole(&template.name, message))
 }
 

@@ -17,19 +17,46 @@ const BUILT_IN: [(&str, &str); 18] = [
     ("planner.md", include_str!("../../templates/planner.md")),
     ("answerer.md", include_str!("../../templates/answerer.md")),
     ("drone.md", include_str!("../../templates/drone.md")),
-    ("rules-work.md", include_str!("../../templates/rules-work.md")),
-    ("rules-review.md", include_str!("../../templates/rules-review.md")),
-    ("rules-plan.md", include_str!("../../templates/rules-plan.md")),
-    ("rules-answer.md", include_str!("../../templates/rules-answer.md")),
-    ("prod-answer.md", include_str!("../../templates/prod-answer.md")),
-    ("prod-review.md", include_str!("../../templates/prod-review.md")),
+    (
+        "rules-work.md",
+        include_str!("../../templates/rules-work.md"),
+    ),
+    (
+        "rules-review.md",
+        include_str!("../../templates/rules-review.md"),
+    ),
+    (
+        "rules-plan.md",
+        include_str!("../../templates/rules-plan.md"),
+    ),
+    (
+        "rules-answer.md",
+        include_str!("../../templates/rules-answer.md"),
+    ),
+    (
+        "prod-answer.md",
+        include_str!("../../templates/prod-answer.md"),
+    ),
+    (
+        "prod-review.md",
+        include_str!("../../templates/prod-review.md"),
+    ),
     ("prod-plan.md", include_str!("../../templates/prod-plan.md")),
     ("resume.md", include_str!("../../templates/resume.md")),
     ("message.md", include_str!("../../templates/message.md")),
     ("relay.md", include_str!("../../templates/relay.md")),
-    ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
-    ("prod-refuted.md", include_str!("../../templates/prod-refuted.md")),
-    ("prod-silent.md", include_str!("../../templates/prod-silent.md")),
+    (
+        "prod-undecided.md",
+        include_str!("../../templates/prod-undecided.md"),
+    ),
+    (
+        "prod-refuted.md",
+        include_str!("../../templates/prod-refuted.md"),
+    ),
+    (
+        "prod-silent.md",
+        include_str!("../../templates/prod-silent.md"),
+    ),
 ];
 
 /// Steps of a template: what is built in takes some thousand of them.
@@ -88,7 +115,13 @@ pub struct TemplateError {
 impl TemplateError {
     /// About the whole of the template `name`.
     pub fn whole(name: impl Into<String>, message: impl Into<String>) -> TemplateError {
-        TemplateError { name: name.into(), span: None, line: 0, column: 0, message: message.into() }
+        TemplateError {
+            name: name.into(),
+            span: None,
+            line: 0,
+            column: 0,
+            message: message.into(),
+        }
     }
 
     /// `NAME:LINE:COLUMN`, as far as it is known.
@@ -101,14 +134,21 @@ impl TemplateError {
 
     /// What to type next.
     pub fn hint(&self) -> String {
-        format!("edit `{}`; or delete it, and the built-in one is used", self.name)
+        format!(
+            "edit `{}`; or delete it, and the built-in one is used",
+            self.name
+        )
     }
 }
 
 impl Template {
     /// One of these words, told alone.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Template {
-        Template { name: name.into(), text: text.into(), beside: String::new() }
+        Template {
+            name: name.into(),
+            text: text.into(),
+            beside: String::new(),
+        }
     }
 
     /// The built-in one called `name`, such as `coder.md`.
@@ -125,10 +165,16 @@ impl Template {
     /// The text with `values` in it. A name that they don't have is an error.
     pub(super) fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
         let environment = self.environment()?;
-        let template =
-            environment.template_from_named_str(&self.name, &self.text).map_err(|error| self.error(&error))?;
-        let mut output = Filled { bytes: Vec::new(), is_full: false };
-        let rendered = template.render_captured_to(Value::from(Serde(values)), &mut output).map(drop);
+        let template = environment
+            .template_from_named_str(&self.name, &self.text)
+            .map_err(|error| self.error(&error))?;
+        let mut output = Filled {
+            bytes: Vec::new(),
+            is_full: false,
+        };
+        let rendered = template
+            .render_captured_to(Value::from(Serde(values)), &mut output)
+            .map(drop);
         if output.is_full {
             let message = format!("it writes more than {MOST_OUTPUT} bytes");
             return Err(TemplateError::whole(&self.name, message));
@@ -160,7 +206,10 @@ impl Template {
             Ok(())
         });
         if self.text.len() > MOST_TEXT {
-            let message = format!("it has {} bytes, and {MOST_TEXT} are the most", self.text.len());
+            let message = format!(
+                "it has {} bytes, and {MOST_TEXT} are the most",
+                self.text.len()
+            );
             return Err(TemplateError::whole(&self.name, message));
         }
         Ok(environment)
@@ -169,7 +218,10 @@ impl Template {
     /// Its marks, those of what is told beside it, and those of all that is built in.
     fn tags(&self) -> Vec<String> {
         let built_in = BUILT_IN.iter().map(|(_, text)| *text);
-        built_in.chain([self.text.as_str(), &self.beside]).flat_map(tags_in).collect()
+        built_in
+            .chain([self.text.as_str(), &self.beside])
+            .flat_map(tags_in)
+            .collect()
     }
 
     fn error(&self, error: &minijinja::Error) -> TemplateError {
@@ -178,20 +230,35 @@ impl Template {
             Some(detail) => format!("{kind}: {detail}"),
             None => kind,
         };
-        let Some(span) = self.span(error) else { return TemplateError::whole(self.name.clone(), message) };
+        let Some(span) = self.span(error) else {
+            return TemplateError::whole(self.name.clone(), message);
+        };
         let before = &self.text[..span.start];
         let start = before.rfind('\n').map_or(0, |end| end + 1);
-        let (line, column) = (before.matches('\n').count() + 1, self.text[start..span.start].chars().count() + 1);
-        TemplateError { name: self.name.clone(), span: Some(span), line, column, message }
+        let (line, column) = (
+            before.matches('\n').count() + 1,
+            self.text[start..span.start].chars().count() + 1,
+        );
+        TemplateError {
+            name: self.name.clone(),
+            span: Some(span),
+            line,
+            column,
+            message,
+        }
     }
 
     /// Where it is: the expression, else the whole line.
     fn span(&self, error: &minijinja::Error) -> Option<Range<usize>> {
-        if let Some(span) = error.range().filter(|span| self.text.get(span.clone()).is_some()) {
+        if let Some(span) = error
+            .range()
+            .filter(|span| self.text.get(span.clone()).is_some())
+        {
             return Some(span);
         }
         let before = error.line()?.checked_sub(1)?;
-        let mut starts = std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1));
+        let mut starts =
+            std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1));
         let start = starts.nth(before)?;
         let line = self.text[start..].lines().next().unwrap_or_default();
         let from = start + line.len() - line.trim_start().len();
@@ -202,6 +269,9 @@ impl Template {
 /// A tag alone on its line leaves no empty line.
 fn syntax() -> SyntaxConfig {
     let mut builder = SyntaxConfig::builder();
-    builder.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    builder
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .keep_trailing_newline(true);
     builder.build().expect("the delimiters are the usual ones")
 }

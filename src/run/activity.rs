@@ -68,7 +68,15 @@ impl<'a> Following<'a> {
             ..Activity::begin(clock::now())
         };
         let (worktree, open) = (&launch.worktree.path, HashMap::new());
-        let mut following = Following { artifacts, rules, worktree, activity, open, written: None, has_news: true };
+        let mut following = Following {
+            artifacts,
+            rules,
+            worktree,
+            activity,
+            open,
+            written: None,
+            has_news: true,
+        };
         following.write();
         following
     }
@@ -76,7 +84,11 @@ impl<'a> Following<'a> {
     /// How long there is nothing to write.
     pub(super) fn patience(&self) -> Duration {
         let since = self.written.map_or(INTERVAL, |written| written.elapsed());
-        if self.has_news { INTERVAL.saturating_sub(since) } else { Duration::MAX }
+        if self.has_news {
+            INTERVAL.saturating_sub(since)
+        } else {
+            Duration::MAX
+        }
     }
 
     /// Takes `event` into account. Returns whether a rule was broken.
@@ -95,21 +107,53 @@ impl<'a> Following<'a> {
         activity.seen = now;
         self.has_news = true;
         match event {
-            AgentEvent::Text { text, nesting: Nesting::Main } => activity.said = head(text.trim(), MOST_SAID),
-            AgentEvent::ToolCall { id, name, input, .. } => {
+            AgentEvent::Text {
+                text,
+                nesting: Nesting::Main,
+            } => activity.said = head(text.trim(), MOST_SAID),
+            AgentEvent::ToolCall {
+                id, name, input, ..
+            } => {
                 let digest = xxh3_64(input.to_string().as_bytes());
                 let breaches = breaches(self.rules, [self.worktree, &temp_dir()], name, input);
-                let call = OpenToolCall { tool: name.clone(), input: digest, breaches, began: clock::instant() };
+                let call = OpenToolCall {
+                    tool: name.clone(),
+                    input: digest,
+                    breaches,
+                    began: clock::instant(),
+                };
                 self.open.insert(id.clone(), call);
             }
             AgentEvent::ToolResult { id, ok, .. } => {
-                let Some(OpenToolCall { tool, input, breaches, began }) = self.open.remove(id) else { return };
+                let Some(OpenToolCall {
+                    tool,
+                    input,
+                    breaches,
+                    began,
+                }) = self.open.remove(id)
+                else {
+                    return;
+                };
                 if *ok {
                     activity.broke(breaches);
                 }
-                let effect = if may_change(&tool) { Effect::Change } else { Effect::Look };
+                let effect = if may_change(&tool) {
+                    Effect::Change
+                } else {
+                    Effect::Look
+                };
                 let seconds = began.elapsed().as_secs();
-                activity.ended(PastCall { tool, input, ok: *ok, seconds, got_on: false }, effect, now);
+                activity.ended(
+                    PastCall {
+                        tool,
+                        input,
+                        ok: *ok,
+                        seconds,
+                        got_on: false,
+                    },
+                    effect,
+                    now,
+                );
             }
             AgentEvent::TaskStarted { id } => {
                 let call = OpenToolCall {
@@ -126,11 +170,16 @@ impl<'a> Following<'a> {
             AgentEvent::RateLimit { windows, .. } if !windows.is_empty() => {
                 let use_of = |window: &RateWindow| {
                     let resets_at = Timestamp::from_timestamp(window.resets_at, 0)?;
-                    Some(WindowUse { used: window.used, resets_at })
+                    Some(WindowUse {
+                        used: window.used,
+                        resets_at,
+                    })
                 };
                 activity.windows = windows.iter().filter_map(use_of).collect();
             }
-            AgentEvent::Spent { usage } => (activity.output, activity.usd) = (usage.output, usage.usd),
+            AgentEvent::Spent { usage } => {
+                (activity.output, activity.usd) = (usage.output, usage.usd)
+            }
             AgentEvent::Turn(turn) => {
                 (activity.output, activity.usd) = (turn.usage.output, turn.usage.usd);
                 self.open.retain(|_, open| open.tool == BACKGROUND);

@@ -25,25 +25,43 @@ struct LoggedApproval {
 ///
 /// # Errors
 /// The log can't be read.
-pub fn not_approved(site: &Site, task: &Task, work: Option<&CommitId>) -> Result<Option<Lack>, Error> {
+pub fn not_approved(
+    site: &Site,
+    task: &Task,
+    work: Option<&CommitId>,
+) -> Result<Option<Lack>, Error> {
     let Some(approval) = logged(&site.board, &task.id)? else {
         let why = "its queue says that it was approved, and the log does not";
         return Ok(Some(Lack::Unapproved(why.to_owned())));
     };
     if approval.commit.as_deref() != work.map(CommitId::as_str) {
-        let commit = approval.commit.as_deref().and_then(|commit| commit.get(..7)).unwrap_or("no commit");
+        let commit = approval
+            .commit
+            .as_deref()
+            .and_then(|commit| commit.get(..7))
+            .unwrap_or("no commit");
         let other = work.map_or("none", CommitId::short);
-        return Ok(Some(Lack::Unapproved(format!("it was approved at {commit}, and its queue says {other}"))));
+        return Ok(Some(Lack::Unapproved(format!(
+            "it was approved at {commit}, and its queue says {other}"
+        ))));
     }
     let is_forged = |by: &str| !approval.by.iter().any(|known| known == by);
-    if let Some(forged) = task.approvals().iter().find(|approval| is_forged(&approval.by)) {
+    if let Some(forged) = task
+        .approvals()
+        .iter()
+        .find(|approval| is_forged(&approval.by))
+    {
         let message = format!("the log has no approval of {}/{}", forged.role, forged.by);
         let hint = "take it out of `approvals`, and move the item to the In Review lane".to_owned();
         return Ok(Some(Lack::NotReady(NotReady::new(message, hint))));
     }
     let asked = approval.terms.filter(|_| !approval.is_persons);
     let missing = asked.and_then(|terms| terms.missing_from(&Terms::of(task, &site.config.review)));
-    Ok(missing.map(|missing| Lack::Unapproved(format!("it was claimed with {missing}, which its queue has no more"))))
+    Ok(missing.map(|missing| {
+        Lack::Unapproved(format!(
+            "it was claimed with {missing}, which its queue has no more"
+        ))
+    }))
 }
 
 /// Of an item that its queue calls approved; `None` if it came to that by no approval.
@@ -63,13 +81,18 @@ fn logged(board: &Board, task: &TaskId) -> Result<Option<LoggedApproval>, Error>
         let is_first = found.is_none() && matches!(entry.kind, Kind::Approved | Kind::Submitted);
         if is_first {
             let commit = entry.commit.clone();
-            found = Some(LoggedApproval { commit, ..LoggedApproval::default() });
+            found = Some(LoggedApproval {
+                commit,
+                ..LoggedApproval::default()
+            });
         }
         match &mut found {
             Some(approval) if approval.token.is_some() => {
                 let LoggedApproval { token, terms, .. } = approval;
                 match entry.lease {
-                    Some(LeaseEntry::Put(lease)) if Some(lease.token) == *token => *terms = lease.terms,
+                    Some(LeaseEntry::Put(lease)) if Some(lease.token) == *token => {
+                        *terms = lease.terms
+                    }
                     _ => return entry.kind != Kind::Submitted,
                 }
                 false

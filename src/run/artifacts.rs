@@ -43,7 +43,10 @@ impl Artifacts {
     /// then on.
     pub fn clear(board: &Board, run: &str) -> Result<(), Error> {
         let dir = board.run_dir(run);
-        match fs::rename(&dir, dir.with_file_name(format!("{TEMP_PREFIX}{}-{run}", uuid::Uuid::new_v4()))) {
+        match fs::rename(
+            &dir,
+            dir.with_file_name(format!("{TEMP_PREFIX}{}-{run}", uuid::Uuid::new_v4())),
+        ) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             renamed => renamed.map_err(Error::io("take away", &dir)),
         }
@@ -51,7 +54,9 @@ impl Artifacts {
 
     /// The folder of an earlier run.
     pub fn open(board: &Board, run: &str) -> Artifacts {
-        Artifacts { dir: board.run_dir(run) }
+        Artifacts {
+            dir: board.run_dir(run),
+        }
     }
 
     pub fn dir(&self) -> &Path {
@@ -67,7 +72,11 @@ impl Artifacts {
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let (path, text) = (self.dir.join(name), redact(text));
         let is_written = files::read(&path).is_ok_and(|found| found == text.as_bytes());
-        if is_written { Ok(()) } else { replace_volatile(&path, text.as_bytes()) }
+        if is_written {
+            Ok(())
+        } else {
+            replace_volatile(&path, text.as_bytes())
+        }
     }
 
     /// On disk when it returns: for what an event on the board rests on.
@@ -86,12 +95,17 @@ impl Artifacts {
     /// What the last check of its work printed, empty if there was none: what failed after the merge is the later word.
     pub fn checked(&self) -> String {
         let outputs = [MERGED, VERIFY, PROBLEMS].map(|name| self.read(name));
-        outputs.into_iter().find(|output| !output.is_empty()).unwrap_or_default()
+        outputs
+            .into_iter()
+            .find(|output| !output.is_empty())
+            .unwrap_or_default()
     }
 
     /// A text artifact, empty if it is not there.
     pub fn read(&self, name: &str) -> String {
-        files::read(self.path(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        files::read(self.path(name))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 }
 
@@ -105,7 +119,9 @@ fn redact_file(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     log.rewind()?;
-    let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(path.parent().unwrap_or(path))?;
+    let mut temp = tempfile::Builder::new()
+        .prefix(TEMP_PREFIX)
+        .tempfile_in(path.parent().unwrap_or(path))?;
     redact_into(&mut temp, &mut log)?;
     temp.persist(path).map(drop).map_err(|error| error.error)
 }
@@ -141,7 +157,11 @@ fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
 /// A line of the log at `path` that says so.
 fn told_cut(path: &Path) -> String {
     let words = format!("[cut off by Tavern: of a log {LOG_MIB} MiB are kept at most]");
-    if path.ends_with(THREAD_LOG) { serde_json::json!({"type": "tavern", "text": words}).to_string() } else { words }
+    if path.ends_with(THREAD_LOG) {
+        serde_json::json!({"type": "tavern", "text": words}).to_string()
+    } else {
+        words
+    }
 }
 
 /// Calls of a run that have a file, and bytes of a call and of its result in it; all of them are in the stream.
@@ -163,13 +183,19 @@ struct OpenCall {
 
 impl<'a> ToolCalls<'a> {
     pub(super) fn of(artifacts: &'a Artifacts) -> ToolCalls<'a> {
-        ToolCalls { artifacts, open: Vec::new(), count: 0 }
+        ToolCalls {
+            artifacts,
+            open: Vec::new(),
+            count: 0,
+        }
     }
 
     /// Writes down what `event` tells of a call.
     pub(super) fn note(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::ToolCall { id, name, input, .. } => {
+            AgentEvent::ToolCall {
+                id, name, input, ..
+            } => {
                 self.count += 1;
                 if self.count > MOST_CALLS {
                     let left_out = self.count - MOST_CALLS;
@@ -178,18 +204,35 @@ impl<'a> ToolCalls<'a> {
                     return;
                 }
                 let is_plain = |c: char| c.is_ascii_alphanumeric();
-                let safe: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(40).collect();
+                let safe: String = name
+                    .chars()
+                    .map(|c| if is_plain(c) { c } else { '_' })
+                    .take(40)
+                    .collect();
                 let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
                 let input = serde_json::to_string_pretty(input).unwrap_or_default();
                 let text = format!("{name} {}\n", head(&input, MOST_BYTES));
                 drop(self.artifacts.write(&file, &text));
-                self.open.push(OpenCall { id: id.clone(), file, text });
+                self.open.push(OpenCall {
+                    id: id.clone(),
+                    file,
+                    text,
+                });
             }
-            AgentEvent::ToolResult { id, ok, text: result } => {
-                let Some(place) = self.open.iter().position(|open| open.id == *id) else { return };
+            AgentEvent::ToolResult {
+                id,
+                ok,
+                text: result,
+            } => {
+                let Some(place) = self.open.iter().position(|open| open.id == *id) else {
+                    return;
+                };
                 let OpenCall { file, text, .. } = self.open.swap_remove(place);
                 let verdict = if *ok { "ok" } else { "failed" };
-                drop(self.artifacts.write(&file, &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES))));
+                drop(self.artifacts.write(
+                    &file,
+                    &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES)),
+                ));
             }
             _ => {}
         }
@@ -209,11 +252,15 @@ mod tests {
     #[test]
     fn what_is_written_already_stays_the_same_file() {
         let scratch = tempfile::tempdir().expect("a temporary folder");
-        let artifacts = Artifacts { dir: scratch.path().canonicalize().expect("it is there") };
+        let artifacts = Artifacts {
+            dir: scratch.path().canonicalize().expect("it is there"),
+        };
         let write = |text: &str| {
             artifacts.write(VERIFY, text).expect("the folder is ours");
             assert_eq!(artifacts.read(VERIFY), text);
-            fs::metadata(artifacts.path(VERIFY)).expect("it is there").ino()
+            fs::metadata(artifacts.path(VERIFY))
+                .expect("it is there")
+                .ino()
         };
         let first = write("passed");
         assert_eq!(write("passed"), first);
@@ -224,7 +271,9 @@ mod tests {
     fn calls_beyond_number_and_size_are_told() {
         let scratch = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(scratch.path().join("tool_calls")).expect("the folder is ours");
-        let artifacts = Artifacts { dir: scratch.path().to_owned() };
+        let artifacts = Artifacts {
+            dir: scratch.path().to_owned(),
+        };
         let mut calls = ToolCalls::of(&artifacts);
         for number in 0..1003 {
             let id = number.to_string();
@@ -240,9 +289,21 @@ mod tests {
                 text: "x".repeat(if number == 0 { 1 << 20 } else { 1 }),
             });
         }
-        assert_eq!(fs::read_dir(scratch.path().join("tool_calls")).expect("it is there").count(), 1001);
-        assert_eq!(artifacts.read("tool_calls/left_out.txt"), "3 more calls are in thread.jsonl\n");
+        assert_eq!(
+            fs::read_dir(scratch.path().join("tool_calls"))
+                .expect("it is there")
+                .count(),
+            1001
+        );
+        assert_eq!(
+            artifacts.read("tool_calls/left_out.txt"),
+            "3 more calls are in thread.jsonl\n"
+        );
         let first = artifacts.read("tool_calls/001_Bash.txt");
-        assert!(first.len() < 300_000 && first.contains("[… 786432 bytes left out …]"), "{}", first.len());
+        assert!(
+            first.len() < 300_000 && first.contains("[… 786432 bytes left out …]"),
+            "{}",
+            first.len()
+        );
     }
 }

@@ -6,7 +6,14 @@ use crate::git::{Provenance, Repository};
 use crate::store::{AskGit, Brought, FromGit, HeadText};
 
 /// What can't be read is as if it came by hand.
-pub const ASK_GIT: AskGit = AskGit { head_text, may_have_written, has_noted, is_bringing, is_tracked, is_on_a_branch };
+pub const ASK_GIT: AskGit = AskGit {
+    head_text,
+    may_have_written,
+    has_noted,
+    is_bringing,
+    is_tracked,
+    is_on_a_branch,
+};
 
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
@@ -14,11 +21,32 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
         Provenance::Before => (Vec::new(), Some(FromGit::Held)),
         Provenance::Reset => (Vec::new(), Some(FromGit::Restored)),
         Provenance::Committed { earlier } => (earlier, None),
-        Provenance::Moved { how, goes_on, before, stood, committed, is_ahead } => {
-            (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, stood, committed, is_ahead })))
-        }
+        Provenance::Moved {
+            how,
+            goes_on,
+            before,
+            stood,
+            committed,
+            is_ahead,
+        } => (
+            Vec::new(),
+            Some(FromGit::Brought(Brought {
+                how,
+                goes_on,
+                before,
+                stood,
+                committed,
+                is_ahead,
+            })),
+        ),
     };
-    Some(HeadText { text, earlier, from, was_put: false, may_be_put: true })
+    Some(HeadText {
+        text,
+        earlier,
+        from,
+        was_put: false,
+        may_be_put: true,
+    })
 }
 
 fn may_have_written(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool {
@@ -32,13 +60,19 @@ fn has_noted(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool
 }
 
 fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {
-    Repository::discover(root).and_then(|repository| repository.is_bringing(path, text)).unwrap_or_default()
+    Repository::discover(root)
+        .and_then(|repository| repository.is_bringing(path, text))
+        .unwrap_or_default()
 }
 
 fn is_tracked(root: &Path, path: &Path) -> bool {
-    Repository::discover(root).and_then(|repository| repository.tracks(path)).unwrap_or_default()
+    Repository::discover(root)
+        .and_then(|repository| repository.tracks(path))
+        .unwrap_or_default()
 }
 
 fn is_on_a_branch(root: &Path, path: &Path) -> bool {
-    Repository::discover(root).and_then(|repository| repository.is_on_a_branch(path)).unwrap_or_default()
+    Repository::discover(root)
+        .and_then(|repository| repository.is_on_a_branch(path))
+        .unwrap_or_default()
 }

@@ -38,12 +38,13 @@ use crate::config::Does;
 use crate::failpoint;
 use crate::git::{CommitId, GitError};
 use crate::runner::job::Opening;
-use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal};
+use crate::runner::{
+    AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal,
+};
 use crate::store::{Claimed, Entry, walk_log};
 
 /// What a run's folder that is gone means: nobody's fault who works.
-const CLEANED: &str =
-    "what was kept of its run was removed while it ran, as `git clean -fdx` does: say `git clean -fdx -e .tavern`";
+const CLEANED: &str = "what was kept of its run was removed while it ran, as `git clean -fdx` does: say `git clean -fdx -e .tavern`";
 
 /// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's, who also keeps the heartbeat.
 pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
@@ -55,7 +56,9 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
         let result = match &error {
             // Its agent has left the worktree so that nothing can be verified.
             Error::Git(
-                mess @ (GitError::NotAWorktree { .. } | GitError::Conflicted { .. } | GitError::Unfinished { .. }),
+                mess @ (GitError::NotAWorktree { .. }
+                | GitError::Conflicted { .. }
+                | GitError::Unfinished { .. }),
             ) => RunResult::failed(mess.to_string()),
             error => broken_off(site, error),
         };
@@ -66,7 +69,11 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
 
 /// What a failure of our own surroundings means for the task: that is nobody's fault.
 fn broken_off(site: &Site, error: &Error) -> RunResult {
-    let outcome = if site.interrupt.is_raised() { Outcome::Killed } else { Outcome::NotReady };
+    let outcome = if site.interrupt.is_raised() {
+        Outcome::Killed
+    } else {
+        Outcome::NotReady
+    };
     RunResult::failed_as(outcome, error.in_words())
 }
 
@@ -128,18 +135,41 @@ fn carry_out(
         note(site, held, why.clone());
         (SessionEnd::done(why), None)
     } else {
-        follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat)
+        follow(
+            site,
+            held,
+            &launch,
+            launch.start()?,
+            &mut record,
+            &mut meter,
+            heartbeat,
+        )
     };
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
         record.begins_anew(&launch.job, &launch.metadata.knowledge)?;
-        note(site, held, "its session is not known any more, so it begins a new one".to_owned());
-        (ended, proven) = follow(site, held, &launch, launch.start()?, &mut record, &mut meter, heartbeat);
+        note(
+            site,
+            held,
+            "its session is not known any more, so it begins a new one".to_owned(),
+        );
+        (ended, proven) = follow(
+            site,
+            held,
+            &launch,
+            launch.start()?,
+            &mut record,
+            &mut meter,
+            heartbeat,
+        );
     }
     record.uses(ended.usage.clone());
     // Which of its own limits it met first tells nothing where no run may use more.
-    let is_limited = matches!(ended.outcome, Outcome::Budget | Outcome::Timeout | Outcome::Capped);
+    let is_limited = matches!(
+        ended.outcome,
+        Outcome::Budget | Outcome::Timeout | Outcome::Capped
+    );
     let reached = measure(site, held, &mut meter, &record).filter(|_| is_limited);
     if let Some(cap) = reached {
         (ended.outcome, ended.reason) = (Outcome::Capped, cap.to_string());
@@ -152,31 +182,56 @@ fn carry_out(
     }
     let is_lost = heartbeat.finds_lost();
     // Else whoever holds the task takes it over.
-    let broken = if is_lost { None } else { take_over(site, &held.task.id, record.metadata())? };
+    let broken = if is_lost {
+        None
+    } else {
+        take_over(site, &held.task.id, record.metadata())?
+    };
     let cleaned = (!record.is_kept()).then_some(CLEANED);
-    cleaned.iter().for_each(|why| note(site, held, (*why).to_owned()));
+    cleaned
+        .iter()
+        .for_each(|why| note(site, held, (*why).to_owned()));
     // First of all what it has used up, whatever it has left.
     let worktree = &launch.worktree;
-    let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
+    let tip = worktree
+        .branch
+        .as_ref()
+        .and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
     measure(site, held, &mut meter, &record);
-    let work = worktree.branch.as_ref().map(|branch| (branch.name.as_str(), &branch.base));
-    let strayed = outside.and_then(|outside| strayed::changes(site, &outside, work).ok()).unwrap_or_default();
-    strayed.iter().for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
+    let work = worktree
+        .branch
+        .as_ref()
+        .map(|branch| (branch.name.as_str(), &branch.base));
+    let strayed = outside
+        .and_then(|outside| strayed::changes(site, &outside, work).ok())
+        .unwrap_or_default();
+    strayed
+        .iter()
+        .for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
     // Of what a provider or a limit has ended nothing is to be excused.
-    let is_broken = matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
+    let is_broken =
+        matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
     let was_cleaned = cleaned.filter(|_| is_broken);
     let answer = if is_lost {
         // Whoever holds the task works in its worktree.
         let taken = || RunResult::failed_as(Outcome::Killed, "it was taken from its agent");
-        reported(site, held)?.map_or_else(taken, |reported| reported.result).into()
+        reported(site, held)?
+            .map_or_else(taken, |reported| reported.result)
+            .into()
     } else if let Some(why) = was_cleaned {
         RunResult::failed_as(Outcome::NotReady, why).into()
     } else if let Some(why) = broken {
         RunResult::failed(why).into()
     } else {
         match tidied(site, held, &launch, &record, &ended)? {
-            AgentAnswer::Done { reason, is_silent, .. } => AgentAnswer::Done { reason, is_silent, proven },
+            AgentAnswer::Done {
+                reason, is_silent, ..
+            } => AgentAnswer::Done {
+                reason,
+                is_silent,
+                proven,
+            },
             answer => answer,
         }
     };
@@ -188,13 +243,21 @@ fn carry_out(
 
 /// What becomes of work that is done and breaks a rule, or that some run of its item has strayed from; the log tells of what no look
 /// has found. Gives the breaches that a person is asked about, too.
-fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswer) -> (AgentAnswer, Vec<Breach>) {
+fn held_to_rules(
+    site: &Site,
+    held: &Claimed,
+    run: &Metadata,
+    answer: AgentAnswer,
+) -> (AgentAnswer, Vec<Breach>) {
     let is_done = matches!(answer, AgentAnswer::Done { .. });
     let mut breaches = run.acts.clone();
     if is_done && run.branch.is_some() {
         breaches.extend(rules::broken(site, run).unwrap_or_default());
     }
-    let found: Vec<&Breach> = breaches.iter().filter(|breach| !watch::was_told(site, run, breach)).collect();
+    let found: Vec<&Breach> = breaches
+        .iter()
+        .filter(|breach| !watch::was_told(site, run, breach))
+        .collect();
     for of_rule in found.chunk_by(|one, next| one.rule == next.rule) {
         let deed = match of_rule[0].consequence {
             Consequence::Log | Consequence::Warn => Deed::Noted,
@@ -208,7 +271,10 @@ fn held_to_rules(site: &Site, held: &Claimed, run: &Metadata, answer: AgentAnswe
         breaches.extend(rules::earlier_acts(site, run).unwrap_or_default());
     }
     let answer = rules::judged(answer, &breaches);
-    let question = answer.result().and_then(RunResult::question).filter(|_| is_done);
+    let question = answer
+        .result()
+        .and_then(RunResult::question)
+        .filter(|_| is_done);
     let is_asked = |breach: &&Breach| question.is_some_and(|question| names(question, breach));
     let asks_about = breaches.iter().filter(is_asked).cloned().collect();
     (answer, asks_about)
@@ -228,11 +294,17 @@ fn tidied(
     }
     let artifacts = record.artifacts();
     let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
-        (Does::Plan, AgentAnswer::Done { .. }) => plan::judge(site, held, artifacts, &ended.result)?,
-        (Does::Answer, AgentAnswer::Done { .. }) => plan::answered(&ended.result).into(),
-        (Does::Review, AgentAnswer::Done { .. }) => {
-            review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, &ended.result)?
+        (Does::Plan, AgentAnswer::Done { .. }) => {
+            plan::judge(site, held, artifacts, &ended.result)?
         }
+        (Does::Answer, AgentAnswer::Done { .. }) => plan::answered(&ended.result).into(),
+        (Does::Review, AgentAnswer::Done { .. }) => review::judge(
+            site,
+            &worktree.path,
+            worktree.view.as_ref(),
+            artifacts,
+            &ended.result,
+        )?,
         (_, answer) => answer,
     };
     if does != Does::Work {
@@ -254,7 +326,10 @@ fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
 /// The program does not know the session that it was to go on with, and has done nothing.
 fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
     let did_nothing = ended.tool_calls == 0 && ended.usage.total() == 0;
-    job.opening == Opening::Resumed && ended.outcome == Outcome::Crashed && ended.session.is_none() && did_nothing
+    job.opening == Opening::Resumed
+        && ended.outcome == Outcome::Crashed
+        && ended.session.is_none()
+        && did_nothing
 }
 
 /// What the run of this lease's holder came to, as its record tells it; `None` if there is none that ended.
@@ -264,7 +339,11 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
     Some(match run.outcome? {
         Outcome::Success => match review::taken(&Artifacts::open(&site.board, &run.run)) {
             Some(verdict) => AgentAnswer::Verdict(verdict),
-            None => AgentAnswer::Done { reason, is_silent: run.silent, proven: None },
+            None => AgentAnswer::Done {
+                reason,
+                is_silent: run.silent,
+                proven: None,
+            },
         },
         Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
         outcome => RunResult::of(outcome, &run.runner, &reason, run.resets_at).into(),
@@ -286,13 +365,21 @@ fn follow(
     let bell = session.bell();
     let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
-    let mut inbox = Inbox::open(&site.board, &held.task.id, &held.queue.path, brief.seen(), &bell);
+    let mut inbox = Inbox::open(
+        &site.board,
+        &held.task.id,
+        &held.queue.path,
+        brief.seen(),
+        &bell,
+    );
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
     let mut following = Following::begin(&artifacts, &site.config.rules, &held.task, launch);
     let mut relay = Relay::begin(site, &held.task, &run, brief);
-    let (mut discoveries, mut watch) =
-        (Discoveries::begin(site, held, launch), Watch::begin(site, launch.role, &held.task));
+    let (mut discoveries, mut watch) = (
+        Discoveries::begin(site, held, launch),
+        Watch::begin(site, launch.role, &held.task),
+    );
     let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
@@ -322,9 +409,21 @@ fn follow(
             heartbeat.finds_lost();
             continue;
         }
-        let patience = [meter.patience(), following.patience(), watch.patience(), relay.patience(), inbox.patience()];
-        let patience = patience.into_iter().fold(Duration::from_secs(30), Duration::min);
-        let patience = if has_answered { Duration::ZERO } else { patience };
+        let patience = [
+            meter.patience(),
+            following.patience(),
+            watch.patience(),
+            relay.patience(),
+            inbox.patience(),
+        ];
+        let patience = patience
+            .into_iter()
+            .fold(Duration::from_secs(30), Duration::min);
+        let patience = if has_answered {
+            Duration::ZERO
+        } else {
+            patience
+        };
         let event = match session.next(patience) {
             Next::Event(event) => event,
             Next::Quiet => continue,
@@ -341,13 +440,16 @@ fn follow(
             watch.hurry();
         }
         match event {
-            AgentEvent::Started { model: Some(model), .. } => record.works_with(model),
+            AgentEvent::Started {
+                model: Some(model), ..
+            } => record.works_with(model),
             AgentEvent::Delivered { text } => {
                 if let Some(learning) = relay.read(&text) {
                     record.knows(learning);
                 }
                 if let Some(message) = inbox.read(&text) {
-                    site.board.told(&run_name(&held.task.id, held.lease.token), &message);
+                    site.board
+                        .told(&run_name(&held.task.id, held.lease.token), &message);
                 }
             }
             AgentEvent::Spent { usage } => {
@@ -363,7 +465,8 @@ fn follow(
                 told.for_each(|told| note(site, held, told));
             }
             AgentEvent::Answered { text } => {
-                proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text)) {
+                proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text))
+                {
                     Live::Refuted(text) if session.refute(&text) => None,
                     Live::Refuted(_) => {
                         session.accept();
@@ -389,16 +492,30 @@ fn follow(
 }
 
 /// The cap that is reached, with what the run's record says by now; what is passed of others is told.
-fn measure(site: &Site, held: &Claimed, meter: &mut Meter<'_>, record: &Record<'_>) -> Option<CapUse> {
+fn measure(
+    site: &Site,
+    held: &Claimed,
+    meter: &mut Meter<'_>,
+    record: &Record<'_>,
+) -> Option<CapUse> {
     let (passed, reached) = meter.look(record.metadata());
     let run = record.metadata();
     for (percent, cap) in passed {
         let share = cap.passed(percent);
-        let (symptom, deed) =
-            if percent < 100 { (Symptom::Spending, Deed::Noted) } else { (Symptom::Spent, Deed::Ended) };
-        let entry = Entry { share: Some(share), ..found(symptom, deed, &format!("{percent} %: {cap}")) };
+        let (symptom, deed) = if percent < 100 {
+            (Symptom::Spending, Deed::Noted)
+        } else {
+            (Symptom::Spent, Deed::Ended)
+        };
+        let entry = Entry {
+            share: Some(share),
+            ..found(symptom, deed, &format!("{percent} %: {cap}"))
+        };
         // Two runs may pass it at once.
-        drop(site.board.note_unless(of_run(held, entry), || another_told(site, run, share)));
+        drop(
+            site.board
+                .note_unless(of_run(held, entry), || another_told(site, run, share)),
+        );
     }
     reached
 }
@@ -410,7 +527,10 @@ fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
         let is_of_cap = || match share.scope {
             CapScope::Item => entry.task.as_ref() == Some(&run.task),
             CapScope::Queue => {
-                let other = entry.run.as_deref().and_then(|other| run_of(&site.board, other));
+                let other = entry
+                    .run
+                    .as_deref()
+                    .and_then(|other| run_of(&site.board, other));
                 other.is_some_and(|other| other.queue == run.queue)
             }
             CapScope::Day | CapScope::Drain | CapScope::Board => true,
@@ -428,8 +548,17 @@ fn diagnosed(site: &Site, held: &Claimed, symptom: Symptom, deed: Deed, what: &s
 }
 
 fn found(symptom: Symptom, deed: Deed, what: &str) -> Entry {
-    let (cause, symptom, deed) = (Some(format!("{symptom}: {what}")), Some(symptom), Some(deed));
-    Entry { cause, symptom, deed, ..Entry::new(Kind::Diagnosed, clock::now()) }
+    let (cause, symptom, deed) = (
+        Some(format!("{symptom}: {what}")),
+        Some(symptom),
+        Some(deed),
+    );
+    Entry {
+        cause,
+        symptom,
+        deed,
+        ..Entry::new(Kind::Diagnosed, clock::now())
+    }
 }
 
 fn note(site: &Site, held: &Claimed, text: String) {
@@ -437,7 +566,14 @@ fn note(site: &Site, held: &Claimed, text: String) {
 }
 
 fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
-    log(site, held, Entry { cause: Some(text), ..Entry::new(kind, clock::now()) });
+    log(
+        site,
+        held,
+        Entry {
+            cause: Some(text),
+            ..Entry::new(kind, clock::now())
+        },
+    );
 }
 
 /// Says something of the run in the log. A board that can't be written now tells of it at the next event.

@@ -29,7 +29,12 @@ pub(super) struct Background<T> {
 
 impl<T: Send + 'static> Background<T> {
     /// `own` breaks `work` off, at the latest when `program` is raised and this is dropped.
-    pub fn start(with: T, own: Interrupt, program: &Interrupt, work: impl Fn(&T) + Send + 'static) -> Background<T> {
+    pub fn start(
+        with: T,
+        own: Interrupt,
+        program: &Interrupt,
+        work: impl Fn(&T) + Send + 'static,
+    ) -> Background<T> {
         let (bell, has_ended) = (Bell::new(), Arc::new(AtomicBool::new(false)));
         // One request that waits is enough for all that happened before it.
         let (requests, wanted) = sync_channel::<Arc<Mutex<T>>>(1);
@@ -45,7 +50,14 @@ impl<T: Send + 'static> Background<T> {
             }
         });
         let (requests, with) = (Some(requests), Arc::new(Mutex::new(with)));
-        Background { requests, with, own, program: program.clone(), bell, has_ended }
+        Background {
+            requests,
+            with,
+            own,
+            program: program.clone(),
+            bell,
+            has_ended,
+        }
     }
 
     /// Asks for the work, once more where it is being done.

@@ -21,8 +21,8 @@ use crate::config::{Does, Role};
 use crate::files;
 use crate::git::CommitId;
 use crate::prompt::{
-    self, Answered, Assigned, AssignedTask, EarlierAttempt, Learned, PromptLimits, Refutation, Remark, ReviewTask,
-    Template, TemplateError, assigned,
+    self, Answered, Assigned, AssignedTask, EarlierAttempt, Learned, PromptLimits, Refutation,
+    Remark, ReviewTask, Template, TemplateError, assigned,
 };
 use crate::runner::permission::is_yes;
 use crate::runner::{Outcome, PROMPT, Prods, Runner};
@@ -78,15 +78,24 @@ impl<'a> Brief<'a> {
         let (task, lease) = (&held.task, &held.lease);
         // A board may have thousands of runs.
         let is_first = worktree.is_new && !held.has_history;
-        let mut earlier = if is_first { Vec::new() } else { runs_of(&site.board, &task.id)? };
+        let mut earlier = if is_first {
+            Vec::new()
+        } else {
+            runs_of(&site.board, &task.id)?
+        };
         let review = review_task(site, held, &earlier);
         // What others did in another role is not this one's past, nor what another reviewer saw.
         let is_review = site.does(held, Does::Review);
         earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
         let branch = worktree.branch.as_ref();
-        let (base, conflict) =
-            branch.filter(|_| !is_first).map_or(Ok((None, None)), |branch| stand(site, held, branch))?;
-        let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
+        let (base, conflict) = branch
+            .filter(|_| !is_first)
+            .map_or(Ok((None, None)), |branch| stand(site, held, branch))?;
+        let entries = if earlier.is_empty() && !held.has_history {
+            Vec::new()
+        } else {
+            entries_of(site, held)
+        };
         // Of a log that can't be read now the next run is told.
         let (unread, seen) = site.board.messages(&task.id, 0).unwrap_or_default();
         let values = Assigned {
@@ -94,7 +103,11 @@ impl<'a> Brief<'a> {
                 id: task.id.to_string(),
                 title: task.title.clone(),
                 description: task.description.clone(),
-                steps: if runner.may_run(&TICK) { open_steps(&task.description) } else { Vec::new() },
+                steps: if runner.may_run(&TICK) {
+                    open_steps(&task.description)
+                } else {
+                    Vec::new()
+                },
                 around: around(site, held),
                 done_when: task.done_when.clone(),
                 touches: task.touches.clone(),
@@ -117,7 +130,9 @@ impl<'a> Brief<'a> {
             answers: answers(&entries, None),
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
             max_attempts: most_attempts(site, task, &held.lease.role),
-            planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
+            planning: site
+                .does(held, Does::Plan)
+                .then(|| plan::planning(site, held, worktree)),
             children: if task.status() == Status::InProgress {
                 results(site, held.children(&site.board))
             } else {
@@ -127,43 +142,73 @@ impl<'a> Brief<'a> {
             refutation: None,
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
-        let templates = templates(site.role(&lease.role)?).iter().map(texts).collect::<Result<_, Error>>()?;
-        Ok(Brief { site, values, templates, earlier, entries, unread, seen })
+        let templates = templates(site.role(&lease.role)?)
+            .iter()
+            .map(texts)
+            .collect::<Result<_, Error>>()?;
+        Ok(Brief {
+            site,
+            values,
+            templates,
+            earlier,
+            entries,
+            unread,
+            seen,
+        })
     }
 
     /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
     /// it is a child to be retried, begins with a clear head. So does one of a gang. A look at it counts no attempts.
     fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;
-        let has_failed = |entry: &Entry| entry.kind == Kind::Failed && entry.token == Some(last.token);
-        let is_restarted = |entry: &Entry| entry.deed == Some(Deed::Restarted) && entry.token == Some(last.token);
+        let has_failed =
+            |entry: &Entry| entry.kind == Kind::Failed && entry.token == Some(last.token);
+        let is_restarted =
+            |entry: &Entry| entry.deed == Some(Deed::Restarted) && entry.token == Some(last.token);
         let is_counted_afresh = |entry: &Entry| {
-            held.task.status() == Status::InProgress && has_failed(entry) && held.lease.attempt <= last.attempt
+            held.task.status() == Status::InProgress
+                && has_failed(entry)
+                && held.lease.attempt <= last.attempt
         };
         last.attempt > held.lease.attempt
-            || self.entries.iter().any(|entry| is_revived(entry) || is_restarted(entry) || is_counted_afresh(entry))
+            || self
+                .entries
+                .iter()
+                .any(|entry| is_revived(entry) || is_restarted(entry) || is_counted_afresh(entry))
     }
 
     /// The session of the last run, by `runner`, if it goes on; and its model, where that is known.
     pub fn session(&self, held: &Claimed, runner: &str) -> Option<(String, Option<String>)> {
-        let last = self.earlier.last().filter(|last| last.runner == runner && !self.begins_anew(held, last))?;
+        let last = self
+            .earlier
+            .last()
+            .filter(|last| last.runner == runner && !self.begins_anew(held, last))?;
         Some((last.session.clone()?, last.model.clone()))
     }
 
     /// What a person has allowed that an earlier run was refused.
     pub fn permits(&self) -> Vec<String> {
         let given = |run: &&Metadata| {
-            exchanges(&self.entries).into_iter().any(|(question, answer)| {
-                question.token == Some(run.token) && is_yes(answer.cause.as_deref().unwrap_or_default())
-            })
+            exchanges(&self.entries)
+                .into_iter()
+                .any(|(question, answer)| {
+                    question.token == Some(run.token)
+                        && is_yes(answer.cause.as_deref().unwrap_or_default())
+                })
         };
-        self.earlier.iter().filter(given).flat_map(|run| run.refused.clone()).collect()
+        self.earlier
+            .iter()
+            .filter(given)
+            .flat_map(|run| run.refused.clone())
+            .collect()
     }
 
     /// The agent was started with the prompt, and so was told what was sent to it.
     pub fn is_given(&self, held: &Claimed) {
         let run = run_name(&held.task.id, held.lease.token);
-        self.unread.iter().for_each(|message| self.site.board.told(&run, message));
+        self.unread
+            .iter()
+            .for_each(|message| self.site.board.told(&run, message));
     }
 
     /// What was sent after this event is not in its prompt.
@@ -178,18 +223,36 @@ impl<'a> Brief<'a> {
 
     /// A message as its session is told while it runs.
     pub fn message(&self, message: &Message) -> Result<String, Error> {
-        self.told(MESSAGE, &Assigned { notes: vec![letter(message)], ..self.values.clone() })
+        self.told(
+            MESSAGE,
+            &Assigned {
+                notes: vec![letter(message)],
+                ..self.values.clone()
+            },
+        )
     }
 
     /// What others have found out, as its session is told while it runs.
     pub fn relayed(&self, learned: Learned) -> Result<String, Error> {
-        self.told(RELAY, &Assigned { knowledge: vec![learned], ..self.values.clone() })
+        self.told(
+            RELAY,
+            &Assigned {
+                knowledge: vec![learned],
+                ..self.values.clone()
+            },
+        )
     }
 
     /// What holds for every task of the role.
     pub fn rules(&self, role: &Role, attendance: Attendance) -> Result<String, Error> {
         let attended = attendance == Attendance::Attended;
-        self.told(rules(role), &Assigned { attended, ..self.values.clone() })
+        self.told(
+            rules(role),
+            &Assigned {
+                attended,
+                ..self.values.clone()
+            },
+        )
     }
 
     /// The prompt that begins a session.
@@ -210,38 +273,68 @@ impl<'a> Brief<'a> {
         if is_given(&values.task.description) {
             values.task.description.clear();
         }
-        if values.task.done_when.iter().all(|command| is_given(command)) {
+        if values
+            .task
+            .done_when
+            .iter()
+            .all(|command| is_given(command))
+        {
             values.task.done_when.clear();
         }
         let since = self.earlier.last().map(|run| run.started);
-        let knows =
-            |run: &Metadata, one: &Learned| run.knowledge.contains(&one.id) || one.run.as_ref() == Some(&run.run);
-        values.knowledge.retain(|one| !self.earlier.iter().any(|run| knows(run, one)));
+        let knows = |run: &Metadata, one: &Learned| {
+            run.knowledge.contains(&one.id) || one.run.as_ref() == Some(&run.run)
+        };
+        values
+            .knowledge
+            .retain(|one| !self.earlier.iter().any(|run| knows(run, one)));
         values.findings = findings(&self.entries, since);
         values.answers = answers(&self.entries, since);
-        values.notes = [notes(&self.entries, since, &self.earlier), letters(&self.unread)].concat();
+        values.notes = [
+            notes(&self.entries, since, &self.earlier),
+            letters(&self.unread),
+        ]
+        .concat();
         self.told(RESUME, &values)
     }
 
     /// The IDs of the learnings that stand in `prompt`.
     pub fn carried(&self, prompt: &str) -> Vec<String> {
         let ids = self.values.knowledge.iter().map(|one| &one.id);
-        ids.filter(|id| prompt.contains(&format!("\"{id}\""))).cloned().collect()
+        ids.filter(|id| prompt.contains(&format!("\"{id}\"")))
+            .cloned()
+            .collect()
     }
 
     /// What an agent is told that ended its turn without a signal, and one that was silent for too long.
     pub fn prods(&self, role: &Role) -> Result<Prods, Error> {
-        let (undecided, silent) = (self.told(undecided(role), &self.values)?, self.told(SILENT, &self.values)?);
-        Ok(Prods { most: role.prods, undecided, silent })
+        let (undecided, silent) = (
+            self.told(undecided(role), &self.values)?,
+            self.told(SILENT, &self.values)?,
+        );
+        Ok(Prods {
+            most: role.prods,
+            undecided,
+            silent,
+        })
     }
 
     /// What an agent is told that says that it is done, and is not.
     pub fn refuted(&self, refutation: Refutation) -> Result<String, Error> {
-        self.told(REFUTED, &Assigned { refutation: Some(refutation), ..self.values.clone() })
+        self.told(
+            REFUTED,
+            &Assigned {
+                refutation: Some(refutation),
+                ..self.values.clone()
+            },
+        )
     }
 
     fn told(&self, template: &str, values: &Assigned) -> Result<String, Error> {
-        let template = Template { beside: self.templates.clone(), ..self::template(self.site, template)? };
+        let template = Template {
+            beside: self.templates.clone(),
+            ..self::template(self.site, template)?
+        };
         Ok(assigned(&template, values, &PromptLimits::default())?)
     }
 }
@@ -256,7 +349,16 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
 
 /// The templates that runs of `role` may need.
 pub fn templates(role: &Role) -> [&str; 8] {
-    [&role.template, rules(role), RESUME, undecided(role), SILENT, REFUTED, MESSAGE, RELAY]
+    [
+        &role.template,
+        rules(role),
+        RESUME,
+        undecided(role),
+        SILENT,
+        REFUTED,
+        MESSAGE,
+        RELAY,
+    ]
 }
 
 /// The template for what holds for every task of the role.
@@ -286,17 +388,29 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     match files::read_text(&path) {
         Ok(text) => return Ok(Template::new(file, text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(TemplateError::whole(file, format!("it can't be read: {error}"))),
+        Err(error) => {
+            return Err(TemplateError::whole(
+                file,
+                format!("it can't be read: {error}"),
+            ));
+        }
     }
     Template::built_in(name).ok_or_else(|| {
-        TemplateError::whole(name, "there is no such template in .tavern/templates, and none is built in")
+        TemplateError::whole(
+            name,
+            "there is no such template in .tavern/templates, and none is built in",
+        )
     })
 }
 
 /// Each with the number by which it is ticked.
 fn open_steps(description: &str) -> Vec<String> {
-    let steps = (1..).zip(boxes(description)).filter(|(_, step)| !step.is_done);
-    steps.map(|(number, step)| format!("{number}. {}", step.says)).collect()
+    let steps = (1..)
+        .zip(boxes(description))
+        .filter(|(_, step)| !step.is_done);
+    steps
+        .map(|(number, step)| format!("{number}. {}", step.says))
+        .collect()
 }
 
 /// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.
@@ -305,10 +419,16 @@ fn around(site: &Site, held: &Claimed) -> String {
         let text = board.read(&held.queue).ok()?;
         let document = text.content.open();
         let item = document.find(&held.task.id)?;
-        Some(if Trust::of(site).prose(&document).is_ok() { document.around(item) } else { String::new() })
+        Some(if Trust::of(site).prose(&document).is_ok() {
+            document.around(item)
+        } else {
+            String::new()
+        })
     };
     // What was saved meanwhile may be from before the claim.
-    found(&site.board).or_else(|| found(&site.board.clone().settled().ok()?)).unwrap_or_default()
+    found(&site.board)
+        .or_else(|| found(&site.board.clone().settled().ok()?))
+        .unwrap_or_default()
 }
 
 /// The task's history. A log that can't be read leaves the runs' own records.
@@ -337,34 +457,64 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec
         };
         is_recent && is_said
     };
-    let sent = |entry: &Entry| entries.iter().find(|sent| Some(sent.seq) == entry.sent).and_then(Message::of);
+    let sent = |entry: &Entry| {
+        entries
+            .iter()
+            .find(|sent| Some(sent.seq) == entry.sent)
+            .and_then(Message::of)
+    };
     let words = entries.iter().filter(is_word);
-    words.filter_map(|entry| sent(entry).map_or_else(|| note(entry), |message| letters(&[message]).pop())).collect()
+    words
+        .filter_map(|entry| {
+            sent(entry).map_or_else(|| note(entry), |message| letters(&[message]).pop())
+        })
+        .collect()
 }
 
 /// What was sent to it. What the watcher said is for the run that it watched, and nobody's business in the next.
 fn letters(unread: &[Message]) -> Vec<Remark> {
-    unread.iter().filter(|message| message.from != WATCHER).map(letter).collect()
+    unread
+        .iter()
+        .filter(|message| message.from != WATCHER)
+        .map(letter)
+        .collect()
 }
 
 /// With its sender as the log has it: an agent can't pass for a person.
 fn letter(message: &Message) -> Remark {
-    let from = if message.run.is_some() { format!("{}, an agent", message.from) } else { message.from.clone() };
+    let from = if message.run.is_some() {
+        format!("{}, an agent", message.from)
+    } else {
+        message.from.clone()
+    };
     let severity = message.urgency.map(|urgency| urgency.to_string());
-    Remark { from, severity, text: message.text.trim().to_owned() }
+    Remark {
+        from,
+        severity,
+        text: message.text.trim().to_owned(),
+    }
 }
 
 /// What reviews have found, since `since` if that is given.
 fn findings(entries: &[Entry], since: Option<Timestamp>) -> Vec<Remark> {
-    let is_finding = |entry: &&Entry| entry.kind == Kind::Rejected && since.is_none_or(|since| entry.time >= since);
+    let is_finding = |entry: &&Entry| {
+        entry.kind == Kind::Rejected && since.is_none_or(|since| entry.time >= since)
+    };
     entries.iter().filter(is_finding).filter_map(note).collect()
 }
 
 /// What was asked and answered, since `since` if that is given.
 fn answers(entries: &[Entry], since: Option<Timestamp>) -> Vec<Answered> {
-    let recent = exchanges(entries).into_iter().filter(|(_, answer)| since.is_none_or(|since| answer.time >= since));
+    let recent = exchanges(entries)
+        .into_iter()
+        .filter(|(_, answer)| since.is_none_or(|since| answer.time >= since));
     let words = |entry: &Entry| entry.cause.clone().unwrap_or_default();
-    recent.map(|(question, answer)| Answered { question: words(question), answer: words(answer) }).collect()
+    recent
+        .map(|(question, answer)| Answered {
+            question: words(question),
+            answer: words(answer),
+        })
+        .collect()
 }
 
 /// Each question with what came back for it: when the item was resumed, or when it was claimed with an answer under it.
@@ -377,7 +527,11 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
             // A person who talks with the agent has its question before them.
             Kind::Claimed if entry.is_chat() => {}
             Kind::Resumed | Kind::Claimed => {
-                exchanges.extend(open.take().filter(|_| entry.cause.is_some()).map(|question| (question, entry)));
+                exchanges.extend(
+                    open.take()
+                        .filter(|_| entry.cause.is_some())
+                        .map(|question| (question, entry)),
+                );
             }
             _ => {}
         }
@@ -387,7 +541,11 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
 
 fn note(entry: &Entry) -> Option<Remark> {
     let from = entry.actor().unwrap_or("a person").to_owned();
-    Some(Remark { from, text: entry.cause.clone()?, severity: None })
+    Some(Remark {
+        from,
+        text: entry.cause.clone()?,
+        severity: None,
+    })
 }
 
 /// What a reviewer is told of the work, of a task that is in review.
@@ -396,36 +554,75 @@ fn review_task(site: &Site, held: &Claimed, runs: &[Metadata]) -> Option<ReviewT
     if task.status() != Status::Reviewing {
         return None;
     }
-    let is_authors = |run: &&Metadata| run.role != held.lease.role && Some(run.agent.as_str()) == task.author();
+    let is_authors =
+        |run: &&Metadata| run.role != held.lease.role && Some(run.agent.as_str()) == task.author();
     let last = runs.iter().rfind(is_authors);
     Some(ReviewTask {
-        commit: task.commit().map(|commit| commit.chars().take(12).collect()),
+        commit: task
+            .commit()
+            .map(|commit| commit.chars().take(12).collect()),
         author: task.author().unwrap_or("somebody").to_owned(),
         round: task.state.rounds + 1,
-        said: last.map(|run| Artifacts::open(&site.board, &run.run).read("result.txt")).unwrap_or_default(),
+        said: last
+            .map(|run| Artifacts::open(&site.board, &run.run).read("result.txt"))
+            .unwrap_or_default(),
     })
 }
 
 /// Where a branch that has work forks from the integration branch, and in which paths the two conflict.
-fn stand(site: &Site, held: &Claimed, branch: &Branch) -> Result<(Option<CommitId>, Option<String>), Error> {
+fn stand(
+    site: &Site,
+    held: &Claimed,
+    branch: &Branch,
+) -> Result<(Option<CommitId>, Option<String>), Error> {
     let repository = site.repository()?;
-    let Some(tip) = repository.branch_tip(&branch.name)? else { return Ok((None, None)) };
+    let Some(tip) = repository.branch_tip(&branch.name)? else {
+        return Ok((None, None));
+    };
     let conflict = conflict(site, &held.queue, &branch.base, &tip)?;
-    Ok((repository.fork(&branch.base, &tip)?, conflict.map(|conflict| named(&conflict.paths))))
+    Ok((
+        repository.fork(&branch.base, &tip)?,
+        conflict.map(|conflict| named(&conflict.paths)),
+    ))
 }
 
 /// What came of each run.
-fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -> Vec<EarlierAttempt> {
-    let next = runs.iter().skip(1).map(|run| run.token).chain([held.lease.token]);
-    runs.iter().zip(next).map(|(run, next)| attempt(site, &held.task, run, next, entries)).collect()
+fn attempts(
+    site: &Site,
+    held: &Claimed,
+    runs: &[Metadata],
+    entries: &[Entry],
+) -> Vec<EarlierAttempt> {
+    let next = runs
+        .iter()
+        .skip(1)
+        .map(|run| run.token)
+        .chain([held.lease.token]);
+    runs.iter()
+        .zip(next)
+        .map(|(run, next)| attempt(site, &held.task, run, next, entries))
+        .collect()
 }
 
 /// What came of `run`, before `next` was given out. Its work was kept under its own token, or, by the run after it that
 /// could not go on from it, under that one's.
-fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Entry]) -> EarlierAttempt {
+fn attempt(
+    site: &Site,
+    task: &Task,
+    run: &Metadata,
+    next: Token,
+    entries: &[Entry],
+) -> EarlierAttempt {
     let artifacts = Artifacts::open(&site.board, &run.run);
-    let entry = |kind| entries.iter().find(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq));
-    let reason = run.reason.clone().unwrap_or_else(|| DEAD_SUPERVISOR.to_owned());
+    let entry = |kind| {
+        entries
+            .iter()
+            .find(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq))
+    };
+    let reason = run
+        .reason
+        .clone()
+        .unwrap_or_else(|| DEAD_SUPERVISOR.to_owned());
     let (outcome, reason) = if let Some(entry) = entry(Kind::SentBack) {
         ("sent back", entry.cause.clone().unwrap_or(reason))
     } else {
@@ -434,12 +631,20 @@ fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Ent
                 ("rejected", "see what its review found".into())
             }
             Some(Outcome::Success) if entry(Kind::Parked).is_some() => ("parked", reason),
-            outcome => (outcome.unwrap_or(Outcome::Killed).as_str(), reason.replace(IF_RIGHT, "")),
+            outcome => (
+                outcome.unwrap_or(Outcome::Killed).as_str(),
+                reason.replace(IF_RIGHT, ""),
+            ),
         }
     };
     let kept = |token| {
         let reference = salvage_ref(task, token);
-        site.repository().ok()?.commit_of(&reference).ok().flatten().map(|_| reference)
+        site.repository()
+            .ok()?
+            .commit_of(&reference)
+            .ok()
+            .flatten()
+            .map(|_| reference)
     };
     EarlierAttempt {
         number: run.attempt,
@@ -452,9 +657,18 @@ fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Ent
 }
 
 fn commits(site: &Site, run: &Metadata) -> Vec<String> {
-    let (Some(base), Some(tip)) = (&run.base, &run.commit) else { return Vec::new() };
-    let (Ok(base), Ok(tip)) = (base.parse(), tip.parse()) else { return Vec::new() };
-    let Ok(repository) = site.repository() else { return Vec::new() };
+    let (Some(base), Some(tip)) = (&run.base, &run.commit) else {
+        return Vec::new();
+    };
+    let (Ok(base), Ok(tip)) = (base.parse(), tip.parse()) else {
+        return Vec::new();
+    };
+    let Ok(repository) = site.repository() else {
+        return Vec::new();
+    };
     let found = repository.commits_between(&base, &tip).unwrap_or_default();
-    found.iter().map(|commit| format!("{} {}", commit.id.short(), commit.subject)).collect()
+    found
+        .iter()
+        .map(|commit| format!("{} {}", commit.id.short(), commit.subject))
+        .collect()
 }

@@ -2,7 +2,10 @@
 //! directory, the folder of its results, its mailbox, and copies of files that its program would replace.
 //!
 //! What is in it is an agent's: nobody outside follows a path into it.
-#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +26,9 @@ pub struct Cell {
 
 impl Cell {
     pub fn of(site: &Site, run: &str) -> Cell {
-        Cell { dir: site.board.private(CELLS).join(run) }
+        Cell {
+            dir: site.board.private(CELLS).join(run),
+        }
     }
 
     /// Its git directory.
@@ -53,7 +58,10 @@ impl Cell {
 
     /// The copy of a file that an agent program replaces.
     pub fn copy_of(&self, file: &Path) -> PathBuf {
-        let name = file.to_string_lossy().replace('%', "%25").replace('/', "%2F");
+        let name = file
+            .to_string_lossy()
+            .replace('%', "%25")
+            .replace('/', "%2F");
         self.dir.join("files").join(name)
     }
 
@@ -63,15 +71,28 @@ impl Cell {
 
     /// Makes it for a run in `worktree`, whose program writes `state`.
     pub fn make(&self, site: &Site, worktree: &Path, state: &ProgramState) -> Result<(), Error> {
-        let making = |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
+        let making =
+            |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
         making(&site.board.private(CELLS))?;
-        for folder in
-            [self.dir.clone(), self.results(), self.dir.join("files"), self.mail().join("out"), self.mail().join("in")]
-        {
+        for folder in [
+            self.dir.clone(),
+            self.results(),
+            self.dir.join("files"),
+            self.mail().join("out"),
+            self.mail().join("in"),
+        ] {
             making(&folder)?;
         }
-        let kept = state.homes.iter().flat_map(|home| home.kept.iter().map(|name| home.folder.join(name)));
-        for folder in state.folders.iter().cloned().chain(kept.filter(|path| path.extension().is_none())) {
+        let kept = state
+            .homes
+            .iter()
+            .flat_map(|home| home.kept.iter().map(|name| home.folder.join(name)));
+        for folder in state
+            .folders
+            .iter()
+            .cloned()
+            .chain(kept.filter(|path| path.extension().is_none()))
+        {
             fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
         }
         for file in state.files.iter().filter(|file| file.is_file()) {
@@ -79,7 +100,12 @@ impl Cell {
         }
         if site.repository()?.is_worktree(worktree)? {
             site.repository()?.make_cell(worktree, &self.git())?;
-            let text = [b"gitdir: ", self.git().as_os_str().as_encoded_bytes(), b"\n"].concat();
+            let text = [
+                b"gitdir: ",
+                self.git().as_os_str().as_encoded_bytes(),
+                b"\n",
+            ]
+            .concat();
             files::write(self.link(), &text).map_err(Error::io("write", &self.link()))?;
         }
         Ok(())

@@ -48,15 +48,25 @@ struct NoticeMessage<'a> {
 impl<'a> NoticeMessage<'a> {
     /// Of at least one.
     fn of(root: &Path, told: &'a [Notice]) -> NoticeMessage<'a> {
-        let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned();
+        let name = root
+            .file_name()
+            .unwrap_or(root.as_os_str())
+            .to_string_lossy()
+            .into_owned();
         let events: Vec<String> = told.iter().map(|notice| notice.seq.to_string()).collect();
         let notices = by_severity(told);
         NoticeMessage {
-            id: format!("tavern-{:016x}-{}", xxh3_64(root.as_os_str().as_encoded_bytes()), events.join("-")),
+            id: format!(
+                "tavern-{:016x}-{}",
+                xxh3_64(root.as_os_str().as_encoded_bytes()),
+                events.join("-")
+            ),
             subject: format!("{name}: {}", subject(&notices)),
             board: name,
             text: text(&notices),
-            severity: notices.first().map_or(NoticeSeverity::Info, |first| first.severity),
+            severity: notices
+                .first()
+                .map_or(NoticeSeverity::Info, |first| first.severity),
             notices,
         }
     }
@@ -75,7 +85,8 @@ impl<'a> NoticeMessage<'a> {
         }
         let left_off = self.notices.len() - told.len();
         let data = json!({"board": self.board, "notices": told, "left_off": left_off});
-        json!({"type": "tavern.notice", "timestamp": clock::now(), "text": text, "data": data}).to_string()
+        json!({"type": "tavern.notice", "timestamp": clock::now(), "text": text, "data": data})
+            .to_string()
     }
 }
 
@@ -96,7 +107,10 @@ impl Sender {
         let own = [site.board.dir().to_owned(), site.board.private("")];
         Sender {
             root: site.board.root().to_owned(),
-            own: own.iter().filter_map(|own| fs::canonicalize(own).ok()).collect(),
+            own: own
+                .iter()
+                .filter_map(|own| fs::canonicalize(own).ok())
+                .collect(),
             env: surroundings::of_commands(site, []),
             is_dry: site.board.is_dry(),
             is_trusted: Trust::of(site).settings().is_ok(),
@@ -126,7 +140,10 @@ impl Sender {
     }
 
     fn run(&self, command: &str, message: &NoticeMessage<'_>) -> Result<(), String> {
-        let ours = [("TAVERN_NOTICE", message.subject.clone()), ("TAVERN_NOTICE_JSON", message.json())];
+        let ours = [
+            ("TAVERN_NOTICE", message.subject.clone()),
+            ("TAVERN_NOTICE_JSON", message.json()),
+        ];
         let ours = ours.map(|(name, value)| (name.to_owned(), value));
         let spec = CommandSpec {
             env: self.env.iter().cloned().chain(ours).collect(),
@@ -136,24 +153,41 @@ impl Sender {
             ..CommandSpec::new(command, &self.root)
         };
         let ran = run_command(&spec, &self.interrupt).map_err(|error| error.to_string())?;
-        if ran.is_success() { Ok(()) } else { Err(format!("`{command}` {}{}", ran.end, last_line(&ran.output))) }
+        if ran.is_success() {
+            Ok(())
+        } else {
+            Err(format!("`{command}` {}{}", ran.end, last_line(&ran.output)))
+        }
     }
 
     fn show(&self, message: &NoticeMessage<'_>) -> Result<(), String> {
-        let program =
-            find_program(DESKTOP.as_ref()).ok_or("there is no `notify-send`: install libnotify-bin, or what has it")?;
+        let program = find_program(DESKTOP.as_ref())
+            .ok_or("there is no `notify-send`: install libnotify-bin, or what has it")?;
         let urgency = match message.severity {
             NoticeSeverity::Info => "low",
             NoticeSeverity::Warning => "normal",
             NoticeSeverity::Critical => "critical",
         };
         let text = for_desktop(&message.text);
-        let args = ["--app-name=Tavern", &format!("--urgency={urgency}"), "--", &message.subject, &text];
+        let args = [
+            "--app-name=Tavern",
+            &format!("--urgency={urgency}"),
+            "--",
+            &message.subject,
+            &text,
+        ];
         let ran = run_program(Spec::new(program, &self.root).args(args), COMMAND_LIMIT);
         match ran.map_err(|error| error.to_string())? {
-            None => Err(format!("{DESKTOP} took longer than {} s", COMMAND_LIMIT.as_secs())),
+            None => Err(format!(
+                "{DESKTOP} took longer than {} s",
+                COMMAND_LIMIT.as_secs()
+            )),
             Some(ran) if ran.exit.is_success() => Ok(()),
-            Some(ran) => Err(format!("{DESKTOP} {}{}", ran.exit, last_line(&String::from_utf8_lossy(&ran.stderr)))),
+            Some(ran) => Err(format!(
+                "{DESKTOP} {}{}",
+                ran.exit,
+                last_line(&String::from_utf8_lossy(&ran.stderr))
+            )),
         }
     }
 
@@ -163,10 +197,19 @@ impl Sender {
         let folder = fs::canonicalize(path.parent().unwrap_or(&path)).map_err(failed)?;
         let is_own = self.own.iter().any(|own| folder.starts_with(own));
         if is_own || folder.iter().any(|part| part == ".git") {
-            return Err(format!("{} is the board's own: name a file beside it", path.display()));
+            return Err(format!(
+                "{} is the board's own: name a file beside it",
+                path.display()
+            ));
         }
         let line = |notice: &Notice| {
-            format!("{} {} {}: {}\n", clock::dated(notice.time), notice.severity, notice.kind, notice.line())
+            format!(
+                "{} {} {}: {}\n",
+                clock::dated(notice.time),
+                notice.severity,
+                notice.kind,
+                notice.line()
+            )
         };
         let lines: String = notices.iter().map(line).collect();
         let write = || files::open_to_append(&path)?.write_all(lines.as_bytes());
@@ -176,7 +219,10 @@ impl Sender {
 
 /// `notify-send` takes backslashes of the body for escapes, as of C, and desktops take tags in it for markup.
 fn for_desktop(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('\\', "\\\\")
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 fn last_line(output: &str) -> String {
@@ -195,18 +241,32 @@ fn post(address: &str, secret: Option<&str>, message: &NoticeMessage<'_>) -> Res
         None => address.to_owned(),
     };
     let (body, at) = (message.json(), clock::now().timestamp().to_string());
-    let config = ureq::Agent::config_builder().timeout_global(Some(POST_LIMIT)).max_redirects(0).build();
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(POST_LIMIT))
+        .max_redirects(0)
+        .build();
     let mut request = ureq::Agent::new_with_config(config)
         .post(&address)
         .header("content-type", "application/json")
         .header("webhook-id", &message.id)
         .header("webhook-timestamp", &at);
     if let Some(name) = secret {
-        request = request.header("webhook-signature", signature(&variable(name)?, &message.id, &at, &body));
+        request = request.header(
+            "webhook-signature",
+            signature(&variable(name)?, &message.id, &at, &body),
+        );
     }
     // The address may be a secret itself.
-    let host = address.split('/').nth(2).unwrap_or_default().rsplit('@').next().unwrap_or_default();
-    let answer = request.send(body).map_err(|error| format!("{host}: {error}"))?;
+    let host = address
+        .split('/')
+        .nth(2)
+        .unwrap_or_default()
+        .rsplit('@')
+        .next()
+        .unwrap_or_default();
+    let answer = request
+        .send(body)
+        .map_err(|error| format!("{host}: {error}"))?;
     // What leads elsewhere is not followed.
     if answer.status().is_success() {
         Ok(())
@@ -217,14 +277,17 @@ fn post(address: &str, secret: Option<&str>, message: &NoticeMessage<'_>) -> Res
 
 fn variable(name: &str) -> Result<String, String> {
     let name = name.trim_start_matches('$');
-    let value = std::env::var(name).map_err(|_| format!("the variable `{name}` is not set here"))?;
+    let value =
+        std::env::var(name).map_err(|_| format!("the variable `{name}` is not set here"))?;
     learn([(name.to_owned(), value.clone())]);
     Ok(value)
 }
 
 /// By the key's bytes, or where it begins with `whsec_` by those that the rest spells.
 fn signature(key: &str, id: &str, at: &str, body: &str) -> String {
-    let spelt = key.strip_prefix("whsec_").and_then(|spelt| STANDARD.decode(spelt).ok());
+    let spelt = key
+        .strip_prefix("whsec_")
+        .and_then(|spelt| STANDARD.decode(spelt).ok());
     let key = spelt.unwrap_or_else(|| key.as_bytes().to_vec());
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("a key may have any length");
     mac.update(format!("{id}.{at}.{body}").as_bytes());
@@ -254,12 +317,18 @@ mod tests {
         assert!(json.len() < 128 << 10, "{}", json.len());
         let data: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
         let told = data["data"]["notices"].as_array().expect("a list").len() as u64;
-        assert_eq!((told > 10, data["data"]["left_off"].as_u64()), (true, Some(1000 - told)));
+        assert_eq!(
+            (told > 10, data["data"]["left_off"].as_u64()),
+            (true, Some(1000 - told))
+        );
     }
 
     #[test]
     fn the_desktop_shows_an_agents_words_as_they_are() {
-        assert_eq!(for_desktop("\\377 \\n <b>&amp;"), "\\\\377 \\\\n &lt;b&gt;&amp;amp;");
+        assert_eq!(
+            for_desktop("\\377 \\n <b>&amp;"),
+            "\\\\377 \\\\n &lt;b&gt;&amp;amp;"
+        );
     }
 
     #[test]

@@ -40,7 +40,12 @@ pub struct Talked {
 /// What this machine, the board or the repository lacks for it.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     Trust::of(site).item_of(&held.queue, &held.task)?;
-    Launch::plan(site, held, worktree::prepare(site, held)?, Attendance::Attended)
+    Launch::plan(
+        site,
+        held,
+        worktree::prepare(site, held)?,
+        Attendance::Attended,
+    )
 }
 
 /// Gives the terminal to the runner's program until it ends, or is ended with all that it started because the interrupt is
@@ -68,7 +73,11 @@ pub fn talk(
             return Err(error.into());
         }
     };
-    let Launch { worktree, metadata: Metadata { run, .. }, .. } = launch;
+    let Launch {
+        worktree,
+        metadata: Metadata { run, .. },
+        ..
+    } = launch;
     let seen = record.metadata().clone();
     let mut mailbox = Mailbox::open(site, &seen, &bell);
     let exit = loop {
@@ -89,7 +98,14 @@ pub fn talk(
     if !is_lost {
         take_over(site, &held.task.id, record.metadata())?;
     }
-    let tip = worktree.branch.and_then(|_| site.tip_of(&worktree.path).ok());
+    let tip = worktree
+        .branch
+        .and_then(|_| site.tip_of(&worktree.path).ok());
     record.talked(&exit, tip.as_ref())?;
-    Ok(Talked { run, worktree: worktree.path, exit, is_lost })
+    Ok(Talked {
+        run,
+        worktree: worktree.path,
+        exit,
+        is_lost,
+    })
 }

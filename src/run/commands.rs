@@ -16,12 +16,20 @@ use crate::store::Queue;
 /// `done_when`. Who only looks at a task runs the program alone.
 pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> Vec<String> {
     let program = program(site, &site.runner_of(task, role), script);
-    let set_up = Some(&site.config.worktree.setup).filter(|command| task.worktree && !command.is_empty());
+    let set_up =
+        Some(&site.config.worktree.setup).filter(|command| task.worktree && !command.is_empty());
     let [set_up, proof] = match role.does {
-        Does::Work => [set_up.map(std::slice::from_ref).unwrap_or_default(), &task.done_when],
+        Does::Work => [
+            set_up.map(std::slice::from_ref).unwrap_or_default(),
+            &task.done_when,
+        ],
         Does::Review | Does::Plan | Does::Answer => [&[], &[][..]],
     };
-    let all = set_up.iter().cloned().chain(program).chain(proof.iter().cloned());
+    let all = set_up
+        .iter()
+        .cloned()
+        .chain(program)
+        .chain(proof.iter().cloned());
     all.map(|command| command.trim_end().to_owned()).collect()
 }
 
@@ -32,10 +40,19 @@ pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<Stri
     let roles = site.config.known_roles();
     let of = |item| {
         let task = document.task_of(&for_roles(&document, item, &roles));
-        let role = site.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
-        role.map_or_else(Vec::new, |role| commands(site, &task, document.shell(item).as_deref(), role))
+        let role = site
+            .config
+            .roles
+            .get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
+        role.map_or_else(Vec::new, |role| {
+            commands(site, &task, document.shell(item).as_deref(), role)
+        })
     };
-    Ok(document.items().iter().map(|item| (item.line, of(item))).collect())
+    Ok(document
+        .items()
+        .iter()
+        .map(|item| (item.line, of(item)))
+        .collect())
 }
 
 fn program(site: &Site, runner: &str, script: Option<&str>) -> Option<String> {

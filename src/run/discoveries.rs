@@ -26,7 +26,13 @@ impl<'a> Discoveries<'a> {
     /// Of an agent that begins now.
     pub(super) fn begin(site: &'a Site, held: &'a Claimed, launch: &Launch<'_>) -> Discoveries<'a> {
         let (said, commands) = Default::default();
-        Discoveries { site, held, has_own_words: launch.hears(), said, commands }
+        Discoveries {
+            site,
+            held,
+            has_own_words: launch.hears(),
+            said,
+            commands,
+        }
     }
 
     /// Notes what it says, and what its commands show. A board that can't be written now does without.
@@ -43,7 +49,8 @@ impl<'a> Discoveries<'a> {
     }
 
     fn found(&mut self, kind: LearningKind, said: &str) {
-        let is_bounded = said.len() <= PromptLimits::default().note && self.said.len() < MOST_OF_RUN;
+        let is_bounded =
+            said.len() <= PromptLimits::default().note && self.said.len() < MOST_OF_RUN;
         if is_bounded && self.said.insert(said.to_owned()) {
             self.keep(kind, said);
         }
@@ -53,11 +60,20 @@ impl<'a> Discoveries<'a> {
     fn keep(&self, kind: LearningKind, said: &str) {
         let Claimed { task, lease, .. } = self.held;
         let run = run_name(&task.id, lease.token);
-        let source = Source::of(self.site, lease.agent.clone(), Some(task.id.clone()), Some(run));
+        let source = Source::of(
+            self.site,
+            lease.agent.clone(),
+            Some(task.id.clone()),
+            Some(run),
+        );
         let (tags, scope) = (task.tags.clone(), task.touches.clone());
         let learning = source.learning(kind, tags, scope, said, LIFETIME);
         let is_known = |file: &KnowledgeFile| {
-            let same = file.learning.as_ref().ok().filter(|known| known.text == learning.text);
+            let same = file
+                .learning
+                .as_ref()
+                .ok()
+                .filter(|known| known.text == learning.text);
             same.is_some_and(|known| known.run == learning.run || known.is_valid(clock::now()))
         };
         if !self.site.board.knowledge().iter().any(is_known) {

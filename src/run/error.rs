@@ -26,7 +26,9 @@ pub enum Error {
     #[error(transparent)]
     NotTrusted(#[from] Untrusted),
     /// Its agent, or a person, has removed or spoilt its files.
-    #[error("what run `{0}` does can't be read: its `metadata.json` or `activity.json` is gone or broken")]
+    #[error(
+        "what run `{0}` does can't be read: its `metadata.json` or `activity.json` is gone or broken"
+    )]
     Unwatched(String),
     /// With those that there are.
     #[error("there is no role `{name}`")]
@@ -45,22 +47,37 @@ pub enum Error {
     #[error("a save of queue {} was set aside in `{}`, and nobody has decided on it yet", .0.queue.id, .0.path.display())]
     Undecided(SetAside),
     #[error("set-up command `{command}` {how}")]
-    SetUp { command: String, how: String, output: String },
+    SetUp {
+        command: String,
+        how: String,
+        output: String,
+    },
     #[error("can't {action} `{}`", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
 }
 
 impl Error {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
-        move |source| Error::Io { action, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 
     /// The whole of it in one line: what happened, why, and what to type.
     pub fn in_words(&self) -> String {
         let mut words = self.to_string();
         // Some tell their cause by themselves.
-        let cause = self.source().map(ToString::to_string).filter(|cause| !words.contains(cause));
+        let cause = self
+            .source()
+            .map(ToString::to_string)
+            .filter(|cause| !words.contains(cause));
         words.extend(cause.map(|cause| format!(": {cause}")));
         words.extend(self.hint().map(|hint| format!("; {hint}")));
         words
@@ -69,9 +86,8 @@ impl Error {
     /// What to do next, as far as no program of Tavern's is needed for it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Store(store::Error::Io { path, source, .. }) | Error::Io { path, source, .. } => {
-                store::not_written(path, source.kind())
-            }
+            Error::Store(store::Error::Io { path, source, .. })
+            | Error::Io { path, source, .. } => store::not_written(path, source.kind()),
             // Who has a program to name says it; why there is nothing to review says it by itself.
             Error::Store(_)
             | Error::NothingToReview(_)
@@ -86,11 +102,21 @@ impl Error {
                 let more = "others are added under `roles:` in .tavern/config.yaml";
                 Some(format!("one of: {}; {more}", known.join(", ")))
             }
-            Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
-            Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
-            Error::NoBase { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
-            Error::NoBase { near: None, .. } => Some("name one that `git branch` shows, or take `base` out".into()),
-            Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into()),
+            Error::NoRunner(_) => {
+                Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into())
+            }
+            Error::NoCommits => {
+                Some("make a first one: git add -A && git commit -m 'first'".into())
+            }
+            Error::NoBase {
+                near: Some(near), ..
+            } => Some(format!("did you mean `{near}`?")),
+            Error::NoBase { near: None, .. } => {
+                Some("name one that `git branch` shows, or take `base` out".into())
+            }
+            Error::SetUp { .. } => {
+                Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into())
+            }
         }
     }
 }
@@ -99,7 +125,10 @@ impl From<Error> for NotReady {
     fn from(error: Error) -> NotReady {
         match error {
             Error::NotReady(not_ready) => not_ready,
-            error => NotReady { message: error.to_string(), hint: error.hint() },
+            error => NotReady {
+                message: error.to_string(),
+                hint: error.hint(),
+            },
         }
     }
 }

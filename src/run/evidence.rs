@@ -48,7 +48,12 @@ pub fn run_done_when(
     if task.done_when.is_empty() {
         return Ok(Evidence::Passed);
     }
-    let (evidence, text) = run_commands(site, task, bench, &sandbox::of_command(site, bench.role, bench.folder)?)?;
+    let (evidence, text) = run_commands(
+        site,
+        task,
+        bench,
+        &sandbox::of_command(site, bench.role, bench.folder)?,
+    )?;
     if bench.role.sandbox {
         // The agent's own were taken out when its program ended.
         site.repository()?.remove_inner(bench.folder)?;
@@ -111,8 +116,20 @@ pub fn run_one(
 
 /// One command's part of the artifact.
 fn told(command: &str, result: &CommandResult, commit: Option<&CommitId>) -> String {
-    let CommandResult { end, duration, output, digest } = result;
-    let (seconds, commit) = (duration.as_secs_f64(), commit.map_or("no commit", CommitId::as_str));
-    let line_end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
+    let CommandResult {
+        end,
+        duration,
+        output,
+        digest,
+    } = result;
+    let (seconds, commit) = (
+        duration.as_secs_f64(),
+        commit.map_or("no commit", CommitId::as_str),
+    );
+    let line_end = if output.is_empty() || output.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     format!("$ {command}\n{end} in {seconds:.1} s at {commit}, output {digest}\n{output}{line_end}")
 }

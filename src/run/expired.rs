@@ -43,14 +43,22 @@ impl ExpiredLeases {
     /// Seen like this before, at least half a lease ago, without a heartbeat since.
     pub fn is_second(&mut self, lease: &Lease, now: Timestamp) -> bool {
         let same = |seen: &&Sighting| {
-            seen.task == lease.task && seen.token == lease.token && seen.heartbeat_at == lease.heartbeat_at
+            seen.task == lease.task
+                && seen.token == lease.token
+                && seen.heartbeat_at == lease.heartbeat_at
         };
         match self.seen.iter().find(same) {
             Some(first) => (now - first.at).num_seconds() >= i64::from(lease.seconds / 2),
             None => {
                 self.seen.retain(|seen| seen.task != lease.task);
-                let (task, token, heartbeat_at) = (lease.task.clone(), lease.token, lease.heartbeat_at);
-                self.seen.push(Sighting { task, token, heartbeat_at, at: now });
+                let (task, token, heartbeat_at) =
+                    (lease.task.clone(), lease.token, lease.heartbeat_at);
+                self.seen.push(Sighting {
+                    task,
+                    token,
+                    heartbeat_at,
+                    at: now,
+                });
                 false
             }
         }
@@ -58,7 +66,11 @@ impl ExpiredLeases {
 
     /// Forgets leases that are no more.
     pub fn retain(&mut self, leases: &[Lease]) {
-        self.seen.retain(|seen| leases.iter().any(|lease| lease.task == seen.task && lease.token == seen.token));
+        self.seen.retain(|seen| {
+            leases
+                .iter()
+                .any(|lease| lease.task == seen.task && lease.token == seen.token)
+        });
     }
 }
 

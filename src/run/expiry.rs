@@ -19,7 +19,12 @@ pub struct Expiry {
 /// Of all items that wait, as far as they have a limit.
 pub fn expiries(site: &Site) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
-    for text in site.board.queues()?.iter().filter_map(|queue| site.board.read(queue).ok()) {
+    for text in site
+        .board
+        .queues()?
+        .iter()
+        .filter_map(|queue| site.board.read(queue).ok())
+    {
         all.extend(expiries_in(site, &text.content.open())?);
     }
     Ok(all)
@@ -36,22 +41,34 @@ pub fn expiries_in(site: &Site, document: &Document<'_>) -> Result<Vec<Expiry>, 
             continue;
         }
         let end = |since: Timestamp| {
-            TimeDelta::from_std(limit.duration()).ok().and_then(|limit| since.checked_add_signed(limit))
+            TimeDelta::from_std(limit.duration())
+                .ok()
+                .and_then(|limit| since.checked_add_signed(limit))
         };
-        let Some(at) = waits_since(site, &task.id)?.and_then(end) else { continue };
+        let Some(at) = waits_since(site, &task.id)?.and_then(end) else {
+            continue;
+        };
         let why = match (task.question(), task.state.is_parked()) {
             (Some(question), _) => format!("nobody answered within {limit}: {question}"),
             (None, true) => format!("its children did not end within {limit}"),
-            (None, false) => format!("nobody released it within {limit}: {}", task.reason().unwrap_or("it waits")),
+            (None, false) => format!(
+                "nobody released it within {limit}: {}",
+                task.reason().unwrap_or("it waits")
+            ),
         };
-        all.push(Expiry { task: task.id, at, why });
+        all.push(Expiry {
+            task: task.id,
+            at,
+            why,
+        });
     }
     Ok(all)
 }
 
 /// No agent could go on with it.
 fn is_held_up(site: &Site, task: &Task) -> bool {
-    let has_ended = |child: &Task| child.status().is_ended() && !child.on_failure.keeps_waiting(child.status());
+    let has_ended =
+        |child: &Task| child.status().is_ended() && !child.on_failure.keeps_waiting(child.status());
     let is_parked = task.state.is_parked() && task.question().is_none();
     task.answered().is_none() && !(is_parked && site.board.children(&task.id).iter().all(has_ended))
 }
@@ -59,7 +76,8 @@ fn is_held_up(site: &Site, task: &Task) -> bool {
 fn waits_since(site: &Site, task: &TaskId) -> Result<Option<Timestamp>, Error> {
     let mut since = None;
     walk_log(&site.board, Some(task), &mut |entry| {
-        let begins = entry.change.to() == Some(Status::Waiting) && entry.change.from() != Some(Status::Waiting);
+        let begins = entry.change.to() == Some(Status::Waiting)
+            && entry.change.from() != Some(Status::Waiting);
         since = begins.then_some(entry.time);
         !begins
     })?;

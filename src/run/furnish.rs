@@ -1,5 +1,8 @@
 //! What a new worktree is given before work begins in it: copies of files that git ignores, and the set-up command.
-#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
 
 use std::fs;
 use std::io;
@@ -20,7 +23,13 @@ use crate::git::matches;
 use crate::process::{CommandSpec, Mark, run_command};
 
 /// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is.
-pub fn furnish(site: &Site, role: &Role, task: &Task, mark: Mark, path: &Path) -> Result<(), Error> {
+pub fn furnish(
+    site: &Site,
+    role: &Role,
+    task: &Task,
+    mark: Mark,
+    path: &Path,
+) -> Result<(), Error> {
     Trust::of(site).settings()?;
     copy_files(site, path)?;
     set_up(site, role, task, mark, path)
@@ -28,7 +37,13 @@ pub fn furnish(site: &Site, role: &Role, task: &Task, mark: Mark, path: &Path) -
 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
     let root = site.board.root();
-    for name in site.config.worktree.copy.iter().flat_map(|glob| named(root, glob)) {
+    for name in site
+        .config
+        .worktree
+        .copy
+        .iter()
+        .flat_map(|glob| named(root, glob))
+    {
         // A link that is tracked and leads nowhere is there, too.
         if fs::symlink_metadata(worktree.join(&name)).is_ok() {
             continue;
@@ -36,7 +51,10 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
         // A link to a folder is copied as one: what is written below its copy would be written to that folder.
         let found = WalkDir::new(root.join(&name)).follow_root_links(false);
         for entry in found.into_iter().filter_map(Result::ok) {
-            let inner = entry.path().strip_prefix(root).expect("it was found below the root");
+            let inner = entry
+                .path()
+                .strip_prefix(root)
+                .expect("it was found below the root");
             let to = worktree.join(inner);
             copy(&entry, &to, root, worktree).map_err(Error::io("copy to", &to))?;
         }
@@ -46,16 +64,35 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
 
 /// The files and folders below `root` that `glob` names, relative to it; neither git's nor ours.
 fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
-    let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+    let is_plain =
+        |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
     let fixed: PathBuf = Path::new(glob).components().take_while(is_plain).collect();
-    let parts = Path::new(glob).components().filter(|part| part.as_os_str() != "**");
+    let parts = Path::new(glob)
+        .components()
+        .filter(|part| part.as_os_str() != "**");
     let depth = parts.count() - fixed.components().count();
-    let most = if glob.contains("**") { usize::MAX } else { depth };
-    let found = WalkDir::new(root.join(fixed)).min_depth(depth).max_depth(most).sort_by_file_name();
-    let is_own = |entry: &DirEntry| [".git", ".tavern"].iter().any(|own| entry.path() == root.join(own));
-    let found = found.into_iter().filter_entry(|entry| !is_own(entry)).filter_map(Result::ok);
+    let most = if glob.contains("**") {
+        usize::MAX
+    } else {
+        depth
+    };
+    let found = WalkDir::new(root.join(fixed))
+        .min_depth(depth)
+        .max_depth(most)
+        .sort_by_file_name();
+    let is_own = |entry: &DirEntry| {
+        [".git", ".tavern"]
+            .iter()
+            .any(|own| entry.path() == root.join(own))
+    };
+    let found = found
+        .into_iter()
+        .filter_entry(|entry| !is_own(entry))
+        .filter_map(Result::ok);
     let found = found.filter_map(|entry| entry.path().strip_prefix(root).ok().map(Path::to_owned));
-    found.filter(|path| depth == 0 || matches(glob, path)).collect()
+    found
+        .filter(|path| depth == 0 || matches(glob, path))
+        .collect()
 }
 
 /// Files, folders and links; what else lies there (a socket, a pipe) belongs to who made it.
@@ -82,7 +119,10 @@ fn led(link: &Path, root: &Path, worktree: &Path) -> io::Result<PathBuf> {
     let target = fs::read_link(link)?;
     // One that leads nowhere is copied as it is written.
     let real = fs::canonicalize(link).unwrap_or(target);
-    Ok(real.strip_prefix(root).map(|inner| worktree.join(inner)).unwrap_or(real))
+    Ok(real
+        .strip_prefix(root)
+        .map(|inner| worktree.join(inner))
+        .unwrap_or(real))
 }
 
 fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {
@@ -100,10 +140,15 @@ fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) ->
         wrapper: sandbox::of_command(site, role, worktree)?,
         ..CommandSpec::new(command, worktree)
     };
-    let result = run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
+    let result =
+        run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
     if result.is_success() {
         return Ok(());
     }
     let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
-    Err(Error::SetUp { command: command.clone(), how: format!("{}{lack}", result.end), output: result.output })
+    Err(Error::SetUp {
+        command: command.clone(),
+        how: format!("{}{lack}", result.end),
+        output: result.output,
+    })
 }

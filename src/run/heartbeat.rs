@@ -24,7 +24,8 @@ impl Heartbeat {
     /// Renews `lease` three times in its length and once a minute at least, until somebody else holds the task.
     pub fn start(board: &Board, lease: &Lease) -> Heartbeat {
         let (stop, lost) = (Interrupt::new(), Interrupt::new());
-        let pause = (Duration::from_secs(u64::from(lease.seconds)) / 3).min(Duration::from_secs(60));
+        let pause =
+            (Duration::from_secs(u64::from(lease.seconds)) / 3).min(Duration::from_secs(60));
         let thread = std::thread::spawn({
             let (board, lease) = (board.clone(), lease.clone());
             let (stop, lost) = (stop.clone(), lost.clone());
@@ -36,7 +37,13 @@ impl Heartbeat {
                 }
             }
         });
-        Heartbeat { board: board.clone(), lease: lease.clone(), stop, lost, thread: Some(thread) }
+        Heartbeat {
+            board: board.clone(),
+            lease: lease.clone(),
+            stop,
+            lost,
+            thread: Some(thread),
+        }
     }
 
     /// Rings `bell` when somebody else holds the task: the late holder must stop.
@@ -55,7 +62,8 @@ impl Heartbeat {
 
     /// Looks whether the lease is still there: who takes the task from its holder need not wait for the next beat.
     pub fn look(&self) {
-        let is_ours = |lease: Option<Lease>| lease.is_some_and(|lease| lease.token == self.lease.token);
+        let is_ours =
+            |lease: Option<Lease>| lease.is_some_and(|lease| lease.token == self.lease.token);
         if !self.board.lease(&self.lease.task).map_or(true, is_ours) {
             self.finds_lost();
         }
@@ -79,12 +87,22 @@ impl Heartbeat {
 ///
 /// # Errors
 /// The board can't be written.
-pub fn show_agent(board: &Board, name: &str, role: &str, held: Option<&Claimed>, doing: String) -> Result<(), Error> {
+pub fn show_agent(
+    board: &Board,
+    name: &str,
+    role: &str,
+    held: Option<&Claimed>,
+    doing: String,
+) -> Result<(), Error> {
     let now = clock::now();
     let file = AgentFile {
         name: name.to_owned(),
         role: role.to_owned(),
-        state: if held.is_some() { AgentState::Working } else { AgentState::Waiting },
+        state: if held.is_some() {
+            AgentState::Working
+        } else {
+            AgentState::Waiting
+        },
         task: held.map(|held| held.task.id.clone()),
         run: held.map(|held| run_name(&held.task.id, held.lease.token)),
         doing: Some(doing),
@@ -101,7 +119,10 @@ fn is_refused(board: &Board, lease: &Lease) -> bool {
         drop(board.settle());
     }
     // Any other error, of a full disk or a slow network drive, may be over before the lease runs out.
-    matches!(board.renew(&lease.task, lease.token), Err(Error::Refused(_)))
+    matches!(
+        board.renew(&lease.task, lease.token),
+        Err(Error::Refused(_))
+    )
 }
 
 impl Drop for Heartbeat {

@@ -45,14 +45,19 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
     let mut found = Vec::new();
     for queue in queues {
         // One queue that can't be read keeps nobody from working on the others.
-        let Ok(text) = site.board.read(queue) else { continue };
+        let Ok(text) = site.board.read(queue) else {
+            continue;
+        };
         // An agent asks it twice for each of its items, and no lane says it.
         if !text.content.contains(Status::Approved.as_str()) {
             continue;
         }
         let document = text.content.open();
-        let approved = (0..document.count()).filter(|at| document.status_at(*at) == Status::Approved);
-        let sound = approved.map(|at| document.item(at)).filter(|item| !item.quarantined);
+        let approved =
+            (0..document.count()).filter(|at| document.status_at(*at) == Status::Approved);
+        let sound = approved
+            .map(|at| document.item(at))
+            .filter(|item| !item.quarantined);
         found.extend(sound.filter_map(|item| item.id.clone()));
     }
     found
@@ -63,17 +68,23 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
     let Found { task, queue, .. } = match site.board.task(id) {
         Ok(found) if found.task.status() == Status::Approved => found,
         Ok(_) | Err(store::Error::NoTask(_)) => {
-            return Ok(Integrated::Blocked("somebody else has integrated it".to_owned()));
+            return Ok(Integrated::Blocked(
+                "somebody else has integrated it".to_owned(),
+            ));
         }
         Err(error) => return Err(error.into()),
     };
     match Trust::of(site).item_of(&queue, &task) {
-        Err(Error::NotTrusted(untrusted)) => return Ok(Integrated::Lacks(Lack::NotTrusted(untrusted))),
+        Err(Error::NotTrusted(untrusted)) => {
+            return Ok(Integrated::Lacks(Lack::NotTrusted(untrusted)));
+        }
         trusted => trusted?,
     }
     let Some(work) = &task.commit() else {
         if task.worktree {
-            return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
+            return Ok(Integrated::Blocked(format!(
+                "`{id}` names no commit: move it to the Pending lane"
+            )));
         }
         if let Some(lack) = not_approved(site, &task, None)? {
             return Ok(Integrated::Lacks(lack));
@@ -104,14 +115,21 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
             Err(error) => return Err(error),
             Ok(Some(result)) => return Ok(result),
             // A lost race uses no attempt.
-            Ok(None) if site.interrupt.is_raised() => return Ok(Integrated::Blocked("interrupted".to_owned())),
+            Ok(None) if site.interrupt.is_raised() => {
+                return Ok(Integrated::Blocked("interrupted".to_owned()));
+            }
             Ok(None) => {}
         }
     }
 }
 
 /// One try; `None` if the branch moved meanwhile.
-fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<Option<Integrated>, Error> {
+fn attempt(
+    site: &Site,
+    queue: &Queue,
+    task: &Task,
+    work: &CommitId,
+) -> Result<Option<Integrated>, Error> {
     let (tip, lack) = site.follow_base()?;
     if let Some(lack) = lack {
         tell_once(site, &lack.to_string())?;
@@ -119,14 +137,19 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     }
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-    let merge = site.repository()?.merge(&tip, work, &protected, &message(site, task)?)?;
+    let merge = site
+        .repository()?
+        .merge(&tip, work, &protected, &message(site, task)?)?;
     let is_there = merge == Merge::UpToDate;
     let (merged, left_out) = match merge {
         Merge::UpToDate => (tip.clone(), Vec::new()),
         Merge::Clean { commit, left_out } => (commit, left_out),
         Merge::Conflict(conflict) => {
             let (branch, paths) = (site.integration(), named(&conflict.paths));
-            let text = format!("$ git merge {branch}\nconflict in {paths}\n{}", conflict.patch);
+            let text = format!(
+                "$ git merge {branch}\nconflict in {paths}\n{}",
+                conflict.patch
+            );
             let run = run_name(&task.id, last_token(&site.board, &task.id)?);
             Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
             let reason = format!("conflict with `{branch}` in {paths}");
@@ -134,7 +157,12 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         }
     };
     if is_there && let Some(revert) = site.repository()?.reverted(work, &tip)? {
-        let reason = format!("{} on `{}` reverts its commit {}", revert.short(), site.integration(), work.short());
+        let reason = format!(
+            "{} on `{}` reverts its commit {}",
+            revert.short(),
+            site.integration(),
+            work.short()
+        );
         return send_back(site, task, &failed(site), reason).map(Some);
     }
     if !task.done_when.is_empty() {
@@ -152,8 +180,14 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         return arrive(site, task, &arrived, &left_out).map(Some);
     }
     let reference = format!("refs/heads/{}", site.integration());
-    site.repository()?.remember_tip(site.integration(), &merged)?;
-    match site.repository()?.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
+    site.repository()?
+        .remember_tip(site.integration(), &merged)?;
+    match site.repository()?.advance(
+        &reference,
+        &tip,
+        &merged,
+        &format!("tavern: merge {}", task.id),
+    ) {
         Ok(()) => {}
         Err(GitError::Moved { .. }) => return Ok(None),
         Err(GitError::CheckedOut { path, .. }) => return checked_out(site, &path).map(Some),
@@ -171,9 +205,18 @@ fn message(site: &Site, task: &Task) -> Result<String, Error> {
         work.is_none()
     })?;
     let mut message = format!("{id}: {}\n\nTavern-Item: {id}\n", task.title);
-    if let Some(Entry { agent, run, token, .. }) = work {
-        let trailers = [("Agent", agent), ("Run", run), ("Token", token.map(|token| token.to_string()))];
-        let trailers = trailers.into_iter().filter_map(|(name, value)| Some(format!("Tavern-{name}: {}\n", value?)));
+    if let Some(Entry {
+        agent, run, token, ..
+    }) = work
+    {
+        let trailers = [
+            ("Agent", agent),
+            ("Run", run),
+            ("Token", token.map(|token| token.to_string())),
+        ];
+        let trailers = trailers
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("Tavern-{name}: {}\n", value?)));
         message.extend(trailers);
     }
     Ok(message)
@@ -202,7 +245,12 @@ fn verify(
     clean(site, task, token, &folder, merged)?;
     // It may be the work's fault, the network's or the disk's: a person sees which.
     if let Err(error) = furnish(site, role, task, mark_of(site, INTEGRATION), &folder) {
-        if let Error::SetUp { command, how, output } = &error {
+        if let Error::SetUp {
+            command,
+            how,
+            output,
+        } = &error
+        {
             let text = format!("$ {command}\n{how}\n{output}");
             Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
         }
@@ -210,7 +258,12 @@ fn verify(
         site.stuck.remember(&task.id, work, tip.clone(), &why);
         return Ok(Some(Integrated::Blocked(why)));
     }
-    let bench = Bench { role, folder: &folder, commit: Some(merged), mark: mark_of(site, INTEGRATION) };
+    let bench = Bench {
+        role,
+        folder: &folder,
+        commit: Some(merged),
+        mark: mark_of(site, INTEGRATION),
+    };
     match run_done_when(site, task, &bench, &run, MERGED)? {
         Evidence::Passed => Ok(None),
         Evidence::CutShort => Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
@@ -224,13 +277,22 @@ fn verify(
 /// Moving the branch would leave the files in `folder` behind.
 fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
     let branch = site.integration();
-    let text = format!("`{branch}` is checked out in {}: {}", folder.display(), site.way_out(folder));
+    let text = format!(
+        "`{branch}` is checked out in {}: {}",
+        folder.display(),
+        site.way_out(folder)
+    );
     tell_once(site, &text)?;
     Ok(Integrated::Blocked(text))
 }
 
 /// The work is on the integration branch since `merged`: says so, and clears its worktree.
-fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[PathBuf]) -> Result<Integrated, Error> {
+fn arrive(
+    site: &Site,
+    task: &Task,
+    merged: &CommitId,
+    left_out: &[PathBuf],
+) -> Result<Integrated, Error> {
     if !left_out.is_empty() {
         report_violation(site, task, left_out)?;
     }
@@ -240,7 +302,9 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[PathBuf]) -> 
 }
 
 fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
-    let event = Event::Integrate { commit: commit.map(|commit| commit.as_str().to_owned()) };
+    let event = Event::Integrate {
+        commit: commit.map(|commit| commit.as_str().to_owned()),
+    };
     site.board.submit(&task.id, &event, &Note::default())?;
     Ok(())
 }
@@ -248,10 +312,18 @@ fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), E
 /// Of approved work that failed after all. It has used its attempt, whatever config.yaml says: a whole run, and reviews, were spent
 /// on it.
 fn failed(site: &Site) -> OutcomePolicy {
-    OutcomePolicy { attempt: true, ..site.config.outcomes.failed.clone() }
+    OutcomePolicy {
+        attempt: true,
+        ..site.config.outcomes.failed.clone()
+    }
 }
 
-fn send_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: String) -> Result<Integrated, Error> {
+fn send_back(
+    site: &Site,
+    task: &Task,
+    policy: &OutcomePolicy,
+    reason: String,
+) -> Result<Integrated, Error> {
     let event = sent_back(site, task, policy, &reason);
     let done = site.board.submit(&task.id, &event, &Note::default())?;
     if done.task.status() == Status::Dead {
@@ -262,9 +334,20 @@ fn send_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: String) -
 
 /// Work on the board inside a task's branch was left out of the merge.
 fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
-    let paths: Vec<String> = paths.iter().take(20).map(|path| path.display().to_string()).collect();
-    let cause = format!("violation: its branch changed {}, which was left out of the merge", paths.join(", "));
-    let entry = Entry { task: Some(task.id.clone()), cause: Some(cause), ..Entry::new(Kind::Noted, clock::now()) };
+    let paths: Vec<String> = paths
+        .iter()
+        .take(20)
+        .map(|path| path.display().to_string())
+        .collect();
+    let cause = format!(
+        "violation: its branch changed {}, which was left out of the merge",
+        paths.join(", ")
+    );
+    let entry = Entry {
+        task: Some(task.id.clone()),
+        cause: Some(cause),
+        ..Entry::new(Kind::Noted, clock::now())
+    };
     Ok(site.board.note(entry)?)
 }
 
@@ -279,6 +362,9 @@ fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
     if is_told {
         return Ok(());
     }
-    let entry = Entry { cause: Some(text.to_owned()), ..Entry::new(Kind::Noted, clock::now()) };
+    let entry = Entry {
+        cause: Some(text.to_owned()),
+        ..Entry::new(Kind::Noted, clock::now())
+    };
     Ok(site.board.note(entry)?)
 }

@@ -22,10 +22,21 @@ pub struct Source {
 impl Source {
     /// `by` says so, in the work on `task`: as the agent of `run`, or as a person.
     pub fn of(site: &Site, by: String, task: Option<TaskId>, run: Option<String>) -> Source {
-        let parent = task.as_ref().and_then(|task| site.board.task(task).ok()?.task.parent);
-        let work = task.as_ref().filter(|_| run.is_some()).and_then(|task| site.board.lease(task).ok()??.work);
+        let parent = task
+            .as_ref()
+            .and_then(|task| site.board.task(task).ok()?.task.parent);
+        let work = task
+            .as_ref()
+            .filter(|_| run.is_some())
+            .and_then(|task| site.board.lease(task).ok()??.work);
         let tip = work.and_then(|work| site.repository().ok()?.branch_tip(&work.branch?).ok()?);
-        Source { by, task, parent, run, commit: tip.map(|tip| tip.as_str().to_owned()) }
+        Source {
+            by,
+            task,
+            parent,
+            run,
+            commit: tip.map(|tip| tip.as_str().to_owned()),
+        }
     }
 
     /// What it says now.
@@ -37,11 +48,30 @@ impl Source {
         text: &str,
         lifetime: Period,
     ) -> Learning {
-        let Source { by, task, parent, run, commit } = self;
+        let Source {
+            by,
+            task,
+            parent,
+            run,
+            commit,
+        } = self;
         // The file has whole seconds.
         let created = clock::whole_seconds(clock::now().into());
         let (expires, text) = (expiry(created, lifetime), redact(text).into_owned());
-        Learning { kind, tags, scope, by, task, parent, run, commit, created, expires, superseded_by: None, text }
+        Learning {
+            kind,
+            tags,
+            scope,
+            by,
+            task,
+            parent,
+            run,
+            commit,
+            created,
+            expires,
+            superseded_by: None,
+            text,
+        }
     }
 }
 
@@ -57,7 +87,10 @@ pub fn make_known(site: &Site, learning: &Learning) -> Result<Option<String>, Er
 
 /// The newest learnings that concern `task`, hold now and are trusted here, the newest first.
 pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
-    told_of(site, task, |_, _| true).rev().take(PromptLimits::default().learnings).collect()
+    told_of(site, task, |_, _| true)
+        .rev()
+        .take(PromptLimits::default().learnings)
+        .collect()
 }
 
 /// The `wanted` ones of all that concern `task`, hold now and are trusted here, the oldest first; each with its ID.
@@ -68,8 +101,9 @@ pub(super) fn told_of(
 ) -> impl DoubleEndedIterator<Item = Learned> {
     let (now, trust) = (clock::now(), Trust::of(site));
     site.board.knowledge().into_iter().filter_map(move |file| {
-        let is_told =
-            |learning: &Learning| learning.is_valid(now) && learning.concerns(task) && wanted(&file.id, learning);
+        let is_told = |learning: &Learning| {
+            learning.is_valid(now) && learning.concerns(task) && wanted(&file.id, learning)
+        };
         let learning = file.learning.ok().filter(is_told)?;
         trust.learning(&file.id, &learning).ok()?;
         Some(Learned {

@@ -29,7 +29,9 @@ use crate::git::reflog_action;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, argument, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
+use crate::runner::{
+    Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage,
+};
 use crate::secrets::redact;
 use crate::store::{Claimed, Note, this_process};
 
@@ -63,7 +65,9 @@ pub struct CommandLine {
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cd {} &&", quoted(&self.worktree))?;
-        self.command.iter().try_for_each(|word| write!(f, " {}", argument(word)))
+        self.command
+            .iter()
+            .try_for_each(|word| write!(f, " {}", argument(word)))
     }
 }
 
@@ -120,7 +124,9 @@ impl<'a> Launch<'a> {
             knowledge: Vec::new(),
             summary: String::new(),
         };
-        let uses = spending(site).map(|all| all.uses(&task.id, &held.queue.id)).unwrap_or_default();
+        let uses = spending(site)
+            .map(|all| all.uses(&task.id, &held.queue.id))
+            .unwrap_or_default();
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
         let form = match role.does {
@@ -129,12 +135,17 @@ impl<'a> Launch<'a> {
             Does::Plan => Some(Form::Plan),
         };
         // A person at its terminal reads words.
-        let tool = runner.answer_tool().filter(|_| form.is_some() && attendance == Attendance::Followed);
+        let tool = runner
+            .answer_tool()
+            .filter(|_| form.is_some() && attendance == Attendance::Followed);
         let brief = Brief::gather(site, held, &worktree, runner.as_ref(), tool)?;
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
-            name: redact(&format!("{}: {}", task.id, task.title)).chars().take(LONGEST_NAME).collect(),
+            name: redact(&format!("{}: {}", task.id, task.title))
+                .chars()
+                .take(LONGEST_NAME)
+                .collect(),
             run_dir: artifacts.dir().to_owned(),
             worktree: worktree.path.clone(),
             prompt: String::new(),
@@ -154,20 +165,31 @@ impl<'a> Launch<'a> {
             script: held.script.clone(),
         };
         if site.config.runs_scripts(&metadata.runner) {
-            job.env.push(("TAVERN_AROUND".to_owned(), redact(&brief.around()).into_owned()));
+            job.env.push((
+                "TAVERN_AROUND".to_owned(),
+                redact(&brief.around()).into_owned(),
+            ));
         }
         let mut cell = None;
         if role.sandbox {
             let (own, state) = (Cell::of(site, &run), runner.state(&job.env, &worktree.path));
             let place = Boxed {
-                terminal: if attendance == Attendance::Attended { Terminal::Given } else { Terminal::None },
+                terminal: if attendance == Attendance::Attended {
+                    Terminal::Given
+                } else {
+                    Terminal::None
+                },
                 worktree: &worktree.path,
                 run_dir: artifacts.dir(),
                 cell: &own,
                 state: &state,
             };
-            job.env.push((MAILBOX.to_owned(), own.mail().to_string_lossy().into_owned()));
-            job.wrapper = sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
+            job.env.push((
+                MAILBOX.to_owned(),
+                own.mail().to_string_lossy().into_owned(),
+            ));
+            job.wrapper =
+                sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
             cell = Some((own, state));
         } else if !site.config.runs_scripts(&metadata.runner) {
             job.env.push(reflog_action(&run));
@@ -183,10 +205,22 @@ impl<'a> Launch<'a> {
             }
         }
         if attendance == Attendance::Attended {
-            job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
+            job.env
+                .retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
         }
         metadata.session = Some(job.session.clone());
-        let mut launch = Launch { site, held, role, worktree, metadata, job, brief, runner, attendance, cell };
+        let mut launch = Launch {
+            site,
+            held,
+            role,
+            worktree,
+            metadata,
+            job,
+            brief,
+            runner,
+            attendance,
+            cell,
+        };
         launch.tell()?;
         Ok(launch)
     }
@@ -194,15 +228,20 @@ impl<'a> Launch<'a> {
     /// Sets what the program is told.
     fn tell(&mut self) -> Result<(), Error> {
         let is_resumed = self.job.opening == Opening::Resumed;
-        let prompt = if is_resumed { self.brief.resumed(self.role)? } else { self.brief.first(self.role)? };
-        self.metadata.knowledge = self.brief.carried(&prompt);
-        let [prompt, rules] =
-            [prompt, self.brief.rules(self.role, self.attendance)?].map(|text| redact(&text).into_owned());
-        (self.job.prompt, self.job.rules) = if rules.trim().is_empty() || self.runner.is_told_rules() {
-            (prompt, rules)
+        let prompt = if is_resumed {
+            self.brief.resumed(self.role)?
         } else {
-            (format!("{prompt}\n{rules}"), String::new())
+            self.brief.first(self.role)?
         };
+        self.metadata.knowledge = self.brief.carried(&prompt);
+        let [prompt, rules] = [prompt, self.brief.rules(self.role, self.attendance)?]
+            .map(|text| redact(&text).into_owned());
+        (self.job.prompt, self.job.rules) =
+            if rules.trim().is_empty() || self.runner.is_told_rules() {
+                (prompt, rules)
+            } else {
+                (format!("{prompt}\n{rules}"), String::new())
+            };
         Ok(())
     }
 
@@ -227,8 +266,13 @@ impl<'a> Launch<'a> {
             session: self.metadata.session.clone(),
             supervisor: this_process().process,
         };
-        let start = Event::Start { token: self.held.lease.token, work };
-        self.site.board.submit(&self.held.task.id, &start, &Note::default())?;
+        let start = Event::Start {
+            token: self.held.lease.token,
+            work,
+        };
+        self.site
+            .board
+            .submit(&self.held.task.id, &start, &Note::default())?;
         Ok(())
     }
 
@@ -263,8 +307,16 @@ impl<'a> Launch<'a> {
         if !matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) {
             return String::new();
         }
-        let texts = [self.job.script.as_deref().unwrap_or_default(), &ended.result];
-        surroundings::lack_of_agents(&self.site.config, &self.metadata.runner, self.runner.as_ref(), &texts)
+        let texts = [
+            self.job.script.as_deref().unwrap_or_default(),
+            &ended.result,
+        ];
+        surroundings::lack_of_agents(
+            &self.site.config,
+            &self.metadata.runner,
+            self.runner.as_ref(),
+            &texts,
+        )
     }
 
     /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
@@ -288,10 +340,24 @@ impl<'a> Launch<'a> {
             NEW_SESSION.clone_into(&mut self.job.session);
         }
         let spec = self.spec()?;
-        let words = std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
-        let command = words.map(|word| word.to_string_lossy().into_owned()).collect();
-        let Metadata { run, runner, worktree, .. } = self.metadata;
-        Ok(CommandLine { run, runner, worktree, command, prompt: self.job.prompt })
+        let words =
+            std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
+        let command = words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let Metadata {
+            run,
+            runner,
+            worktree,
+            ..
+        } = self.metadata;
+        Ok(CommandLine {
+            run,
+            runner,
+            worktree,
+            command,
+            prompt: self.job.prompt,
+        })
     }
 }
 
@@ -310,12 +376,17 @@ fn environment(
         ("TAVERN_ROLE".to_owned(), held.lease.role.clone()),
         ("TAVERN_TASK".to_owned(), held.task.id.to_string()),
         ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
-        ("TAVERN_INBOX".to_owned(), text(site.board.inbox(&held.task.id))),
+        (
+            "TAVERN_INBOX".to_owned(),
+            text(site.board.inbox(&held.task.id)),
+        ),
         ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
     ];
     env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
     env.push(surroundings::ceiling(site));
-    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(ToOwned::to_owned));
+    let own = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(ToOwned::to_owned));
     if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
         let paths = std::env::split_paths(&path).chain([own]);
         if let Ok(joined) = std::env::join_paths(paths) {

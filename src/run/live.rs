@@ -31,12 +31,21 @@ pub enum Live {
 const ACCEPTED: Live = Live::Accepted { proven: None };
 
 /// Puts it to the proof that the agent is done. `said` are its last words. What can't be looked at now is, when the program has ended.
-pub fn prove(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Artifacts, said: &str) -> Live {
+pub fn prove(
+    site: &Site,
+    held: &Claimed,
+    launch: &Launch<'_>,
+    artifacts: &Artifacts,
+    said: &str,
+) -> Live {
     let refutation = match launch.role.does {
         Does::Plan => plan::refutation(site, held, artifacts, said),
         Does::Review => Verdict::read(&artifacts.read(VERDICT), said)
             .err()
-            .map(|why| Refutation { reason: format!("it gave no verdict: {why}"), output: String::new() }),
+            .map(|why| Refutation {
+                reason: format!("it gave no verdict: {why}"),
+                output: String::new(),
+            }),
         Does::Answer => plan::unanswered(said),
         Does::Work => match prove_work(site, held, launch, artifacts) {
             Ok(Proof::Passed { commit }) => return Live::Accepted { proven: commit },
@@ -58,10 +67,20 @@ enum Proof {
 
 const PASSED: Proof = Proof::Passed { commit: None };
 
-fn prove_work(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Artifacts) -> Result<Proof, Error> {
+fn prove_work(
+    site: &Site,
+    held: &Claimed,
+    launch: &Launch<'_>,
+    artifacts: &Artifacts,
+) -> Result<Proof, Error> {
     let (task, folder) = (&held.task, &launch.worktree.path);
     let mark = mark_of(site, &run_name(&task.id, held.lease.token));
-    let bench = Bench { role: launch.role, folder, commit: None, mark };
+    let bench = Bench {
+        role: launch.role,
+        folder,
+        commit: None,
+        mark,
+    };
     if !children::parked(site, held).is_empty() {
         return Ok(PASSED);
     }
@@ -70,10 +89,18 @@ fn prove_work(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Arti
     }
     let state = match verify::plan(site, held, AgentAnswer::done(String::new()))? {
         Verification::Over {
-            result: RunResult::Failed(RunFailure { outcome: Outcome::Failed | Outcome::Empty, reason, .. }),
+            result:
+                RunResult::Failed(RunFailure {
+                    outcome: Outcome::Failed | Outcome::Empty,
+                    reason,
+                    ..
+                }),
             ..
         } => {
-            return Ok(Proof::Refuted(Refutation { reason: reason.replace(IF_RIGHT, ""), output: String::new() }));
+            return Ok(Proof::Refuted(Refutation {
+                reason: reason.replace(IF_RIGHT, ""),
+                output: String::new(),
+            }));
         }
         Verification::Over { .. } => return Ok(PASSED),
         Verification::Prove(work) => work.state,
@@ -87,7 +114,15 @@ fn prove_work(site: &Site, held: &Claimed, launch: &Launch<'_>, artifacts: &Arti
     verify::commit_left(site, held, &state)?;
     let (repository, tip) = (site.repository()?, site.tip_of(folder)?);
     let is_clean = repository.changes(folder)?.is_clean();
-    let ran = run_commands(site, task, &Bench { commit: Some(&tip), ..bench }, &[])?;
+    let ran = run_commands(
+        site,
+        task,
+        &Bench {
+            commit: Some(&tip),
+            ..bench
+        },
+        &[],
+    )?;
     // What they have left there is none of its work.
     if is_clean && !repository.changes(folder)?.is_clean() {
         repository.restore(folder)?;
@@ -120,7 +155,11 @@ fn prove_boxed(
     proof(artifacts, ran, None)
 }
 
-fn proof(artifacts: &Artifacts, ran: (Evidence, String), commit: Option<CommitId>) -> Result<Proof, Error> {
+fn proof(
+    artifacts: &Artifacts,
+    ran: (Evidence, String),
+    commit: Option<CommitId>,
+) -> Result<Proof, Error> {
     let (evidence, output) = ran;
     artifacts.write(VERIFY, &output)?;
     Ok(match evidence {

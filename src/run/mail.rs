@@ -75,7 +75,8 @@ pub fn is_sent(verb: &str) -> bool {
 pub fn send(mailbox: &Path, letter: &Letter) -> io::Result<Reply> {
     let name = format!("{}.json", uuid::Uuid::new_v4());
     let text = serde_json::to_vec(letter)?;
-    replace_volatile(&mailbox.join(OUT).join(&name), &text).map_err(|error| io::Error::other(error.to_string()))?;
+    replace_volatile(&mailbox.join(OUT).join(&name), &text)
+        .map_err(|error| io::Error::other(error.to_string()))?;
     let answer = mailbox.join(IN).join(&name);
     let bell = Bell::new();
     let ringing = bell.clone();
@@ -83,7 +84,10 @@ pub fn send(mailbox: &Path, letter: &Letter) -> io::Result<Reply> {
     let deadline = Deadline::after(2 * LIMIT);
     while !answer.exists() {
         if deadline.has_passed() {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answers outside of the sandbox"));
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "nobody answers outside of the sandbox",
+            ));
         }
         // The watch may have begun after the answer came, or not be had.
         bell.wait(Duration::from_millis(100));
@@ -116,7 +120,14 @@ impl<'a> Mailbox<'a> {
         }
         let bell = bell.clone();
         let watch = FileWatch::new([out], move |_| bell.ring()).ok();
-        Some(Mailbox { site, run, cell, answered: 0, waiting: Vec::new(), _watch: watch })
+        Some(Mailbox {
+            site,
+            run,
+            cell,
+            answered: 0,
+            waiting: Vec::new(),
+            _watch: watch,
+        })
     }
 
     /// Does what one letter asks for that came since, and no more: whoever follows the run looks at its limits before
@@ -128,7 +139,9 @@ impl<'a> Mailbox<'a> {
         if self.waiting.is_empty() {
             self.waiting = self.unanswered();
         }
-        let Some(name) = self.waiting.pop() else { return false };
+        let Some(name) = self.waiting.pop() else {
+            return false;
+        };
         self.answered += 1;
         let [letter, answer] = folders(&self.cell).map(|folder| folder.join(&name));
         let reply = match read(&letter) {
@@ -147,22 +160,45 @@ impl<'a> Mailbox<'a> {
         if left_out == 0 {
             return;
         }
-        let why = if self.answered >= MOST_LETTERS { "more than the most of a run" } else { "it has ended" };
-        let cause = Some(format!("{left_out} letters of its mailbox were not answered: {why}"));
-        let Metadata { task, agent, run, .. } = self.run.clone();
+        let why = if self.answered >= MOST_LETTERS {
+            "more than the most of a run"
+        } else {
+            "it has ended"
+        };
+        let cause = Some(format!(
+            "{left_out} letters of its mailbox were not answered: {why}"
+        ));
+        let Metadata {
+            task, agent, run, ..
+        } = self.run.clone();
         let (task, agent, run) = (Some(task), Some(agent), Some(run));
         // A board that can't be written now is told of the run's end all the same.
-        drop(self.site.board.note(Entry { task, agent, run, cause, ..Entry::new(Kind::Noted, clock::now()) }));
+        drop(self.site.board.note(Entry {
+            task,
+            agent,
+            run,
+            cause,
+            ..Entry::new(Kind::Noted, clock::now())
+        }));
     }
 
     /// The letters that are there and have no answer, the earliest last.
     fn unanswered(&self) -> Vec<OsString> {
         let [out, inside] = folders(&self.cell);
-        let entries = fs::read_dir(&out).into_iter().flatten().flatten().take(MOST_NAMES);
+        let entries = fs::read_dir(&out)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(MOST_NAMES);
         let names = entries.map(|entry| entry.file_name());
         let names = names.filter(|name| is_letter(name) && !inside.join(name).exists());
-        let written = |name: &OsString| fs::symlink_metadata(out.join(name)).and_then(|file| file.modified()).ok();
-        let mut names: Vec<(Option<SystemTime>, OsString)> = names.map(|name| (written(&name), name)).collect();
+        let written = |name: &OsString| {
+            fs::symlink_metadata(out.join(name))
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        let mut names: Vec<(Option<SystemTime>, OsString)> =
+            names.map(|name| (written(&name), name)).collect();
         names.sort_by(|one, other| other.cmp(one));
         names.into_iter().map(|(_, name)| name).collect()
     }
@@ -173,9 +209,18 @@ impl<'a> Mailbox<'a> {
         }
         match self.carried_out(letter) {
             Ok(Some(ran)) => {
-                let code = if let ProgramExit::Code(code) = ran.exit { u8::try_from(code).unwrap_or(1) } else { 1 };
-                let [stdout, stderr] = [ran.stdout, ran.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-                Reply { code, stdout, stderr }
+                let code = if let ProgramExit::Code(code) = ran.exit {
+                    u8::try_from(code).unwrap_or(1)
+                } else {
+                    1
+                };
+                let [stdout, stderr] = [ran.stdout, ran.stderr]
+                    .map(|text| String::from_utf8_lossy(&text).into_owned());
+                Reply {
+                    code,
+                    stdout,
+                    stderr,
+                }
             }
             Ok(None) => refusal("it took too long"),
             Err(error) => refusal(&error.to_string()),
@@ -184,17 +229,33 @@ impl<'a> Mailbox<'a> {
 
     /// What the program itself would not refuse an agent.
     fn refused(&self, letter: &Letter) -> Option<String> {
-        let Letter { verb, arguments, .. } = letter;
+        let Letter {
+            verb, arguments, ..
+        } = letter;
         if !is_sent(verb) {
-            return Some(format!("`tavern {verb}` is not done for who is in a sandbox"));
+            return Some(format!(
+                "`tavern {verb}` is not done for who is in a sandbox"
+            ));
         }
-        let has = |flag: &str| arguments.iter().any(|word| word == flag || word.starts_with(&format!("{flag}=")));
+        let has = |flag: &str| {
+            arguments
+                .iter()
+                .any(|word| word == flag || word.starts_with(&format!("{flag}=")))
+        };
         if verb == "report" && !SAID.iter().any(|flag| has(flag)) {
-            return Some("its work is verified when its run is over: end your answer with DONE".to_owned());
+            return Some(
+                "its work is verified when its run is over: end your answer with DONE".to_owned(),
+            );
         }
         // A path would be written to as who is outside.
-        let known: Vec<String> =
-            self.site.board.queues().unwrap_or_default().into_iter().map(|queue| queue.id).collect();
+        let known: Vec<String> = self
+            .site
+            .board
+            .queues()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|queue| queue.id)
+            .collect();
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             let named = match word.split_once('=') {
@@ -203,7 +264,9 @@ impl<'a> Mailbox<'a> {
                 _ => None,
             };
             if let Some(name) = named.filter(|name| !known.iter().any(|queue| queue == name)) {
-                return Some(format!("there is no queue `{name}` that is written to from a sandbox"));
+                return Some(format!(
+                    "there is no queue `{name}` that is written to from a sandbox"
+                ));
             }
         }
         None
@@ -212,31 +275,52 @@ impl<'a> Mailbox<'a> {
     fn carried_out(&self, letter: &Letter) -> io::Result<Option<Ran>> {
         let own = std::env::current_exe()?;
         let single = own.with_file_name(format!("tavern-{}", letter.verb));
-        let (program, first) =
-            if single.exists() { (single, None) } else { (own.with_file_name("tavern"), Some(letter.verb.clone())) };
+        let (program, first) = if single.exists() {
+            (single, None)
+        } else {
+            (own.with_file_name("tavern"), Some(letter.verb.clone()))
+        };
         let mut spec = Spec::new(program, self.site.board.root());
         // Said once, so that it can't be said again.
         let dir = [OsString::from("--dir"), self.site.board.dir().into()];
         spec.args = first.into_iter().map(OsString::from).chain(dir).collect();
-        spec.args.extend(letter.arguments.iter().map(OsString::from));
+        spec.args
+            .extend(letter.arguments.iter().map(OsString::from));
         spec.input = Some(letter.input.clone().into_bytes());
         // By it the program knows whose it is, whatever is asked.
-        spec.mark = Some(Mark::run(self.site.board.run_dir(&self.run.run).to_string_lossy()));
-        let Metadata { task, token, agent, role, .. } = self.run;
+        spec.mark = Some(Mark::run(
+            self.site.board.run_dir(&self.run.run).to_string_lossy(),
+        ));
+        let Metadata {
+            task,
+            token,
+            agent,
+            role,
+            ..
+        } = self.run;
         let held = [
             ("TAVERN_TASK", task.to_string()),
             ("TAVERN_TOKEN", token.to_string()),
             ("TAVERN_AGENT", agent.clone()),
             ("TAVERN_ROLE", role.clone()),
         ];
-        spec.env = held.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        spec.env_remove = ["TAVERN_DIR", "TAVERN_TRUST", MAILBOX].map(OsString::from).to_vec();
+        spec.env = held
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        spec.env_remove = ["TAVERN_DIR", "TAVERN_TRUST", MAILBOX]
+            .map(OsString::from)
+            .to_vec();
         run_program(spec, LIMIT)
     }
 }
 
 fn refusal(why: &str) -> Reply {
-    Reply { code: REFUSED, stdout: String::new(), stderr: format!("error: {why}\n") }
+    Reply {
+        code: REFUSED,
+        stdout: String::new(),
+        stderr: format!("error: {why}\n"),
+    }
 }
 
 /// The exit code of what is refused.

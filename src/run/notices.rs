@@ -109,11 +109,16 @@ pub fn tell_people_now(site: &Site) -> Result<Option<Vec<Delivery>>, Error> {
     tell(site, &|_| true)
 }
 
-fn tell(site: &Site, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Option<Vec<Delivery>>, Error> {
+fn tell(
+    site: &Site,
+    is_over: &dyn Fn(&ChannelFailure) -> bool,
+) -> Result<Option<Vec<Delivery>>, Error> {
     let (mut all, mut is_over, mut is_first) = (Vec::new(), is_over, true);
     while !site.interrupt.is_raised() {
         let last = site.board.last_seq()?;
-        let Some(slot) = site.board.try_notice_slot()? else { return Ok((!is_first).then_some(all)) };
+        let Some(slot) = site.board.try_notice_slot()? else {
+            return Ok((!is_first).then_some(all));
+        };
         is_first = false;
         all.extend(tell_until(site, last, is_over)?);
         drop(slot);
@@ -144,29 +149,64 @@ pub fn try_channels(site: &Site) -> Vec<Delivery> {
     let each: Vec<_> = site.config.notify.iter().collect();
     at_once(each, |(name, channel)| {
         let failure = sender.send(channel, &notices).err();
-        Delivery { channel: name.clone(), notices: notices.to_vec(), failure }
+        Delivery {
+            channel: name.clone(),
+            notices: notices.to_vec(),
+            failure,
+        }
     })
 }
 
 /// Does `work` with each of `all`, each in a thread of its own: a channel that is slow keeps none waiting.
 fn at_once<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
-        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(|| work(one))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        let threads: Vec<_> = all
+            .into_iter()
+            .map(|one| scope.spawn(|| work(one)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }
 
-fn tell_until(site: &Site, last: u64, is_over: &dyn Fn(&ChannelFailure) -> bool) -> Result<Vec<Delivery>, Error> {
+fn tell_until(
+    site: &Site,
+    last: u64,
+    is_over: &dyn Fn(&ChannelFailure) -> bool,
+) -> Result<Vec<Delivery>, Error> {
     let channels = &site.config.notify;
     let before = channel_states(&site.board);
-    let of = |name: &String| before.get(name).cloned().unwrap_or(ChannelState { seq: last, failure: None });
-    let mut states: BTreeMap<String, ChannelState> = channels.keys().map(|name| (name.clone(), of(name))).collect();
+    let of = |name: &String| {
+        before.get(name).cloned().unwrap_or(ChannelState {
+            seq: last,
+            failure: None,
+        })
+    };
+    let mut states: BTreeMap<String, ChannelState> = channels
+        .keys()
+        .map(|name| (name.clone(), of(name)))
+        .collect();
     // The log was cleaned away.
-    states.values_mut().for_each(|state| state.seq = state.seq.min(last));
-    let is_due = |state: &ChannelState| state.seq < last && state.failure.as_ref().is_none_or(is_over);
-    let from = states.values().filter(|state| is_due(state)).map(|state| state.seq).min();
-    let notices = from.map(|from| notices(site, from, last)).transpose()?.unwrap_or_default();
-    let due: Vec<_> = channels.iter().filter(|(name, _)| is_due(&states[*name])).collect();
+    states
+        .values_mut()
+        .for_each(|state| state.seq = state.seq.min(last));
+    let is_due =
+        |state: &ChannelState| state.seq < last && state.failure.as_ref().is_none_or(is_over);
+    let from = states
+        .values()
+        .filter(|state| is_due(state))
+        .map(|state| state.seq)
+        .min();
+    let notices = from
+        .map(|from| notices(site, from, last))
+        .transpose()?
+        .unwrap_or_default();
+    let due: Vec<_> = channels
+        .iter()
+        .filter(|(name, _)| is_due(&states[*name]))
+        .collect();
     let is_new = states != before;
     let telling = Telling {
         sender: Sender::of(site),
@@ -183,7 +223,9 @@ fn tell_until(site: &Site, last: u64, is_over: &dyn Fn(&ChannelFailure) -> bool)
     for told in told {
         let (deliveries, failure) = told?;
         let name = deliveries.last().map_or("", |last| &last.channel);
-        failure.iter().for_each(|failure| note_failure(site, name, failure));
+        failure
+            .iter()
+            .for_each(|failure| note_failure(site, name, failure));
         all.extend(deliveries);
     }
     Ok(all)
@@ -201,9 +243,16 @@ struct Telling<'a> {
 
 impl Telling<'_> {
     /// What was sent, and why the rest could not be.
-    fn tell_by(&self, name: &str, channel: &Channel) -> Result<(Vec<Delivery>, Option<ChannelFailure>), Error> {
+    fn tell_by(
+        &self,
+        name: &str,
+        channel: &Channel,
+    ) -> Result<(Vec<Delivery>, Option<ChannelFailure>), Error> {
         let (mut state, mut all) = (self.states()[name].clone(), Vec::new());
-        let own = self.notices.iter().filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
+        let own = self
+            .notices
+            .iter()
+            .filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
         let own: Vec<Notice> = own.cloned().collect();
         if own.is_empty() {
             // What it could not tell is over.
@@ -216,22 +265,44 @@ impl Telling<'_> {
         };
         for part in parts {
             let told = self.sender.send(channel, part);
-            let told = told.and_then(|()| failpoint::hit("notices.sent").map_err(|error| error.to_string()));
+            let told = told
+                .and_then(|()| failpoint::hit("notices.sent").map_err(|error| error.to_string()));
             let failure = told.err();
-            all.push(Delivery { channel: name.to_owned(), notices: part.to_vec(), failure: failure.clone() });
+            all.push(Delivery {
+                channel: name.to_owned(),
+                notices: part.to_vec(),
+                failure: failure.clone(),
+            });
             match failure {
-                None => state = ChannelState { seq: part.last().map_or(state.seq, |last| last.seq), failure: None },
+                None => {
+                    state = ChannelState {
+                        seq: part.last().map_or(state.seq, |last| last.seq),
+                        failure: None,
+                    }
+                }
                 // It was broken off, and is no failure of the channel's.
                 Some(_) if self.sender.interrupt.is_raised() => return Ok((all, None)),
-                Some(why) => state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why)),
+                Some(why) => {
+                    state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why))
+                }
             }
             self.keep(name, &state)?;
             if state.failure.is_some() {
                 break;
             }
         }
-        if state.failure.as_ref().is_none_or(ChannelFailure::is_given_up) {
-            self.keep(name, &ChannelState { seq: self.last, failure: None })?;
+        if state
+            .failure
+            .as_ref()
+            .is_none_or(ChannelFailure::is_given_up)
+        {
+            self.keep(
+                name,
+                &ChannelState {
+                    seq: self.last,
+                    failure: None,
+                },
+            )?;
         }
         Ok((all, state.failure))
     }
@@ -239,11 +310,17 @@ impl Telling<'_> {
     fn keep(&self, name: &str, state: &ChannelState) -> Result<(), Error> {
         let mut states = self.states();
         let before = states.insert(name.to_owned(), state.clone());
-        if before.as_ref() == Some(state) { Ok(()) } else { self.write(&states) }
+        if before.as_ref() == Some(state) {
+            Ok(())
+        } else {
+            self.write(&states)
+        }
     }
 
     fn write(&self, states: &BTreeMap<String, ChannelState>) -> Result<(), Error> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let text = serde_json::to_string(states).expect("it is plain data");
         Ok(store::replace(file, (text + "\n").as_bytes())?)
     }
@@ -263,7 +340,12 @@ impl ChannelFailure {
     fn after(before: Option<&ChannelFailure>, why: String) -> ChannelFailure {
         let (now, tries) = (clock::now(), before.map_or(0, |it| it.tries) + 1);
         let pause = FIRST_PAUSE * 2_i32.pow(tries.min(8) - 1);
-        ChannelFailure { since: before.map_or(now, |it| it.since), tries, next: now + pause.min(LONGEST_PAUSE), why }
+        ChannelFailure {
+            since: before.map_or(now, |it| it.since),
+            tries,
+            next: now + pause.min(LONGEST_PAUSE),
+            why,
+        }
     }
 }
 
@@ -274,8 +356,14 @@ fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
         false if failure.tries == 1 => "tells nobody, and is tried again",
         false => return,
     };
-    let cause = Some(format!("the channel `{channel}` of `notify` {what}: {}", failure.why));
-    drop(site.board.note(Entry { cause, ..Entry::new(Kind::Noted, clock::now()) }));
+    let cause = Some(format!(
+        "the channel `{channel}` of `notify` {what}: {}",
+        failure.why
+    ));
+    drop(site.board.note(Entry {
+        cause,
+        ..Entry::new(Kind::Noted, clock::now())
+    }));
 }
 
 /// What the log tells people behind the event `from`, up to `last`, the oldest first.
@@ -292,7 +380,12 @@ fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
 /// The requests of which all has ended by now that was planned of them: each at the event by which the last of it did.
 fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
-    if !site.config.notify.values().any(|channel| channel.takes(kind, severity)) {
+    if !site
+        .config
+        .notify
+        .values()
+        .any(|channel| channel.takes(kind, severity))
+    {
         return Vec::new();
     }
     let ended: Vec<(&TaskId, &Entry)> = entries
@@ -306,22 +399,38 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let lineage = site.board.lineage();
     let mut last: BTreeMap<TaskId, &Entry> = BTreeMap::new();
     for (task, entry) in ended {
-        last.extend(lineage.above(task).into_iter().map(|request| (request, entry)));
+        last.extend(
+            lineage
+                .above(task)
+                .into_iter()
+                .map(|request| (request, entry)),
+        );
     }
     // What has ended since is told of later, and with it the request.
     let behind = behind(site, entries);
-    let behind = behind.iter().filter(|entry| has_ended(entry)).filter_map(|entry| entry.task.as_ref());
+    let behind = behind
+        .iter()
+        .filter(|entry| has_ended(entry))
+        .filter_map(|entry| entry.task.as_ref());
     let later: HashSet<TaskId> = behind.flat_map(|task| lineage.above(task)).collect();
     last.retain(|request, _| !later.contains(request));
     let all_runs = LazyCell::new(|| runs(&site.board).unwrap_or_default());
     let told = |(request, entry): (TaskId, &Entry)| {
         let items = lineage.came_of(&request);
-        let is_open = |id: &TaskId| lineage.status_of(id).is_none_or(|status| !status.is_ended());
+        let is_open = |id: &TaskId| {
+            lineage
+                .status_of(id)
+                .is_none_or(|status| !status.is_ended())
+        };
         if is_open(&request) || items.is_empty() || items.iter().any(is_open) {
             return None;
         }
         let text = summary(&request, &items, &lineage, &all_runs);
-        let asked = site.board.task(&request).ok().filter(|found| found.task.status().is_ended())?;
+        let asked = site
+            .board
+            .task(&request)
+            .ok()
+            .filter(|found| found.task.status().is_ended())?;
         let title = one_line(&asked.task.title, LONGEST_TITLE);
         let (queue, todo) = (Some(asked.queue.id), None);
         Some(Notice {
@@ -341,7 +450,10 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
 
 /// What has happened since the last of `entries`.
 fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
-    entries.last().map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default()).unwrap_or_default()
+    entries
+        .last()
+        .map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default())
+        .unwrap_or_default()
 }
 
 /// An item has ended, or was removed by hand.
@@ -351,30 +463,65 @@ fn has_ended(entry: &Entry) -> bool {
 }
 
 /// What came of a request, in a line: `items`, which have ended.
-fn summary(request: &TaskId, items: &HashSet<TaskId>, lineage: &Lineage, all_runs: &[Metadata]) -> String {
+fn summary(
+    request: &TaskId,
+    items: &HashSet<TaskId>,
+    lineage: &Lineage,
+    all_runs: &[Metadata],
+) -> String {
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
-    items.iter().filter_map(|item| lineage.status_of(item)).for_each(|status| *counts.entry(status).or_default() += 1);
-    let own: Vec<&Metadata> = all_runs.iter().filter(|run| run.task == *request || items.contains(&run.task)).collect();
-    let counts: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    items
+        .iter()
+        .filter_map(|item| lineage.status_of(item))
+        .for_each(|status| *counts.entry(status).or_default() += 1);
+    let own: Vec<&Metadata> = all_runs
+        .iter()
+        .filter(|run| run.task == *request || items.contains(&run.task))
+        .collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(status, count)| format!("{count} {status}"))
+        .collect();
     let usd: f64 = own.iter().map(|run| run.usage.usd).sum();
-    let money = if usd > 0.0 { format!(", ${usd:.2}") } else { String::new() };
-    format!("all that was planned of {request} has ended: {}; runs: {}{money}", counts.join(", "), own.len())
+    let money = if usd > 0.0 {
+        format!(", ${usd:.2}")
+    } else {
+        String::new()
+    };
+    format!(
+        "all that was planned of {request} has ended: {}; runs: {}{money}",
+        counts.join(", "),
+        own.len()
+    )
 }
 
 /// The items that wait by now for nothing but a person's leave to start them: each at the event by which the last one that it comes
 /// after was completed, or a schedule queued it.
 fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
-    if !site.config.notify.values().any(|channel| channel.takes(kind, severity)) {
+    if !site
+        .config
+        .notify
+        .values()
+        .any(|channel| channel.takes(kind, severity))
+    {
         return Vec::new();
     }
     let is_completed = |entry: &&Entry| entry.change.to() == Some(Status::Completed);
     let by_task = |entries| -> HashMap<TaskId, &Entry> {
         let entries: Vec<&Entry> = entries;
-        entries.into_iter().filter_map(|entry| Some((entry.task.clone()?, entry))).collect()
+        entries
+            .into_iter()
+            .filter_map(|entry| Some((entry.task.clone()?, entry)))
+            .collect()
     };
     let done = by_task(entries.iter().filter(is_completed).collect());
-    let queued = by_task(entries.iter().filter(|entry| entry.schedule.is_some()).collect());
+    let queued = by_task(
+        entries
+            .iter()
+            .filter(|entry| entry.schedule.is_some())
+            .collect(),
+    );
     if done.is_empty() && queued.is_empty() {
         return Vec::new();
     }
@@ -382,18 +529,38 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let behind = behind(site, entries);
     let later = by_task(behind.iter().filter(is_completed).collect());
     let (lineage, mut told) = (site.board.lineage(), Vec::new());
-    let is_open = |id: &TaskId| lineage.status_of(id).is_some_and(|status| status != Status::Completed);
+    let is_open = |id: &TaskId| {
+        lineage
+            .status_of(id)
+            .is_some_and(|status| status != Status::Completed)
+    };
     for text in texts(&site.board, &[]).0 {
         let document = text.content.open();
-        for item in document.items().iter().filter(|item| item.status == Status::Pending) {
+        for item in document
+            .items()
+            .iter()
+            .filter(|item| item.status == Status::Pending)
+        {
             let Some(id) = &item.id else { continue };
-            let last = item.after.iter().filter_map(|id| done.get(id)).max_by_key(|entry| entry.seq);
-            let Some(entry) = last.or_else(|| queued.get(id)) else { continue };
-            if item.after.iter().any(|id| is_open(id) || later.contains_key(id)) {
+            let last = item
+                .after
+                .iter()
+                .filter_map(|id| done.get(id))
+                .max_by_key(|entry| entry.seq);
+            let Some(entry) = last.or_else(|| queued.get(id)) else {
+                continue;
+            };
+            if item
+                .after
+                .iter()
+                .any(|id| is_open(id) || later.contains_key(id))
+            {
                 continue;
             }
             let lacks = lacks(site, id, &text.queue.id);
-            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks) else { continue };
+            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks) else {
+                continue;
+            };
             let todo = (site.todo)(lack, Some(id), Some(&text.queue.id));
             told.push(Notice {
                 seq: entry.seq,
@@ -413,9 +580,17 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
 
 /// What an event tells people. An item that waits for nobody by now is told of no more.
 fn notice(site: &Site, entry: Entry) -> Option<Notice> {
-    let (kind, severity) =
-        kind_of(entry.kind, entry.change.from().zip(entry.change.to()), entry.symptom.zip(entry.deed))?;
-    if !site.config.notify.values().any(|channel| channel.takes(kind, severity)) {
+    let (kind, severity) = kind_of(
+        entry.kind,
+        entry.change.from().zip(entry.change.to()),
+        entry.symptom.zip(entry.deed),
+    )?;
+    if !site
+        .config
+        .notify
+        .values()
+        .any(|channel| channel.takes(kind, severity))
+    {
         return None;
     }
     let (task, queue) = (entry.task.as_ref(), entry.queue.as_deref());
@@ -428,19 +603,33 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
             let (runner, why) = cause.split_once(": ")?;
             let quota = site.board.quota(runner, clock::now())?;
             let (runner, until) = (runner.to_owned(), quota.closed_until);
-            let lack = Lack::Closed { runner: runner.clone(), until, needs_person: quota.needs_person };
+            let lack = Lack::Closed {
+                runner: runner.clone(),
+                until,
+                needs_person: quota.needs_person,
+            };
             (format!("runner {runner} takes nothing: {why}"), todo(&lack))
         }
         NoticeKind::Test | NoticeKind::Request => return None,
         NoticeKind::NeedsYou => {
             let lacks = lacks(site, task?, queue?);
             let (lack, _, why) = need_of(&lacks)?;
-            let asks = if let Lack::Answer(_) = lack { "asks" } else { "needs you" };
+            let asks = if let Lack::Answer(_) = lack {
+                "asks"
+            } else {
+                "needs you"
+            };
             (format!("{name} {asks}: {why}"), todo(lack))
         }
-        NoticeKind::Died => (format!("{name} is dead: {cause}"), todo(&Lack::Status(Status::Dead))),
+        NoticeKind::Died => (
+            format!("{name} is dead: {cause}"),
+            todo(&Lack::Status(Status::Dead)),
+        ),
         NoticeKind::Finished => (format!("{name} is completed"), None),
-        NoticeKind::Cap => (format!("{agent} works on {name}: {cause}"), Some("see `caps` in config.yaml".to_owned())),
+        NoticeKind::Cap => (
+            format!("{agent} works on {name}: {cause}"),
+            Some("see `caps` in config.yaml".to_owned()),
+        ),
         NoticeKind::Trouble => (format!("{agent} works on {name}: {cause}"), None),
     };
     Some(Notice {
@@ -448,7 +637,11 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
         time: entry.time,
         kind,
         severity,
-        title: entry.change.after().and_then(title_of).map(|title| one_line(&title, LONGEST_TITLE)),
+        title: entry
+            .change
+            .after()
+            .and_then(title_of)
+            .map(|title| one_line(&title, LONGEST_TITLE)),
         task: entry.task,
         queue: entry.queue,
         text: one_line(&text, LONGEST),
@@ -458,5 +651,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
 
 fn lacks(site: &Site, task: &TaskId, queue: &str) -> Vec<Lack> {
     let queue = site.board.queue_by_id(queue);
-    queue.map(|queue| lacks_of(site, &queue, &NamedItem::Id(task.clone()))).unwrap_or_default()
+    queue
+        .map(|queue| lacks_of(site, &queue, &NamedItem::Id(task.clone())))
+        .unwrap_or_default()
 }

@@ -24,7 +24,17 @@ pub fn is_marked(mark: &Mark) -> bool {
 pub fn marked_runs(site: &Site) -> Vec<String> {
     let folder = site.board.path("runs");
     let marks = process::table::marks().into_iter();
-    marks.filter_map(|mark| Some(Path::new(&mark).strip_prefix(&folder).ok()?.to_str()?.to_owned())).collect()
+    marks
+        .filter_map(|mark| {
+            Some(
+                Path::new(&mark)
+                    .strip_prefix(&folder)
+                    .ok()?
+                    .to_str()?
+                    .to_owned(),
+            )
+        })
+        .collect()
 }
 
 /// The mark of a run that began before the repository was moved: its folder was elsewhere, and is there no longer (it is, where the
@@ -37,12 +47,20 @@ fn mark_before_move(site: &Site, run: &str) -> Option<Mark> {
 
 /// Ends what lives of the processes that are marked with `run`, politely at first.
 pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
-    let marks = [Some(mark_of(site, run)), mark_before_move(site, run)].into_iter().flatten();
-    let survivors: Vec<_> = marks.flat_map(|mark| process::end_marked(&mark, site.config.grace.duration())).collect();
+    let marks = [Some(mark_of(site, run)), mark_before_move(site, run)]
+        .into_iter()
+        .flatten();
+    let survivors: Vec<_> = marks
+        .flat_map(|mark| process::end_marked(&mark, site.config.grace.duration()))
+        .collect();
     if survivors.is_empty() {
         return Ok(());
     }
     let path = site.board.run_dir(run);
     let source = std::io::Error::other(format!("processes {survivors:?} do not end"));
-    Err(Error::Io { action: "end the run in", path, source })
+    Err(Error::Io {
+        action: "end the run in",
+        path,
+        source,
+    })
 }

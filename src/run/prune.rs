@@ -19,7 +19,9 @@ use crate::store;
 /// Those of all `runs` that go by `runs: {keep, size}` of config.yaml, oldest first.
 pub fn spent_runs(site: &Site, runs: Vec<Metadata>, now: Timestamp) -> Result<Vec<String>, Error> {
     let settings = &site.config.runs;
-    let keep = TimeDelta::from_std(settings.keep.duration()).ok().filter(|keep| !keep.is_zero());
+    let keep = TimeDelta::from_std(settings.keep.duration())
+        .ok()
+        .filter(|keep| !keep.is_zero());
     let room = Some(settings.size.bytes()).filter(|room| *room > 0);
     if keep.is_none() && room.is_none() {
         return Ok(Vec::new());
@@ -27,7 +29,11 @@ pub fn spent_runs(site: &Site, runs: Vec<Metadata>, now: Timestamp) -> Result<Ve
     let mut total = 0;
     let mut ended = Vec::new();
     for run in runs {
-        let bytes = if room.is_some() { bytes_of(site, &run.run) } else { 0 };
+        let bytes = if room.is_some() {
+            bytes_of(site, &run.run)
+        } else {
+            0
+        };
         total += bytes;
         ended.extend(run.ended.map(|at| (at, bytes, run)));
     }
@@ -55,7 +61,13 @@ pub fn cell_may_go(site: &Site, cell: &AsideCell) -> Result<bool, Error> {
     if cell.was_taken {
         return Ok(true);
     }
-    let Some(task) = cell.run.rsplit_once('@').and_then(|(task, _)| task.parse().ok()) else { return Ok(false) };
+    let Some(task) = cell
+        .run
+        .rsplit_once('@')
+        .and_then(|(task, _)| task.parse().ok())
+    else {
+        return Ok(false);
+    };
     match site.board.task(&task) {
         Ok(found) => Ok(found.lease.is_none() && found.task.status() == Status::Completed),
         Err(store::Error::NoTask(_)) => Ok(false),
@@ -67,7 +79,12 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
     // By it is known whose cell it is.
     let has_cell = Cell::of(site, &run.run).is_there();
     let kept = Artifacts::open(&site.board, &run.run);
-    if run.ended.is_none() || has_cell || ["files", SUBMODULES].iter().any(|name| kept.path(name).exists()) {
+    if run.ended.is_none()
+        || has_cell
+        || ["files", SUBMODULES]
+            .iter()
+            .any(|name| kept.path(name).exists())
+    {
         return Ok(false);
     }
     match site.board.task(&run.task) {
@@ -83,11 +100,18 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
 /// is not there: what it had not committed was salvaged with that of a later run.
 fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
     let repository = site.repository()?;
-    let mut left = repository.references(&format!("{SALVAGED}{}/", run.task))?.into_iter().map(|(_, id)| id);
+    let mut left = repository
+        .references(&format!("{SALVAGED}{}/", run.task))?
+        .into_iter()
+        .map(|(_, id)| id);
     let Some(tip) = repository.branch_tip(site.integration())? else {
         return Ok(run.commit.is_none() && left.next().is_none());
     };
-    let committed = run.commit.as_ref().map(|commit| repository.commit_of(commit)).transpose()?;
+    let committed = run
+        .commit
+        .as_ref()
+        .map(|commit| repository.commit_of(commit))
+        .transpose()?;
     for left in left.map(Some).chain(committed) {
         // What is not there any more was not merged.
         if !left.map_or(Ok(false), |left| repository.is_ancestor(&left, &tip))? {
@@ -99,7 +123,13 @@ fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
 
 /// What they take of the disk: an agent may make a file as long as it likes with nothing in it.
 fn bytes_of(site: &Site, run: &str) -> u64 {
-    let files = WalkDir::new(site.board.run_dir(run)).into_iter().filter_map(Result::ok);
-    let files = files.filter_map(|file| file.metadata().ok()).filter(fs::Metadata::is_file);
-    files.map(|file| file.len().min(file.blocks().saturating_mul(512))).sum()
+    let files = WalkDir::new(site.board.run_dir(run))
+        .into_iter()
+        .filter_map(Result::ok);
+    let files = files
+        .filter_map(|file| file.metadata().ok())
+        .filter(fs::Metadata::is_file);
+    files
+        .map(|file| file.len().min(file.blocks().saturating_mul(512)))
+        .sum()
 }

@@ -45,17 +45,25 @@ pub struct Unready {
 impl Unready {
     /// The ID, or the place.
     pub fn name(&self) -> String {
-        self.task.as_ref().map_or_else(|| format!("{}:{}", self.queue, self.line), ToString::to_string)
+        self.task.as_ref().map_or_else(
+            || format!("{}:{}", self.queue, self.line),
+            ToString::to_string,
+        )
     }
 
     /// What it says is an error: it can't be read, or names a runner that there is not.
     pub fn is_broken(&self) -> bool {
-        self.lacks.iter().any(|lack| matches!(lack, Lack::Problem { .. } | Lack::NoRunner(_)))
+        self.lacks
+            .iter()
+            .any(|lack| matches!(lack, Lack::Problem { .. } | Lack::NoRunner(_)))
     }
 
     /// What to tell of first: what time and others' work don't bring.
     pub fn foremost(&self) -> &Lack {
-        self.lacks.iter().find(|lack| lack.is_stuck()).unwrap_or(&self.lacks[0])
+        self.lacks
+            .iter()
+            .find(|lack| lack.is_stuck())
+            .unwrap_or(&self.lacks[0])
     }
 }
 
@@ -69,11 +77,28 @@ impl<'a> Readiness<'a> {
     ) -> Readiness<'a> {
         let archived = board.map(Archived::of);
         let homes = |places: BTreeMap<TaskId, Vec<usize>>| {
-            let Some(board) = board else { return first_of(places) };
-            let named = |places: Vec<usize>| places.into_iter().map(|place| queues[place].to_owned()).collect();
-            let homes = homes(board, places.into_iter().map(|(id, places)| (id, named(places))).collect());
+            let Some(board) = board else {
+                return first_of(places);
+            };
+            let named = |places: Vec<usize>| {
+                places
+                    .into_iter()
+                    .map(|place| queues[place].to_owned())
+                    .collect()
+            };
+            let homes = homes(
+                board,
+                places
+                    .into_iter()
+                    .map(|(id, places)| (id, named(places)))
+                    .collect(),
+            );
             let place = |home: String| queues.iter().position(|queue| *queue == home);
-            homes.unwrap_or_default().into_iter().filter_map(|(id, home)| Some((id, place(home)?))).collect()
+            homes
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|(id, home)| Some((id, place(home)?)))
+                .collect()
         };
         let findings = check(documents, &|id| archived.as_ref()?.status_of(id), &homes);
         let mut statuses = HashMap::new();
@@ -88,7 +113,14 @@ impl<'a> Readiness<'a> {
                 }
             }
         }
-        Readiness { documents, findings, statuses: Some(statuses), archived, busy: OnceCell::new(), here }
+        Readiness {
+            documents,
+            findings,
+            statuses: Some(statuses),
+            archived,
+            busy: OnceCell::new(),
+            here,
+        }
     }
 
     /// To ask of this item only, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
@@ -104,13 +136,23 @@ impl<'a> Readiness<'a> {
             return Readiness::of(documents, &queues, Some(board), Some(here));
         }
         let (findings, statuses) = (Findings::default(), None);
-        Readiness { documents, findings, statuses, archived: Some(archived), busy: OnceCell::new(), here: Some(here) }
+        Readiness {
+            documents,
+            findings,
+            statuses,
+            archived: Some(archived),
+            busy: OnceCell::new(),
+            here: Some(here),
+        }
     }
 
     fn status_of(&self, id: &TaskId) -> Option<Status> {
         let live = match &self.statuses {
             Some(statuses) => statuses.get(id).copied(),
-            None => self.documents.iter().find_map(|(_, document)| Some(document.find(id)?.status)),
+            None => self
+                .documents
+                .iter()
+                .find_map(|(_, document)| Some(document.find(id)?.status)),
         };
         live.or_else(|| self.archived.as_ref()?.status_of(id))
     }
@@ -118,13 +160,17 @@ impl<'a> Readiness<'a> {
     /// The text of the item, by the places of its document and of itself, has a problem.
     pub fn is_faulty(&self, document: usize, item: usize) -> bool {
         let found = self.documents[document].1.item(item);
-        found.quarantined && !found.aside || self.findings.quarantined.contains_key(&(document, item))
+        found.quarantined && !found.aside
+            || self.findings.quarantined.contains_key(&(document, item))
     }
 
     /// What the item lacks: nothing if it is ended or in somebody's hands. For `seeker`; `None`: for those whose role it is.
     pub fn lacks(&self, document: usize, item: usize, seeker: Option<&Seeker<'_>>) -> Vec<Lack> {
         let problem = self.findings.quarantined.get(&(document, item));
-        let problem = problem.map(|(why, hint)| Lack::Problem { why: why.clone(), hint: Some(hint.clone()) });
+        let problem = problem.map(|(why, hint)| Lack::Problem {
+            why: why.clone(),
+            hint: Some(hint.clone()),
+        });
         if self.findings.copies.contains(&(document, item)) {
             return problem.into_iter().collect();
         }
@@ -134,7 +180,10 @@ impl<'a> Readiness<'a> {
             return vec![lack];
         }
         if item.quarantined {
-            return vec![Lack::Problem { why: "its text has a problem".to_owned(), hint: None }];
+            return vec![Lack::Problem {
+                why: "its text has a problem".to_owned(),
+                hint: None,
+            }];
         }
         // The steps of an item are part of it.
         let is_step = item.within.is_some() && item.id.is_none();
@@ -146,15 +195,29 @@ impl<'a> Readiness<'a> {
         }
         let item = for_roles(document, item, roles);
         let item = item.as_ref();
-        let anybody = Seeker { agent: "", role: None, roles };
+        let anybody = Seeker {
+            agent: "",
+            role: None,
+            roles,
+        };
         let at_work = || {
-            let all = || self.documents.iter().flat_map(|(_, document)| at_work(document)).collect();
+            let all = || {
+                self.documents
+                    .iter()
+                    .flat_map(|(_, document)| at_work(document))
+                    .collect()
+            };
             self.busy.get_or_init(all).as_slice()
         };
         let mut others = Others {
             at_work: &at_work,
             status_of: &mut |id| self.status_of(id),
-            children_of: &mut |id| self.documents.iter().flat_map(|(_, document)| children_in(document, id)).collect(),
+            children_of: &mut |id| {
+                self.documents
+                    .iter()
+                    .flat_map(|(_, document)| children_in(document, id))
+                    .collect()
+            },
         };
         let seeker = seeker.unwrap_or(&anybody);
         let taken = may_take(document, item, seeker, clock::now(), &mut others);
@@ -165,7 +228,8 @@ impl<'a> Readiness<'a> {
             (Err(_), Status::InReview) => Some(Purpose::Review),
             _ => None,
         };
-        let missing = purpose.and_then(|purpose| look.ready(queue, document, item, purpose, None).err());
+        let missing =
+            purpose.and_then(|purpose| look.ready(queue, document, item, purpose, None).err());
         // What the rules say of what a mistake makes of it is no news.
         let taken = taken.err().map(|lack| lack.told_in(document));
         let taken = taken.filter(|lack| problem.is_none() || lack.is_of_settings());
@@ -176,14 +240,30 @@ impl<'a> Readiness<'a> {
 /// The texts of `queues`, then those of the board's other queues, since items speak of each other; and what can't be read.
 pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
     let (mut texts, mut lost) = (Vec::new(), Vec::new());
-    let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
+    let others = board
+        .queues()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|queue| !queues.contains(queue));
     for queue in queues.iter().cloned().chain(others) {
         match board.read(&queue) {
             Ok(text) => texts.push(text),
             Err(error) => {
-                let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-                let lacks = vec![Lack::Problem { why: format!("{error}{cause}"), hint: None }];
-                lost.push(Unready { queue: queue.id, line: 0, task: None, title: String::new(), lacks });
+                let cause = error
+                    .source()
+                    .map(|cause| format!(": {cause}"))
+                    .unwrap_or_default();
+                let lacks = vec![Lack::Problem {
+                    why: format!("{error}{cause}"),
+                    hint: None,
+                }];
+                lost.push(Unready {
+                    queue: queue.id,
+                    line: 0,
+                    task: None,
+                    title: String::new(),
+                    lacks,
+                });
             }
         }
     }
@@ -193,11 +273,15 @@ pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
 /// Of what lacks something, what no amount of agents' work frees; and how many of the others time or work may still free.
 pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     use Lack::{BackOff, Children, Closed, Dependencies, Touches};
-    let (stuck, others): (Vec<Unready>, Vec<Unready>) =
-        unready.into_iter().partition(|one| one.lacks.iter().any(Lack::is_stuck));
+    let (stuck, others): (Vec<Unready>, Vec<Unready>) = unready
+        .into_iter()
+        .partition(|one| one.lacks.iter().any(Lack::is_stuck));
     let waits = |one: &&Unready| {
         let first = one.lacks.first();
-        matches!(first, Some(BackOff(_) | Closed { .. } | Dependencies(_) | Children(_) | Touches { .. }))
+        matches!(
+            first,
+            Some(BackOff(_) | Closed { .. } | Dependencies(_) | Children(_) | Touches { .. })
+        )
     };
     let later = others.iter().filter(waits).count();
     (stuck, later)
@@ -211,7 +295,12 @@ pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let lacks = || {
         let number = texts.iter().position(|text| text.queue == *queue)?;
         let index = name.index_in(queue, &documents[number])?;
-        let readiness = Readiness::of_one(&named, &site.board, here(site), documents[number].item(index));
+        let readiness = Readiness::of_one(
+            &named,
+            &site.board,
+            here(site),
+            documents[number].item(index),
+        );
         Some(readiness.lacks(number, index, None))
     };
     lacks().unwrap_or_default()
@@ -219,7 +308,11 @@ pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
 
 /// The documents of `texts` by the names of their queues.
 fn named<'a>(texts: &'a [Text], documents: &'a [Document<'a>]) -> Vec<(&'a str, &'a Document<'a>)> {
-    texts.iter().map(|text| text.queue.id.as_str()).zip(documents).collect()
+    texts
+        .iter()
+        .map(|text| text.queue.id.as_str())
+        .zip(documents)
+        .collect()
 }
 
 fn here(site: &Site) -> (Roles, Preflight<'_>) {
@@ -235,7 +328,11 @@ pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Ve
     let ids: Vec<&str> = named.iter().map(|(queue, _)| *queue).collect();
     let readiness = Readiness::of(&named, &ids, Some(&site.board), Some(here(site)));
     let roles = site.config.known_roles();
-    for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
+    for (number, text) in texts
+        .iter()
+        .enumerate()
+        .filter(|(_, text)| queues.contains(&text.queue))
+    {
         let apart = LazyCell::new(|| documents[number].apart());
         for (index, item) in documents[number].items().iter().enumerate() {
             let lacks = readiness.lacks(number, index, seeker);
@@ -243,7 +340,13 @@ pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Ve
                 let title = documents[number].title(&for_roles(&documents[number], item, &roles));
                 let title = apart.get(&index).cloned().unwrap_or_default() + title;
                 let (queue, task) = (text.queue.id.clone(), item.id.clone());
-                unready.push(Unready { queue, line: item.line, task, title, lacks });
+                unready.push(Unready {
+                    queue,
+                    line: item.line,
+                    task,
+                    title,
+                    lacks,
+                });
             }
         }
     }

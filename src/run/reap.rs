@@ -2,7 +2,10 @@
 //!
 //! First a plan, then its execution: what a dry run prints is what the real run does. Nothing that an agent made is
 //! thrown away: before a worktree is removed, what it holds is kept.
-#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
 
 use std::collections::HashSet;
 use std::fs;
@@ -52,7 +55,13 @@ pub enum Action {
     /// End the processes of a run that nobody supervises any more.
     EndRun { run: String },
     /// Give a task back whose holder is gone, or whose lease ran out.
-    GiveBack { task: TaskId, token: Option<Token>, agent: Option<String>, blame: Blame, why: String },
+    GiveBack {
+        task: TaskId,
+        token: Option<Token>,
+        agent: Option<String>,
+        blame: Blame,
+        why: String,
+    },
     /// Write the file of a lease again that has gone or can't be read, as the log has it.
     PutBackLease { task: TaskId, token: Token },
     /// Remove a lease whose item is no longer in progress; without a token one that can't be read.
@@ -83,28 +92,65 @@ impl std::fmt::Display for Action {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Action::EndRun { run } => write!(f, "end the processes of run {run}"),
-            Action::GiveBack { task, agent: Some(agent), why, .. } => write!(f, "give {task} back from {agent}: {why}"),
+            Action::GiveBack {
+                task,
+                agent: Some(agent),
+                why,
+                ..
+            } => write!(f, "give {task} back from {agent}: {why}"),
             Action::GiveBack { task, why, .. } => write!(f, "give {task} back: {why}"),
-            Action::PutBackLease { task, .. } => write!(f, "write the lease of {task} again, whose file was lost"),
-            Action::DropLease { task, token: None } => write!(f, "remove the lease of {task}, which can't be read"),
-            Action::DropLease { task, .. } => write!(f, "remove the lease of {task}, which is no longer in progress"),
+            Action::PutBackLease { task, .. } => {
+                write!(f, "write the lease of {task} again, whose file was lost")
+            }
+            Action::DropLease { task, token: None } => {
+                write!(f, "remove the lease of {task}, which can't be read")
+            }
+            Action::DropLease { task, .. } => write!(
+                f,
+                "remove the lease of {task}, which is no longer in progress"
+            ),
             Action::RemoveWorktree { task, path } => {
-                write!(f, "remove the worktree of {task} ({}), keeping what it holds", path.display())
+                write!(
+                    f,
+                    "remove the worktree of {task} ({}), keeping what it holds",
+                    path.display()
+                )
             }
             Action::EndBackOff { task } => {
-                write!(f, "let {task} be taken: its back-off was written while the clock was ahead")
+                write!(
+                    f,
+                    "let {task} be taken: its back-off was written while the clock was ahead"
+                )
             }
             Action::Expire { task, why } => write!(f, "move {task} to the dead letter lane: {why}"),
-            Action::RemoveAgent { name } => write!(f, "remove the file of agent {name}, which is gone"),
-            Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
-            Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
-            Action::DeleteBranch { task, branch } => write!(f, "delete the branch {branch} of {task}, which is merged"),
-            Action::RemoveRun { run } => {
-                write!(f, "remove the files of run {run}, of which nothing is left to be merged")
+            Action::RemoveAgent { name } => {
+                write!(f, "remove the file of agent {name}, which is gone")
             }
-            Action::RemoveCell { run } => write!(f, "remove what was left of the cell of run {run}"),
+            Action::Archive { queue, items: 1 } => {
+                write!(f, "move 1 ended item of queue {queue} to its archive")
+            }
+            Action::Archive { queue, items } => write!(
+                f,
+                "move {items} ended items of queue {queue} to its archive"
+            ),
+            Action::DeleteBranch { task, branch } => {
+                write!(f, "delete the branch {branch} of {task}, which is merged")
+            }
+            Action::RemoveRun { run } => {
+                write!(
+                    f,
+                    "remove the files of run {run}, of which nothing is left to be merged"
+                )
+            }
+            Action::RemoveCell { run } => {
+                write!(f, "remove what was left of the cell of run {run}")
+            }
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
-            Action::RemoveLock { path } => write!(f, "remove the lock {}, which a killed git has left", path.display()),
+            Action::RemoveLock { path } => write!(
+                f,
+                "remove the lock {}, which a killed git has left",
+                path.display()
+            ),
         }
     }
 }
@@ -124,11 +170,17 @@ pub enum Scope {
 ///
 /// # Errors
 /// The board can't be read or written.
-pub fn clear(site: &Site, looks: &mut ExpiredLeases, tell: &mut dyn FnMut(&Action)) -> Result<bool, Error> {
+pub fn clear(
+    site: &Site,
+    looks: &mut ExpiredLeases,
+    tell: &mut dyn FnMut(&Action),
+) -> Result<bool, Error> {
     if plan(site, Scope::Leases, looks)?.is_empty() {
         return Ok(false);
     }
-    let Some(slot) = site.board.try_reap_slot()? else { return Ok(false) };
+    let Some(slot) = site.board.try_reap_slot()? else {
+        return Ok(false);
+    };
     // What a crash has left half done shows only now.
     site.board.settle()?;
     for action in plan(site, Scope::Leases, looks)? {
@@ -149,9 +201,19 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     let mut leases = site.board.leases()?;
     looks.retain(&leases);
     let has_file = |lost: &&Lease| leases.iter().any(|lease| lease.task == lost.task);
-    let lost: Vec<Lease> = items.lost.iter().filter(|lost| !has_file(lost)).cloned().collect();
+    let lost: Vec<Lease> = items
+        .lost
+        .iter()
+        .filter(|lost| !has_file(lost))
+        .cloned()
+        .collect();
     leased.extend(lost.iter().map(|lease| lease.task.clone()));
-    for task in site.board.damaged_leases()?.into_iter().filter(|task| !lost.iter().any(|lease| lease.task == *task)) {
+    for task in site
+        .board
+        .damaged_leases()?
+        .into_iter()
+        .filter(|task| !lost.iter().any(|lease| lease.task == *task))
+    {
         match items.status(&task) {
             // As if it had none.
             Some(status) if status.is_held() => drop(leased.remove(&task)),
@@ -171,13 +233,21 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
             }
             (Life::Unknown, false) => Some((
                 Blame::Agent,
-                format!("its lease ran out at {}", lease.expires_at().format("%Y-%m-%d %H:%M:%S UTC")),
+                format!(
+                    "its lease ran out at {}",
+                    lease.expires_at().format("%Y-%m-%d %H:%M:%S UTC")
+                ),
             )),
-            (Life::Alive, false) => looks
-                .is_second(lease, now)
-                .then(|| (Blame::Nobody, "its supervisor lives but has stopped renewing the lease".to_owned())),
+            (Life::Alive, false) => looks.is_second(lease, now).then(|| {
+                (
+                    Blame::Nobody,
+                    "its supervisor lives but has stopped renewing the lease".to_owned(),
+                )
+            }),
         };
-        let Some((blame, why)) = verdict else { continue };
+        let Some((blame, why)) = verdict else {
+            continue;
+        };
         // Also where it died before it could say with what it works: its set-up may still run.
         let run = run_name(&lease.task, lease.token);
         if is_open(site, &run) {
@@ -186,14 +256,27 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         match items.status(&lease.task) {
             Some(status) if status.is_held() => {
                 let (task, agent) = (lease.task.clone(), Some(lease.agent.clone()));
-                actions.push(Action::GiveBack { task, token: Some(lease.token), agent, blame, why });
+                actions.push(Action::GiveBack {
+                    task,
+                    token: Some(lease.token),
+                    agent,
+                    blame,
+                    why,
+                });
             }
             None if !items.is_all => {}
-            _ => actions.push(Action::DropLease { task: lease.task.clone(), token: Some(lease.token) }),
+            _ => actions.push(Action::DropLease {
+                task: lease.task.clone(),
+                token: Some(lease.token),
+            }),
         }
     }
     for (task, status) in &items.statuses {
-        if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) || items.own.contains(task) {
+        if !status.is_held()
+            || leased.contains(task)
+            || items.elsewhere.contains(task)
+            || items.own.contains(task)
+        {
             continue;
         }
         // It is held by the document alone: its lease was lost with the log, or a person has typed that.
@@ -204,13 +287,30 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         let open = runs.into_iter().filter(|run| run.ended.is_none());
         actions.extend(open.map(|run| Action::EndRun { run: run.run }));
         let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
-        actions.push(Action::GiveBack { task, token: None, agent: None, blame: Blame::Nobody, why });
+        actions.push(Action::GiveBack {
+            task,
+            token: None,
+            agent: None,
+            blame: Blame::Nobody,
+            why,
+        });
     }
-    actions.extend(items.ahead.iter().map(|task| Action::EndBackOff { task: task.clone() }));
+    actions.extend(
+        items
+            .ahead
+            .iter()
+            .map(|task| Action::EndBackOff { task: task.clone() }),
+    );
     let is_over = |expiry: &&Expiry| expiry.at <= now;
-    let expire = |Expiry { task, why, .. }: &Expiry| Action::Expire { task: task.clone(), why: why.clone() };
+    let expire = |Expiry { task, why, .. }: &Expiry| Action::Expire {
+        task: task.clone(),
+        why: why.clone(),
+    };
     actions.extend(items.expiries.iter().filter(is_over).map(expire));
-    actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
+    actions.extend(items.due.iter().map(|(queue, items)| Action::Archive {
+        queue: queue.clone(),
+        items: *items,
+    }));
     if scope != Scope::Leases {
         plan_dead(site, &leases, &leased, &items, now, &mut actions)?;
         if scope == Scope::All {
@@ -272,8 +372,12 @@ impl Items {
             };
             let document = text.content.open();
             let named = |at| Some((document.id_at(at)?, document.status_at(at)));
-            items.statuses.extend((0..document.count()).filter_map(named));
-            for item in (0..document.count()).filter(|at| document.status_at(*at).is_held()).map(|at| document.item(at))
+            items
+                .statuses
+                .extend((0..document.count()).filter_map(named));
+            for item in (0..document.count())
+                .filter(|at| document.status_at(*at).is_held())
+                .map(|at| document.item(at))
             {
                 let Some(id) = &item.id else { continue };
                 if item.aside {
@@ -288,11 +392,25 @@ impl Items {
                     items.elsewhere.insert(id.clone());
                 }
             }
-            let waits = |item: &&Item<'_>| document.task_of(item).state.not_before().is_some_and(|until| until > now);
-            let may_wait = (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore.as_str()));
-            waiting.extend(may_wait.map(|at| document.item(at)).filter(waits).filter_map(|item| item.id.clone()));
+            let waits = |item: &&Item<'_>| {
+                document
+                    .task_of(item)
+                    .state
+                    .not_before()
+                    .is_some_and(|until| until > now)
+            };
+            let may_wait =
+                (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore.as_str()));
+            waiting.extend(
+                may_wait
+                    .map(|at| document.item(at))
+                    .filter(waits)
+                    .filter_map(|item| item.id.clone()),
+            );
             items.expiries.extend(expiries_in(site, &document)?);
-            let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
+            let due = site
+                .board
+                .due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));
         }
         items.ahead = told_ahead(site, waiting, now)?;
@@ -300,15 +418,21 @@ impl Items {
     }
 
     fn status(&self, task: &TaskId) -> Option<Status> {
-        self.statuses.iter().find(|(id, _)| id == task).map(|(_, status)| *status)
+        self.statuses
+            .iter()
+            .find(|(id, _)| id == task)
+            .map(|(_, status)| *status)
     }
 }
 
 /// It was taken in this clone, as its run tells, though the log does not know of it: that was lost.
 fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error> {
-    let Some(holding) = state.holder() else { return Ok(false) };
-    let is_of_holder =
-        |run: &Metadata| holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started);
+    let Some(holding) = state.holder() else {
+        return Ok(false);
+    };
+    let is_of_holder = |run: &Metadata| {
+        holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started)
+    };
     for run in runs_of(&site.board, task)?.into_iter().filter(is_of_holder) {
         let mut is_logged = false;
         walk_log(&site.board, Some(task), &mut |entry| {
@@ -323,7 +447,11 @@ fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error
 }
 
 /// Of the tasks that are `waiting` those of which the log tells last of a time that is still to come, and no person did it.
-fn told_ahead(site: &Site, mut waiting: HashSet<TaskId>, now: Timestamp) -> Result<Vec<TaskId>, Error> {
+fn told_ahead(
+    site: &Site,
+    mut waiting: HashSet<TaskId>,
+    now: Timestamp,
+) -> Result<Vec<TaskId>, Error> {
     let (mut ahead, mut looks) = (Vec::new(), 0);
     if waiting.is_empty() {
         return Ok(ahead);
@@ -341,8 +469,14 @@ fn told_ahead(site: &Site, mut waiting: HashSet<TaskId>, now: Timestamp) -> Resu
 
 fn archive_policy(site: &Site) -> Policy {
     let settings = &site.config.archive;
-    let after = TimeDelta::from_std(settings.after.duration()).ok().filter(|after| !after.is_zero());
-    Policy { after, keep: (settings.keep > 0).then_some(settings.keep as usize), dead: settings.dead }
+    let after = TimeDelta::from_std(settings.after.duration())
+        .ok()
+        .filter(|after| !after.is_zero());
+    Policy {
+        after,
+        keep: (settings.keep > 0).then_some(settings.keep as usize),
+        dead: settings.dead,
+    }
 }
 
 fn plan_dead(
@@ -353,7 +487,10 @@ fn plan_dead(
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
-    let live_runs: HashSet<&str> = leases.iter().filter_map(|lease| Some(lease.work.as_ref()?.run.as_str())).collect();
+    let live_runs: HashSet<&str> = leases
+        .iter()
+        .filter_map(|lease| Some(lease.work.as_ref()?.run.as_str()))
+        .collect();
     let marked = marked_runs(site);
     for run in &marked {
         let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
@@ -364,7 +501,9 @@ fn plan_dead(
         }
     }
     for run in left_cells(&site.board) {
-        let is_held = leases.iter().any(|lease| run_name(&lease.task, lease.token) == run);
+        let is_held = leases
+            .iter()
+            .any(|lease| run_name(&lease.task, lease.token) == run);
         let is_known = run_of(&site.board, &run).is_some();
         let planned = Action::EndRun { run };
         if !is_held && is_known && !actions.contains(&planned) {
@@ -372,7 +511,9 @@ fn plan_dead(
         }
     }
     if marked.iter().any(|run| run == INTEGRATION) && site.board.try_merge_slot()?.is_some() {
-        actions.push(Action::EndRun { run: INTEGRATION.to_owned() });
+        actions.push(Action::EndRun {
+            run: INTEGRATION.to_owned(),
+        });
     }
     let folder = site.board.path("worktrees");
     let mut worktrees = children(&folder);
@@ -384,22 +525,34 @@ fn plan_dead(
         worktrees.clear();
     }
     for path in worktrees {
-        let Some(task) = path.file_name().and_then(|name| name.to_str()?.parse::<TaskId>().ok()) else { continue };
+        let Some(task) = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse::<TaskId>().ok())
+        else {
+            continue;
+        };
         // An item that a person deleted has no status, and no way back either.
         if !leased.contains(&task) && items.status(&task).map_or(items.is_all, Status::is_ended) {
             actions.push(Action::RemoveWorktree { task, path });
         }
     }
     for agent in site.board.agents() {
-        let is_stale = life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
+        let is_stale =
+            life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
         if life(&agent.holder) == Life::Gone || is_stale {
             actions.push(Action::RemoveAgent { name: agent.name });
         }
     }
     let branch = format!("refs/heads/{}", site.integration());
     // The index and HEAD of the user's checkout are written only where the queues are committed.
-    let checkout: &[&str] = if site.config.commit == Commit::Never { &[] } else { &["index", "HEAD"] };
-    let locks = site.repository()?.stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
+    let checkout: &[&str] = if site.config.commit == Commit::Never {
+        &[]
+    } else {
+        &["index", "HEAD"]
+    };
+    let locks = site
+        .repository()?
+        .stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
     actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
     Ok(())
 }
@@ -412,13 +565,20 @@ fn plan_upkeep(
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
     plan_branches(site, leased, items, actions)?;
-    actions.extend(spent_runs(site, runs(&site.board)?, now)?.into_iter().map(|run| Action::RemoveRun { run }));
+    actions.extend(
+        spent_runs(site, runs(&site.board)?, now)?
+            .into_iter()
+            .map(|run| Action::RemoveRun { run }),
+    );
     for cell in cells_aside(&site.board) {
         if cell_may_go(site, &cell)? {
             actions.push(Action::RemoveCell { run: cell.run });
         }
     }
-    let mut temps: Vec<PathBuf> = folders_of_files(site)?.iter().flat_map(|folder| children(folder)).collect();
+    let mut temps: Vec<PathBuf> = folders_of_files(site)?
+        .iter()
+        .flat_map(|folder| children(folder))
+        .collect();
     temps.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(store::TEMP_PREFIX) && is_old(path, now)
@@ -430,15 +590,29 @@ fn plan_upkeep(
 }
 
 /// Branches of items that have ended, where all of a branch is merged: a person's own are none of these.
-fn plan_branches(site: &Site, leased: &HashSet<TaskId>, items: &Items, actions: &mut Vec<Action>) -> Result<(), Error> {
-    let (archived, held) = (Archived::of(&site.board), site.repository()?.held_branches()?);
+fn plan_branches(
+    site: &Site,
+    leased: &HashSet<TaskId>,
+    items: &Items,
+    actions: &mut Vec<Action>,
+) -> Result<(), Error> {
+    let (archived, held) = (
+        Archived::of(&site.board),
+        site.repository()?.held_branches()?,
+    );
     for branch in site.repository()?.branches(ITEM_BRANCHES)? {
-        let Some(id) = branch.strip_prefix(ITEM_BRANCHES).and_then(|id| id.parse::<TaskId>().ok()) else { continue };
+        let Some(id) = branch
+            .strip_prefix(ITEM_BRANCHES)
+            .and_then(|id| id.parse::<TaskId>().ok())
+        else {
+            continue;
+        };
         if leased.contains(&id) || held.contains(&branch) || site.board.worktree(&id).exists() {
             continue;
         }
         let status = items.status(&id).or_else(|| archived.status_of(&id));
-        if status.is_some_and(Status::is_ended) && worktree::merged_branch(site, &Task::new(id.clone(), ""))?.is_some()
+        if status.is_some_and(Status::is_ended)
+            && worktree::merged_branch(site, &Task::new(id.clone(), ""))?.is_some()
         {
             actions.push(Action::DeleteBranch { task: id, branch });
         }
@@ -448,14 +622,30 @@ fn plan_branches(site: &Site, leased: &HashSet<TaskId>, items: &Items, actions: 
 
 /// Where files are replaced, or folders taken out of sight before they are deleted.
 fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
-    let mut folders: Vec<PathBuf> = ["", "runs", "queues", "queues/archive", "agents", "quota", "worktrees"]
-        .map(|name| site.board.path(name))
-        .to_vec();
+    let mut folders: Vec<PathBuf> = [
+        "",
+        "runs",
+        "queues",
+        "queues/archive",
+        "agents",
+        "quota",
+        "worktrees",
+    ]
+    .map(|name| site.board.path(name))
+    .to_vec();
     folders.extend(["", "seen", "leases", "slots"].map(|name| site.board.private(name)));
     let queues = site.board.queues()?;
-    folders.extend(queues.iter().filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)));
+    folders.extend(
+        queues
+            .iter()
+            .filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)),
+    );
     for name in ["runs", "inbox"] {
-        folders.extend(children(&site.board.path(name)).into_iter().filter(|path| path.is_dir()));
+        folders.extend(
+            children(&site.board.path(name))
+                .into_iter()
+                .filter(|path| path.is_dir()),
+        );
     }
     Ok(folders)
 }
@@ -468,11 +658,23 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
     }
     match action {
         Action::EndRun { run } => end_run(site, run),
-        Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
+        Action::GiveBack {
+            task,
+            token,
+            blame,
+            why,
+            ..
+        } => give_back(site, task, *token, *blame, why),
         Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
         Action::DropLease { task, token } => Ok(site.board.drop_stray_lease(task, *token)?),
         Action::EndBackOff { task } => submit(site, task, &Event::Resume { reason: None }),
-        Action::Expire { task, why } => submit(site, task, &Event::Expire { reason: why.clone() }),
+        Action::Expire { task, why } => submit(
+            site,
+            task,
+            &Event::Expire {
+                reason: why.clone(),
+            },
+        ),
         Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
         Action::DeleteBranch { task, .. } => match site.board.task(task) {
             Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
@@ -484,7 +686,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         Action::RemoveCell { run } => remove_cells(site, run),
         Action::RemoveAgent { name } => {
             // Another one may go by the name by now.
-            let is_back = |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
+            let is_back =
+                |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
             if site.board.agents().iter().any(is_back) {
                 return Ok(false);
             }
@@ -493,7 +696,9 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         }
         Action::Archive { queue, .. } => {
             // An editor may have put the file aside for a moment.
-            let Ok(queue) = site.board.queue_by_id(queue) else { return Ok(false) };
+            let Ok(queue) = site.board.queue_by_id(queue) else {
+                return Ok(false);
+            };
             Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
         }
         // The folder of a removed worktree, say: what was in it is kept already.
@@ -509,7 +714,9 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
 fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
     if run == INTEGRATION {
         // Whoever has the slot by now has ended them, and its own must live.
-        let Some(_slot) = site.board.try_merge_slot()? else { return Ok(false) };
+        let Some(_slot) = site.board.try_merge_slot()? else {
+            return Ok(false);
+        };
         return end_processes(site, run).map(|()| true);
     }
     let task = run.rsplit_once('@').and_then(|(task, _)| task.parse().ok());
@@ -527,21 +734,46 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why: &str) -> Result<bool, Error> {
+fn give_back(
+    site: &Site,
+    task: &TaskId,
+    token: Option<Token>,
+    blame: Blame,
+    why: &str,
+) -> Result<bool, Error> {
     let lease = site.board.task(task).ok().and_then(|found| found.lease);
-    let role = lease.as_ref().map(|lease| lease.role.as_str()).unwrap_or_default();
+    let role = lease
+        .as_ref()
+        .map(|lease| lease.role.as_str())
+        .unwrap_or_default();
     // Whoever has one try has had it, however it ended, once the agent program was started or was about to be.
     let has_begun = lease.as_ref().is_some_and(|lease| lease.work.is_some());
     let is_spent = has_begun && site.config.roles.get(role).is_some_and(|role| role.once);
     let blame = if is_spent { Blame::Agent } else { blame };
     let (policy, most) = match blame {
-        Blame::Agent => (&site.config.outcomes.failed, most_attempts(site, &site.board.task(task)?.task, role)),
+        Blame::Agent => (
+            &site.config.outcomes.failed,
+            most_attempts(site, &site.board.task(task)?.task, role),
+        ),
         Blame::Nobody => (&site.config.outcomes.killed, site.config.max_returns),
     };
     let nth = lease.as_ref().map_or(1, |lease| lease.attempt);
-    let not_before = if blame == Blame::Agent { back_off(policy.wait(nth)) } else { None };
+    let not_before = if blame == Blame::Agent {
+        back_off(policy.wait(nth))
+    } else {
+        None
+    };
     let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
-    let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
+    let event = Event::Reap {
+        token,
+        life,
+        retry: Retry {
+            blame,
+            not_before,
+            most,
+        },
+        reason: why.to_owned(),
+    };
     submit(site, task, &event)
 }
 
@@ -565,7 +797,10 @@ fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
     if !may_go(site, run)? {
         return Ok(false);
     }
-    let aside = site.board.path("runs").join(format!("{}{run}", store::TEMP_PREFIX));
+    let aside = site
+        .board
+        .path("runs")
+        .join(format!("{}{run}", store::TEMP_PREFIX));
     let folder = site.board.run_dir(run);
     fs::rename(&folder, &aside).map_err(Error::io("remove the run in", &folder))?;
     remove_folder(&aside)
@@ -575,7 +810,10 @@ fn remove_cells(site: &Site, run: &str) -> Result<bool, Error> {
     // One that is being taken over is only then put aside.
     let _slot = site.board.cell_slot()?;
     let mut was_removed = false;
-    for cell in cells_aside(&site.board).into_iter().filter(|cell| cell.run == run) {
+    for cell in cells_aside(&site.board)
+        .into_iter()
+        .filter(|cell| cell.run == run)
+    {
         was_removed |= cell_may_go(site, &cell)? && remove_folder(&cell.path)?;
     }
     Ok(was_removed)
@@ -599,11 +837,14 @@ fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
 
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect()
 }
 
 fn is_old(path: &Path, now: Timestamp) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
     // What is gone, or can't be looked at, is not ours to remove.
-    modified.is_ok_and(|modified| (now - clock::whole_seconds(modified)).num_seconds() > YOUNG_SECONDS)
+    modified
+        .is_ok_and(|modified| (now - clock::whole_seconds(modified)).num_seconds() > YOUNG_SECONDS)
 }

@@ -119,7 +119,9 @@ pub struct Metadata {
 impl Metadata {
     /// From start to end, or to `now` while it runs, in seconds.
     pub fn seconds(&self, now: Timestamp) -> i64 {
-        (self.ended.unwrap_or(now) - self.started).num_seconds().max(0)
+        (self.ended.unwrap_or(now) - self.started)
+            .num_seconds()
+            .max(0)
     }
 
     /// What it has used until its end, or `now`.
@@ -140,7 +142,11 @@ impl Metadata {
 /// Keeps what its program is told.
 fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
     artifacts.write(PROMPT, &job.prompt)?;
-    if job.rules.is_empty() { Ok(()) } else { artifacts.write(RULES, &job.rules) }
+    if job.rules.is_empty() {
+        Ok(())
+    } else {
+        artifacts.write(RULES, &job.rules)
+    }
 }
 
 /// The one writer of a run's `metadata.json`. It is told what happens, and each time the file is replaced whole.
@@ -157,7 +163,11 @@ impl<'a> Record<'a> {
         close_run(site, &metadata.run)?;
         let artifacts = Artifacts::create(&site.board, &metadata.run)?;
         keep_told(&artifacts, job)?;
-        let record = Record { site, artifacts, metadata };
+        let record = Record {
+            site,
+            artifacts,
+            metadata,
+        };
         record.save()?;
         Ok(record)
     }
@@ -165,7 +175,11 @@ impl<'a> Record<'a> {
     /// Of a run that began earlier, perhaps in another process; `None` if nothing is known of it.
     pub fn open(site: &'a Site, run: &str) -> Option<Record<'a>> {
         let metadata = run_of(&site.board, run)?;
-        Some(Record { site, artifacts: Artifacts::open(&site.board, run), metadata })
+        Some(Record {
+            site,
+            artifacts: Artifacts::open(&site.board, run),
+            metadata,
+        })
     }
 
     pub fn artifacts(&self) -> &Artifacts {
@@ -208,8 +222,16 @@ impl<'a> Record<'a> {
     }
 
     /// Its program has ended, and left `commit`.
-    pub fn program_ended(&mut self, ended: &SessionEnd, commit: Option<&CommitId>) -> Result<(), Error> {
-        let said = if ended.result.trim().is_empty() { &ended.reason } else { &ended.result };
+    pub fn program_ended(
+        &mut self,
+        ended: &SessionEnd,
+        commit: Option<&CommitId>,
+    ) -> Result<(), Error> {
+        let said = if ended.result.trim().is_empty() {
+            &ended.reason
+        } else {
+            &ended.result
+        };
         self.metadata.summary = summary(said);
         self.comes_to(ended.outcome, ended.reason.clone());
         let metadata = &mut self.metadata;
@@ -221,7 +243,8 @@ impl<'a> Record<'a> {
         metadata.tool_calls = ended.tool_calls;
         metadata.denials = denials(&ended.denials);
         metadata.refused.clone_from(&ended.refused);
-        self.artifacts.write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
+        self.artifacts
+            .write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
         write_spent(self.site, self.metadata.spent(clock::now()))?;
@@ -256,8 +279,17 @@ impl<'a> Record<'a> {
     pub fn answered(&mut self, answer: &AgentAnswer, breaches: Vec<Breach>) -> Result<(), Error> {
         self.metadata.breaches = breaches;
         self.comes_to(answer.outcome(), answer.reason());
-        self.metadata.silent = matches!(answer, AgentAnswer::Done { is_silent: true, .. });
-        self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);
+        self.metadata.silent = matches!(
+            answer,
+            AgentAnswer::Done {
+                is_silent: true,
+                ..
+            }
+        );
+        self.metadata.question = answer
+            .result()
+            .and_then(RunResult::question)
+            .map(str::to_owned);
         self.save()
     }
 
@@ -289,7 +321,10 @@ impl<'a> Record<'a> {
         self.metadata.reason = Some(why.to_owned());
         let seen = self.last_seen();
         self.artifacts.redact_logs()?;
-        let calls = fs::read_dir(self.artifacts.path("tool_calls")).into_iter().flatten().count();
+        let calls = fs::read_dir(self.artifacts.path("tool_calls"))
+            .into_iter()
+            .flatten()
+            .count();
         self.metadata.tool_calls = u32::try_from(calls).unwrap_or(u32::MAX);
         self.close(outcome, summary(why), seen)
     }
@@ -297,9 +332,14 @@ impl<'a> Record<'a> {
     /// When it is known to have run last: who died may be found days later.
     fn last_seen(&self) -> Timestamp {
         let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
-        let beat = lease.filter(|lease| lease.token == self.metadata.token).map(|lease| lease.heartbeat_at);
+        let beat = lease
+            .filter(|lease| lease.token == self.metadata.token)
+            .map(|lease| lease.heartbeat_at);
         let last = last_written(&self.artifacts, LOGS.into_iter().chain([FILE]));
-        last.into_iter().chain(beat).max().map_or_else(clock::now, |last| last.min(clock::now()))
+        last.into_iter()
+            .chain(beat)
+            .max()
+            .map_or_else(clock::now, |last| last.min(clock::now()))
     }
 
     /// It could not go on to its end: what it came to instead.
@@ -327,7 +367,9 @@ impl<'a> Record<'a> {
 
     /// The branch's tip, with its patch where it is another than before.
     fn left(&mut self, commit: Option<&CommitId>) {
-        let Some(commit) = commit.filter(|commit| self.metadata.commit.as_deref() != Some(commit.as_str())) else {
+        let Some(commit) =
+            commit.filter(|commit| self.metadata.commit.as_deref() != Some(commit.as_str()))
+        else {
             return;
         };
         if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse()) {
@@ -337,15 +379,25 @@ impl<'a> Record<'a> {
     }
 
     fn save(&self) -> Result<(), Error> {
-        let mut text = serde_json::to_string_pretty(&self.metadata).expect("metadata is plain data");
+        let mut text =
+            serde_json::to_string_pretty(&self.metadata).expect("metadata is plain data");
         text.push('\n');
         self.artifacts.write(FILE, &text)
     }
 }
 
 /// When one of these files was written last.
-fn last_written<'n>(artifacts: &Artifacts, names: impl Iterator<Item = &'n str>) -> Option<Timestamp> {
-    let written = |name: &str| artifacts.path(name).metadata().and_then(|file| file.modified()).ok();
+fn last_written<'n>(
+    artifacts: &Artifacts,
+    names: impl Iterator<Item = &'n str>,
+) -> Option<Timestamp> {
+    let written = |name: &str| {
+        artifacts
+            .path(name)
+            .metadata()
+            .and_then(|file| file.modified())
+            .ok()
+    };
     names.filter_map(written).map(Timestamp::from).max()
 }
 
@@ -356,7 +408,11 @@ pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
 
 /// Writes down what a run has used; the first time also what others had before that was written down.
 fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
-    let mut all = if site.board.has_spent() { Vec::new() } else { spent_before(&site.board) };
+    let mut all = if site.board.has_spent() {
+        Vec::new()
+    } else {
+        spent_before(&site.board)
+    };
     all.push(spent);
     site.board.write_spent(&all)
 }
@@ -369,7 +425,9 @@ pub fn spent_by_ended(board: &Board) -> Vec<Spent> {
 /// The same, by what the runs have left.
 fn spent_before(board: &Board) -> Vec<Spent> {
     let runs = runs(board).unwrap_or_default();
-    runs.into_iter().filter_map(|run| Some(run.spent(run.ended?))).collect()
+    runs.into_iter()
+        .filter_map(|run| Some(run.spent(run.ended?)))
+        .collect()
 }
 
 /// What is known of one run.
@@ -378,7 +436,10 @@ pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
     let is_plain = Path::new(run).file_name() == Some(OsStr::new(run));
     let read = || serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok();
     let metadata: Metadata = is_plain.then(read).flatten()?;
-    Some(Metadata { run: run.to_owned(), ..metadata })
+    Some(Metadata {
+        run: run.to_owned(),
+        ..metadata
+    })
 }
 
 /// Whether the run with this folder has ended, as it says itself.
@@ -389,22 +450,38 @@ pub fn is_over(folder: &Path) -> bool {
 
 /// Writes the end of a run whose supervisor died.
 pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
-    Record::open(site, run).map_or(Ok(()), |mut record| record.died(Outcome::Killed, DEAD_SUPERVISOR))
+    Record::open(site, run).map_or(Ok(()), |mut record| {
+        record.died(Outcome::Killed, DEAD_SUPERVISOR)
+    })
 }
 
 /// What a run has used up that nobody follows any more, as its program has recorded it.
 fn recorded(site: &Site, run: &Metadata) -> Usage {
-    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
-    let Ok(program) = runner_named(&site.config, &run.runner, role) else { return Usage::default() };
+    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else {
+        return Usage::default();
+    };
+    let Ok(program) = runner_named(&site.config, &run.runner, role) else {
+        return Usage::default();
+    };
     let env = surroundings::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
     program.recorded(session, &env, run.started)
 }
 
 /// The role in which the item was worked, whatever it says by now; what was made without a run has the item's.
 pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
-    let does = |run: &Metadata| site.config.roles.get(&run.role).is_none_or(|role| role.does == Does::Work);
-    let last = runs_of(&site.board, &task.id)?.into_iter().rfind(does).map(|run| run.role);
-    Ok(last.or_else(|| task.role.clone()).unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
+    let does = |run: &Metadata| {
+        site.config
+            .roles
+            .get(&run.role)
+            .is_none_or(|role| role.does == Does::Work)
+    };
+    let last = runs_of(&site.board, &task.id)?
+        .into_iter()
+        .rfind(does)
+        .map(|run| run.role);
+    Ok(last
+        .or_else(|| task.role.clone())
+        .unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
 }
 
 /// The name of the run that a claim with this token makes.
@@ -418,11 +495,23 @@ pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
 }
 
 /// The newest runs that are wanted, no more than `most`, oldest first. Whose run of theirs a newer one hides by far is not looked for.
-pub fn newest_runs(board: &Board, most: usize, is_wanted: &dyn Fn(&Metadata) -> bool) -> Result<Vec<Metadata>, Error> {
-    let token = |name: &String| name.rsplit_once('@').and_then(|(_, token)| token.parse::<Token>().ok());
-    let mut names: Vec<String> = run_names(board)?.filter(|name| token(name).is_some()).collect();
+pub fn newest_runs(
+    board: &Board,
+    most: usize,
+    is_wanted: &dyn Fn(&Metadata) -> bool,
+) -> Result<Vec<Metadata>, Error> {
+    let token = |name: &String| {
+        name.rsplit_once('@')
+            .and_then(|(_, token)| token.parse::<Token>().ok())
+    };
+    let mut names: Vec<String> = run_names(board)?
+        .filter(|name| token(name).is_some())
+        .collect();
     names.sort_by_cached_key(|name| std::cmp::Reverse(token(name)));
-    let newest = names.iter().take(MOST_LOOKED_AT).filter_map(|name| run_of(board, name));
+    let newest = names
+        .iter()
+        .take(MOST_LOOKED_AT)
+        .filter_map(|name| run_of(board, name));
     let mut runs: Vec<Metadata> = newest.filter(is_wanted).take(most).collect();
     runs.reverse();
     Ok(runs)
@@ -431,7 +520,10 @@ pub fn newest_runs(board: &Board, most: usize, is_wanted: &dyn Fn(&Metadata) -> 
 /// The runs of one task, oldest first.
 pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
     let prefix = format!("{task}@");
-    Ok(read_runs(board, run_names(board)?.filter(|name| name.starts_with(&prefix))))
+    Ok(read_runs(
+        board,
+        run_names(board)?.filter(|name| name.starts_with(&prefix)),
+    ))
 }
 
 /// The token of the task's newest run; 0 if it has had none. The log tells it in a few lines, where a board may have
@@ -475,19 +567,28 @@ fn run_names(board: &Board) -> Result<impl Iterator<Item = String>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         entries => Some(entries.map_err(Error::io("list", &folder))?),
     };
-    let names = entries.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     Ok(names.filter(|name| !name.starts_with(TEMP_PREFIX)))
 }
 
 fn read_runs(board: &Board, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<Metadata> {
-    let mut runs: Vec<Metadata> = names.filter_map(|name| run_of(board, name.as_ref())).collect();
+    let mut runs: Vec<Metadata> = names
+        .filter_map(|name| run_of(board, name.as_ref()))
+        .collect();
     runs.sort_by_key(|run| run.token);
     runs
 }
 
 /// The first sentence or line of `text`, cut to 150 characters.
 fn summary(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("");
     match line.char_indices().nth(150) {
         Some(_) => line.chars().take(149).chain(['…']).collect(),
         None => line.to_owned(),
@@ -499,7 +600,9 @@ const PATCH_LIMIT: usize = 4 << 20;
 
 /// `diff.patch`: derived from git, so a failure to write it harms nothing.
 fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
-    let Ok(repository) = site.repository() else { return };
+    let Ok(repository) = site.repository() else {
+        return;
+    };
     // What others have merged since the branch began is not taken away by it.
     let fork = repository.fork(base, tip).ok().flatten();
     let patch = repository.diff(fork.as_ref().unwrap_or(base), tip, PATCH_LIMIT);
@@ -508,10 +611,15 @@ fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitI
 
 /// What a program was not allowed to do, a line each.
 fn denials(all: &[Denial]) -> Vec<String> {
-    let line = |denial: &Denial| excerpt(&format!("{} {}", denial.tool, denial.input), MOST_OF_DENIAL);
+    let line =
+        |denial: &Denial| excerpt(&format!("{} {}", denial.tool, denial.input), MOST_OF_DENIAL);
     let left_out = all.len().saturating_sub(MOST_DENIALS);
     let more = (left_out > 0).then(|| format!("{left_out} more are in its log"));
-    all.iter().take(MOST_DENIALS).map(line).chain(more).collect()
+    all.iter()
+        .take(MOST_DENIALS)
+        .map(line)
+        .chain(more)
+        .collect()
 }
 
 #[cfg(test)]
@@ -520,11 +628,21 @@ mod tests {
 
     #[test]
     fn denials_beyond_number_and_size_are_told() {
-        let denial = |input: &str| Denial { tool: "Bash".to_owned(), input: input.into() };
+        let denial = |input: &str| Denial {
+            tool: "Bash".to_owned(),
+            input: input.into(),
+        };
         assert_eq!(denials(&[denial("ls")]), ["Bash \"ls\""]);
         let told = denials(&vec![denial(&"x".repeat(1 << 20)); 103]);
-        assert_eq!((told.len(), told[100].as_str()), (101, "3 more are in its log"));
-        assert!(told[0].len() < 5000 && told[0].contains(" bytes left out …]"), "{}", told[0].len());
+        assert_eq!(
+            (told.len(), told[100].as_str()),
+            (101, "3 more are in its log")
+        );
+        assert!(
+            told[0].len() < 5000 && told[0].contains(" bytes left out …]"),
+            "{}",
+            told[0].len()
+        );
     }
 
     #[test]

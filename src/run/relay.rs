@@ -40,11 +40,26 @@ pub(super) struct Relay<'a> {
 
 impl<'a> Relay<'a> {
     /// Of an agent that begins now with the prompt of `brief`.
-    pub(super) fn begin(site: &'a Site, task: &'a Task, run: &Metadata, brief: &Brief<'_>) -> Relay<'a> {
+    pub(super) fn begin(
+        site: &'a Site,
+        task: &'a Task,
+        run: &Metadata,
+        brief: &Brief<'_>,
+    ) -> Relay<'a> {
         let known = run.knowledge.iter().cloned().collect();
         let (since, seen) = (clock::whole_seconds(run.started.into()), brief.seen());
         let (has_news, said, times) = Default::default();
-        Relay { site, task, run: run.run.clone(), since, seen, has_news, known, said, times }
+        Relay {
+            site,
+            task,
+            run: run.run.clone(),
+            since,
+            seen,
+            has_news,
+            known,
+            said,
+            times,
+        }
     }
 
     /// Something was logged: sees whether anybody has found out something.
@@ -61,13 +76,19 @@ impl<'a> Relay<'a> {
 
     /// How long there is nothing to hand over.
     pub(super) fn patience(&self) -> Duration {
-        if self.has_news { self.pause() } else { Duration::MAX }
+        if self.has_news {
+            self.pause()
+        } else {
+            Duration::MAX
+        }
     }
 
     /// Until it may be told of one more.
     fn pause(&self) -> Duration {
         let first = self.times.front().filter(|_| self.times.len() == MOST);
-        first.map_or(Duration::ZERO, |first| INTERVAL.saturating_sub(first.elapsed()))
+        first.map_or(Duration::ZERO, |first| {
+            INTERVAL.saturating_sub(first.elapsed())
+        })
     }
 
     /// Hands over what is new and concerns the item, in the words of `brief`, as far as it may be now.
@@ -76,7 +97,9 @@ impl<'a> Relay<'a> {
             return;
         }
         let is_new = |id: &str, learning: &Learning| {
-            learning.created >= self.since && learning.run.as_ref() != Some(&self.run) && !self.known.contains(id)
+            learning.created >= self.since
+                && learning.run.as_ref() != Some(&self.run)
+                && !self.known.contains(id)
         };
         let mut found = told_of(self.site, self.task, is_new).collect::<VecDeque<_>>();
         while self.pause().is_zero()
@@ -85,7 +108,12 @@ impl<'a> Relay<'a> {
             let id = learned.id.clone();
             self.known.insert(id.clone());
             // What can't be put into words, or is heard no more, is told to its successor.
-            let Ok(words) = brief.relayed(learned).map(|words| redact(&words).into_owned()) else { continue };
+            let Ok(words) = brief
+                .relayed(learned)
+                .map(|words| redact(&words).into_owned())
+            else {
+                continue;
+            };
             if session.say(&words) {
                 self.said.push((id, words));
                 self.times.push_back(clock::instant());

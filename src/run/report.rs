@@ -21,18 +21,46 @@ use crate::store::{Claimed, Entry, Quota};
 pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
     let (task, token) = (&held.task, held.lease.token);
     match result {
-        RunResult::Passed { commit, reason, shown_by } => {
+        RunResult::Passed {
+            commit,
+            reason,
+            shown_by,
+        } => {
             let reviewers = task.reviewers(&site.config.review);
             let asks = (*shown_by == ShownBy::Nothing).then(|| reason.clone());
-            Event::Submit { token, commit: commit.clone(), reviewers, asks }
+            Event::Submit {
+                token,
+                commit: commit.clone(),
+                reviewers,
+                asks,
+            }
         }
-        RunResult::Parked(children) => Event::Park { token, children: children.clone() },
+        RunResult::Parked(children) => Event::Park {
+            token,
+            children: children.clone(),
+        },
         RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),
-        RunResult::Planned { plan, .. } => Event::Plan { token, plan: plan.clone(), to: plan::lane(site, task) },
-        RunResult::Asks(question) => Event::Ask { token, question: question.clone() },
+        RunResult::Planned { plan, .. } => Event::Plan {
+            token,
+            plan: plan.clone(),
+            to: plan::lane(site, task),
+        },
+        RunResult::Asks(question) => Event::Ask {
+            token,
+            question: question.clone(),
+        },
         RunResult::Refuted(reason) => {
             let (outcome, reason) = (Outcome::Failed, reason.clone());
-            given_back(site, held, &RunFailure { outcome, reason, runner: None, resets_at: None })
+            given_back(
+                site,
+                held,
+                &RunFailure {
+                    outcome,
+                    reason,
+                    runner: None,
+                    resets_at: None,
+                },
+            )
         }
         RunResult::Failed(failure) => given_back(site, held, failure),
     }
@@ -40,13 +68,34 @@ pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
 
 fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
     let policy = policy(site, failure.outcome);
-    let retry = retry(site, &held.task, policy, failure.resets_at, &held.lease.role);
+    let retry = retry(
+        site,
+        &held.task,
+        policy,
+        failure.resets_at,
+        &held.lease.role,
+    );
     // A runner that is closed is what is waited for: a person who opens it frees the task with it.
     let not_before = retry.not_before.filter(|_| failure.runner.is_none());
-    let (token, retry, reason) = (held.lease.token, Retry { not_before, ..retry }, failure.reason.clone());
+    let (token, retry, reason) = (
+        held.lease.token,
+        Retry {
+            not_before,
+            ..retry
+        },
+        failure.reason.clone(),
+    );
     match retry.blame {
-        Blame::Agent => Event::Fail { token, retry, reason },
-        Blame::Nobody => Event::Return { token, retry, reason },
+        Blame::Agent => Event::Fail {
+            token,
+            retry,
+            reason,
+        },
+        Blame::Nobody => Event::Return {
+            token,
+            retry,
+            reason,
+        },
     }
 }
 
@@ -56,11 +105,19 @@ fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
 /// # Errors
 /// The board can't be written.
 pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
-    let RunResult::Failed(RunFailure { outcome, runner: Some(runner), reason, resets_at }) = result else {
+    let RunResult::Failed(RunFailure {
+        outcome,
+        runner: Some(runner),
+        reason,
+        resets_at,
+    }) = result
+    else {
         return Ok(None);
     };
     let now = clock::now();
-    let until = resets_at.or_else(|| back_off(policy(site, *outcome).wait(1))).unwrap_or(now);
+    let until = resets_at
+        .or_else(|| back_off(policy(site, *outcome).wait(1)))
+        .unwrap_or(now);
     let quota = Quota {
         closed_until: until + jitter(until - now),
         reason: reason.clone(),
@@ -70,7 +127,10 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
     site.board.close_runner(runner, &quota, now)?;
     if quota.needs_person && !was_closed {
         let cause = Some(format!("{runner}: {reason}"));
-        site.board.note(Entry { cause, ..Entry::new(Kind::Closed, now) })?;
+        site.board.note(Entry {
+            cause,
+            ..Entry::new(Kind::Closed, now)
+        })?;
     }
     Ok((!was_closed).then(|| (runner.clone(), quota)))
 }
@@ -87,17 +147,28 @@ pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option
     let was_closed = site.board.quota(runner, now).is_some();
     let quota = Quota {
         closed_until: ends + jitter(ends - now),
-        reason: format!("{:.0} % of the provider's window are used", (full.used * 100.0).floor()),
+        reason: format!(
+            "{:.0} % of the provider's window are used",
+            (full.used * 100.0).floor()
+        ),
         needs_person: false,
     };
     // It is closed for as long, or it can't be written now: then the provider itself says so later.
-    site.board.close_runner(runner, &quota, now).ok().filter(|()| !was_closed).map(|()| quota)
+    site.board
+        .close_runner(runner, &quota, now)
+        .ok()
+        .filter(|()| !was_closed)
+        .map(|()| quota)
 }
 
 /// That which is used up and ends last.
 fn full_window(windows: &[RateWindow], now: Timestamp) -> Option<RateWindow> {
     let is_full = |window: &RateWindow| window.used >= FULL && window.resets_at > now.timestamp();
-    windows.iter().copied().filter(is_full).max_by_key(|window| window.resets_at)
+    windows
+        .iter()
+        .copied()
+        .filter(is_full)
+        .max_by_key(|window| window.resets_at)
 }
 
 /// Up to a tenth of `wait`, and ten seconds at most, so that not all boards of a person come back in the same moment.
@@ -109,14 +180,21 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 /// The event for approved work that could not be integrated.
 pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-    Event::SendBack { retry: retry(site, task, policy, None, role), reason: reason.to_owned() }
+    Event::SendBack {
+        retry: retry(site, task, policy, None, role),
+        reason: reason.to_owned(),
+    }
 }
 
 /// How often the work on `task` may be rejected: whoever has one run for it has no second one after a rejection either.
 pub fn rounds(site: &Site, task: &Task) -> u32 {
     let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
-    if is_once && most_attempts(site, task, name) <= 1 { 1 } else { site.config.rounds }
+    if is_once && most_attempts(site, task, name) <= 1 {
+        1
+    } else {
+        site.config.rounds
+    }
 }
 
 fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
@@ -127,26 +205,61 @@ fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
         reviewers: held.task.reviewers(&site.config.review),
     };
     match verdict.verdict {
-        Ruling::Approve => Event::Approve { review, commit: verdict.commit.clone() },
-        Ruling::Reject => Event::Reject { review, findings: verdict.words(), most: rounds(site, &held.task) },
+        Ruling::Approve => Event::Approve {
+            review,
+            commit: verdict.commit.clone(),
+        },
+        Ruling::Reject => Event::Reject {
+            review,
+            findings: verdict.words(),
+            most: rounds(site, &held.task),
+        },
     }
 }
 
 /// How a task that came to nothing is tried again. `role` is its holder's.
-pub fn retry(site: &Site, task: &Task, policy: &OutcomePolicy, resets_at: Option<Timestamp>, role: &str) -> Retry {
+pub fn retry(
+    site: &Site,
+    task: &Task,
+    policy: &OutcomePolicy,
+    resets_at: Option<Timestamp>,
+    role: &str,
+) -> Retry {
     let (blame, most, nth) = if policy.attempt {
-        (Blame::Agent, most_attempts(site, task, role), task.state.attempt)
+        (
+            Blame::Agent,
+            most_attempts(site, task, role),
+            task.state.attempt,
+        )
     } else {
-        (Blame::Nobody, site.config.max_returns, task.state.returns + 1)
+        (
+            Blame::Nobody,
+            site.config.max_returns,
+            task.state.returns + 1,
+        )
     };
-    Retry { blame, not_before: resets_at.or_else(|| back_off(wait(site, task, policy, nth, role))), most }
+    Retry {
+        blame,
+        not_before: resets_at.or_else(|| back_off(wait(site, task, policy, nth, role))),
+        most,
+    }
 }
 
 /// How long until a task is tried again after the `nth` time. Of what its own program is to blame for that one's runner may say.
 fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
-    let runner = site.config.roles.get(role).and_then(|role| site.config.runners.get(&site.runner_of(task, role)));
-    let own = runner.and_then(RunnerConfig::backoff).filter(|_| policy.attempt);
-    OutcomePolicy { backoff: own.unwrap_or(policy.backoff), ..policy.clone() }.wait(nth)
+    let runner = site
+        .config
+        .roles
+        .get(role)
+        .and_then(|role| site.config.runners.get(&site.runner_of(task, role)));
+    let own = runner
+        .and_then(RunnerConfig::backoff)
+        .filter(|_| policy.attempt);
+    OutcomePolicy {
+        backoff: own.unwrap_or(policy.backoff),
+        ..policy.clone()
+    }
+    .wait(nth)
 }
 
 /// What config.yaml says of an outcome that gives the task back.
@@ -171,13 +284,19 @@ pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
 /// How often an item is tried: as it says itself, or its queue, the role that it is for, or the board.
 pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
     let of_role = || site.config.roles.get(role)?.max_attempts;
-    task.max_attempts.or_else(of_role).unwrap_or(site.config.max_attempts)
+    task.max_attempts
+        .or_else(of_role)
+        .unwrap_or(site.config.max_attempts)
 }
 
 /// The end of a back-off that begins now.
 pub fn back_off(wait: Duration) -> Option<Timestamp> {
     let wait = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
-    (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
+    (wait > TimeDelta::zero()).then(|| {
+        clock::now()
+            .checked_add_signed(wait)
+            .unwrap_or(Timestamp::MAX_UTC)
+    })
 }
 
 #[cfg(test)]
@@ -188,7 +307,10 @@ mod tests {
     fn of_full_windows_the_one_that_ends_last_counts() {
         let now = Timestamp::UNIX_EPOCH + TimeDelta::seconds(100);
         let ends = |windows: &[(f64, i64)]| {
-            let windows = windows.iter().map(|(used, resets_at)| RateWindow { used: *used, resets_at: *resets_at });
+            let windows = windows.iter().map(|(used, resets_at)| RateWindow {
+                used: *used,
+                resets_at: *resets_at,
+            });
             full_window(&windows.collect::<Vec<_>>(), now).map(|window| window.resets_at)
         };
         assert_eq!(ends(&[(0.949, 200), (0.2, 900)]), None);

@@ -26,24 +26,47 @@ pub fn reported(site: &Site, held: &Claimed) -> Result<Option<OwnReport>, Error>
     })?;
     let is_holders = |entry: &Entry| entry.agent.as_ref() == Some(&lease.agent);
     let report = last.filter(is_holders);
-    Ok(report.and_then(|entry| Some(OwnReport { status: entry.change.to()?, result: result(held, entry)? })))
+    Ok(report.and_then(|entry| {
+        Some(OwnReport {
+            status: entry.change.to()?,
+            result: result(held, entry)?,
+        })
+    }))
 }
 
 fn result(held: &Claimed, entry: Entry) -> Option<RunResult> {
     let why = entry.cause.unwrap_or_default();
     let judged = |verdict, summary: String| {
-        let verdict = Verdict { verdict, summary, findings: Vec::new(), commit: entry.commit.clone() };
-        RunResult::Reviewed { reason: verdict.line(), verdict }
+        let verdict = Verdict {
+            verdict,
+            summary,
+            findings: Vec::new(),
+            commit: entry.commit.clone(),
+        };
+        RunResult::Reviewed {
+            reason: verdict.line(),
+            verdict,
+        }
     };
     Some(match entry.kind {
         Kind::Submitted => {
-            let shown_by = if held.task.done_when.is_empty() { ShownBy::Word } else { ShownBy::Commands };
-            RunResult::Passed { commit: entry.commit, reason: "its agent has reported it".to_owned(), shown_by }
+            let shown_by = if held.task.done_when.is_empty() {
+                ShownBy::Word
+            } else {
+                ShownBy::Commands
+            };
+            RunResult::Passed {
+                commit: entry.commit,
+                reason: "its agent has reported it".to_owned(),
+                shown_by,
+            }
         }
         Kind::Failed => RunResult::failed(why),
         Kind::Returned => RunResult::failed_as(Outcome::Killed, why),
         Kind::Asked => RunResult::Asks(why),
-        Kind::Parked => RunResult::Parked(why.split(", ").filter_map(|id| id.parse().ok()).collect()),
+        Kind::Parked => {
+            RunResult::Parked(why.split(", ").filter_map(|id| id.parse().ok()).collect())
+        }
         Kind::Approved => judged(Ruling::Approve, why),
         Kind::Rejected => judged(Ruling::Reject, why),
         _ => return None,

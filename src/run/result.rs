@@ -82,16 +82,26 @@ pub struct RunFailure {
 impl AgentAnswer {
     /// It says that it is done, and nothing of it is proven yet.
     pub fn done(reason: String) -> AgentAnswer {
-        AgentAnswer::Done { reason, is_silent: false, proven: None }
+        AgentAnswer::Done {
+            reason,
+            is_silent: false,
+            proven: None,
+        }
     }
 
     /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
     pub fn of(ended: &SessionEnd, runner: &str) -> AgentAnswer {
         match (ended.outcome, &ended.signal) {
-            (Outcome::Success, Signal::Waiting(question)) => RunResult::Asks(question.clone()).into(),
+            (Outcome::Success, Signal::Waiting(question)) => {
+                RunResult::Asks(question.clone()).into()
+            }
             (Outcome::Success, signal) => {
                 let is_silent = *signal == Signal::None;
-                AgentAnswer::Done { reason: ended.reason.clone(), is_silent, proven: None }
+                AgentAnswer::Done {
+                    reason: ended.reason.clone(),
+                    is_silent,
+                    proven: None,
+                }
             }
             (outcome, _) => RunResult::of(outcome, runner, &ended.reason, ended.resets_at).into(),
         }
@@ -129,12 +139,22 @@ impl From<RunResult> for AgentAnswer {
 
 impl RunResult {
     /// Of a run that did not succeed.
-    pub fn of(outcome: Outcome, runner: &str, reason: &str, resets_at: Option<Timestamp>) -> RunResult {
+    pub fn of(
+        outcome: Outcome,
+        runner: &str,
+        reason: &str,
+        resets_at: Option<Timestamp>,
+    ) -> RunResult {
         match outcome {
             Outcome::Waiting => RunResult::Asks(reason.to_owned()),
             Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth => {
                 let (runner, reason) = (Some(runner.to_owned()), reason.to_owned());
-                RunResult::Failed(RunFailure { outcome, reason, runner, resets_at })
+                RunResult::Failed(RunFailure {
+                    outcome,
+                    reason,
+                    runner,
+                    resets_at,
+                })
             }
             outcome => RunResult::failed_as(outcome, reason),
         }
@@ -146,7 +166,12 @@ impl RunResult {
     }
 
     pub fn failed_as(outcome: Outcome, reason: impl Into<String>) -> RunResult {
-        RunResult::Failed(RunFailure { outcome, reason: reason.into(), runner: None, resets_at: None })
+        RunResult::Failed(RunFailure {
+            outcome,
+            reason: reason.into(),
+            runner: None,
+            resets_at: None,
+        })
     }
 
     pub fn outcome(&self) -> Outcome {
@@ -222,7 +247,12 @@ pub struct Verdict {
 pub enum Ruling {
     #[serde(alias = "approved", alias = "APPROVE", alias = "APPROVED")]
     Approve,
-    #[serde(alias = "rejected", alias = "REJECT", alias = "REJECTED", alias = "request_changes")]
+    #[serde(
+        alias = "rejected",
+        alias = "REJECT",
+        alias = "REJECTED",
+        alias = "request_changes"
+    )]
     Reject,
 }
 
@@ -267,13 +297,19 @@ impl Verdict {
             written.to_owned()
         };
         // JSON is YAML.
-        yaml::read::<Value>(&block).map_err(|error| format!("its verdict can't be read: {error}"))?;
+        yaml::read::<Value>(&block)
+            .map_err(|error| format!("its verdict can't be read: {error}"))?;
         let verdict: Verdict = yaml::read(&block).map_err(|_| FORM_OF_VERDICT)?;
         match verdict.verdict {
             Ruling::Reject if verdict.words().trim().is_empty() => {
                 Err("it rejects the work and does not say why".to_owned())
             }
-            Ruling::Approve if verdict.findings.iter().any(|finding| finding.severity == FindingSeverity::Blocker) => {
+            Ruling::Approve
+                if verdict
+                    .findings
+                    .iter()
+                    .any(|finding| finding.severity == FindingSeverity::Blocker) =>
+            {
                 Err("it approves the work and finds a blocker in it".to_owned())
             }
             _ => Ok(verdict),
@@ -285,14 +321,20 @@ impl Verdict {
         let mut findings: Vec<&Finding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         let summary = Some(self.summary.trim().to_owned()).filter(|summary| !summary.is_empty());
-        let lines: Vec<String> =
-            summary.into_iter().chain(findings.into_iter().map(|one| format!("- {one}"))).collect();
+        let lines: Vec<String> = summary
+            .into_iter()
+            .chain(findings.into_iter().map(|one| format!("- {one}")))
+            .collect();
         lines.join("\n")
     }
 
     /// The ruling and the first of its words.
     pub fn line(&self) -> String {
-        let ruling = if self.verdict == Ruling::Approve { "approved" } else { "rejected" };
+        let ruling = if self.verdict == Ruling::Approve {
+            "approved"
+        } else {
+            "rejected"
+        };
         match self.words().lines().next() {
             Some(first) => format!("{ruling}: {first}"),
             None => ruling.to_owned(),
@@ -332,8 +374,12 @@ mod tests {
         let answer = "It leaks.\n\n```yaml\nverdict: reject\nsummary: It leaks.\nfindings:\n  - {severity: nit, text: spelling}\n  - severity: blocker\n    file: src/a.rs\n    line: 7\n    text: never closed\n```\nDONE";
         let verdict = Verdict::read("", answer).expect("it is one");
         assert_eq!(verdict.verdict, Ruling::Reject);
-        assert_eq!(verdict.words(), "It leaks.\n- blocker src/a.rs:7: never closed\n- nit: spelling");
-        let file = Verdict::read("{\"verdict\": \"approve\"}", answer).expect("the file goes first");
+        assert_eq!(
+            verdict.words(),
+            "It leaks.\n- blocker src/a.rs:7: never closed\n- nit: spelling"
+        );
+        let file =
+            Verdict::read("{\"verdict\": \"approve\"}", answer).expect("the file goes first");
         assert_eq!((file.verdict, file.words().as_str()), (Ruling::Approve, ""));
     }
 
@@ -341,10 +387,16 @@ mod tests {
     fn what_is_no_verdict_says_why() {
         for (answer, why) in [
             ("Fine.\nDONE", "no ```yaml block"),
-            ("```yaml\nverdict: maybe\n```", "another form than this: `verdict: approve` or"),
+            (
+                "```yaml\nverdict: maybe\n```",
+                "another form than this: `verdict: approve` or",
+            ),
             ("```yaml\nverdict: [approve\n```", "can't be read"),
             ("```yaml\nverdict: reject\n```", "does not say why"),
-            ("```yaml\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```", "finds a blocker"),
+            (
+                "```yaml\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```",
+                "finds a blocker",
+            ),
             ("```yaml\n- a\n```", "another form"),
         ] {
             let error = Verdict::read("", answer).expect_err(answer);

@@ -23,15 +23,23 @@ pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
         return nothing("it names no commit to look at: move it to the Pending lane".to_owned());
     };
     let found = site.repository()?.commit_of(named)?;
-    found.map_or_else(|| nothing(format!("its commit {named} is not in the repository")), |commit| Ok(Some(commit)))
+    found.map_or_else(
+        || nothing(format!("its commit {named} is not in the repository")),
+        |commit| Ok(Some(commit)),
+    )
 }
 
 /// The commit that the item names, in full where it is in the repository.
 pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
-    let Some(named) = task.commit() else { return Ok(None) };
+    let Some(named) = task.commit() else {
+        return Ok(None);
+    };
     // What a person has typed may be no revision.
     let found = site.repository()?.commit_of(named).ok().flatten();
-    Ok(Some(found.map_or_else(|| named.to_owned(), |commit| commit.as_str().to_owned())))
+    Ok(Some(found.map_or_else(
+        || named.to_owned(),
+        |commit| commit.as_str().to_owned(),
+    )))
 }
 
 /// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look
@@ -50,7 +58,10 @@ pub fn judge(
         return Ok(RunResult::failed(why).into());
     }
     let verdict = match Verdict::read(&artifacts.read(VERDICT), said) {
-        Ok(verdict) => Verdict { commit: commit.map(|commit| commit.as_str().to_owned()), ..verdict },
+        Ok(verdict) => Verdict {
+            commit: commit.map(|commit| commit.as_str().to_owned()),
+            ..verdict
+        },
         Err(why) => return Ok(RunResult::failed(format!("it gave no verdict: {why}")).into()),
     };
     let mut text = serde_json::to_string_pretty(&verdict).expect("a verdict is plain data");
@@ -69,7 +80,9 @@ pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunR
     let mut reason = verdict.line();
     if let Some(moved) = moved(site, &held.task)? {
         verdict.verdict = Ruling::Reject;
-        format!("{moved} {}", verdict.summary).trim().clone_into(&mut verdict.summary);
+        format!("{moved} {}", verdict.summary)
+            .trim()
+            .clone_into(&mut verdict.summary);
         reason = moved;
     }
     Ok(RunResult::Reviewed { verdict, reason })
@@ -77,9 +90,21 @@ pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunR
 
 /// In words, where the task's branch is by now, if not where it is in review.
 pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
-    let (true, Some(named)) = (task.worktree, &task.commit()) else { return Ok(None) };
+    let (true, Some(named)) = (task.worktree, &task.commit()) else {
+        return Ok(None);
+    };
     let branch = site.branch_of(task);
-    let Some(tip) = site.repository()?.branch_tip(&branch)? else { return Ok(None) };
-    let is_there = site.repository()?.commit_of(named)?.is_some_and(|commit| commit == tip);
-    Ok((!is_there).then(|| format!("`{branch}` has moved on to {}, which nobody has verified.", tip.short())))
+    let Some(tip) = site.repository()?.branch_tip(&branch)? else {
+        return Ok(None);
+    };
+    let is_there = site
+        .repository()?
+        .commit_of(named)?
+        .is_some_and(|commit| commit == tip);
+    Ok((!is_there).then(|| {
+        format!(
+            "`{branch}` has moved on to {}, which nobody has verified.",
+            tip.short()
+        )
+    }))
 }

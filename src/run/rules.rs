@@ -14,7 +14,10 @@ use crate::store::walk_log;
 
 /// Its rules are such that git has to be asked what a run has changed.
 pub(super) fn are_for_files(site: &Site) -> bool {
-    site.config.rules.values().any(|rule| !rule.paths.is_empty() || rule.lines.is_some())
+    site.config
+        .rules
+        .values()
+        .any(|rule| !rule.paths.is_empty() || rule.lines.is_some())
 }
 
 /// The rules that the work of `run` breaks as it is now, whatever its agent says.
@@ -23,12 +26,19 @@ pub(super) fn are_for_files(site: &Site) -> bool {
 /// Its worktree can't be read.
 pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let rules = &site.config.rules;
-    let base = run.base.as_ref().and_then(|base| base.parse::<CommitId>().ok());
-    let Some(base) = base.filter(|_| are_for_files(site)) else { return Ok(Vec::new()) };
+    let base = run
+        .base
+        .as_ref()
+        .and_then(|base| base.parse::<CommitId>().ok());
+    let Some(base) = base.filter(|_| are_for_files(site)) else {
+        return Ok(Vec::new());
+    };
     let (repository, folder) = (site.repository()?, &run.worktree);
     let tip = site.tip_of(folder)?;
     // What others have merged meanwhile is none of its work, be it brought into the branch or taken over by it.
-    let merged = site.integration_tip()?.map_or(Ok(None), |merged| repository.fork(&merged, &tip))?;
+    let merged = site
+        .integration_tip()?
+        .map_or(Ok(None), |merged| repository.fork(&merged, &tip))?;
     let base = match merged {
         Some(merged) if repository.is_ancestor(&base, &merged)? => merged,
         _ => repository.fork(&base, &tip)?.unwrap_or(base),
@@ -36,13 +46,28 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
     let mut paths = repository.extent(&base, &tip)?;
     let changes = repository.changes(folder)?;
     let counts_lines = rules.values().any(|rule| rule.lines.is_some());
-    let lines = if counts_lines { repository.lines_since(folder, &base, &changes.untracked)? } else { 0 };
-    paths.extend(changes.staged.into_iter().chain(changes.modified).chain(changes.untracked));
+    let lines = if counts_lines {
+        repository.lines_since(folder, &base, &changes.untracked)?
+    } else {
+        0
+    };
+    paths.extend(
+        changes
+            .staged
+            .into_iter()
+            .chain(changes.modified)
+            .chain(changes.untracked),
+    );
     paths.sort();
     paths.dedup();
-    let paths: Vec<String> = paths.iter().map(|path| Path::to_string_lossy(path).into_owned()).collect();
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| Path::to_string_lossy(path).into_owned())
+        .collect();
     let mut breaches = [of_paths(rules, &paths), of_lines(rules, lines)].concat();
-    breaches.retain(|breach| breach.consequence != Consequence::Pause || !is_allowed(site, run, breach));
+    breaches.retain(|breach| {
+        breach.consequence != Consequence::Pause || !is_allowed(site, run, breach)
+    });
     Ok(breaches)
 }
 
@@ -64,35 +89,55 @@ fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
         }
         !was_asked
     });
-    walked.ok().filter(|()| was_asked).map(|()| answer.unwrap_or_default())
+    walked
+        .ok()
+        .filter(|()| was_asked)
+        .map(|()| answer.unwrap_or_default())
 }
 
 /// What earlier runs of the item did that is no part of its work, and of which nobody was asked: they came to another end.
 pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
-    let earlier = runs_of(&site.board, &run.task)?.into_iter().filter(|other| other.token < run.token);
-    let acts = earlier.flat_map(|other| other.acts).filter(|breach| breach.consequence == Consequence::Pause);
-    Ok(acts.filter(|breach| answer_to(site, run, breach).is_none()).collect())
+    let earlier = runs_of(&site.board, &run.task)?
+        .into_iter()
+        .filter(|other| other.token < run.token);
+    let acts = earlier
+        .flat_map(|other| other.acts)
+        .filter(|breach| breach.consequence == Consequence::Pause);
+    Ok(acts
+        .filter(|breach| answer_to(site, run, breach).is_none())
+        .collect())
 }
 
 /// The work of the run before this one was done, and a person said yes to all that they were asked about: there is nothing left to do.
 pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
     let earlier = runs_of(&site.board, &run.task).unwrap_or_default();
-    let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else { return false };
-    !last.breaches.is_empty() && last.breaches.iter().all(|breach| is_allowed(site, run, breach))
+    let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else {
+        return false;
+    };
+    !last.breaches.is_empty()
+        && last
+            .breaches
+            .iter()
+            .all(|breach| is_allowed(site, run, breach))
 }
 
 /// What becomes of work that is done and breaks rules; the answer as it is where that only is to be told.
 pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
     let worst = breaches.iter().map(|breach| breach.consequence).max();
     let words = |consequence| {
-        let such: Vec<&Breach> = breaches.iter().filter(|breach| breach.consequence == consequence).collect();
+        let such: Vec<&Breach> = breaches
+            .iter()
+            .filter(|breach| breach.consequence == consequence)
+            .collect();
         in_words(&such)
     };
     match (&answer, worst) {
         (AgentAnswer::Done { .. }, Some(Consequence::Pause)) => {
             RunResult::Asks(question(&words(Consequence::Pause))).into()
         }
-        (AgentAnswer::Done { .. }, Some(Consequence::Reap)) => RunResult::failed(words(Consequence::Reap)).into(),
+        (AgentAnswer::Done { .. }, Some(Consequence::Reap)) => {
+            RunResult::failed(words(Consequence::Reap)).into()
+        }
         _ => answer,
     }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cell::Cell;
-use super::enclosure::{ALONE, PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown};
+use super::enclosure::{
+    ALONE, PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown,
+};
 use super::error::Error;
 use super::site::Site;
 use super::syscalls;
@@ -35,30 +37,57 @@ pub struct Boxed<'a> {
 ///
 /// # Errors
 /// The repository can't be opened.
-pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -> Result<Vec<OsString>, Error> {
-    let Boxed { terminal, worktree, run_dir, cell, state } = *place;
+pub fn of_agent(
+    site: &Site,
+    role: &Role,
+    program: PathBuf,
+    place: &Boxed<'_>,
+) -> Result<Vec<OsString>, Error> {
+    let Boxed {
+        terminal,
+        worktree,
+        run_dir,
+        cell,
+        state,
+    } = *place;
     let mut line = begin(terminal);
     if role.network == Network::None {
         line.push(ALONE.into());
     }
-    show(&mut line, shown(&site.board, site.repository()?, Some(program)));
+    show(
+        &mut line,
+        shown(&site.board, site.repository()?, Some(program)),
+    );
     show_writable(&mut line, &writable(site, role)?);
     for home in &state.homes {
         show_home(&mut line, home);
     }
-    show(&mut line, state.folders.iter().map(|folder| (WRITE, folder.clone())));
+    show(
+        &mut line,
+        state.folders.iter().map(|folder| (WRITE, folder.clone())),
+    );
     show(&mut line, held(site)?);
-    show(&mut line, [worktree.to_owned(), cell.git(), cell.mail().join("out")].map(|path| (WRITE, path)));
+    show(
+        &mut line,
+        [worktree.to_owned(), cell.git(), cell.mail().join("out")].map(|path| (WRITE, path)),
+    );
     hide_lock(&mut line, site);
     let link = worktree.join(".git");
-    let stands_for = [(READ, cell.link(), link), (WRITE, cell.results(), run_dir.to_owned())];
-    let files = state.files.iter().map(|file| (WRITE, cell.copy_of(file), file.clone()));
+    let stands_for = [
+        (READ, cell.link(), link),
+        (WRITE, cell.results(), run_dir.to_owned()),
+    ];
+    let files = state
+        .files
+        .iter()
+        .map(|file| (WRITE, cell.copy_of(file), file.clone()));
     let told = [PROMPT, SCRIPT].map(|name| (READ, run_dir.join(name), run_dir.join(name)));
     for (option, from, to) in stands_for.into_iter().chain(files).chain(told) {
         line.extend([option.into(), from.into(), to.into()]);
     }
     if terminal == Terminal::Given && syscalls::filter().is_none() {
-        let message = "`sandbox: true` can't keep a program from typing into your terminal on this processor";
+        let message =
+            "`sandbox: true` can't keep a program from typing into your terminal on this processor";
         return Err(NotReady::new(message, "talk with an agent of a role without it").into());
     }
     filtered(site, end(line, Some(worktree)))
@@ -69,7 +98,10 @@ const FILTER: &str = "syscalls";
 
 /// The same without the system calls that reach out of it. Bubblewrap reads the filter from a descriptor.
 fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
-    let (file, filter) = (site.board.private(FILTER), syscalls::filter().unwrap_or_default());
+    let (file, filter) = (
+        site.board.private(FILTER),
+        syscalls::filter().unwrap_or_default(),
+    );
     if !site.board.is_dry() && files::read(&file).ok().as_ref() != Some(&filter) {
         replace_volatile(&file, &filter)?;
     }
@@ -80,7 +112,13 @@ fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
     let mut words = line.into_iter();
     let program = words.next();
     let option = ["--seccomp", "9"].map(OsString::from);
-    Ok(shell.into_iter().chain([file.into()]).chain(program).chain(option).chain(words).collect())
+    Ok(shell
+        .into_iter()
+        .chain([file.into()])
+        .chain(program)
+        .chain(option)
+        .chain(words)
+        .collect())
 }
 
 /// For commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and write nothing but files there.
@@ -98,7 +136,10 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
     show(&mut line, shown(&site.board, site.repository()?, None));
     show_writable(&mut line, &writable(site, role)?);
     show(&mut line, held(site)?);
-    show(&mut line, [(WRITE, folder.to_owned()), (READ, folder.join(".git"))]);
+    show(
+        &mut line,
+        [(WRITE, folder.to_owned()), (READ, folder.join(".git"))],
+    );
     hide_lock(&mut line, site);
     filtered(site, end(line, Some(folder)))
 }
@@ -115,24 +156,51 @@ pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
 
 /// What nobody in a sandbox writes to, whatever else is let: git's folder, and the board.
 fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
-    Ok([(READ, site.repository()?.common_dir().to_owned()), (READ, site.board.dir().to_owned())])
+    Ok([
+        (READ, site.repository()?.common_dir().to_owned()),
+        (READ, site.board.dir().to_owned()),
+    ])
 }
 
 /// Who can read a file can lock it.
 fn hide_lock(line: &mut Vec<OsString>, site: &Site) {
-    line.extend([READ.into(), site.board.private(FILTER).into(), site.board.private("lock").into()]);
+    line.extend([
+        READ.into(),
+        site.board.private(FILTER).into(),
+        site.board.private("lock").into(),
+    ]);
 }
 
 /// A folder with a program's settings: they can be read, what it keeps can be written, and what else it makes there is thrown
 /// away.
 fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
     // It is made before the program starts.
-    let folder = home.folder.canonicalize().unwrap_or_else(|_| home.folder.clone());
+    let folder = home
+        .folder
+        .canonicalize()
+        .unwrap_or_else(|_| home.folder.clone());
     line.extend(["--tmpfs".into(), folder.clone().into()]);
-    let there = fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
-    let shown = there.filter(|name| !home.passing.iter().any(|passing| matches(passing, Path::new(name))));
-    show(line, shown.map(|name| (READ, folder.join(name))).collect::<BTreeSet<_>>());
-    show(line, home.kept.iter().map(|name| (WRITE, folder.join(name))));
+    let there = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|entry| entry.file_name());
+    let shown = there.filter(|name| {
+        !home
+            .passing
+            .iter()
+            .any(|passing| matches(passing, Path::new(name)))
+    });
+    show(
+        line,
+        shown
+            .map(|name| (READ, folder.join(name)))
+            .collect::<BTreeSet<_>>(),
+    );
+    show(
+        line,
+        home.kept.iter().map(|name| (WRITE, folder.join(name))),
+    );
 }
 
 /// What else the role lets be written to; keys and the like only where it names them.
@@ -147,11 +215,19 @@ fn show_writable(line: &mut Vec<OsString>, writable: &[PathBuf]) {
 /// Something is in what another role lets be written to: whoever writes there can put a link in its place, which would be followed
 /// out of the sandbox.
 fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
-    let of = |role: &Role| role.writable.iter().map(|path| at_home(path)).collect::<Vec<_>>();
+    let of = |role: &Role| {
+        role.writable
+            .iter()
+            .map(|path| at_home(path))
+            .collect::<Vec<_>>()
+    };
     let is_in = |path: &Path, outer: &Path| {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         path != outer
-            && (path.starts_with(outer) || path.parent().is_some_and(|own| real(own).starts_with(real(outer))))
+            && (path.starts_with(outer)
+                || path
+                    .parent()
+                    .is_some_and(|own| real(own).starts_with(real(outer))))
     };
     let mut own = of(role);
     let all = own.clone();
@@ -163,7 +239,10 @@ fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
                 let message = format!(
                     "`writable` has {path}, which is in {outer}: an agent of the role `{name}` could put a link there"
                 );
-                return Err(NotReady::new(message, "name the outer one for both roles, in .tavern/config.yaml"));
+                return Err(NotReady::new(
+                    message,
+                    "name the outer one for both roles, in .tavern/config.yaml",
+                ));
             }
         }
     }
@@ -172,7 +251,11 @@ fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
 
 fn at_home(path: &str) -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    match (path.strip_prefix('~').map(|rest| rest.trim_start_matches('/')), home) {
+    match (
+        path.strip_prefix('~')
+            .map(|rest| rest.trim_start_matches('/')),
+        home,
+    ) {
         (Some(""), Some(home)) => home,
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
@@ -212,8 +295,15 @@ pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
     })?;
     // Least is seen where git looks at what came of the work.
     let line = alone(&site.board, site.repository()?);
-    let [root, git] = [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
-    let seen = ["sh", "-c", "test -d \"$0\" && test -d \"$1\" && test -r \"$1/HEAD\"", &root, &git];
+    let [root, git] =
+        [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
+    let seen = [
+        "sh",
+        "-c",
+        "test -d \"$0\" && test -d \"$1\" && test -r \"$1/HEAD\"",
+        &root,
+        &git,
+    ];
     let is_seen = started(end(line, None), &seen);
     Ok(is_seen.map_err(|_| {
         let place = site.board.root().display();
@@ -232,12 +322,24 @@ pub fn works_here() -> bool {
 
 /// Runs `command` in the sandbox that `line` makes. Returns why it can't be, or has failed.
 fn started(line: Vec<OsString>, command: &[&str]) -> Result<(), String> {
-    let words = line.into_iter().chain(command.iter().map(OsString::from)).map(argument).collect::<Vec<_>>();
+    let words = line
+        .into_iter()
+        .chain(command.iter().map(OsString::from))
+        .map(argument)
+        .collect::<Vec<_>>();
     let line = format!("exec {}", words.join(" "));
-    let command = CommandSpec { timeout: Duration::from_secs(20), keep: 400, ..CommandSpec::new(line, "/") };
+    let command = CommandSpec {
+        timeout: Duration::from_secs(20),
+        keep: 400,
+        ..CommandSpec::new(line, "/")
+    };
     match run_command(&command, &Interrupt::new()) {
         Ok(result) if result.is_success() => Ok(()),
-        Ok(result) => Err(result.output.lines().next().map_or_else(|| result.end.to_string(), str::to_owned)),
+        Ok(result) => Err(result
+            .output
+            .lines()
+            .next()
+            .map_or_else(|| result.end.to_string(), str::to_owned)),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -22,12 +22,17 @@ pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
         trust.schedules(&schedules.text)?;
     }
     let is_trusted = |task: &Task| trust.knows(task);
-    let outcomes = site.board.queue_due(&schedules.all, schedules.names.as_ref(), &is_trusted)?;
+    let outcomes = site
+        .board
+        .queue_due(&schedules.all, schedules.names.as_ref(), &is_trusted)?;
     let queued = outcomes.iter().filter_map(|outcome| match &outcome.what {
         ScheduleDeed::Queued { task, .. } => Some(&**task),
         _ => None,
     });
     // Their words are those of the schedules, which are trusted.
     made_here(&site.board, queued);
-    Ok(ScheduleLook { schedules, outcomes })
+    Ok(ScheduleLook {
+        schedules,
+        outcomes,
+    })
 }

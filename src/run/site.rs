@@ -75,7 +75,12 @@ impl Site {
     /// With a repository that is opened where it is first needed, for a program that may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let (config, settings) = Config::load_with_text(board.dir())?;
-        learn(config.runners.values().flat_map(|runner| runner.env.clone()));
+        learn(
+            config
+                .runners
+                .values()
+                .flat_map(|runner| runner.env.clone()),
+        );
         Ok(Site::new(board, config, settings, interrupt))
     }
 
@@ -100,9 +105,25 @@ impl Site {
 
     /// The same place for another thread, which `interrupt` ends.
     pub(super) fn apart(&self, interrupt: Interrupt) -> Site {
-        let (named, runner, model, todo) = (self.named.clone(), self.runner.clone(), self.model.clone(), self.todo);
-        let apart = Site::new(self.board.clone(), self.config.clone(), self.settings.clone(), interrupt);
-        Site { named, runner, model, todo, ..apart }
+        let (named, runner, model, todo) = (
+            self.named.clone(),
+            self.runner.clone(),
+            self.model.clone(),
+            self.todo,
+        );
+        let apart = Site::new(
+            self.board.clone(),
+            self.config.clone(),
+            self.settings.clone(),
+            interrupt,
+        );
+        Site {
+            named,
+            runner,
+            model,
+            todo,
+            ..apart
+        }
     }
 
     /// The same, in the place of `other`. People are told on from there: nobody waits for what is being sent.
@@ -117,7 +138,10 @@ impl Site {
 
     /// The same, which has been given these queues by name.
     pub fn naming(self, named: &[Queue]) -> Site {
-        Site { named: named.to_vec(), ..self }
+        Site {
+            named: named.to_vec(),
+            ..self
+        }
     }
 
     /// The same, in which these texts stand in their files.
@@ -137,7 +161,10 @@ impl Site {
     pub fn role(&self, name: &str) -> Result<&Role, Error> {
         self.config.roles.get(name).ok_or_else(|| {
             let known = self.config.roles.keys().cloned().collect();
-            Error::NoRole { name: name.to_owned(), known }
+            Error::NoRole {
+                name: name.to_owned(),
+                known,
+            }
         })
     }
 
@@ -145,18 +172,27 @@ impl Site {
     /// the role's: the item says who does it.
     pub fn runner_of(&self, task: &Task, role: &Role) -> String {
         let own = || task.runner.clone().filter(|_| role.does == Does::Work);
-        self.runner.clone().or_else(own).unwrap_or_else(|| role.runner.clone())
+        self.runner
+            .clone()
+            .or_else(own)
+            .unwrap_or_else(|| role.runner.clone())
     }
 
     /// Likewise its model; `None`: the program's own choice.
     pub fn model_of(&self, task: &Task, role: &Role) -> Option<String> {
         let own = || task.model.clone().filter(|_| role.does == Does::Work);
-        self.model.clone().or_else(own).or_else(|| role.model.clone())
+        self.model
+            .clone()
+            .or_else(own)
+            .or_else(|| role.model.clone())
     }
 
     /// Returns whether the holder's role does that.
     pub fn does(&self, held: &Claimed, what: Does) -> bool {
-        self.config.roles.get(&held.lease.role).is_some_and(|role| role.does == what)
+        self.config
+            .roles
+            .get(&held.lease.role)
+            .is_some_and(|role| role.does == what)
     }
 
     /// What an agent of that role and name takes from `queues`.
@@ -188,8 +224,12 @@ impl Site {
     /// the one that it is a link to.
     pub fn protected(&self, queue: &Queue) -> Vec<String> {
         let files = queue.files();
-        let own = files.iter().filter_map(|path| path.strip_prefix(self.board.root()).ok());
-        let own = own.map(|path| path.to_string_lossy().into_owned()).filter(|path| !path.starts_with(".tavern/"));
+        let own = files
+            .iter()
+            .filter_map(|path| path.strip_prefix(self.board.root()).ok());
+        let own = own
+            .map(|path| path.to_string_lossy().into_owned())
+            .filter(|path| !path.starts_with(".tavern/"));
         std::iter::once(".tavern/".to_owned()).chain(own).collect()
     }
 
@@ -198,29 +238,45 @@ impl Site {
     pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {
         if let Some(name) = &self.config.base {
             let repository = self.repository()?;
-            let found = repository.branch_tip(name)?.map_or_else(|| repository.commit_of(name), |tip| Ok(Some(tip)))?;
+            let found = repository
+                .branch_tip(name)?
+                .map_or_else(|| repository.commit_of(name), |tip| Ok(Some(tip)))?;
             let missing = || {
                 let branches = repository.branches("").unwrap_or_default();
                 let near = nearest(name, branches.iter().map(String::as_str)).map(str::to_owned);
-                if branches.is_empty() { Error::NoCommits } else { Error::NoBase { name: name.clone(), near } }
+                if branches.is_empty() {
+                    Error::NoCommits
+                } else {
+                    Error::NoBase {
+                        name: name.clone(),
+                        near,
+                    }
+                }
             };
             return Ok((Some(name.clone()), found.ok_or_else(missing)?));
         }
-        let is_items = |name: &str| name.strip_prefix(ITEM_BRANCHES).is_some_and(|id| id.parse::<TaskId>().is_ok());
+        let is_items = |name: &str| {
+            name.strip_prefix(ITEM_BRANCHES)
+                .is_some_and(|id| id.parse::<TaskId>().is_ok())
+        };
         let commit = match self.repository()?.head()? {
             Head::Branch { name, commit } if !is_items(&name) => return Ok((Some(name), commit)),
             Head::Branch { commit, .. } | Head::Detached { commit } => commit,
             Head::Unborn { .. } => return Err(Error::NoCommits),
         };
         let own = self.integration_tip()?;
-        Ok(own.map_or((None, commit), |tip| (Some(self.integration().to_owned()), tip)))
+        Ok(own.map_or((None, commit), |tip| {
+            (Some(self.integration().to_owned()), tip)
+        }))
     }
 
     /// There is a base, and how the integration branch is related to it is not left out of a shallow clone.
     pub fn known_base(&self) -> Result<(), Error> {
         let (_, base) = self.base()?;
         let tip = self.integration_tip()?;
-        tip.map_or(Ok(()), |tip| Ok(self.repository()?.refuse_cut(&tip, &base)?))
+        tip.map_or(Ok(()), |tip| {
+            Ok(self.repository()?.refuse_cut(&tip, &base)?)
+        })
     }
 
     /// The remote that other clones push the integration branch to.
@@ -229,7 +285,9 @@ impl Site {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
             Head::Detached { .. } => None,
         };
-        Ok(self.repository()?.remote(self.config.base.as_deref().or(head.as_deref())))
+        Ok(self
+            .repository()?
+            .remote(self.config.base.as_deref().or(head.as_deref())))
     }
 
     /// The commit that the integration branch is at, or begins at: its remote-tracking branch, where other clones' work is.
@@ -246,8 +304,14 @@ impl Site {
     /// What to do where the integration branch is checked out in `folder`: moving it would leave the files there behind.
     pub fn way_out(&self, folder: &Path) -> String {
         let (branch, own) = (self.integration(), Integration::default().branch);
-        if branch != own && self.base().is_ok_and(|(base, _)| base.as_deref() == Some(branch)) {
-            return format!("merge into a branch of its own, in .tavern/config.yaml `integration: {{branch: {own}}}`");
+        if branch != own
+            && self
+                .base()
+                .is_ok_and(|(base, _)| base.as_deref() == Some(branch))
+        {
+            return format!(
+                "merge into a branch of its own, in .tavern/config.yaml `integration: {{branch: {own}}}`"
+            );
         }
         format!("git -C {} switch --detach", quoted(folder))
     }
@@ -258,9 +322,12 @@ impl Site {
         let (repository, branch) = (self.repository()?, self.integration());
         let tips = repository.remembered_tips(branch)?;
         // Where nothing is known, as in a new clone, the branch is as it is found.
-        let Some(known) = tips.last().filter(|_| !tips.contains(tip)) else { return Ok(None) };
+        let Some(known) = tips.last().filter(|_| !tips.contains(tip)) else {
+            return Ok(None);
+        };
         let (base, commit) = self.base()?;
-        let is_own = base.as_deref() != Some(branch) && self.foreign_base(base.as_deref(), &commit)?.is_none();
+        let is_own = base.as_deref() != Some(branch)
+            && self.foreign_base(base.as_deref(), &commit)?.is_none();
         let base = is_own.then_some(commit);
         let fetched = self.fetched(branch)?;
         for own in base.iter().chain(&fetched) {
@@ -273,14 +340,27 @@ impl Site {
             return Ok(None);
         }
         let [told, had] = [tip, known].map(|commit| commit.short().to_owned());
-        Ok(Some((known.clone(), Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
+        Ok(Some((
+            known.clone(),
+            Lack::ForeignTip {
+                branch: branch.to_owned(),
+                tip: told,
+                known: had,
+            },
+        )))
     }
 
     /// Where the base was before somebody put it to `tip` without a word, and why it is not followed there. A person has accepted no
     /// such tip, nor does its remote have it. Of a branch that git has never kept a log of nothing can be told.
-    fn foreign_base(&self, base: Option<&str>, tip: &CommitId) -> Result<Option<(CommitId, Lack)>, Error> {
+    fn foreign_base(
+        &self,
+        base: Option<&str>,
+        tip: &CommitId,
+    ) -> Result<Option<(CommitId, Lack)>, Error> {
         let repository = self.repository()?;
-        let Some(branch) = base.filter(|base| *base != self.integration()) else { return Ok(None) };
+        let Some(branch) = base.filter(|base| *base != self.integration()) else {
+            return Ok(None);
+        };
         let tips = repository.remembered_tips(branch)?;
         if tips.contains(tip) {
             return Ok(None);
@@ -292,18 +372,32 @@ impl Site {
         };
         // It may be a tag, or have moved on since.
         let is_there = repository.branch_tip(branch)?.as_ref() == Some(tip);
-        let Some(known) = known.filter(|_| is_there) else { return Ok(None) };
-        if self.fetched(branch)?.map_or(Ok(false), |fetched| repository.is_ancestor(tip, &fetched))? {
+        let Some(known) = known.filter(|_| is_there) else {
+            return Ok(None);
+        };
+        if self
+            .fetched(branch)?
+            .map_or(Ok(false), |fetched| repository.is_ancestor(tip, &fetched))?
+        {
             return Ok(None);
         }
         let [told, had] = [tip, &known].map(|commit| commit.short().to_owned());
-        Ok(Some((known, Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
+        Ok(Some((
+            known,
+            Lack::ForeignTip {
+                branch: branch.to_owned(),
+                tip: told,
+                known: had,
+            },
+        )))
     }
 
     /// From now on it is known that there was a word for the base at `tip`, though git's log be removed.
     fn remember_base(&self, base: Option<&str>, tip: &CommitId) -> Result<(), Error> {
         let repository = self.repository()?;
-        let Some(branch) = base.filter(|base| *base != self.integration()) else { return Ok(()) };
+        let Some(branch) = base.filter(|base| *base != self.integration()) else {
+            return Ok(());
+        };
         if !repository.remembered_tips(branch)?.contains(tip)
             && repository.last_word(&format!("refs/heads/{branch}"), tip)? == LastWord::Here
         {
@@ -314,8 +408,12 @@ impl Site {
 
     /// The remote's branch of this name, as somebody has fetched or pushed it.
     fn fetched(&self, branch: &str) -> Result<Option<CommitId>, Error> {
-        let (repository, Some(reference)) = (self.repository()?, self.tracking(branch)?) else { return Ok(None) };
-        let Some(tip) = repository.commit_of(&reference)? else { return Ok(None) };
+        let (repository, Some(reference)) = (self.repository()?, self.tracking(branch)?) else {
+            return Ok(None);
+        };
+        let Some(tip) = repository.commit_of(&reference)? else {
+            return Ok(None);
+        };
         let is_told = match repository.last_word(&reference, &tip)? {
             LastWord::Here => true,
             LastWord::Elsewhere(_) => false,
@@ -326,7 +424,9 @@ impl Site {
 
     /// What stands here for the remote's branch of this name.
     fn tracking(&self, branch: &str) -> Result<Option<String>, Error> {
-        Ok(self.remote()?.map(|remote| format!("refs/remotes/{remote}/{branch}")))
+        Ok(self
+            .remote()?
+            .map(|remote| format!("refs/remotes/{remote}/{branch}")))
     }
 
     /// The integration branch, or its base, is where neither Tavern nor a person has put it.
@@ -335,19 +435,34 @@ impl Site {
         if let Some((_, lack)) = self.foreign_base(base.as_deref(), &commit)? {
             return Ok(Some(lack));
         }
-        let Some(tip) = self.integration_tip()? else { return Ok(None) };
+        let Some(tip) = self.integration_tip()? else {
+            return Ok(None);
+        };
         Ok(self.foreign(&tip)?.map(|(_, lack)| lack))
     }
 
     /// A person says that the integration branch, or a base that is not followed, is right where it is, at `revision`: which, and that
     /// commit. `None` if it is elsewhere.
-    pub fn accept_tip(&self, revision: &str, by: String) -> Result<Option<(String, CommitId)>, Error> {
+    pub fn accept_tip(
+        &self,
+        revision: &str,
+        by: String,
+    ) -> Result<Option<(String, CommitId)>, Error> {
         let (repository, (base, at)) = (self.repository()?, self.base()?);
-        let Some(commit) = repository.commit_of(revision)? else { return Ok(None) };
+        let Some(commit) = repository.commit_of(revision)? else {
+            return Ok(None);
+        };
         let is_foreign = self.foreign_base(base.as_deref(), &at)?.is_some();
-        for branch in [self.integration()].into_iter().chain(base.as_deref().filter(|_| is_foreign)) {
+        for branch in [self.integration()]
+            .into_iter()
+            .chain(base.as_deref().filter(|_| is_foreign))
+        {
             let is_integration = branch == self.integration();
-            let tip = if is_integration { self.integration_tip()? } else { repository.branch_tip(branch)? };
+            let tip = if is_integration {
+                self.integration_tip()?
+            } else {
+                repository.branch_tip(branch)?
+            };
             if tip.as_ref() != Some(&commit) {
                 continue;
             }
@@ -355,7 +470,12 @@ impl Site {
                 repository.remember_tip(branch, &commit)?;
                 let cause = Some(format!("`{branch}` was accepted as it is"));
                 let commit = Some(commit.as_str().to_owned());
-                self.board.note(Entry { agent: Some(by), cause, commit, ..Entry::new(Kind::Noted, clock::now()) })?;
+                self.board.note(Entry {
+                    agent: Some(by),
+                    cause,
+                    commit,
+                    ..Entry::new(Kind::Noted, clock::now())
+                })?;
             }
             return Ok(Some((branch.to_owned(), commit)));
         }
@@ -369,7 +489,12 @@ impl Site {
         let (base, commit) = self.base()?;
         let branch = self.integration();
         let foreign_base = self.foreign_base(base.as_deref(), &commit)?;
-        let begins_at = || foreign_base.as_ref().map_or(&commit, |(known, _)| known).clone();
+        let begins_at = || {
+            foreign_base
+                .as_ref()
+                .map_or(&commit, |(known, _)| known)
+                .clone()
+        };
         let start = self.integration_tip()?.unwrap_or_else(begins_at);
         if let Some((known, lack)) = self.foreign(&start)? {
             return Ok((known, Some(lack)));
@@ -388,9 +513,16 @@ impl Site {
         let conflict = match self.repository()?.follow(branch, &commit) {
             Ok(Follow::Conflict(paths)) => {
                 let base = base.as_deref().unwrap_or("HEAD");
-                let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                let paths: Vec<String> = paths
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect();
                 let message = format!("`{branch}` and `{base}` conflict in {}", paths.join(", "));
-                let hint = format!("merge them by hand: git switch {} && git merge {}", quoted(branch), quoted(base));
+                let hint = format!(
+                    "merge them by hand: git switch {} && git merge {}",
+                    quoted(branch),
+                    quoted(base)
+                );
                 Some(Lack::NotReady(NotReady::new(message, hint)))
             }
             Ok(_) => None,
@@ -398,7 +530,10 @@ impl Site {
             Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let tip = self.repository()?.branch_tip(branch)?.ok_or(Error::NoCommits)?;
+        let tip = self
+            .repository()?
+            .branch_tip(branch)?
+            .ok_or(Error::NoCommits)?;
         Ok((tip, conflict))
     }
 
@@ -419,14 +554,25 @@ impl Site {
 /// What Claude is to deny by the rules of the board, before it is done. What has signs that its rules are made of is seen when it is done.
 fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
     let is_plain = |words: &&str| !words.contains([',', '(', ')', ':']);
-    rules.values().filter(|rule| rule.consequence.forbids()).flat_map(move |rule| {
-        let commands = rule.all_commands().filter(is_plain).map(|words| format!("Bash({}:*)", words.trim()));
-        let paths = rule.paths.iter().map(String::as_str).filter(is_plain).flat_map(|path| {
-            let path = path.trim_start_matches("./").trim_end_matches('/');
-            [format!("Edit({path})"), format!("Edit({path}/**)")]
-        });
-        commands.chain(paths).collect::<Vec<_>>()
-    })
+    rules
+        .values()
+        .filter(|rule| rule.consequence.forbids())
+        .flat_map(move |rule| {
+            let commands = rule
+                .all_commands()
+                .filter(is_plain)
+                .map(|words| format!("Bash({}:*)", words.trim()));
+            let paths = rule
+                .paths
+                .iter()
+                .map(String::as_str)
+                .filter(is_plain)
+                .flat_map(|path| {
+                    let path = path.trim_start_matches("./").trim_end_matches('/');
+                    [format!("Edit({path})"), format!("Edit({path}/**)")]
+                });
+            commands.chain(paths).collect::<Vec<_>>()
+        })
 }
 
 /// The runner called `name`, as agents of `role` use it.
@@ -435,13 +581,19 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
     let obeys_repository = role.does != Does::Review;
     let Some(entry) = config.runners.get(name) else {
         let preset = CommandRunner::preset(name).ok_or_else(|| Error::NoRunner(name.to_owned()))?;
-        return Ok(Box::new(CommandRunner { obeys_repository, ..preset }));
+        return Ok(Box::new(CommandRunner {
+            obeys_repository,
+            ..preset
+        }));
     };
     Ok(match entry.kind {
         RunnerKind::Shell => Box::new(Shell),
         RunnerKind::Command => {
             let command = CommandRunner::new(name, entry.command.iter().cloned());
-            Box::new(CommandRunner { obeys_repository, ..command })
+            Box::new(CommandRunner {
+                obeys_repository,
+                ..command
+            })
         }
         RunnerKind::Claude => Box::new(Claude {
             program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
@@ -449,7 +601,12 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
             effort: role.effort.map(|effort| effort.to_string()),
             fallback_model: role.fallback_model.clone(),
             allowed_tools: role.allowed_tools.clone(),
-            denied_tools: role.denied_tools.iter().cloned().chain(denied_by(&config.rules)).collect(),
+            denied_tools: role
+                .denied_tools
+                .iter()
+                .cloned()
+                .chain(denied_by(&config.rules))
+                .collect(),
             obeys_repository,
             extra_args: entry.args.clone(),
         }),
@@ -471,12 +628,19 @@ impl StuckMerges {
     /// Why the item's merge can't be set up, if that was tried not long ago with the same work and branch.
     pub fn why(&self, task: &TaskId, work: &CommitId, tip: &CommitId) -> Option<String> {
         let all = self.locked();
-        let same = all.get(task).filter(|stuck| stuck.work == *work && stuck.tip == *tip)?;
+        let same = all
+            .get(task)
+            .filter(|stuck| stuck.work == *work && stuck.tip == *tip)?;
         (!same.until.has_passed()).then(|| same.why.clone())
     }
 
     pub fn remember(&self, task: &TaskId, work: &CommitId, tip: CommitId, why: &str) {
-        let stuck = StuckMerge { work: work.clone(), tip, until: Deadline::after(SET_UP_AGAIN), why: why.to_owned() };
+        let stuck = StuckMerge {
+            work: work.clone(),
+            tip,
+            until: Deadline::after(SET_UP_AGAIN),
+            why: why.to_owned(),
+        };
         self.locked().insert(task.clone(), stuck);
     }
 

@@ -20,7 +20,11 @@ pub fn spending(site: &Site) -> Option<Spending> {
 
 /// The same, whether anything is capped or not.
 pub fn spending_of_all(site: &Site) -> Spending {
-    Spending::of(site.config.caps.clone(), spent(site), clock::day_began(clock::now()))
+    Spending::of(
+        site.config.caps.clone(),
+        spent(site),
+        clock::day_began(clock::now()),
+    )
 }
 
 /// What each run has used by now.
@@ -49,23 +53,36 @@ pub(super) struct Meter<'a> {
 impl<'a> Meter<'a> {
     /// Of a run that begins.
     pub fn begin(site: &'a Site, run: &Metadata) -> Meter<'a> {
-        Meter { site, told: run.spent(run.started), looked_at: clock::instant() }
+        Meter {
+            site,
+            told: run.spent(run.started),
+            looked_at: clock::instant(),
+        }
     }
 
     /// How long it need not be looked at.
     pub fn patience(&self) -> Duration {
         let is_capped = self.site.config.caps.is_set();
-        if is_capped { INTERVAL.saturating_sub(self.looked_at.elapsed()) } else { Duration::MAX }
+        if is_capped {
+            INTERVAL.saturating_sub(self.looked_at.elapsed())
+        } else {
+            Duration::MAX
+        }
     }
 
     /// What its record says by now: the shares of caps that are passed with it, and the cap that is reached.
     pub fn look(&mut self, run: &Metadata) -> (Vec<(u32, CapUse)>, Option<CapUse>) {
         self.looked_at = clock::instant();
-        let Some(now) = spending(self.site) else { return (Vec::new(), None) };
+        let Some(now) = spending(self.site) else {
+            return (Vec::new(), None);
+        };
         let (task, queue) = (&run.task, &run.queue);
         let before = now.with(&std::mem::replace(&mut self.told, run.spent(clock::now())));
         let now = now.with(&self.told);
-        let both = before.uses(task, queue).into_iter().zip(now.uses(task, queue));
+        let both = before
+            .uses(task, queue)
+            .into_iter()
+            .zip(now.uses(task, queue));
         let passed = both.filter_map(|(before, now)| Some((passed(&before, &now)?, now)));
         (passed.collect(), now.reached(task, queue))
     }
@@ -75,16 +92,30 @@ impl<'a> Meter<'a> {
 pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
     /// The Claude CLI takes no limit of nothing.
     const LEAST_USD: f64 = 0.000_001;
-    let left = |measure: Measure| uses.iter().filter(|of| of.measure == measure).map(CapUse::left).reduce(f64::min);
+    let left = |measure: Measure| {
+        uses.iter()
+            .filter(|of| of.measure == measure)
+            .map(CapUse::left)
+            .reduce(f64::min)
+    };
     let usd = left(Measure::Usd).map(|usd| usd.max(LEAST_USD));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is what is left, in tokens")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is what is left, in tokens"
+    )]
     let tokens = left(Measure::Tokens).map(|tokens| tokens.ceil() as u64);
     // Whole seconds, as runs are measured: who has run so long has reached the cap.
-    let seconds = left(Measure::Minutes).map(|minutes| (minutes * 60.0 - 1e-6).ceil().clamp(0.0, 1e9));
+    let seconds =
+        left(Measure::Minutes).map(|minutes| (minutes * 60.0 - 1e-6).ceil().clamp(0.0, 1e9));
     Limits {
         usd: limits.usd.into_iter().chain(usd).reduce(f64::min),
         tokens: limits.tokens.into_iter().chain(tokens).min(),
-        wall: limits.wall.into_iter().chain(seconds.map(Duration::from_secs_f64)).min(),
+        wall: limits
+            .wall
+            .into_iter()
+            .chain(seconds.map(Duration::from_secs_f64))
+            .min(),
         ..*limits
     }
 }
@@ -96,19 +127,36 @@ mod tests {
 
     #[test]
     fn a_run_may_use_what_is_left_and_no_more_than_its_own_limits() {
-        let of = |measure: Measure, used: f64, most: f64| CapUse { scope: CapScope::Day, measure, used, most };
+        let of = |measure: Measure, used: f64, most: f64| CapUse {
+            scope: CapScope::Day,
+            measure,
+            used,
+            most,
+        };
         let uses = [
             of(Measure::Usd, 1.0, 4.0),
             of(Measure::Usd, 9.0, 10.0),
             of(Measure::Tokens, 10.0, 4.0),
             of(Measure::Minutes, 1.0, 1.02),
         ];
-        let own = Limits { usd: Some(2.0), tokens: Some(5), turns: Some(7), ..Limits::default() };
+        let own = Limits {
+            usd: Some(2.0),
+            tokens: Some(5),
+            turns: Some(7),
+            ..Limits::default()
+        };
         let within = within_caps(&own, &uses);
-        assert_eq!((within.usd, within.tokens, within.turns), (Some(1.0), Some(0), Some(7)));
+        assert_eq!(
+            (within.usd, within.tokens, within.turns),
+            (Some(1.0), Some(0), Some(7))
+        );
         assert_eq!(within.wall, Some(Duration::from_secs(2)));
         assert_eq!(within_caps(&own, &[]), own);
         assert_eq!(within_caps(&own, &[of(Measure::Usd, 0.0, 4.0)]), own);
-        assert!(within_caps(&own, &[of(Measure::Usd, 4.0, 4.0)]).usd.is_some_and(|usd| usd > 0.0 && usd < 0.001));
+        assert!(
+            within_caps(&own, &[of(Measure::Usd, 4.0, 4.0)])
+                .usd
+                .is_some_and(|usd| usd > 0.0 && usd < 0.001)
+        );
     }
 }

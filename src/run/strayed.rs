@@ -17,9 +17,16 @@ const FILE: &str = "outside.json";
 /// What an agent of `role` could change, as it is when its run begins; `None` in a sandbox, which it does not leave, and where there
 /// is no repository.
 pub(super) fn look(site: &Site, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
-    let outside = if role.sandbox { None } else { outside(site).ok() }?;
+    let outside = if role.sandbox {
+        None
+    } else {
+        outside(site).ok()
+    }?;
     // It is only for the case that this program dies.
-    drop(artifacts.write(FILE, &serde_json::to_string(&outside).expect("it is plain data")));
+    drop(artifacts.write(
+        FILE,
+        &serde_json::to_string(&outside).expect("it is plain data"),
+    ));
     Some(outside)
 }
 
@@ -30,11 +37,19 @@ pub(super) fn end_of_dead(site: &Site, run: &str) -> Result<(), Error> {
     if let Ok(before) = serde_json::from_str::<Outside>(&artifacts.read(FILE))
         && let Some(metadata) = run_of(&site.board, run).filter(|metadata| metadata.ended.is_none())
     {
-        let changes = site.repository()?.changed_since(&before, &outside(site)?, None)?;
+        let changes = site
+            .repository()?
+            .changed_since(&before, &outside(site)?, None)?;
         for change in &changes {
             let (task, agent) = (Some(metadata.task.clone()), Some(metadata.agent.clone()));
             let (run, cause) = (Some(run.to_owned()), Some(change.to_string()));
-            site.board.note(Entry { task, agent, run, cause, ..Entry::new(Kind::Strayed, clock::now()) })?;
+            site.board.note(Entry {
+                task,
+                agent,
+                run,
+                cause,
+                ..Entry::new(Kind::Strayed, clock::now())
+            })?;
         }
         if let Some(mut record) = Record::open(site, run) {
             record.strayed(broken(&site.config.rules, &changes))?;
@@ -45,7 +60,9 @@ pub(super) fn end_of_dead(site: &Site, run: &str) -> Result<(), Error> {
 
 /// Without the branches that Tavern itself moves.
 fn outside(site: &Site) -> Result<Outside, Error> {
-    Ok(site.repository()?.outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
+    Ok(site
+        .repository()?
+        .outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
 }
 
 /// What has changed since; `work` are the branch that the agent works on, and where that began.
@@ -75,6 +92,9 @@ pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breac
         };
         of_act(rules, act, &change.to_string())
     };
-    let at_most = |breach: Breach| Breach { consequence: breach.consequence.min(Consequence::Pause), ..breach };
+    let at_most = |breach: Breach| Breach {
+        consequence: breach.consequence.min(Consequence::Pause),
+        ..breach
+    };
     changes.iter().flat_map(of).map(at_most).collect()
 }

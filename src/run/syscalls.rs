@@ -26,12 +26,24 @@ fn kinds() -> &'static [ProgramKind] {
                 ioctl: &[16, 0x4000_0202],
                 keys: &[248, 249, 250, 0x4000_00F8, 0x4000_00F9, 0x4000_00FA],
             },
-            ProgramKind { kind: 0x4000_0003, ioctl: &[54], keys: &[286, 287, 288] },
+            ProgramKind {
+                kind: 0x4000_0003,
+                ioctl: &[54],
+                keys: &[286, 287, 288],
+            },
         ]
     } else if cfg!(target_arch = "aarch64") {
         &[
-            ProgramKind { kind: 0xC000_00B7, ioctl: &[29], keys: &[217, 218, 219] },
-            ProgramKind { kind: 0x4000_0028, ioctl: &[54], keys: &[309, 310, 311] },
+            ProgramKind {
+                kind: 0xC000_00B7,
+                ioctl: &[29],
+                keys: &[217, 218, 219],
+            },
+            ProgramKind {
+                kind: 0x4000_0028,
+                ioctl: &[54],
+                keys: &[309, 310, 311],
+            },
         ]
     } else {
         &[]
@@ -47,7 +59,11 @@ pub fn filter() -> Option<Vec<u8>> {
     // Where `struct seccomp_data` has them; of the second argument the lower half, which is all that `ioctl` looks at.
     const NUMBER: u32 = 0;
     const KIND: u32 = 4;
-    const REQUEST: u32 = if cfg!(target_endian = "little") { 24 } else { 28 };
+    const REQUEST: u32 = if cfg!(target_endian = "little") {
+        24
+    } else {
+        28
+    };
     const ALLOW: u32 = 0x7FFF_0000;
     /// With EPERM.
     const REFUSE: u32 = 0x0005_0001;
@@ -58,18 +74,30 @@ pub fn filter() -> Option<Vec<u8>> {
         return None;
     }
     // Last what is asked of each `ioctl`, so that all jumps lead forward.
-    let looked =
-        [load(REQUEST), (JUMP_IF_EQUAL, 2, 0, REFUSED[0]), (JUMP_IF_EQUAL, 1, 0, REFUSED[1]), end(ALLOW), end(REFUSE)];
+    let looked = [
+        load(REQUEST),
+        (JUMP_IF_EQUAL, 2, 0, REFUSED[0]),
+        (JUMP_IF_EQUAL, 1, 0, REFUSED[1]),
+        end(ALLOW),
+        end(REFUSE),
+    ];
     let mut program = looked.to_vec();
     // Any other kind of program is let do nothing.
     program.insert(0, end(REFUSE));
     for ProgramKind { kind, ioctl, keys } in kinds().iter().rev() {
         let count = ioctl.len() + keys.len();
-        let mut part = vec![(JUMP_IF_EQUAL, 0, u8::try_from(count + 2).ok()?, *kind), load(NUMBER)];
+        let mut part = vec![
+            (JUMP_IF_EQUAL, 0, u8::try_from(count + 2).ok()?, *kind),
+            load(NUMBER),
+        ];
         for (place, number) in ioctl.iter().chain(*keys).enumerate() {
             // Over the rest of this part and all behind it up to what is asked, or to the refusal at the end.
             let asked = count - place + program.len() - looked.len();
-            let over = if place < ioctl.len() { asked } else { asked + looked.len() - 1 };
+            let over = if place < ioctl.len() {
+                asked
+            } else {
+                asked + looked.len() - 1
+            };
             part.push((JUMP_IF_EQUAL, u8::try_from(over).ok()?, 0, *number));
         }
         part.push(end(ALLOW));

@@ -1,6 +1,9 @@
 //! What an agent has left in its cell is taken over after the run, by whoever follows the run, goes on with the item, or reaps: once,
 //! and before anything else is done with the worktree.
-#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -41,25 +44,38 @@ pub struct AsideCell {
 
 /// Those that were put aside, in order.
 pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
-    let names = fs::read_dir(board.private(CELLS)).into_iter().flatten().flatten();
+    let names = fs::read_dir(board.private(CELLS))
+        .into_iter()
+        .flatten()
+        .flatten();
     let aside = |name: &str, path: PathBuf| {
         let (was_taken, run) = match (name.strip_prefix(SPENT), name.strip_prefix(BROKEN)) {
             (Some(run), _) => (true, run.to_owned()),
             (_, Some(run)) => (false, run.to_owned()),
             _ => return None,
         };
-        Some(AsideCell { path, run, was_taken })
+        Some(AsideCell {
+            path,
+            run,
+            was_taken,
+        })
     };
-    let mut found: Vec<AsideCell> =
-        names.filter_map(|entry| aside(&entry.file_name().to_string_lossy(), entry.path())).collect();
+    let mut found: Vec<AsideCell> = names
+        .filter_map(|entry| aside(&entry.file_name().to_string_lossy(), entry.path()))
+        .collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
 
 /// Cells that nobody has taken over, by their runs.
 pub fn left_cells(board: &Board) -> Vec<String> {
-    let names = fs::read_dir(board.private(CELLS)).into_iter().flatten().flatten();
-    let mut runs: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let names = fs::read_dir(board.private(CELLS))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut runs: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
     runs.retain(|name| !name.starts_with('.'));
     runs.sort();
     runs
@@ -68,7 +84,9 @@ pub fn left_cells(board: &Board) -> Vec<String> {
 /// Takes over what all cells of the item have, of whose runs nothing is alive any more.
 pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
     let own = format!("{task}@");
-    let names = left_cells(&site.board).into_iter().filter(|name| name.starts_with(&own));
+    let names = left_cells(&site.board)
+        .into_iter()
+        .filter(|name| name.starts_with(&own));
     for run in names.filter_map(|name| run_of(&site.board, &name)) {
         take_over(site, task, &run)?;
     }
@@ -97,9 +115,17 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<St
         }
         Err(Error::Git(error @ (GitError::Program { .. } | GitError::TimedOut { .. }))) => {
             let aside = put_aside(&cell, BROKEN)?;
-            let why = format!("its git directory can't be read, and is kept in {}: {error}", aside.display());
+            let why = format!(
+                "its git directory can't be read, and is kept in {}: {error}",
+                aside.display()
+            );
             let (task, run) = (Some(task.clone()), Some(run.run.clone()));
-            site.board.note(Entry { task, run, cause: Some(why.clone()), ..Entry::new(Kind::Noted, clock::now()) })?;
+            site.board.note(Entry {
+                task,
+                run,
+                cause: Some(why.clone()),
+                ..Entry::new(Kind::Noted, clock::now())
+            })?;
             Ok(Some(why))
         }
         Err(error) => Err(error),
@@ -127,10 +153,19 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
     made.map_err(Error::io("make anew", &out))?;
     // It may have been moved with its repository.
-    let worktree = run.worktree.file_name().map(|name| site.board.path("worktrees").join(name));
-    let worktree = worktree.ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
+    let worktree = run
+        .worktree
+        .file_name()
+        .map(|name| site.board.path("worktrees").join(name));
+    let worktree = worktree
+        .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
     let wrapper = sandbox::of_look(site, &out)?;
-    let left = LeftCell { cell: &cell.git(), out: &out, wrapper: &wrapper, branch: run.branch.as_deref() };
+    let left = LeftCell {
+        cell: &cell.git(),
+        out: &out,
+        wrapper: &wrapper,
+        branch: run.branch.as_deref(),
+    };
     let received = site.repository()?.receive(&worktree, &left);
     // Also where the cell can't be read: people look at what stands in the worktree.
     let inner = site.repository()?.take_inner(&worktree, &cell.git())?;
@@ -148,11 +183,22 @@ fn keep_bundles(site: &Site, run: &Metadata, bundles: &[Bundle]) -> Result<(), E
         let kept = folder.join(format!("{}.bundle", number + 1));
         let mut source = files::open(file).map_err(Error::io("read", file))?;
         let mut copy = fs::File::create(&kept).map_err(Error::io("write", &kept))?;
-        io::copy(&mut source, &mut copy).and_then(|_| copy.sync_all()).map_err(Error::io("write", &kept))?;
-        let what = format!("what it committed in the submodule `{submodule}` is on no remote of that");
-        let cause = Some(format!("{what}, and is kept for git to fetch from in {}", kept.display()));
+        io::copy(&mut source, &mut copy)
+            .and_then(|_| copy.sync_all())
+            .map_err(Error::io("write", &kept))?;
+        let what =
+            format!("what it committed in the submodule `{submodule}` is on no remote of that");
+        let cause = Some(format!(
+            "{what}, and is kept for git to fetch from in {}",
+            kept.display()
+        ));
         let (task, run) = (Some(run.task.clone()), Some(run.run.clone()));
-        site.board.note(Entry { task, run, cause, ..Entry::new(Kind::Noted, clock::now()) })?;
+        site.board.note(Entry {
+            task,
+            run,
+            cause,
+            ..Entry::new(Kind::Noted, clock::now())
+        })?;
     }
     Ok(())
 }

@@ -49,7 +49,12 @@ pub struct Stranger {
 impl<'s> Trust<'s> {
     pub fn of(site: &'s Site) -> Trust<'s> {
         let (trusted, settings, look) = Default::default();
-        Trust { site, trusted, settings, look }
+        Trust {
+            site,
+            trusted,
+            settings,
+            look,
+        }
     }
 
     /// config.yaml, as this program has read it, and the board's templates.
@@ -61,12 +66,17 @@ impl<'s> Trust<'s> {
     /// The settings, and all that the item says.
     pub fn item(&self, task: &Task) -> Result<(), Untrusted> {
         self.settings()?;
-        if self.knows(task) { Ok(()) } else { self.refuse([Clause::of_item(task, String::new())]) }
+        if self.knows(task) {
+            Ok(())
+        } else {
+            self.refuse([Clause::of_item(task, String::new())])
+        }
     }
 
     /// All that the item says is known to be trusted, or made here. git is not asked, for which others would wait.
     pub fn knows(&self, task: &Task) -> bool {
-        self.site.board.trusts_all() || self.with_trusted(|trusted| trusted.has(&Clause::digest_of(task)))
+        self.site.board.trusts_all()
+            || self.with_trusted(|trusted| trusted.has(&Clause::digest_of(task)))
     }
 
     /// What the queue of `document` says of all its items, and to a planner.
@@ -113,15 +123,24 @@ impl<'s> Trust<'s> {
         let files: Vec<PathBuf> = queues.iter().map(place).collect();
         let mut unknown = self.unknown();
         unknown.retain(|one| one.is_open && (one.line.is_none() || files.contains(&one.place)));
-        let Some(doubt) = unknown.iter().map(|one| self.came(one)).min() else { return Ok(()) };
-        Err(Untrusted { what: unknown.into_iter().map(|one| one.part.name).collect(), doubt })
+        let Some(doubt) = unknown.iter().map(|one| self.came(one)).min() else {
+            return Ok(());
+        };
+        Err(Untrusted {
+            what: unknown.into_iter().map(|one| one.part.name).collect(),
+            doubt,
+        })
     }
 
     /// Trusts these from now on, and what people make of them.
     pub fn allow(&self, unknown: impl IntoIterator<Item = Stranger>) -> Result<(), Error> {
         let digests = unknown.into_iter().flat_map(|one| {
-            let before = one.committed.filter(|committed| *committed != one.part.digest);
-            [Some(one.part.digest), before.as_ref().map(overruled)].into_iter().flatten()
+            let before = one
+                .committed
+                .filter(|committed| *committed != one.part.digest);
+            [Some(one.part.digest), before.as_ref().map(overruled)]
+                .into_iter()
+                .flatten()
         });
         Ok(self.with_trusted(|trusted| trusted.add(digests.chain([agreed()])))?)
     }
@@ -141,28 +160,44 @@ impl<'s> Trust<'s> {
             return Ok(());
         }
         // What was made here is known from now on; what can't be read is not. What git has brought stays so.
-        let look = || self.look().iter().map(|one| (one.part.digest.clone(), self.came(one))).collect();
+        let look = || {
+            self.look()
+                .iter()
+                .map(|one| (one.part.digest.clone(), self.came(one)))
+                .collect()
+        };
         let found = self.look.get_or_init(look);
-        let is_told = |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
+        let is_told =
+            |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
         let came = |part: &Clause| match found.get(&part.digest) {
             Some(came) => *came,
             None if is_told(part) => Doubt::ByGit,
             None => Doubt::Since,
         };
         let unknown: Vec<Clause> = parts.into_iter().filter(|part| !is_known(part)).collect();
-        let Some(doubt) = unknown.iter().map(came).min() else { return Ok(()) };
-        Err(Untrusted { what: unknown.into_iter().map(|part| part.name).collect(), doubt })
+        let Some(doubt) = unknown.iter().map(came).min() else {
+            return Ok(());
+        };
+        Err(Untrusted {
+            what: unknown.into_iter().map(|part| part.name).collect(),
+            doubt,
+        })
     }
 
     /// Of what was not made here.
     fn came(&self, one: &Stranger) -> Doubt {
         let root = fs::canonicalize(self.site.board.root());
-        if root.is_ok_and(|root| !one.place.starts_with(root)) { Doubt::FromOutside } else { Doubt::ByGit }
+        if root.is_ok_and(|root| !one.place.starts_with(root)) {
+            Doubt::FromOutside
+        } else {
+            Doubt::ByGit
+        }
     }
 
     /// Looks where all that is not known came from, and remembers what was made here.
     fn look(&self) -> Vec<Stranger> {
-        let is_trusted = |one: &Stranger| self.with_trusted(|trusted| trusted.has(&one.part.digest));
+        let is_trusted =
+            |one: &Stranger| self.with_trusted(|trusted| trusted.has(&one.part.digest));
         let (known, mut unknown): (Vec<Stranger>, Vec<Stranger>) =
             standing(self.site).into_iter().partition(is_trusted);
         if unknown.is_empty() {
@@ -172,16 +207,26 @@ impl<'s> Trust<'s> {
         let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
         let known: Vec<Clause> = known.into_iter().map(|one| one.part).collect();
         // What git can't tell of counts as brought by it.
-        let origins = self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
+        let origins =
+            self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
         let origins = origins.unwrap_or_default();
-        let made: Vec<Digest> =
-            parts.iter().filter(|part| origins.is_made_here(part)).map(|part| part.digest.clone()).collect();
+        let made: Vec<Digest> = parts
+            .iter()
+            .filter(|part| origins.is_made_here(part))
+            .map(|part| part.digest.clone())
+            .collect();
         let is_made: HashSet<Digest> = made.iter().cloned().collect();
         // git takes a file away before it moves HEAD: what HEAD still holds is asked about again next time.
         let is_leaving = |part: &&&Clause| part.is_removal() && origins.committed(part).is_some();
-        let leaving: HashSet<&Digest> = parts.iter().filter(is_leaving).map(|part| &part.digest).collect();
-        let (here, known): (Vec<Digest>, Vec<Digest>) =
-            made.into_iter().chain(origins.brought().iter().map(brought)).partition(|digest| leaving.contains(digest));
+        let leaving: HashSet<&Digest> = parts
+            .iter()
+            .filter(is_leaving)
+            .map(|part| &part.digest)
+            .collect();
+        let (here, known): (Vec<Digest>, Vec<Digest>) = made
+            .into_iter()
+            .chain(origins.brought().iter().map(brought))
+            .partition(|digest| leaving.contains(digest));
         self.with_trusted(|trusted| {
             if !self.site.board.is_dry() {
                 // Else it is looked for again next time.
@@ -198,7 +243,11 @@ impl<'s> Trust<'s> {
     }
 
     fn with_trusted<R>(&self, then: impl FnOnce(&mut Trusted) -> R) -> R {
-        then(self.trusted.borrow_mut().get_or_insert_with(|| Trusted::of(&self.site.board)))
+        then(
+            self.trusted
+                .borrow_mut()
+                .get_or_insert_with(|| Trusted::of(&self.site.board)),
+        )
     }
 }
 
@@ -238,27 +287,62 @@ fn place(queue: &Queue) -> PathBuf {
 /// The settings that there are.
 fn settings(site: &Site) -> Vec<Clause> {
     let folder = site.board.path("templates");
-    let found = WalkDir::new(&folder).sort_by_file_name().into_iter().filter_map(Result::ok);
-    let templates = found.filter(|entry| entry.file_type().is_file()).filter_map(|entry| {
-        let name = entry.path().strip_prefix(site.board.dir()).ok()?.to_string_lossy().into_owned();
-        // What can't be read can't be told to anybody.
-        Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
-    });
+    let found = WalkDir::new(&folder)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok);
+    let templates = found
+        .filter(|entry| entry.file_type().is_file())
+        .filter_map(|entry| {
+            let name = entry
+                .path()
+                .strip_prefix(site.board.dir())
+                .ok()?
+                .to_string_lossy()
+                .into_owned();
+            // What can't be read can't be told to anybody.
+            Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
+        });
     let config = Some(&site.settings).filter(|text| !text.is_empty());
     let config = config.map(|text| Clause::of_file(FILE, text.clone()));
-    let gone = site.board.removed_files().into_iter().filter(|(name, _)| name != FILE || config.is_none());
-    let gone: Vec<Clause> = gone.map(|(name, was)| Clause::of_removed(&name, &was)).collect();
-    config.into_iter().chain(templates).chain(gone).chain(links(site)).collect()
+    let gone = site
+        .board
+        .removed_files()
+        .into_iter()
+        .filter(|(name, _)| name != FILE || config.is_none());
+    let gone: Vec<Clause> = gone
+        .map(|(name, was)| Clause::of_removed(&name, &was))
+        .collect();
+    config
+        .into_iter()
+        .chain(templates)
+        .chain(gone)
+        .chain(links(site))
+        .collect()
 }
 
 /// What makes a queue of a file elsewhere.
 fn links(site: &Site) -> Vec<Clause> {
     let folder = site.board.path("queues");
-    let found = WalkDir::new(&folder).max_depth(1).sort_by_file_name().into_iter().filter_map(Result::ok);
-    let links = found.filter(WalkDirEntry::path_is_symlink).filter_map(|entry| {
-        let name = entry.path().strip_prefix(site.board.dir()).ok()?.to_string_lossy().into_owned();
-        Some(Clause::of_link(&name, &fs::read_link(entry.path()).ok()?.to_string_lossy()))
-    });
+    let found = WalkDir::new(&folder)
+        .max_depth(1)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok);
+    let links = found
+        .filter(WalkDirEntry::path_is_symlink)
+        .filter_map(|entry| {
+            let name = entry
+                .path()
+                .strip_prefix(site.board.dir())
+                .ok()?
+                .to_string_lossy()
+                .into_owned();
+            Some(Clause::of_link(
+                &name,
+                &fs::read_link(entry.path()).ok()?.to_string_lossy(),
+            ))
+        });
     links.collect()
 }
 
@@ -266,7 +350,14 @@ fn links(site: &Site) -> Vec<Clause> {
 fn standing(site: &Site) -> Vec<Stranger> {
     let unknown = |part: Clause, place: PathBuf, line| {
         let (was, committed) = Default::default();
-        Stranger { part, place, line, was, is_open: true, committed }
+        Stranger {
+            part,
+            place,
+            line,
+            was,
+            is_open: true,
+            committed,
+        }
     };
     let mut all: Vec<Stranger> = settings(site)
         .into_iter()
@@ -278,21 +369,43 @@ fn standing(site: &Site) -> Vec<Stranger> {
     all.extend(site.board.knowledge().into_iter().filter_map(|file| {
         let part = of_learning(&file.id, file.learning.as_ref().ok()?);
         // Work goes on without it.
-        Some(Stranger { is_open: false, ..unknown(part, file.path, None) })
+        Some(Stranger {
+            is_open: false,
+            ..unknown(part, file.path, None)
+        })
     }));
-    let schedules = files::read_text(site.board.path(SCHEDULES)).ok().filter(|text| !text.is_empty());
+    let schedules = files::read_text(site.board.path(SCHEDULES))
+        .ok()
+        .filter(|text| !text.is_empty());
     all.extend(schedules.map(|text| {
         let part = Clause::of_file(SCHEDULES, text);
         // Likewise.
-        Stranger { is_open: false, ..unknown(part, site.board.path(SCHEDULES), None) }
+        Stranger {
+            is_open: false,
+            ..unknown(part, site.board.path(SCHEDULES), None)
+        }
     }));
     let mut queues: Vec<Queue> = site.board.queues().unwrap_or_default();
-    queues.extend(site.named.iter().filter(|named| !queues.contains(named)).cloned().collect::<Vec<_>>());
+    queues.extend(
+        site.named
+            .iter()
+            .filter(|named| !queues.contains(named))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
     queues.retain(|queue| !site.texts.contains_key(&queue.path));
     // What can't be read is told of by whoever needs it.
     let roles = site.config.known_roles();
-    let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content.into_string()));
-    let shown = site.texts.iter().map(|(path, text)| (path.clone(), text.clone()));
+    let read = |queue: &Queue| {
+        Some((
+            place(queue),
+            site.board.read(queue).ok()?.content.into_string(),
+        ))
+    };
+    let shown = site
+        .texts
+        .iter()
+        .map(|(path, text)| (path.clone(), text.clone()));
     let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
         let (document, _) = parse(&text);
@@ -308,7 +421,10 @@ fn standing(site: &Site) -> Vec<Stranger> {
                     document.block(item).to_owned(),
                 );
                 let is_open = !matches!(item.status, Status::Dead | Status::Draft);
-                all.push(Stranger { is_open, ..unknown(part, place.clone(), Some(item.line)) });
+                all.push(Stranger {
+                    is_open,
+                    ..unknown(part, place.clone(), Some(item.line))
+                });
             }
         }
     }

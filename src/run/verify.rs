@@ -56,9 +56,22 @@ impl Verification {
     pub fn expected(self) -> RunResult {
         match self {
             Verification::Over { result, .. } => result,
-            Verification::Prove(Unproven { reason, state, shown_by, .. }) => {
-                let commit = if let WorkState::At(tip) = state { Some(tip.as_str().to_owned()) } else { None };
-                RunResult::Passed { commit, reason, shown_by }
+            Verification::Prove(Unproven {
+                reason,
+                state,
+                shown_by,
+                ..
+            }) => {
+                let commit = if let WorkState::At(tip) = state {
+                    Some(tip.as_str().to_owned())
+                } else {
+                    None
+                };
+                RunResult::Passed {
+                    commit,
+                    reason,
+                    shown_by,
+                }
             }
         }
     }
@@ -71,11 +84,20 @@ pub fn takes_time(held: &Claimed) -> bool {
 
 /// Looks at what there is to verify of `answer`.
 pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
-    let over = |result| Ok(Verification::Over { result, problems: String::new() });
+    let over = |result| {
+        Ok(Verification::Over {
+            result,
+            problems: String::new(),
+        })
+    };
     let (reason, is_silent, proven) = match answer {
         AgentAnswer::Result(result) => return over(result),
         AgentAnswer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
-        AgentAnswer::Done { reason, is_silent, proven } => (reason, is_silent, proven),
+        AgentAnswer::Done {
+            reason,
+            is_silent,
+            proven,
+        } => (reason, is_silent, proven),
     };
     let shown_by = match held.task.done_when.is_empty() {
         false => ShownBy::Commands,
@@ -84,11 +106,17 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     };
     // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
     if held.task.status() == Status::Reviewing {
-        return over(RunResult::Passed { commit: None, reason, shown_by });
+        return over(RunResult::Passed {
+            commit: None,
+            reason,
+            shown_by,
+        });
     }
     let run = run_name(&held.task.id, held.lease.token);
     if site.does(held, Does::Answer) {
-        return over(plan::answered(&Artifacts::open(&site.board, &run).read("result.txt")));
+        return over(plan::answered(
+            &Artifacts::open(&site.board, &run).read("result.txt"),
+        ));
     }
     if site.does(held, Does::Plan) {
         let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
@@ -99,26 +127,44 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         return over(RunResult::Parked(children));
     }
     if !held.task.worktree {
-        return Ok(Verification::Prove(Unproven { reason, state: WorkState::Plain, shown_by, proven: None }));
+        return Ok(Verification::Prove(Unproven {
+            reason,
+            state: WorkState::Plain,
+            shown_by,
+            proven: None,
+        }));
     }
     let folder = site.board.worktree(&held.task.id);
     let changes = site.repository()?.changes(&folder)?;
     if !changes.is_clean() {
         return match site.config.dirty {
-            Dirty::Refuse => over(RunResult::failed("it left changes uncommitted (`dirty: refuse` in config.yaml)")),
+            Dirty::Refuse => over(RunResult::failed(
+                "it left changes uncommitted (`dirty: refuse` in config.yaml)",
+            )),
             Dirty::Commit => {
                 let state = WorkState::Uncommitted(changes);
-                Ok(Verification::Prove(Unproven { reason, state, shown_by, proven: None }))
+                Ok(Verification::Prove(Unproven {
+                    reason,
+                    state,
+                    shown_by,
+                    proven: None,
+                }))
             }
         };
     }
     let tip = site.tip_of(&folder)?;
-    let may_be_empty = held.task.allow_empty || children::has_completed(&site.board.children(&held.task.id));
+    let may_be_empty =
+        held.task.allow_empty || children::has_completed(&site.board.children(&held.task.id));
     if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
         return over(left_nothing());
     }
     let proven = proven.filter(|proven| *proven == tip);
-    Ok(Verification::Prove(Unproven { reason, state: WorkState::At(tip), shown_by, proven }))
+    Ok(Verification::Prove(Unproven {
+        reason,
+        state: WorkState::At(tip),
+        shown_by,
+        proven,
+    }))
 }
 
 /// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
@@ -138,13 +184,21 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
         Verification::Prove(work) => prove(site, held, work)?,
     };
     let result = match result {
-        RunResult::Passed { .. } if is_reworded(site, held) => RunResult::failed_as(Outcome::Killed, REWORDED),
+        RunResult::Passed { .. } if is_reworded(site, held) => {
+            RunResult::failed_as(Outcome::Killed, REWORDED)
+        }
         result => result,
     };
     if let Some(mut record) = Record::open(site, &run) {
         // What was committed for the agent belongs to its patch, whatever the proof said.
-        let is_work = held.task.worktree && !matches!(result, RunResult::Reviewed { .. } | RunResult::Planned { .. });
-        let tip = is_work.then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok()).flatten();
+        let is_work = held.task.worktree
+            && !matches!(
+                result,
+                RunResult::Reviewed { .. } | RunResult::Planned { .. }
+            );
+        let tip = is_work
+            .then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok())
+            .flatten();
         record.verified(&result, proof, tip.as_ref())?;
     }
     Ok(result)
@@ -152,7 +206,12 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
 
 /// What it came to, and whether `done_when` passed, if it was run. It is not run again at the commit where it is `proven`.
 fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Option<bool>), Error> {
-    let Unproven { reason, state, shown_by, proven } = work;
+    let Unproven {
+        reason,
+        state,
+        shown_by,
+        proven,
+    } = work;
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
     let mut changed_nothing = false;
@@ -162,7 +221,8 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
         None
     } else {
         commit_left(site, held, &state)?;
-        let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)? || task.allow_empty;
+        let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)?
+            || task.allow_empty;
         let tip = site.tip_of(&folder)?;
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
         if changed_nothing && !may_be_done(task) {
@@ -172,7 +232,12 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
     };
     let run = run_name(&task.id, held.lease.token);
     let role = site.role(&held.lease.role)?;
-    let bench = Bench { role, folder: &folder, commit: commit.as_ref(), mark: mark_of(site, &run) };
+    let bench = Bench {
+        role,
+        folder: &folder,
+        commit: commit.as_ref(),
+        mark: mark_of(site, &run),
+    };
     let evidence = match proven {
         Some(_) if proven == commit => Evidence::Passed,
         _ => run_done_when(site, task, &bench, &run, VERIFY)?,
@@ -185,13 +250,24 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
                 _ if changed_nothing => ALREADY_DONE.to_owned(),
                 _ => reason,
             };
-            (RunResult::Passed { commit, reason, shown_by }, Some(true).filter(|_| !task.done_when.is_empty()))
+            (
+                RunResult::Passed {
+                    commit,
+                    reason,
+                    shown_by,
+                },
+                Some(true).filter(|_| !task.done_when.is_empty()),
+            )
         }
-        Evidence::Failed(failure) if changed_nothing => {
-            (RunResult::failed_as(Outcome::Empty, format!("it changed nothing, and {failure}")), Some(false))
-        }
+        Evidence::Failed(failure) if changed_nothing => (
+            RunResult::failed_as(Outcome::Empty, format!("it changed nothing, and {failure}")),
+            Some(false),
+        ),
         Evidence::Failed(failure) => (RunResult::Refuted(failure), Some(false)),
-        Evidence::CutShort => (RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None),
+        Evidence::CutShort => (
+            RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"),
+            None,
+        ),
     })
 }
 
@@ -201,7 +277,12 @@ pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(),
     if let WorkState::Uncommitted(changes) = state {
         let protected = site.protected(&held.queue);
         let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-        site.repository()?.commit_all(&folder, changes, &format!("{}: {}", task.id, task.title), &protected)?;
+        site.repository()?.commit_all(
+            &folder,
+            changes,
+            &format!("{}: {}", task.id, task.title),
+            &protected,
+        )?;
     }
     Ok(())
 }
@@ -213,7 +294,8 @@ const UNSAID: &str = "its agent did not say that it is done, and no command show
 
 const ALREADY_DONE: &str = "already done: its commands pass, and nothing was changed";
 
-const REWORDED: &str = "its text was changed while it was worked, and it is worked again as it reads now";
+const REWORDED: &str =
+    "its text was changed while it was worked, and it is worked again as it reads now";
 
 /// Its queue asks for something else by now than what was done.
 fn is_reworded(site: &Site, held: &Claimed) -> bool {
@@ -231,8 +313,13 @@ fn words(task: &Task) -> Vec<&str> {
         let behind = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
         behind.is_some_and(|words| ["[ ]", "[x]", "[X]"].iter().any(|it| words.starts_with(it)))
     };
-    let lines = [task.title.as_str()].into_iter().chain(task.description.lines());
-    lines.map(str::trim_end).filter(|line| !line.is_empty() && !is_box(line)).collect()
+    let lines = [task.title.as_str()]
+        .into_iter()
+        .chain(task.description.lines());
+    lines
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !is_box(line))
+        .collect()
 }
 
 /// Its commands say whether it was done before anybody took it.
@@ -246,12 +333,16 @@ fn left_nothing() -> RunResult {
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
 fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
-    let Some(integration) = site.repository()?.branch_tip(site.integration())? else { return Ok(false) };
+    let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
+        return Ok(false);
+    };
     if site.repository()?.is_ancestor(tip, &integration)? {
         return Ok(true);
     }
     let protected = site.protected(&held.queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     // The same change by somebody else, who was faster, is no emptiness.
-    Ok(site.repository()?.changes_only(&integration, tip, &protected)?)
+    Ok(site
+        .repository()?
+        .changes_only(&integration, tip, &protected)?)
 }

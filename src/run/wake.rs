@@ -14,7 +14,12 @@ use crate::store::{self, Note, Queue, walk_log};
 ///
 /// # Errors
 /// The board can't be read or written.
-pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Option<PlannerNeed>, Error> {
+pub fn wake(
+    site: &Site,
+    queues: &[Queue],
+    role: &str,
+    note: &Note,
+) -> Result<Option<PlannerNeed>, Error> {
     let causes = &site.config.plan.wake;
     if causes.is_empty() || site.role(role)?.does != Does::Plan {
         return Ok(None);
@@ -26,13 +31,25 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
         Err(_) => Some(Status::Pending),
     };
     let sent_back = |id: &TaskId| sent_back(site, id);
-    let plans = |role: &str| site.config.roles.get(role).is_some_and(|role| role.does == Does::Plan);
+    let plans = |role: &str| {
+        site.config
+            .roles
+            .get(role)
+            .is_some_and(|role| role.does == Does::Plan)
+    };
     let trust = Trust::of(site);
     let may_be_told = |task: &Task| trust.item(task).is_ok();
-    let known = Known { status_of: &status_of, sent_back: &sent_back, plans: &plans, may_be_told: &may_be_told };
+    let known = Known {
+        status_of: &status_of,
+        sent_back: &sent_back,
+        plans: &plans,
+        may_be_told: &may_be_told,
+    };
     for queue in queues {
         // One queue that can't be read keeps nobody from working on the others.
-        let Ok(text) = site.board.read(queue) else { continue };
+        let Ok(text) = site.board.read(queue) else {
+            continue;
+        };
         let document = parse(&text.content).0;
         if trust.front(&document).is_err() {
             continue;
@@ -41,7 +58,10 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
             if status_of(&need.id).is_some() || was_added(site, &need.id)? {
                 continue;
             }
-            match site.board.add(queue, need.item(role), Status::Pending, note) {
+            match site
+                .board
+                .add(queue, need.item(role), Status::Pending, note)
+            {
                 Ok(_) => return Ok(Some(need)),
                 // Another planner was faster.
                 Err(store::Error::Taken(_)) => {}

@@ -73,7 +73,15 @@ impl Diagnosis {
 
     /// As the log has it; `None` if it tells of something else.
     fn of(entry: Entry) -> Option<Diagnosis> {
-        let Entry { task, run, agent, symptom, deed, cause, .. } = entry;
+        let Entry {
+            task,
+            run,
+            agent,
+            symptom,
+            deed,
+            cause,
+            ..
+        } = entry;
         Some(Diagnosis {
             task: task?,
             run: run?,
@@ -87,8 +95,13 @@ impl Diagnosis {
     /// In a line, for people.
     pub fn line(&self) -> String {
         match self.symptom {
-            Symptom::Spending | Symptom::Spent => format!("{} works on {}: {}", self.agent, self.task, self.cause),
-            _ => format!("{} is in trouble with {}: {}", self.agent, self.task, self.cause),
+            Symptom::Spending | Symptom::Spent => {
+                format!("{} works on {}: {}", self.agent, self.task, self.cause)
+            }
+            _ => format!(
+                "{} is in trouble with {}: {}",
+                self.agent, self.task, self.cause
+            ),
         }
     }
 }
@@ -125,7 +138,11 @@ pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
     let of = |lease: Lease| {
         let artifacts = Artifacts::open(board, &run_name(&lease.task, lease.token));
         let (activity, watched) = (activity_of(&artifacts)?, watched_of(&artifacts));
-        (life(&lease.holder) != Life::Gone).then_some(Health { lease, activity, watched })
+        (life(&lease.holder) != Life::Gone).then_some(Health {
+            lease,
+            activity,
+            watched,
+        })
     };
     Ok(board.leases()?.into_iter().filter_map(of).collect())
 }
@@ -150,7 +167,12 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn begin(site: &Site, role: &Role, task: &Task) -> Watch {
         let rules = site.config.watch.with(role.watch.iter().chain(&task.watch));
-        Watch { every: rules.every.limit(), looked: clock::instant(), is_hurried: false, lapse: Lapse::default() }
+        Watch {
+            every: rules.every.limit(),
+            looked: clock::instant(),
+            is_hurried: false,
+            lapse: Lapse::default(),
+        }
     }
 
     /// Until the next look.
@@ -170,7 +192,8 @@ impl Watch {
         }
         self.looked = clock::instant();
         let looked = look_at_own(site, own);
-        self.lapse.note(site, Some(own), looked.as_ref().err().map(Error::in_words));
+        self.lapse
+            .note(site, Some(own), looked.as_ref().err().map(Error::in_words));
         tell_people(site);
         looked.unwrap_or(false)
     }
@@ -185,7 +208,12 @@ pub struct Lapse {
 
 impl Lapse {
     /// What a look came to: why it failed, if it did. Returns what is new in that, in words.
-    pub fn note(&mut self, site: &Site, of: Option<&Lease>, failure: Option<String>) -> Option<String> {
+    pub fn note(
+        &mut self,
+        site: &Site,
+        of: Option<&Lease>,
+        failure: Option<String>,
+    ) -> Option<String> {
         if failure == self.told {
             return None;
         }
@@ -214,7 +242,11 @@ pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (mut failure, mut asks) = (None, MOST_ASKED);
     let mut leases = site.board.leases()?;
     leases.sort_by_cached_key(|lease| {
-        watched_of(&Artifacts::open(&site.board, &run_name(&lease.task, lease.token))).held_to_rules_at
+        watched_of(&Artifacts::open(
+            &site.board,
+            &run_name(&lease.task, lease.token),
+        ))
+        .held_to_rules_at
     });
     for lease in leases {
         if site.interrupt.is_raised() {
@@ -231,18 +263,34 @@ pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
 fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
     let slot = site.board.try_watch_slot()?;
     // One that hangs, or was stopped, looks after nobody.
-    if slot.is_none() && Watcher::of(&site.board).is_some_and(|watcher| watcher.is_at_it(clock::now())) {
+    if slot.is_none()
+        && Watcher::of(&site.board).is_some_and(|watcher| watcher.is_at_it(clock::now()))
+    {
         return Ok(false);
     }
-    let Some(lease) = site.board.lease(&own.task)?.filter(|lease| lease.token == own.token) else { return Ok(false) };
+    let Some(lease) = site
+        .board
+        .lease(&own.task)?
+        .filter(|lease| lease.token == own.token)
+    else {
+        return Ok(false);
+    };
     let mut is_over = false;
-    look_at(site, &lease, &mut 1, &mut |found| is_over |= found.task == own.task && found.deed.ends())?;
+    look_at(site, &lease, &mut 1, &mut |found| {
+        is_over |= found.task == own.task && found.deed.ends()
+    })?;
     Ok(is_over)
 }
 
 /// Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
-fn look_at(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
-    if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(clock::now()) {
+fn look_at(
+    site: &Site,
+    lease: &Lease,
+    asks: &mut usize,
+    tell: &mut dyn FnMut(Diagnosis),
+) -> Result<(), Error> {
+    if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(clock::now())
+    {
         return Ok(());
     }
     // With another run it may have been ended in this look.
@@ -250,17 +298,32 @@ fn look_at(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(Di
         return Ok(());
     }
     // It may have ended meanwhile, and its worktree with it.
-    look_into(site, lease, asks, tell).or_else(|error| if is_held(site, lease)? { Err(error) } else { Ok(()) })
+    look_into(site, lease, asks, tell).or_else(|error| {
+        if is_held(site, lease)? {
+            Err(error)
+        } else {
+            Ok(())
+        }
+    })
 }
 
 /// What of a run can't be looked at keeps nobody from judging the rest. `asks` is how often git may still be asked for its files.
-fn look_into(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+fn look_into(
+    site: &Site,
+    lease: &Lease,
+    asks: &mut usize,
+    tell: &mut dyn FnMut(Diagnosis),
+) -> Result<(), Error> {
     let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
     let artifacts = Artifacts::open(&site.board, &run);
     let (record, activity) = (run_of(&site.board, &run), activity_of(&artifacts));
     let (Some(record), Some(mut activity)) = (record, activity) else {
         // Both are written before the lease tells of its work.
-        return if lease.work.is_none() { Ok(()) } else { Err(Error::Unwatched(run)) };
+        return if lease.work.is_none() {
+            Ok(())
+        } else {
+            Err(Error::Unwatched(run))
+        };
     };
     if record.ended.is_some() {
         return Ok(());
@@ -268,8 +331,14 @@ fn look_into(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(
     if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
         return Ok(());
     }
-    let of_role = site.role(&lease.role).ok().and_then(|role| role.watch.as_ref());
-    let rules = &site.config.watch.with(of_role.into_iter().chain(&activity.watch));
+    let of_role = site
+        .role(&lease.role)
+        .ok()
+        .and_then(|role| role.watch.as_ref());
+    let rules = &site
+        .config
+        .watch
+        .with(of_role.into_iter().chain(&activity.watch));
     let before = watched_of(&artifacts);
     let mut watched = before.clone();
     let mut looked = Ok(());
@@ -296,9 +365,12 @@ fn look_into(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(
         keep(site, &artifacts, &before, &watched)?;
     }
     if let Some((trouble, deed)) = found {
-        let parent =
-            activity.parent.filter(|_| rules.gang > 0 && before.is_told_in_vain(trouble.symptom) && watched.nudges > 1);
-        let gang = parent.map(|parent| Gang::of(site, parent, trouble.symptom)).transpose()?;
+        let parent = activity.parent.filter(|_| {
+            rules.gang > 0 && before.is_told_in_vain(trouble.symptom) && watched.nudges > 1
+        });
+        let gang = parent
+            .map(|parent| Gang::of(site, parent, trouble.symptom))
+            .transpose()?;
         match gang.filter(|gang| gang.members.len() >= rules.gang as usize) {
             Some(gang) => gang.begin_anew(site, tell)?,
             None => tell(carry_out(site, lease, &trouble, deed)?),
@@ -311,7 +383,10 @@ fn look_into(site: &Site, lease: &Lease, asks: &mut usize, tell: &mut dyn FnMut(
 }
 
 fn is_held(site: &Site, lease: &Lease) -> Result<bool, Error> {
-    Ok(site.board.lease(&lease.task)?.is_some_and(|now| now.token == lease.token))
+    Ok(site
+        .board
+        .lease(&lease.task)?
+        .is_some_and(|now| now.token == lease.token))
 }
 
 /// Children of one item that are in the same trouble, and were told so in vain.
@@ -324,17 +399,30 @@ struct Gang {
 impl Gang {
     fn of(site: &Site, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
         let is_member = |health: &Health| {
-            health.activity.parent.as_ref() == Some(&parent) && health.watched.is_told_in_vain(symptom)
+            health.activity.parent.as_ref() == Some(&parent)
+                && health.watched.is_told_in_vain(symptom)
         };
-        let members = health(&site.board)?.into_iter().filter(is_member).map(|health| health.lease).collect();
-        Ok(Gang { parent, symptom, members })
+        let members = health(&site.board)?
+            .into_iter()
+            .filter(is_member)
+            .map(|health| health.lease)
+            .collect();
+        Ok(Gang {
+            parent,
+            symptom,
+            members,
+        })
     }
 
     /// Ends their runs: what is wrong is not with one of them. Those that have begun anew before are paused.
     fn begin_anew(&self, site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
         let trouble = Trouble::of_gang(&self.parent, self.symptom, self.members.len());
         for member in &self.members {
-            let deed = if was_restarted(site, &member.task)? { Deed::Paused } else { Deed::Restarted };
+            let deed = if was_restarted(site, &member.task)? {
+                Deed::Paused
+            } else {
+                Deed::Restarted
+            };
             tell(carry_out(site, member, &trouble, deed)?);
         }
         Ok(())
@@ -351,7 +439,12 @@ fn was_restarted(site: &Site, task: &TaskId) -> Result<bool, Error> {
     Ok(was_restarted)
 }
 
-fn keep(site: &Site, artifacts: &Artifacts, before: &Watched, watched: &Watched) -> Result<(), Error> {
+fn keep(
+    site: &Site,
+    artifacts: &Artifacts,
+    before: &Watched,
+    watched: &Watched,
+) -> Result<(), Error> {
     if before == watched || site.board.is_dry() {
         return Ok(());
     }
@@ -387,7 +480,12 @@ fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
     let changes = repository.changes(folder)?;
     let mut digest = Xxh3::new();
     site.tip_of(folder)?.as_str().hash(&mut digest);
-    for path in changes.staged.iter().chain(&changes.modified).chain(&changes.untracked) {
+    for path in changes
+        .staged
+        .iter()
+        .chain(&changes.modified)
+        .chain(&changes.untracked)
+    {
         let file = fs::symlink_metadata(folder.join(path)).ok();
         let stamp = file.map(|file| (file.len(), file.modified().ok()));
         (path, stamp).hash(&mut digest);
@@ -397,7 +495,12 @@ fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
 
 /// Tells the agent, or ends its run, and the log; not on a dry board. The log's line comes first: the report of a pause is the last of
 /// the item's.
-fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Result<Diagnosis, Error> {
+fn carry_out(
+    site: &Site,
+    lease: &Lease,
+    trouble: &Trouble,
+    deed: Deed,
+) -> Result<Diagnosis, Error> {
     let diagnosis = Diagnosis::new(lease, trouble, deed);
     if site.board.is_dry() {
         return Ok(diagnosis);
@@ -414,29 +517,59 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Resul
         deed: Some(deed),
         ..Entry::new(Kind::Diagnosed, clock::now())
     })?;
-    let submit = |event: Event| site.board.submit(task, &event, &Note { agent, run: Some(run) });
+    let submit = |event: Event| {
+        site.board.submit(
+            task,
+            &event,
+            &Note {
+                agent,
+                run: Some(run),
+            },
+        )
+    };
     match deed {
         Deed::Noted | Deed::Notified => {}
         Deed::Nudged(urgency) => {
-            site.board.send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
+            site.board
+                .send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
         Deed::Paused => {
             let asked = match trouble.symptom {
                 Symptom::Violation => question(&why),
-                Symptom::Divergence => format!("{why}, and again after a new beginning. How is it to go on?"),
+                Symptom::Divergence => {
+                    format!("{why}, and again after a new beginning. How is it to go on?")
+                }
                 Symptom::Runaway => format!("{why}. How is it to go on?"),
                 _ => format!("{why}, and was told so. How is it to go on?"),
             };
             drop(pause(site, lease, asked)?);
         }
         Deed::Restarted => {
-            let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
-            submit(Event::Return { token, retry, reason: why })?;
+            let retry = Retry {
+                blame: Blame::Nobody,
+                not_before: None,
+                most: site.config.max_returns,
+            };
+            submit(Event::Return {
+                token,
+                retry,
+                reason: why,
+            })?;
         }
         Deed::Ended => {
             let item = site.board.task(task)?.task;
-            let retry = retry(site, &item, policy(site, Outcome::Failed), None, &lease.role);
-            submit(Event::Fail { token, retry, reason: why })?;
+            let retry = retry(
+                site,
+                &item,
+                policy(site, Outcome::Failed),
+                None,
+                &lease.role,
+            );
+            submit(Event::Fail {
+                token,
+                retry,
+                reason: why,
+            })?;
         }
     }
     Ok(diagnosis)
@@ -447,19 +580,35 @@ fn carry_out(site: &Site, lease: &Lease, trouble: &Trouble, deed: Deed) -> Resul
 /// # Errors
 /// Somebody else holds it by now, or the board can't be written.
 pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error> {
-    let note = Note { agent: Some(lease.agent.clone()), run: Some(run_name(&lease.task, lease.token)) };
-    Ok(site.board.submit(&lease.task, &Event::Ask { token: lease.token, question }, &note)?)
+    let note = Note {
+        agent: Some(lease.agent.clone()),
+        run: Some(run_name(&lease.task, lease.token)),
+    };
+    Ok(site.board.submit(
+        &lease.task,
+        &Event::Ask {
+            token: lease.token,
+            question,
+        },
+        &note,
+    )?)
 }
 
 /// What an agent is told.
 fn words(trouble: &Trouble, urgency: Urgency) -> String {
     let advice = match trouble.symptom {
-        Symptom::Looping => "Trying the same again will not help: look at why it fails, and try another way.",
-        Symptom::Struggling => "Stop and look at what these failures have in common before you go on.",
+        Symptom::Looping => {
+            "Trying the same again will not help: look at why it fails, and try another way."
+        }
+        Symptom::Struggling => {
+            "Stop and look at what these failures have in common before you go on."
+        }
         Symptom::Repeating => {
             "If you wait for something, wait for it in one command with a limit (`timeout 60 …`); else do something else."
         }
-        Symptom::Stuck => "Go on with the next step, or end your answer with WAITING and a question if you can't.",
+        Symptom::Stuck => {
+            "Go on with the next step, or end your answer with WAITING and a question if you can't."
+        }
         Symptom::Runaway => "Write down what you have as files now.",
         Symptom::Violation => "Undo it, and do without.",
         Symptom::Late => "Commit what you have, and come to an end.",

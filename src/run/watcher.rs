@@ -51,7 +51,10 @@ impl Watcher {
             seen = entry.seq;
             false
         })?;
-        Ok(Watcher { seen, ..Watcher::default() })
+        Ok(Watcher {
+            seen,
+            ..Watcher::default()
+        })
     }
 
     /// It looks as often as it is to, or nearly.
@@ -62,7 +65,8 @@ impl Watcher {
 
     /// One has looked by `now` and for so long, in vain where it is `degraded`.
     pub fn looked(&mut self, now: Timestamp, took: Duration, degraded: Option<String>) {
-        let seconds = |from: Timestamp, to: Timestamp| u64::try_from((to - from).num_seconds()).unwrap_or(0);
+        let seconds =
+            |from: Timestamp, to: Timestamp| u64::try_from((to - from).num_seconds()).unwrap_or(0);
         if self.degraded.is_some() {
             self.degraded_seconds += seconds(self.looked, now);
         }
@@ -75,6 +79,9 @@ impl Watcher {
     /// Writes it down. That it can't be keeps nobody from watching.
     pub fn keep(&self, board: &Board) {
         let text = serde_json::to_string(self).expect("it is plain data");
-        drop(store::replace(&board.private(FILE), (text + "\n").as_bytes()));
+        drop(store::replace(
+            &board.private(FILE),
+            (text + "\n").as_bytes(),
+        ));
     }
 }

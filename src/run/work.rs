@@ -32,7 +32,10 @@ pub fn uncommitted(
     if !folder.is_dir() || !(parts.is_empty() || board.lease(task)?.is_some()) {
         return Ok(None);
     }
-    Ok(Some(repository.uncommitted(&folder, MOST_OF_PATCH)?).filter(|patch| !patch.text.is_empty()))
+    Ok(
+        Some(repository.uncommitted(&folder, MOST_OF_PATCH)?)
+            .filter(|patch| !patch.text.is_empty()),
+    )
 }
 
 /// The work of `task`: where it is kept that is not merged, then the commit that the item names. Each part against the
@@ -45,10 +48,19 @@ pub fn work_of(
 ) -> Result<Vec<WorkPart>, Error> {
     let mut known: Vec<CommitId> = kept.tip().into_iter().cloned().collect();
     let mut parts: Vec<WorkPart> = Vec::new();
-    for place in kept.of_item(board, task).into_iter().chain(task.commit().map(str::to_owned)) {
+    for place in kept
+        .of_item(board, task)
+        .into_iter()
+        .chain(task.commit().map(str::to_owned))
+    {
         // What a person has typed may be no revision, and git may not have fetched it.
-        let Some(tip) = repository.commit_of(&place).ok().flatten() else { continue };
-        if parts.iter().any(|part| repository.is_ancestor(&tip, &part.tip).unwrap_or(false)) {
+        let Some(tip) = repository.commit_of(&place).ok().flatten() else {
+            continue;
+        };
+        if parts
+            .iter()
+            .any(|part| repository.is_ancestor(&tip, &part.tip).unwrap_or(false))
+        {
             continue;
         }
         let mut base = None;
@@ -59,12 +71,24 @@ pub fn work_of(
                 (base, fork) => fork.or(base),
             };
         }
-        let before = if base.as_ref() == Some(&tip) { repository.commit_of(&format!("{tip}^"))? } else { base };
-        let Some(base) = before.or_else(|| known.first().cloned()) else { continue };
+        let before = if base.as_ref() == Some(&tip) {
+            repository.commit_of(&format!("{tip}^"))?
+        } else {
+            base
+        };
+        let Some(base) = before.or_else(|| known.first().cloned()) else {
+            continue;
+        };
         let commits = repository.commits_between(&base, &tip)?;
         let patch = repository.diff(&base, &tip, MOST_OF_PATCH)?;
         known.push(tip.clone());
-        parts.push(WorkPart { place, base, tip, commits, patch });
+        parts.push(WorkPart {
+            place,
+            base,
+            tip,
+            commits,
+            patch,
+        });
     }
     Ok(parts)
 }

@@ -1,6 +1,9 @@
 //! A task's own folder: made from the tip of the integration branch, set up, and removed only after what it holds is
 //! kept.
-#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
 
 use std::fs;
 use std::io;
@@ -51,9 +54,19 @@ pub struct Branch {
 pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     let path = site.board.worktree(&held.task.id);
     let is_new = !path.exists();
-    let branch = || Ok::<_, Error>(Branch { name: site.branch_of(&held.task), base: site.follow_base()?.0 });
+    let branch = || {
+        Ok::<_, Error>(Branch {
+            name: site.branch_of(&held.task),
+            base: site.follow_base()?.0,
+        })
+    };
     let branch = held.task.worktree.then(branch).transpose()?;
-    let worktree = Worktree { path, branch, view: None, is_new };
+    let worktree = Worktree {
+        path,
+        branch,
+        view: None,
+        is_new,
+    };
     if !site.board.is_dry() {
         make(site, held, &worktree)?;
     }
@@ -73,7 +86,8 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
             if path.exists() {
                 keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
             }
-            site.repository()?.keep_commit(&salvage_ref(task, lease.token), &earlier)?;
+            site.repository()?
+                .keep_commit(&salvage_ref(task, lease.token), &earlier)?;
             site.repository()?.branch_delete_if(name, &earlier)?;
             tip.clone()
         }
@@ -85,10 +99,17 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
         salvage(site, task, lease.token, path, &[tip.clone(), start.clone()])?;
     }
     let add = || {
-        site.repository()?.add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
-            children::gather(site, task, held.children(&site.board), path)?;
-            furnish(site, role, task, mark_of(site, &run_name(&task.id, lease.token)), path)
-        })
+        site.repository()?
+            .add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
+                children::gather(site, task, held.children(&site.board), path)?;
+                furnish(
+                    site,
+                    role,
+                    task,
+                    mark_of(site, &run_name(&task.id, lease.token)),
+                    path,
+                )
+            })
     };
     let was_made = match add() {
         Err(Error::Git(GitError::OtherHead { .. })) => {
@@ -116,7 +137,12 @@ pub fn make_plain(path: &Path) -> Result<(), Error> {
 pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Worktree, Error> {
     let (task, lease) = (&held.task, &held.lease);
     let path = site.board.view(&task.id);
-    let view = Worktree { path: path.clone(), branch: None, view: commit.cloned(), is_new: false };
+    let view = Worktree {
+        path: path.clone(),
+        branch: None,
+        view: commit.cloned(),
+        is_new: false,
+    };
     if site.board.is_dry() {
         return Ok(view);
     }
@@ -129,16 +155,30 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
     // It is set up by files of whoever did the work.
     let (role, author) = (site.role(&lease.role)?, role_of_work(site, task)?);
     let is_free = !role.sandbox && !site.config.worktree.setup.is_empty();
-    furnish(site, if is_free { site.role(&author)? } else { role }, task, mark, &path)?;
+    furnish(
+        site,
+        if is_free { site.role(&author)? } else { role },
+        task,
+        mark,
+        &path,
+    )?;
     Ok(view)
 }
 
 /// Makes the folder at `path` hold exactly the files of `commit`, on no branch.
-pub fn clean(site: &Site, task: &Task, token: u64, path: &Path, commit: &CommitId) -> Result<(), Error> {
+pub fn clean(
+    site: &Site,
+    task: &Task,
+    token: u64,
+    path: &Path,
+    commit: &CommitId,
+) -> Result<(), Error> {
     let lock = site.board.worktree_lock();
     match site.repository()?.checkout_scratch(path, commit, &lock) {
         // Whoever was there before has made a branch.
-        Err(GitError::OtherHead { .. }) => keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?,
+        Err(GitError::OtherHead { .. }) => {
+            keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?
+        }
         // Or has left what git can't delete: a folder that is read-only, or another user's. It is put out of the way.
         Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),
         made => return Ok(made.map(drop)?),
@@ -148,12 +188,23 @@ pub fn clean(site: &Site, task: &Task, token: u64, path: &Path, commit: &CommitI
 }
 
 /// Removes the folder in which the task was looked at. What its agent made there in spite of that is kept.
-pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitId>) -> Result<(), Error> {
+pub fn remove_view(
+    site: &Site,
+    task: &Task,
+    token: u64,
+    commit: Option<&CommitId>,
+) -> Result<(), Error> {
     let path = site.board.view(&task.id);
     if path.exists() && !path.join(".git").exists() {
         return put_aside(site, &path, &run_name(&task.id, token));
     }
-    keep_and_remove(site, task, token, &path, commit.map_or(&[], std::slice::from_ref))
+    keep_and_remove(
+        site,
+        task,
+        token,
+        &path,
+        commit.map_or(&[], std::slice::from_ref),
+    )
 }
 
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
@@ -166,7 +217,10 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     let mut earlier = runs_of(&site.board, &held.task.id)?;
     earlier.retain(|run| run.token < held.lease.token);
     let last = earlier.last().map(|run| run.token);
-    for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
+    for run in earlier
+        .iter()
+        .filter(|run| run.ended.is_none() || Some(run.token) == last)
+    {
         end_processes(site, &run.run)?;
         end_of_dead(site, &run.run)?;
     }
@@ -176,7 +230,9 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
 /// Brings the worktree back to the item's branch, if its agent has left that. Returns in words where it was (`HEAD`: on no
 /// branch): commits on top of the item's branch are on that now, a branch with a history of its own stays as it is.
 pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Error> {
-    let Some(branch) = &worktree.branch else { return Ok(None) };
+    let Some(branch) = &worktree.branch else {
+        return Ok(None);
+    };
     let found = match site.repository()?.head_of(&worktree.path) {
         Ok(Head::Branch { name, .. } | Head::Unborn { name }) => name,
         Ok(Head::Detached { .. }) => "HEAD".to_owned(),
@@ -187,7 +243,9 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     if found == branch.name {
         return Ok(None);
     }
-    let is_home = site.repository()?.bring_home(&worktree.path, &branch.name)?;
+    let is_home = site
+        .repository()?
+        .bring_home(&worktree.path, &branch.name)?;
     Ok(Some(if is_home {
         format!("its work was on `{found}`; the item's branch was moved there")
     } else {
@@ -197,12 +255,19 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
 
 /// Earlier work was taken back on the integration branch, or was ended for breaking a rule. Or it conflicts with that branch, and nobody
 /// goes on from it: a script that is run once more does the same upon what is new.
-fn is_outdated(site: &Site, held: &Claimed, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
+fn is_outdated(
+    site: &Site,
+    held: &Claimed,
+    tip: &CommitId,
+    earlier: &CommitId,
+) -> Result<bool, Error> {
     if site.repository()?.reverted(earlier, tip)?.is_some() {
         return Ok(true);
     }
     let runs = runs_of(&site.board, &held.task.id)?;
-    let last = runs.iter().rfind(|run| run.token < held.lease.token && run.role == held.lease.role);
+    let last = runs
+        .iter()
+        .rfind(|run| run.token < held.lease.token && run.role == held.lease.role);
     if last.is_some_and(|last| was_reaped(site, last)) {
         return Ok(true);
     }
@@ -214,7 +279,8 @@ fn is_outdated(site: &Site, held: &Claimed, tip: &CommitId, earlier: &CommitId) 
 fn was_reaped(site: &Site, run: &Metadata) -> bool {
     let mut was_reaped = false;
     let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
-        let is_breach = entry.symptom == Some(Symptom::Violation) && entry.deed == Some(Deed::Ended);
+        let is_breach =
+            entry.symptom == Some(Symptom::Violation) && entry.deed == Some(Deed::Ended);
         was_reaped = is_breach && entry.run.as_ref() == Some(&run.run);
         !was_reaped
     });
@@ -223,7 +289,12 @@ fn was_reaped(site: &Site, run: &Metadata) -> bool {
 
 /// The first of these paths in one line, and how many more there are.
 pub fn named(paths: &[PathBuf]) -> String {
-    listed(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+    listed(
+        &paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// In what earlier work conflicts with the integration branch at `tip`.
@@ -235,10 +306,15 @@ pub fn conflict(
 ) -> Result<Option<MergeConflict>, Error> {
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-    Ok(match site.repository()?.merge(tip, earlier, &protected, "probe")? {
-        Merge::Conflict(conflict) => Some(conflict),
-        Merge::UpToDate | Merge::Clean { .. } => None,
-    })
+    Ok(
+        match site
+            .repository()?
+            .merge(tip, earlier, &protected, "probe")?
+        {
+            Merge::Conflict(conflict) => Some(conflict),
+            Merge::UpToDate | Merge::Clean { .. } => None,
+        },
+    )
 }
 
 /// Where the work of the run with this token is kept when its worktree goes.
@@ -257,7 +333,10 @@ pub fn clear(site: &Site, task: &Task) -> Result<(), Error> {
 pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     let repository = site.repository()?;
     let name = site.branch_of(task);
-    let (Some(own), Some(tip)) = (repository.branch_tip(&name)?, repository.branch_tip(site.integration())?) else {
+    let (Some(own), Some(tip)) = (
+        repository.branch_tip(&name)?,
+        repository.branch_tip(site.integration())?,
+    ) else {
         return Ok(None);
     };
     let is_merged = name != site.integration() && repository.is_ancestor(&own, &tip)?;
@@ -270,8 +349,13 @@ pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
     if !task.worktree {
         return Ok(false);
     }
-    let Some(own) = merged_branch(site, task)? else { return Ok(false) };
-    match site.repository()?.branch_delete_if(&site.branch_of(task), &own) {
+    let Some(own) = merged_branch(site, task)? else {
+        return Ok(false);
+    };
+    match site
+        .repository()?
+        .branch_delete_if(&site.branch_of(task), &own)
+    {
         // Somebody works on it after all.
         Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
         deleted => Ok(deleted?),
@@ -287,7 +371,8 @@ fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
     take_over_all(site, &task.id)?;
     if !path.exists() {
         // A removal that was killed may have left git's registration.
-        site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
+        site.repository()?
+            .remove_worktree(&path, &site.board.worktree_lock())?;
         return Ok(());
     }
     let token = last_token(&site.board, &task.id)?;
@@ -315,26 +400,47 @@ fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
 /// As [`clear`], of an item that has just ended: it has, also where its worktree can't be removed now. Then the log says
 /// why, and `tavern-reap` tries again.
 pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
-    let Err(error) = clear(site, task) else { return Ok(()) };
+    let Err(error) = clear(site, task) else {
+        return Ok(());
+    };
     let cause = Some(format!("its worktree was not removed: {error}"));
-    let entry = Entry { task: Some(task.id.clone()), cause, ..Entry::new(Kind::Noted, clock::now()) };
+    let entry = Entry {
+        task: Some(task.id.clone()),
+        cause,
+        ..Entry::new(Kind::Noted, clock::now())
+    };
     Ok(site.board.note(entry)?)
 }
 
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this token,
 /// unless all of it is in `merged`, and only then removes it.
-fn keep_and_remove(site: &Site, task: &Task, token: Token, path: &Path, merged: &[CommitId]) -> Result<(), Error> {
+fn keep_and_remove(
+    site: &Site,
+    task: &Task,
+    token: Token,
+    path: &Path,
+    merged: &[CommitId],
+) -> Result<(), Error> {
     let kept = salvage(site, task, token, path, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
         let why = format!("`{}` can't be read, so it can't be kept", unsaved.display());
         return Err(Error::io("remove", path)(io::Error::other(why)));
     }
     failpoint::hit("worktree.kept").map_err(Error::io("remove", path))?;
-    site.repository()?.remove_worktree(path, &site.board.worktree_lock())?;
+    site.repository()?
+        .remove_worktree(path, &site.board.worktree_lock())?;
     Ok(())
 }
 
-fn salvage(site: &Site, task: &Task, token: Token, path: &Path, merged: &[CommitId]) -> Result<Option<Salvage>, Error> {
+fn salvage(
+    site: &Site,
+    task: &Task,
+    token: Token,
+    path: &Path,
+    merged: &[CommitId],
+) -> Result<Option<Salvage>, Error> {
     let message = format!("Salvage {}: {}", task.id, task.title);
-    Ok(site.repository()?.salvage(path, &salvage_ref(task, token), &message, merged)?)
+    Ok(site
+        .repository()?
+        .salvage(path, &salvage_ref(task, token), &message, merged)?)
 }

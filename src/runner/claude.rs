@@ -15,7 +15,10 @@ use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
 use super::transcript::{Transcript, config_folder};
-use super::{Access, ProgramHome, ProgramState, Ready, Runner, Session, Usage, conversation, found, variable_of};
+use super::{
+    Access, ProgramHome, ProgramState, Ready, Runner, Session, Usage, conversation, found,
+    variable_of,
+};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +60,12 @@ const SETTINGS: [(&str, &str); 4] = [
 
 /// Set by a Claude session for what it starts; an agent started from there (by a person's own session, say) is none of
 /// its children.
-const OUTER_SESSION: [&str; 4] =
-    ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT"];
+const OUTER_SESSION: [&str; 4] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+];
 
 /// Any of them lets the CLI in: a key, a token, or an account of a cloud.
 const KEYS: [&str; 6] = [
@@ -88,7 +95,10 @@ const VARIABLES: [&str; 11] = [
 /// What it reads besides, where this is set: its models are another provider's.
 const CLOUDS: [(&str, &[&str]); 3] = [
     ("CLAUDE_CODE_USE_BEDROCK", &["AWS_*"]),
-    ("CLAUDE_CODE_USE_VERTEX", &["CLOUD_ML_REGION", "CLOUDSDK_*", "GOOGLE_*", "VERTEX_*"]),
+    (
+        "CLAUDE_CODE_USE_VERTEX",
+        &["CLOUD_ML_REGION", "CLOUDSDK_*", "GOOGLE_*", "VERTEX_*"],
+    ),
     ("CLAUDE_CODE_USE_FOUNDRY", &["AZURE_*"]),
 ];
 
@@ -115,9 +125,16 @@ const PASSING: [&str; 15] = [
 
 /// Where the CLI keeps the sessions of a worktree, below its own folder. Longer names have a checksum, so there all are one.
 fn sessions_of(worktree: &Path) -> String {
-    let name: String =
-        worktree.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    if name.len() > 200 { "projects".to_owned() } else { format!("projects/{name}") }
+    let name: String = worktree
+        .to_string_lossy()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    if name.len() > 200 {
+        "projects".to_owned()
+    } else {
+        format!("projects/{name}")
+    }
 }
 
 impl Runner for Claude {
@@ -135,14 +152,22 @@ impl Runner for Claude {
                 "set `permission_mode: acceptEdits` for the role in .tavern/config.yaml",
             ));
         }
-        let is_guarded = ["IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP"].iter().all(|name| variable_of(env, name).is_none());
-        if self.permission_mode == "bypassPermissions" && rustix::process::geteuid().is_root() && is_guarded {
+        let is_guarded = ["IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP"]
+            .iter()
+            .all(|name| variable_of(env, name).is_none());
+        if self.permission_mode == "bypassPermissions"
+            && rustix::process::geteuid().is_root()
+            && is_guarded
+        {
             return Err(NotReady::new(
                 "the Claude CLI refuses `permission_mode: bypassPermissions` for root",
                 "set `permission_mode: acceptEdits`, run as another user, or, in a container only, set IS_SANDBOX=1",
             ));
         }
-        Ok(Ready { program: found.display().to_string(), version: String::new() })
+        Ok(Ready {
+            program: found.display().to_string(),
+            version: String::new(),
+        })
     }
 
     fn try_out(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
@@ -151,22 +176,38 @@ impl Runner for Claude {
         let ready = self.check(env)?;
         let not_ready = |how: &str| {
             let message = format!("`{} --version` {how}", ready.program);
-            NotReady::new(message, "run it by hand; then fix it or install it again (claude doctor)")
+            NotReady::new(
+                message,
+                "run it by hand; then fix it or install it again (claude doctor)",
+            )
         };
         let command = CommandSpec {
             timeout: PATIENCE,
             keep: 400,
-            env: env.iter().cloned().chain([("PROGRAM".to_owned(), ready.program.clone())]).collect(),
+            env: env
+                .iter()
+                .cloned()
+                .chain([("PROGRAM".to_owned(), ready.program.clone())])
+                .collect(),
             inherits: false,
             ..CommandSpec::new("exec \"$PROGRAM\" --version", "/")
         };
-        let result =
-            run_command(&command, &Interrupt::new()).map_err(|error| not_ready(&format!("failed: {error}")))?;
+        let result = run_command(&command, &Interrupt::new())
+            .map_err(|error| not_ready(&format!("failed: {error}")))?;
         let said = result.output.lines().next().unwrap_or_default();
         if !result.is_success() {
-            return Err(not_ready(format!("{}: {said}", result.end).trim_end_matches(": ")));
+            return Err(not_ready(
+                format!("{}: {said}", result.end).trim_end_matches(": "),
+            ));
         }
-        Ok(Ready { version: said.split_whitespace().next().unwrap_or_default().to_owned(), ..ready })
+        Ok(Ready {
+            version: said
+                .split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            ..ready
+        })
     }
 
     /// Only names are looked at, never what a key or a file holds, but for the two names that lead to one in the CLI's
@@ -178,7 +219,10 @@ impl Runner for Claude {
         }
         let Some(folder) = config_folder(|name| variable_of(env, name)) else {
             let looked = "no key is set, and there is no HOME".to_owned();
-            return Access::Unknown { looked, hint: SIGN_IN };
+            return Access::Unknown {
+                looked,
+                hint: SIGN_IN,
+            };
         };
         let credentials = folder.join(".credentials.json");
         if credentials.exists() {
@@ -189,31 +233,58 @@ impl Runner for Claude {
         settings.extend(folder.parent().map(|home| home.join(".claude.json")));
         let leads_to_key = |path: &PathBuf| {
             let text = fs::read_to_string(path).unwrap_or_default();
-            KEYS.iter().chain(&["apiKeyHelper", "primaryApiKey"]).any(|name| text.contains(&format!("\"{name}\"")))
+            KEYS.iter()
+                .chain(&["apiKeyHelper", "primaryApiKey"])
+                .any(|name| text.contains(&format!("\"{name}\"")))
         };
         match settings.into_iter().find(leads_to_key) {
             Some(path) => Access::Found(path.display().to_string()),
             None => {
-                let looked = format!("no key is set, and there are no credentials in {}", folder.display());
-                Access::Unknown { looked, hint: SIGN_IN }
+                let looked = format!(
+                    "no key is set, and there are no credentials in {}",
+                    folder.display()
+                );
+                Access::Unknown {
+                    looked,
+                    hint: SIGN_IN,
+                }
             }
         }
     }
 
     fn variables(&self) -> Vec<&'static str> {
-        let clouds = CLOUDS.iter().filter(|(flag, _)| std::env::var_os(flag).is_some());
-        VARIABLES.into_iter().chain(clouds.flat_map(|(_, names)| names.iter().copied())).collect()
+        let clouds = CLOUDS
+            .iter()
+            .filter(|(flag, _)| std::env::var_os(flag).is_some());
+        VARIABLES
+            .into_iter()
+            .chain(clouds.flat_map(|(_, names)| names.iter().copied()))
+            .collect()
     }
 
     fn state(&self, env: &[(String, String)], worktree: &Path) -> ProgramState {
         let variable = |name: &str| variable_of(env, name);
         let home = variable("HOME").map(PathBuf::from);
-        let cache = home.as_ref().map(|home| home.join(".cache/claude-cli-nodejs"));
+        let cache = home
+            .as_ref()
+            .map(|home| home.join(".cache/claude-cli-nodejs"));
         let folder = config_folder(variable);
-        let files = home.into_iter().chain(folder.clone()).map(|folder| folder.join(".claude.json")).collect();
+        let files = home
+            .into_iter()
+            .chain(folder.clone())
+            .map(|folder| folder.join(".claude.json"))
+            .collect();
         let kept = vec![sessions_of(worktree), ".credentials.json".to_owned()];
-        let homes = folder.map(|folder| ProgramHome { folder, kept, passing: PASSING.to_vec() });
-        ProgramState { folders: cache.into_iter().collect(), homes: homes.into_iter().collect(), files }
+        let homes = folder.map(|folder| ProgramHome {
+            folder,
+            kept,
+            passing: PASSING.to_vec(),
+        });
+        ProgramState {
+            folders: cache.into_iter().collect(),
+            homes: homes.into_iter().collect(),
+            files,
+        }
     }
 
     fn hears(&self) -> bool {
@@ -227,7 +298,8 @@ impl Runner for Claude {
 
     fn may_run(&self, words: &[&str]) -> bool {
         let is_of_it = |rule: &String| is_of(rule, &words.join(" "));
-        let is_allowed = self.permission_mode == "bypassPermissions" || self.allowed_tools.iter().any(is_of_it);
+        let is_allowed =
+            self.permission_mode == "bypassPermissions" || self.allowed_tools.iter().any(is_of_it);
         is_allowed && !self.denied_tools.iter().any(is_of_it)
     }
 
@@ -266,7 +338,8 @@ impl Claude {
     fn with_args(&self, job: &Job, args: Vec<OsString>) -> Spec {
         let mut spec: Spec = job.spec(&self.program);
         spec.args = args;
-        spec.env.retain(|(name, _)| OUTER_SESSION.iter().all(|outer| name != outer));
+        spec.env
+            .retain(|(name, _)| OUTER_SESSION.iter().all(|outer| name != outer));
         for (name, value) in SETTINGS {
             if job.variable(name).is_none() {
                 spec.env.push((name.into(), value.into()));
@@ -291,11 +364,20 @@ impl Claude {
                     --include-partial-messages --permission-prompt-tool stdio";
         args.extend(live.split(' ').map(OsString::from));
         let limits = [
-            ("--max-turns", job.limits.turns.map(|turns| turns.to_string())),
-            ("--max-budget-usd", job.limits.usd.map(|usd| usd.to_string())),
+            (
+                "--max-turns",
+                job.limits.turns.map(|turns| turns.to_string()),
+            ),
+            (
+                "--max-budget-usd",
+                job.limits.usd.map(|usd| usd.to_string()),
+            ),
         ];
         for (option, most) in limits {
-            args.extend(most.into_iter().flat_map(|most| [option.into(), most.into()]));
+            args.extend(
+                most.into_iter()
+                    .flat_map(|most| [option.into(), most.into()]),
+            );
         }
         if let Some(form) = job.form {
             args.extend(["--json-schema".into(), form.schema().to_string().into()]);
@@ -314,7 +396,10 @@ impl Claude {
     fn offered_tools(&self) -> Vec<&str> {
         /// With which it follows what it has running in the background.
         const OF_BACKGROUND: [&str; 2] = ["TaskOutput", "TaskStop"];
-        let names = self.allowed_tools.iter().map(|rule| rule.split('(').next().unwrap_or_default().trim());
+        let names = self
+            .allowed_tools
+            .iter()
+            .map(|rule| rule.split('(').next().unwrap_or_default().trim());
         let mut offered: Vec<&str> = names.filter(|name| !name.starts_with("mcp__")).collect();
         if self.permission_mode == "bypassPermissions" || offered.is_empty() {
             return Vec::new();
@@ -335,7 +420,10 @@ impl Claude {
             ("--model", &job.model),
             ("--effort", &self.effort),
             ("--fallback-model", &self.fallback_model),
-            ("--name", &Some(job.name.clone()).filter(|name| !name.is_empty())),
+            (
+                "--name",
+                &Some(job.name.clone()).filter(|name| !name.is_empty()),
+            ),
         ];
         for (option, value) in named {
             args.extend(value.iter().flat_map(|value| [option.into(), value.into()]));
@@ -344,7 +432,11 @@ impl Claude {
         if !job.rules.is_empty() {
             args.extend(["--append-system-prompt".into(), (&job.rules).into()]);
         }
-        let opening = if job.opening == Opening::Resumed { "--resume" } else { "--session-id" };
+        let opening = if job.opening == Opening::Resumed {
+            "--resume"
+        } else {
+            "--session-id"
+        };
         args.extend([opening.into(), (&job.session).into()]);
         args
     }
@@ -358,8 +450,11 @@ fn tools_option<'t>(option: &'t str, tools: &'t [String]) -> impl Iterator<Item 
 
 /// The rule, such as `Bash` or `Bash(git:*)`, is one for whatever begins with `words`.
 fn is_of(rule: &str, words: &str) -> bool {
-    let pattern = rule.strip_prefix("Bash(").and_then(|rest| rest.strip_suffix("*)"));
-    rule == "Bash" || pattern.is_some_and(|begins| words.starts_with(begins.trim_end_matches([':', ' '])))
+    let pattern = rule
+        .strip_prefix("Bash(")
+        .and_then(|rest| rest.strip_suffix("*)"));
+    rule == "Bash"
+        || pattern.is_some_and(|begins| words.starts_with(begins.trim_end_matches([':', ' '])))
 }
 
 #[cfg(test)]
@@ -386,7 +481,11 @@ mod tests {
         let mut job = Job::in_folder(folder.path());
         job.session = "U".to_owned();
         let mut claude = claude("claude");
-        let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
+        let line = |args: Vec<OsString>| {
+            args.join(OsStr::new(" "))
+                .into_string()
+                .expect("it is text")
+        };
         let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
                     --include-partial-messages --permission-prompt-tool stdio";
         let denied = "--tools Bash,Edit,TaskOutput,TaskStop --disallowedTools CronCreate";
@@ -397,16 +496,30 @@ mod tests {
         job.model = Some("sonnet".to_owned());
         job.limits.turns = Some(3);
         job.limits.usd = Some(0.5);
-        let resumed = "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
-        assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {denied} {resumed}"));
-        assert_eq!(line(claude.attended_args(&job)), format!("{resumed} do it\n"));
+        let resumed =
+            "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
+        assert_eq!(
+            line(claude.args(&job)),
+            format!("{live} --max-turns 3 --max-budget-usd 0.5 {denied} {resumed}")
+        );
+        assert_eq!(
+            line(claude.attended_args(&job)),
+            format!("{resumed} do it\n")
+        );
         claude.effort = Some("high".to_owned());
         claude.fallback_model = Some("haiku".to_owned());
         job.name = "T-1: Do it".to_owned();
         let named = "--model sonnet --effort high --fallback-model haiku --name T-1: Do it --permission-mode";
-        assert!(line(claude.args(&job)).contains(named), "{}", line(claude.args(&job)));
+        assert!(
+            line(claude.args(&job)).contains(named),
+            "{}",
+            line(claude.args(&job))
+        );
         claude.obeys_repository = false;
-        assert!(line(claude.args(&job)).contains("Edit --setting-sources user --strict-mcp-config --model"));
+        assert!(
+            line(claude.args(&job))
+                .contains("Edit --setting-sources user --strict-mcp-config --model")
+        );
     }
 
     #[test]
@@ -416,47 +529,92 @@ mod tests {
             (&["Read", "Bash(git:*)"], &[], "acceptEdits", true),
             (&["Bash(git log *)"], &[], "acceptEdits", true),
             (&["Bash(*)"], &[], "acceptEdits", true),
-            (&["Read", "Bash(rm *)", "Bash(git add:*)", "Bash(git log)"], &[], "acceptEdits", false),
+            (
+                &["Read", "Bash(rm *)", "Bash(git add:*)", "Bash(git log)"],
+                &[],
+                "acceptEdits",
+                false,
+            ),
             (&[], &[], "acceptEdits", false),
             (&[], &[], "bypassPermissions", true),
             (&["Bash"], &["Bash(git:*)"], "bypassPermissions", false),
         ] {
             let [allowed_tools, denied_tools] =
                 [allowed, denied].map(|rules| rules.iter().map(|&rule| rule.to_owned()).collect());
-            let claude = Claude { allowed_tools, denied_tools, permission_mode: mode.to_owned(), ..claude("claude") };
-            assert_eq!(claude.may_run(&["git", "log", "-p"]), expected, "{allowed:?} {denied:?} {mode}");
+            let claude = Claude {
+                allowed_tools,
+                denied_tools,
+                permission_mode: mode.to_owned(),
+                ..claude("claude")
+            };
+            assert_eq!(
+                claude.may_run(&["git", "log", "-p"]),
+                expected,
+                "{allowed:?} {denied:?} {mode}"
+            );
         }
     }
 
     #[test]
     fn a_missing_program_is_named_with_a_way_out() {
-        let error = claude("no-such-program-here").check(&[]).expect_err("it is not there");
+        let error = claude("no-such-program-here")
+            .check(&[])
+            .expect_err("it is not there");
         assert!(error.message.contains("no-such-program-here"), "{error:?}");
-        assert!(error.hint.as_deref().unwrap_or_default().contains("--runner shell"), "{error:?}");
+        assert!(
+            error
+                .hint
+                .as_deref()
+                .unwrap_or_default()
+                .contains("--runner shell"),
+            "{error:?}"
+        );
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests make and break files on purpose"
+    )]
     fn an_account_is_found_by_where_it_is_kept_and_its_absence_is_no_proof() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let home = folder.path().display().to_string();
         let claude = claude("claude");
         // What whoever runs the tests has set says nothing of the others.
-        let mut env: Vec<(String, String)> = KEYS.iter().map(|name| ((*name).to_owned(), String::new())).collect();
-        env.extend([("HOME".to_owned(), home), ("CLAUDE_CONFIG_DIR".to_owned(), String::new())]);
-        assert!(matches!(claude.access(&env), Access::Unknown { .. }), "{:?}", claude.access(&env));
+        let mut env: Vec<(String, String)> = KEYS
+            .iter()
+            .map(|name| ((*name).to_owned(), String::new()))
+            .collect();
+        env.extend([
+            ("HOME".to_owned(), home),
+            ("CLAUDE_CONFIG_DIR".to_owned(), String::new()),
+        ]);
+        assert!(
+            matches!(claude.access(&env), Access::Unknown { .. }),
+            "{:?}",
+            claude.access(&env)
+        );
         fs::create_dir(folder.path().join(".claude")).expect("the folder is ours");
         for (name, text) in [
             (".claude.json", r#"{"primaryApiKey": "k"}"#),
-            (".claude/settings.json", r#"{"apiKeyHelper": "pass claude"}"#),
+            (
+                ".claude/settings.json",
+                r#"{"apiKeyHelper": "pass claude"}"#,
+            ),
             (".claude/.credentials.json", "{}"),
         ] {
             let path = folder.path().join(name);
             fs::write(&path, text).expect("the folder is ours");
-            assert_eq!(claude.access(&env), Access::Found(path.display().to_string()));
+            assert_eq!(
+                claude.access(&env),
+                Access::Found(path.display().to_string())
+            );
             fs::remove_file(&path).expect("it is there");
         }
         env.push(("ANTHROPIC_API_KEY".to_owned(), "sk-secret".to_owned()));
-        assert_eq!(claude.access(&env), Access::Found("ANTHROPIC_API_KEY".to_owned()));
+        assert_eq!(
+            claude.access(&env),
+            Access::Found("ANTHROPIC_API_KEY".to_owned())
+        );
     }
 }

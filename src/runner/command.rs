@@ -50,7 +50,14 @@ const PRESETS: [Preset; 4] = [
             ".codex",
             Kept::Only(
                 &["sessions", "log", "auth.json", "history.jsonl"],
-                &["*.sqlite*", "installation_id", ".tmp", "tmp", "shell_snapshots", "thread-writer-locks"],
+                &[
+                    "*.sqlite*",
+                    "installation_id",
+                    ".tmp",
+                    "tmp",
+                    "shell_snapshots",
+                    "thread-writer-locks",
+                ],
             ),
         )],
         variables: &["CODEX_*", "OPENAI_*"],
@@ -62,7 +69,10 @@ const PRESETS: [Preset; 4] = [
         line: "gemini --skip-trust --approval-mode yolo --model {model}",
         folders: &[(
             ".gemini",
-            Kept::Only(&["tmp", "history", "oauth_creds.json", "google_accounts.json"], &["projects.json*"]),
+            Kept::Only(
+                &["tmp", "history", "oauth_creds.json", "google_accounts.json"],
+                &["projects.json*"],
+            ),
         )],
         variables: &["GEMINI_*", "GOOGLE_*"],
         alone: None,
@@ -71,7 +81,15 @@ const PRESETS: [Preset; 4] = [
         name: "aider",
         line: "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
         folders: &[(".aider", Kept::All)],
-        variables: &["AIDER_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
+        variables: &[
+            "AIDER_*",
+            "ANTHROPIC_*",
+            "DEEPSEEK_*",
+            "GEMINI_*",
+            "OLLAMA_*",
+            "OPENAI_*",
+            "OPENROUTER_*",
+        ],
         alone: None,
     },
     // Approves all that its own configuration does not deny.
@@ -80,20 +98,38 @@ const PRESETS: [Preset; 4] = [
         line: "opencode run --auto --model {model}",
         folders: &[
             (".config/opencode", Kept::Only(&[], &[])),
-            (".local/share/opencode", Kept::Only(&["storage", "log", "snapshot", "auth.json"], &["*.db*"])),
+            (
+                ".local/share/opencode",
+                Kept::Only(&["storage", "log", "snapshot", "auth.json"], &["*.db*"]),
+            ),
             (".local/state/opencode", Kept::All),
             (".cache/opencode", Kept::Only(&[], &[])),
         ],
-        variables: &["OPENCODE_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
+        variables: &[
+            "OPENCODE_*",
+            "ANTHROPIC_*",
+            "DEEPSEEK_*",
+            "GEMINI_*",
+            "OLLAMA_*",
+            "OPENAI_*",
+            "OPENROUTER_*",
+        ],
         alone: Some(("OPENCODE_DISABLE_PROJECT_CONFIG", "true")),
     },
 ];
 
 impl CommandRunner {
     /// A runner for the command line `argv`.
-    pub fn new(name: impl Into<String>, argv: impl IntoIterator<Item = impl Into<String>>) -> CommandRunner {
+    pub fn new(
+        name: impl Into<String>,
+        argv: impl IntoIterator<Item = impl Into<String>>,
+    ) -> CommandRunner {
         let argv = argv.into_iter().map(Into::into).collect();
-        CommandRunner { name: name.into(), argv, obeys_repository: true }
+        CommandRunner {
+            name: name.into(),
+            argv,
+            obeys_repository: true,
+        }
     }
 
     /// The names of the presets.
@@ -109,7 +145,10 @@ impl CommandRunner {
 
     /// By the program: a command line of the user's own may run one of them, too.
     fn known(&self) -> Option<&'static Preset> {
-        let program = self.argv.first().and_then(|program| program.rsplit('/').next());
+        let program = self
+            .argv
+            .first()
+            .and_then(|program| program.rsplit('/').next());
         PRESETS.iter().find(|preset| program == Some(preset.name))
     }
 
@@ -122,7 +161,10 @@ impl CommandRunner {
         first.map(String::as_str).ok_or_else(|| {
             NotReady::new(
                 format!("the runner `{}` has no command line", self.name),
-                format!("set `runners: {{{}: {{command: [program, …]}}}}` in config.yaml", self.name),
+                format!(
+                    "set `runners: {{{}: {{command: [program, …]}}}}` in config.yaml",
+                    self.name
+                ),
             )
         })
     }
@@ -151,15 +193,21 @@ impl Runner for CommandRunner {
                 format!("install it, or choose another runner than `{}`", self.name),
             )
         })?;
-        Ok(Ready { program: found.display().to_string(), version: String::new() })
+        Ok(Ready {
+            program: found.display().to_string(),
+            version: String::new(),
+        })
     }
 
     fn variables(&self) -> Vec<&'static str> {
-        self.known().map_or_else(Vec::new, |preset| preset.variables.to_vec())
+        self.known()
+            .map_or_else(Vec::new, |preset| preset.variables.to_vec())
     }
 
     fn state(&self, env: &[(String, String)], _worktree: &Path) -> ProgramState {
-        let home = variable_of(env, "HOME").map(PathBuf::from).unwrap_or_default();
+        let home = variable_of(env, "HOME")
+            .map(PathBuf::from)
+            .unwrap_or_default();
         let mut state = ProgramState::default();
         for (name, kept) in self.known().map_or(&[][..], |preset| preset.folders) {
             let folder = home.join(name);
@@ -167,7 +215,11 @@ impl Runner for CommandRunner {
                 Kept::All => state.folders.push(folder),
                 Kept::Only(names, passing) => {
                     let kept = names.iter().map(|name| (*name).to_owned()).collect();
-                    state.homes.push(ProgramHome { folder, kept, passing: passing.to_vec() });
+                    state.homes.push(ProgramHome {
+                        folder,
+                        kept,
+                        passing: passing.to_vec(),
+                    });
                 }
             }
         }
@@ -182,7 +234,8 @@ impl Runner for CommandRunner {
         let mut spec = job.spec(self.program()?);
         spec.args = self.args(job).into_iter().map(Into::into).collect();
         let alone = self.alone().filter(|_| !self.obeys_repository);
-        spec.env.extend(alone.map(|(name, value)| (name.into(), value.into())));
+        spec.env
+            .extend(alone.map(|(name, value)| (name.into(), value.into())));
         let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
         spec.input = (!reads_file).then(|| job.prompt.clone().into_bytes());
         Ok(spec)
@@ -198,7 +251,10 @@ fn fill(arg: &str, job: &Job) -> String {
     let mut parts = arg.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        match part.split_once('}').and_then(|(name, rest)| Some((value(name, job)?, rest))) {
+        match part
+            .split_once('}')
+            .and_then(|(name, rest)| Some((value(name, job)?, rest)))
+        {
             Some((value, rest)) => filled.extend([value.as_str(), rest]),
             None => filled.extend(["{", part]),
         }

@@ -84,7 +84,8 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
         if may_forbid(&job.forbids) {
             // Seconds, after which a call is made that nobody has judged.
             let hook = json!([{"matcher": TOOLS, "hookCallbackIds": ["rules"], "timeout": 60}]);
-            conversation.request_with(&json!({"subtype": "initialize", "hooks": {permission::HOOK: hook}}));
+            conversation
+                .request_with(&json!({"subtype": "initialize", "hooks": {permission::HOOK: hook}}));
         }
         if conversation.before.is_none() {
             conversation.request("get_usage");
@@ -97,7 +98,9 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
 impl Conversation {
     /// Write one line to it. False if it reads no more.
     fn send(&self, line: &Value) -> bool {
-        self.input.as_ref().is_some_and(|input| input.send(format!("{line}\n")).is_ok())
+        self.input
+            .as_ref()
+            .is_some_and(|input| input.send(format!("{line}\n")).is_ok())
     }
 
     fn request(&mut self, subtype: &str) {
@@ -111,17 +114,31 @@ impl Conversation {
     }
 
     /// What follows from `event`: a reason to end the program, perhaps.
-    fn react(&mut self, event: &AgentEvent, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+    fn react(
+        &mut self,
+        event: &AgentEvent,
+        events: &mut VecDeque<AgentEvent>,
+    ) -> Option<EndReason> {
         match event {
             AgentEvent::Started { .. } => {
                 self.answered_at = None;
                 self.is_broken_off = false;
             }
             AgentEvent::Turn(_) => self.end_turn(events),
-            AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
+            AgentEvent::Text { .. }
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolResult { .. } => self.ask_usage(),
             AgentEvent::Spent { usage } => return self.overspent(usage),
-            AgentEvent::LeaveAsked { request, tool, input } => self.answer(request, tool, input),
-            AgentEvent::CallProposed { request, tool, input } => {
+            AgentEvent::LeaveAsked {
+                request,
+                tool,
+                input,
+            } => self.answer(request, tool, input),
+            AgentEvent::CallProposed {
+                request,
+                tool,
+                input,
+            } => {
                 let places = [&*self.job.worktree, &*temp_dir()];
                 let breach = forbids(breaches(&self.job.forbids, places, tool, input));
                 self.send(&permission::verdict(request, breach.as_ref()));
@@ -139,8 +156,9 @@ impl Conversation {
             _ => Leave::Refused,
         };
         // What it asks a person is no call to be allowed.
-        let refused =
-            call.filter(|call| is == Leave::Refused && tool != question::TOOL && !self.reading.refused.contains(call));
+        let refused = call.filter(|call| {
+            is == Leave::Refused && tool != question::TOOL && !self.reading.refused.contains(call)
+        });
         self.reading.refused.extend(refused);
         self.send(&permission::reply(request, input, is));
     }
@@ -158,14 +176,18 @@ impl Conversation {
             let signal = self.reading.signal();
             let is_undecided = has_answered && self.may_go_on() && signal == Signal::None;
             // It waits for what runs in the background.
-            if is_undecided && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events)) {
+            if is_undecided
+                && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events))
+            {
                 self.answered_at = None;
                 return;
             }
             let may_be_refuted = self.job.is_proven_live && self.prodded < self.job.prods.most;
             if has_answered && may_be_refuted && self.may_go_on() && signal == Signal::Done {
                 self.answered_at = None;
-                events.push_back(AgentEvent::Answered { text: self.reading.result().to_owned() });
+                events.push_back(AgentEvent::Answered {
+                    text: self.reading.result().to_owned(),
+                });
                 return;
             }
         }
@@ -190,14 +212,22 @@ impl Conversation {
         }
         self.prodded += 1;
         self.is_broken_off |= why == Prodding::Silent;
-        events.push_back(AgentEvent::Prodded { why, number: self.prodded, most: self.job.prods.most });
+        events.push_back(AgentEvent::Prodded {
+            why,
+            number: self.prodded,
+            most: self.job.prods.most,
+        });
         true
     }
 
     /// It has not used up what it may.
     fn may_go_on(&self) -> bool {
         // The program counts turns afresh with each thing that it is told.
-        let has_turns = self.job.limits.turns.is_none_or(|most| self.reading.turns < most);
+        let has_turns = self
+            .job
+            .limits
+            .turns
+            .is_none_or(|most| self.reading.turns < most);
         has_turns && self.overspent(&self.reading.usage).is_none()
     }
 
@@ -225,7 +255,12 @@ impl Conversation {
     fn overspent(&self, usage: &Usage) -> Option<EndReason> {
         if self.job.limits.usd.is_some_and(|most| usage.usd >= most) {
             Some(EndReason::Usd)
-        } else if self.job.limits.tokens.is_some_and(|most| usage.fresh() >= most) {
+        } else if self
+            .job
+            .limits
+            .tokens
+            .is_some_and(|most| usage.fresh() >= most)
+        {
             Some(EndReason::Tokens)
         } else {
             None
@@ -234,13 +269,20 @@ impl Conversation {
 
     /// A delivered message is taken off the unread ones; the prompt and the prods are no messages.
     fn is_news(&mut self, event: &AgentEvent) -> bool {
-        let AgentEvent::Delivered { text } = event else { return true };
+        let AgentEvent::Delivered { text } = event else {
+            return true;
+        };
         if !self.has_begun && self.job.prompt == *text {
             self.has_begun = true;
             return false;
         }
         let prods = [&self.job.prods.undecided, &self.job.prods.silent];
-        if self.prodded > 0 && prods.into_iter().chain(&self.refutations).any(|prod| prod == text) {
+        if self.prodded > 0
+            && prods
+                .into_iter()
+                .chain(&self.refutations)
+                .any(|prod| prod == text)
+        {
             return false;
         }
         if let Some(index) = self.unread.iter().position(|unread| unread == text) {
@@ -253,7 +295,9 @@ impl Conversation {
     fn stderr_tail(&mut self) -> std::io::Result<String> {
         const MOST: u64 = 4096;
         let length = self.stderr.metadata()?.len();
-        self.stderr.seek(SeekFrom::Start(self.stderr_before.max(length.saturating_sub(MOST))))?;
+        self.stderr.seek(SeekFrom::Start(
+            self.stderr_before.max(length.saturating_sub(MOST)),
+        ))?;
         let mut tail = Vec::new();
         self.stderr.read_to_end(&mut tail)?;
         Ok(String::from_utf8_lossy(&tail).into_owned())
@@ -267,7 +311,9 @@ impl Speaker for Conversation {
         }
         let mut why = None;
         for event in stream::read(&line.text) {
-            let Some(mut event) = self.of_this_run(event) else { continue };
+            let Some(mut event) = self.of_this_run(event) else {
+                continue;
+            };
             if let (AgentEvent::Turn(turn), Some(form)) = (&mut event, self.job.form)
                 && let Some(answer) = &turn.structured
             {
@@ -332,11 +378,17 @@ impl Speaker for Conversation {
         if self.reading.is_turn_open || self.reading.turn.is_none() {
             let recorded = self.transcript.usage();
             if recorded.total() > end.usage.total() {
-                end.usage = Usage { usd: end.usage.usd, ..recorded };
+                end.usage = Usage {
+                    usd: end.usage.usd,
+                    ..recorded
+                };
             }
         }
         let is_resumable = !self.reading.is_unknown() && self.transcript.is_there();
-        SessionEnd { session: is_resumable.then(|| self.job.session.clone()), ..end }
+        SessionEnd {
+            session: is_resumable.then(|| self.job.session.clone()),
+            ..end
+        }
     }
 }
 
@@ -350,7 +402,11 @@ fn write_lines(mut pipe: ChildStdin) -> Sender<String> {
     let (sender, receiver) = mpsc::channel::<String>();
     std::thread::spawn(move || {
         for line in receiver {
-            if pipe.write_all(line.as_bytes()).and_then(|()| pipe.flush()).is_err() {
+            if pipe
+                .write_all(line.as_bytes())
+                .and_then(|()| pipe.flush())
+                .is_err()
+            {
                 return;
             }
         }

@@ -10,15 +10,27 @@ const MARK: &str = "learned";
 /// What the lines say that begin with `LEARNED:`, behind a bullet or a number or not. What stands in a fenced block was quoted, and
 /// what a sub-agent says is for its agent to judge.
 pub fn discoveries(event: &AgentEvent) -> Vec<&str> {
-    let AgentEvent::Text { text, nesting: Nesting::Main } = event else { return Vec::new() };
-    unfenced(text).into_iter().filter_map(discovery).filter(|said| !said.is_empty()).collect()
+    let AgentEvent::Text {
+        text,
+        nesting: Nesting::Main,
+    } = event
+    else {
+        return Vec::new();
+    };
+    unfenced(text)
+        .into_iter()
+        .filter_map(discovery)
+        .filter(|said| !said.is_empty())
+        .collect()
 }
 
 fn discovery(line: &str) -> Option<&str> {
     // `**LEARNED:** it` and `**LEARNED**: it`
     let line = bare(&line[bullet_end(line, 0).unwrap_or_default()..]);
     let (mark, rest) = line.split_at_checked(MARK.len())?;
-    let said = bare(rest).strip_prefix(':').filter(|_| mark.eq_ignore_ascii_case(MARK))?;
+    let said = bare(rest)
+        .strip_prefix(':')
+        .filter(|_| mark.eq_ignore_ascii_case(MARK))?;
     Some(bare(said).trim_end())
 }
 
@@ -38,11 +50,20 @@ mod tests {
                 "Look:\n- learned: one\n  2. Learned:two \r\n**LEARNED:** three\n* **LEARNED**: four",
                 &["one", "two", "three", "four"],
             ),
-            ("I learned: no. LEARNED: no.\nLEARNED no\nLEARNED:\nLEARNEDLY: no\n> LEARNED: no\nlearné: no", &[]),
-            ("```\nLEARNED: quoted\n```\nLEARNED: said\n~~~sh\nLEARNED: quoted", &["said"]),
+            (
+                "I learned: no. LEARNED: no.\nLEARNED no\nLEARNED:\nLEARNEDLY: no\n> LEARNED: no\nlearné: no",
+                &[],
+            ),
+            (
+                "```\nLEARNED: quoted\n```\nLEARNED: said\n~~~sh\nLEARNED: quoted",
+                &["said"],
+            ),
             ("```\nLEARNED: quoted", &[]),
         ] {
-            let event = |nesting| AgentEvent::Text { text: text.to_owned(), nesting };
+            let event = |nesting| AgentEvent::Text {
+                text: text.to_owned(),
+                nesting,
+            };
             assert_eq!(discoveries(&event(Nesting::Main)), found, "{text:?}");
             assert!(discoveries(&event(Nesting::Inner)).is_empty(), "{text:?}");
         }

@@ -18,7 +18,11 @@ impl Form {
     /// Its JSON schema: an object, since no provider takes a choice of several at the top.
     pub fn schema(self) -> Value {
         let text = |meaning: &str| json!({"type": "string", "description": meaning});
-        let question = |where_not: &str| text(&format!("What only a person can tell you, in one line, {where_not}"));
+        let question = |where_not: &str| {
+            text(&format!(
+                "What only a person can tell you, in one line, {where_not}"
+            ))
+        };
         match self {
             Form::Verdict => object(
                 &json!({
@@ -50,21 +54,29 @@ impl Form {
     pub fn words(self, answer: &Value) -> String {
         let text = |name: &str| answer[name].as_str().map(str::trim).unwrap_or_default();
         let (is_open, block) = match self {
-            Form::Verdict => {
-                (text("verdict") == "undecided", format!("{}\n\n```json\n{answer:#}\n```", text("summary")))
-            }
+            Form::Verdict => (
+                text("verdict") == "undecided",
+                format!("{}\n\n```json\n{answer:#}\n```", text("summary")),
+            ),
             Form::Plan => {
                 let plan = answer["plan"].as_str().unwrap_or_default().trim_end();
                 // Some give the fence, too.
                 let is_fenced = plan.trim_start().starts_with("```");
                 let fence = "`".repeat(3.max(longest_fence(plan) + 1));
-                let block = if is_fenced { plan.to_owned() } else { format!("{fence}markdown\n{plan}\n{fence}") };
+                let block = if is_fenced {
+                    plan.to_owned()
+                } else {
+                    format!("{fence}markdown\n{plan}\n{fence}")
+                };
                 (plan.trim().is_empty(), block)
             }
         };
         match text("question") {
             question if is_open && !question.is_empty() => {
-                format!("WAITING: {}", question.lines().collect::<Vec<_>>().join(" "))
+                format!(
+                    "WAITING: {}",
+                    question.lines().collect::<Vec<_>>().join(" ")
+                )
             }
             _ => format!("{block}\n\nDONE"),
         }
@@ -95,11 +107,31 @@ mod tests {
     fn a_question_counts_where_nothing_was_decided() {
         let asked = Signal::Waiting("which one? this?".to_owned());
         let rows = [
-            (Form::Plan, json!({"plan": "", "question": "which one?\nthis?"}), &asked),
-            (Form::Verdict, json!({"verdict": "undecided", "summary": "?", "question": "which one?\nthis?"}), &asked),
-            (Form::Verdict, json!({"verdict": "undecided", "summary": "?"}), &Signal::Done),
-            (Form::Verdict, json!({"verdict": "approve", "summary": "", "question": "none"}), &Signal::Done),
-            (Form::Plan, json!({"plan": "- [ ] P-1: a", "question": "none"}), &Signal::Done),
+            (
+                Form::Plan,
+                json!({"plan": "", "question": "which one?\nthis?"}),
+                &asked,
+            ),
+            (
+                Form::Verdict,
+                json!({"verdict": "undecided", "summary": "?", "question": "which one?\nthis?"}),
+                &asked,
+            ),
+            (
+                Form::Verdict,
+                json!({"verdict": "undecided", "summary": "?"}),
+                &Signal::Done,
+            ),
+            (
+                Form::Verdict,
+                json!({"verdict": "approve", "summary": "", "question": "none"}),
+                &Signal::Done,
+            ),
+            (
+                Form::Plan,
+                json!({"plan": "- [ ] P-1: a", "question": "none"}),
+                &Signal::Done,
+            ),
         ];
         for (form, answer, signal) in rows {
             assert_eq!(Signal::read(&form.words(&answer)), *signal, "{answer}");

@@ -111,7 +111,10 @@ pub struct Prods {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 impl Job {
     /// A job in `folder`, which holds the worktree and the run's folder, with no limits.
     pub(crate) fn in_folder(folder: &std::path::Path) -> Job {

@@ -43,7 +43,12 @@ impl MendedCommands {
     /// What an event shows: in words, how something is typed that was refused before.
     pub fn note(&mut self, event: &AgentEvent) -> Option<String> {
         match event {
-            AgentEvent::ToolCall { id, input, nesting: Nesting::Main, .. } => {
+            AgentEvent::ToolCall {
+                id,
+                input,
+                nesting: Nesting::Main,
+                ..
+            } => {
                 let command = input["command"].as_str()?.trim();
                 let is_short = command.len() <= LONGEST && !command.contains('\n');
                 is_short.then(|| self.running.insert(id.clone(), command.to_owned()));
@@ -51,7 +56,11 @@ impl MendedCommands {
             }
             AgentEvent::ToolResult { id, ok, text } => {
                 let command = self.running.remove(id)?;
-                if *ok { self.mends(&command) } else { self.is_refused(command, text) }
+                if *ok {
+                    self.mends(&command)
+                } else {
+                    self.is_refused(command, text)
+                }
             }
             _ => None,
         }
@@ -64,14 +73,23 @@ impl MendedCommands {
         };
         let why = said.lines().map(str::trim).find(is_refusal)?.to_owned();
         self.refused.push_back(RefusedCommand { command, why });
-        self.refused.drain(..self.refused.len().saturating_sub(MOST));
+        self.refused
+            .drain(..self.refused.len().saturating_sub(MOST));
         None
     }
 
     fn mends(&mut self, command: &str) -> Option<String> {
-        let at = self.refused.iter().rposition(|refused| is_variant(&refused.command, command))?;
-        let RefusedCommand { command: refused, why } = self.refused.remove(at)?;
-        Some(format!("`{refused}` is refused here ({why}); `{command}` works."))
+        let at = self
+            .refused
+            .iter()
+            .rposition(|refused| is_variant(&refused.command, command))?;
+        let RefusedCommand {
+            command: refused,
+            why,
+        } = self.refused.remove(at)?;
+        Some(format!(
+            "`{refused}` is refused here ({why}); `{command}` works."
+        ))
     }
 }
 
@@ -97,8 +115,17 @@ mod tests {
         let mut found = Vec::new();
         for (id, (command, error)) in commands.iter().enumerate() {
             let (id, input) = (id.to_string(), json!({"command": command}));
-            let call = AgentEvent::ToolCall { id: id.clone(), name: "Bash".to_owned(), input, nesting: Nesting::Main };
-            let result = AgentEvent::ToolResult { id, ok: error.is_none(), text: error.unwrap_or_default().to_owned() };
+            let call = AgentEvent::ToolCall {
+                id: id.clone(),
+                name: "Bash".to_owned(),
+                input,
+                nesting: Nesting::Main,
+            };
+            let result = AgentEvent::ToolResult {
+                id,
+                ok: error.is_none(),
+                text: error.unwrap_or_default().to_owned(),
+            };
             found.extend([call, result].iter().filter_map(|event| mended.note(event)));
         }
         found
@@ -108,14 +135,23 @@ mod tests {
     fn what_was_refused_as_typed_and_goes_well_otherwise_is_found() {
         let unknown = Some("error: unexpected argument '--feature' found\n\n  tip: …");
         assert_eq!(
-            found(&[("cargo test --feature x", unknown), ("ls", None), ("cargo test --features x", None)]),
+            found(&[
+                ("cargo test --feature x", unknown),
+                ("ls", None),
+                ("cargo test --features x", None)
+            ]),
             [
                 "`cargo test --feature x` is refused here (error: unexpected argument '--feature' found); `cargo test --features x` works."
             ]
         );
         let missing = Some("sh: 1: python: command not found");
         assert_eq!(
-            found(&[("python -m pytest", missing), ("python3 -m pytest", None), ("python3 -m pytest", None)]).len(),
+            found(&[
+                ("python -m pytest", missing),
+                ("python3 -m pytest", None),
+                ("python3 -m pytest", None)
+            ])
+            .len(),
             1
         );
     }
@@ -123,8 +159,14 @@ mod tests {
     #[test]
     fn what_fails_for_another_reason_tells_nothing() {
         for commands in [
-            [("cargo test", Some("test result: FAILED")), ("cargo test", None)],
-            [("ls nowhere", Some("ls: nowhere: No such file or directory")), ("ls here", None)],
+            [
+                ("cargo test", Some("test result: FAILED")),
+                ("cargo test", None),
+            ],
+            [
+                ("ls nowhere", Some("ls: nowhere: No such file or directory")),
+                ("ls here", None),
+            ],
             [("grep -x y z", Some("unknown option")), ("ls", None)],
             [("foo --bar", Some("unknown option")), ("foo --bar", None)],
         ] {

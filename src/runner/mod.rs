@@ -199,7 +199,10 @@ pub struct ProgramHome {
 
 impl From<std::io::Error> for NotReady {
     fn from(error: std::io::Error) -> NotReady {
-        NotReady { message: format!("can't start the agent: {error}"), hint: None }
+        NotReady {
+            message: format!("can't start the agent: {error}"),
+            hint: None,
+        }
     }
 }
 

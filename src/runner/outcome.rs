@@ -13,7 +13,9 @@ use super::signal::Signal;
 use crate::secrets::redact;
 
 /// How a run ended, decided from exit status, result event, error status, denials and time-outs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The agent gave its answer without an error. Whether the work is done is for the verification to say.
@@ -118,17 +120,28 @@ impl SessionEnd {
             other => other,
         };
         let told_denial = |denial: Denial| {
-            let input = serde_json::from_str(&redact(&denial.input.to_string())).unwrap_or_default();
+            let input =
+                serde_json::from_str(&redact(&denial.input.to_string())).unwrap_or_default();
             Denial { input, ..denial }
         };
         let denials = self.denials.into_iter().map(told_denial).collect();
         let refused = self.refused.iter().map(|call| told(call)).collect();
-        SessionEnd { reason: told(&self.reason), result: told(&self.result), signal, denials, refused, ..self }
+        SessionEnd {
+            reason: told(&self.reason),
+            result: told(&self.result),
+            signal,
+            denials,
+            refused,
+            ..self
+        }
     }
 
     /// One whose work is done, as is known without it.
     pub fn done(reason: String) -> SessionEnd {
-        SessionEnd { signal: Signal::Done, ..SessionEnd::of(Outcome::Success, reason) }
+        SessionEnd {
+            signal: Signal::Done,
+            ..SessionEnd::of(Outcome::Success, reason)
+        }
     }
 
     /// One of which nothing more is known than how it ended.
@@ -184,7 +197,9 @@ impl FromStr for Outcome {
 
     fn from_str(text: &str) -> Result<Outcome, BadOutcome> {
         let found = Outcome::NAMES.into_iter().find(|(_, name)| *name == text);
-        found.map(|(outcome, _)| outcome).ok_or_else(|| BadOutcome(text.chars().take(80).collect()))
+        found
+            .map(|(outcome, _)| outcome)
+            .ok_or_else(|| BadOutcome(text.chars().take(80).collect()))
     }
 }
 
@@ -200,7 +215,9 @@ impl EndReason {
         match self {
             EndReason::Stop | EndReason::Lingering => Outcome::Killed,
             EndReason::Wall | EndReason::Idle => Outcome::Timeout,
-            EndReason::Usd | EndReason::Tokens | EndReason::Memory | EndReason::LogSize => Outcome::Budget,
+            EndReason::Usd | EndReason::Tokens | EndReason::Memory | EndReason::LogSize => {
+                Outcome::Budget
+            }
             EndReason::Cap => Outcome::Capped,
         }
     }
@@ -246,7 +263,10 @@ impl Usage {
     pub fn since(&self, before: &Usage) -> Usage {
         let models = self.models.iter().map(|(model, usage)| {
             let was = before.models.get(model);
-            (model.clone(), was.map_or_else(|| usage.clone(), |was| usage.since(was)))
+            (
+                model.clone(),
+                was.map_or_else(|| usage.clone(), |was| usage.since(was)),
+            )
         });
         let models = models.filter(|(_, usage)| usage.total() > 0);
         Usage {

@@ -19,7 +19,9 @@ const LONGEST: usize = 300;
 
 /// The call in a line; `None`: it can't be told so, and is allowed by no word.
 pub fn called(tool: &str, input: &Value) -> Option<String> {
-    let telling = TELLING.iter().find_map(|name| input[*name].as_str().map(str::to_owned));
+    let telling = TELLING
+        .iter()
+        .find_map(|name| input[*name].as_str().map(str::to_owned));
     let line = format!("{tool} {}", telling.unwrap_or_else(|| input.to_string()));
     (line.len() <= LONGEST && !line.contains(char::is_control)).then_some(line)
 }
@@ -32,7 +34,10 @@ pub fn asking(question: &str, refused: &[String]) -> String {
 
 /// The answer allows what was asked for.
 pub fn is_yes(answer: &str) -> bool {
-    let first = answer.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+    let first = answer
+        .split(|c: char| !c.is_alphanumeric())
+        .find(|word| !word.is_empty())
+        .unwrap_or_default();
     ["yes", "y", "ok", "okay", "allow", "allowed"].contains(&first.to_lowercase().as_str())
 }
 
@@ -73,7 +78,10 @@ mod tests {
     #[test]
     fn a_call_is_told_in_a_line_or_allowed_by_nobody() {
         let called = |input: Value| called("Bash", &input);
-        assert_eq!(called(json!({"command": "git push", "timeout": 3})).as_deref(), Some("Bash git push"));
+        assert_eq!(
+            called(json!({"command": "git push", "timeout": 3})).as_deref(),
+            Some("Bash git push")
+        );
         assert_eq!(called(json!({"x": 1})).as_deref(), Some("Bash {\"x\":1}"));
         assert_eq!(called(json!({"command": "ls\nrm -rf ."})), None);
         assert_eq!(called(json!({"command": "x".repeat(400)})), None);
@@ -81,7 +89,15 @@ mod tests {
 
     #[test]
     fn a_yes_is_its_first_word() {
-        assert!(["yes", "Yes, please.", "OK", " y", "allow it"].into_iter().all(is_yes));
-        assert!(!["no", "", "I said yes", "yesterday", "not ok"].into_iter().any(is_yes));
+        assert!(
+            ["yes", "Yes, please.", "OK", " y", "allow it"]
+                .into_iter()
+                .all(is_yes)
+        );
+        assert!(
+            !["no", "", "I said yes", "yesterday", "not ok"]
+                .into_iter()
+                .any(is_yes)
+        );
     }
 }

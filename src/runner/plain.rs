@@ -22,7 +22,9 @@ struct PlainText {
 
 /// Starts `spec` with both output streams in the run's output log, in the order in which they are written.
 pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
-    Session::start(spec, job, OUTPUT_LOG, None, |_| Box::new(PlainText::default()))
+    Session::start(spec, job, OUTPUT_LOG, None, |_| {
+        Box::new(PlainText::default())
+    })
 }
 
 impl Speaker for PlainText {
@@ -30,8 +32,12 @@ impl Speaker for PlainText {
         if self.last_lines.len() == KEPT_LINES {
             self.last_lines.pop_front();
         }
-        self.last_lines.push_back(line.text.chars().take(1000).collect());
-        events.push_back(AgentEvent::Text { text: line.text, nesting: Nesting::Main });
+        self.last_lines
+            .push_back(line.text.chars().take(1000).collect());
+        events.push_back(AgentEvent::Text {
+            text: line.text,
+            nesting: Nesting::Main,
+        });
         None
     }
 
@@ -42,22 +48,48 @@ impl Speaker for PlainText {
             (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
             (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
             (exit, None) => {
-                let outcome = if matches!(exit, ProgramExit::Code(_)) { Outcome::Failed } else { Outcome::Crashed };
+                let outcome = if matches!(exit, ProgramExit::Code(_)) {
+                    Outcome::Failed
+                } else {
+                    Outcome::Crashed
+                };
                 // What git and others advise behind an error is not the error.
-                let is_advice = |line: &str| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("hint:"));
-                let lines = || self.last_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
-                let last = lines().rfind(|line| !is_advice(line)).or_else(|| lines().next_back());
-                let said = last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
+                let is_advice = |line: &str| {
+                    line.get(..5)
+                        .is_some_and(|start| start.eq_ignore_ascii_case("hint:"))
+                };
+                let lines = || {
+                    self.last_lines
+                        .iter()
+                        .map(|line| line.trim())
+                        .filter(|line| !line.is_empty())
+                };
+                let last = lines()
+                    .rfind(|line| !is_advice(line))
+                    .or_else(|| lines().next_back());
+                let said =
+                    last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
                 (outcome, format!("{exit}{}", said.unwrap_or_default()))
             }
         };
-        let signal = if outcome == Outcome::Success { Signal::read(&result) } else { Signal::None };
-        SessionEnd { result, signal, ..SessionEnd::of(outcome, reason) }
+        let signal = if outcome == Outcome::Success {
+            Signal::read(&result)
+        } else {
+            Signal::None
+        };
+        SessionEnd {
+            result,
+            signal,
+            ..SessionEnd::of(outcome, reason)
+        }
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::*;
     use crate::process::table;
@@ -91,24 +123,63 @@ mod tests {
     #[test]
     fn the_exit_status_decides_and_the_last_line_tells() {
         let rows = [
-            ("echo work", Outcome::Success, "exited with code 0", Signal::None),
-            ("echo work; echo DONE", Outcome::Success, "exited with code 0", Signal::Done),
+            (
+                "echo work",
+                Outcome::Success,
+                "exited with code 0",
+                Signal::None,
+            ),
+            (
+                "echo work; echo DONE",
+                Outcome::Success,
+                "exited with code 0",
+                Signal::Done,
+            ),
             (
                 "echo 'WAITING: red or blue?'",
                 Outcome::Success,
                 "exited with code 0",
                 Signal::Waiting("red or blue?".to_owned()),
             ),
-            ("echo oh no >&2; exit 3", Outcome::Failed, "exited with code 3: oh no", Signal::None),
-            ("echo DONE; exit 1", Outcome::Failed, "exited with code 1: DONE", Signal::None),
+            (
+                "echo oh no >&2; exit 3",
+                Outcome::Failed,
+                "exited with code 3: oh no",
+                Signal::None,
+            ),
+            (
+                "echo DONE; exit 1",
+                Outcome::Failed,
+                "exited with code 1: DONE",
+                Signal::None,
+            ),
             // `sh -eu`: neither a failing command nor an unset variable is passed over.
-            ("false; echo DONE", Outcome::Failed, "exited with code 1", Signal::None),
-            ("echo $no_such_variable; echo DONE", Outcome::Failed, "exited with code 2: ", Signal::None),
-            ("kill -9 $$", Outcome::Crashed, "was ended by signal 9", Signal::None),
+            (
+                "false; echo DONE",
+                Outcome::Failed,
+                "exited with code 1",
+                Signal::None,
+            ),
+            (
+                "echo $no_such_variable; echo DONE",
+                Outcome::Failed,
+                "exited with code 2: ",
+                Signal::None,
+            ),
+            (
+                "kill -9 $$",
+                Outcome::Crashed,
+                "was ended by signal 9",
+                Signal::None,
+            ),
         ];
         for (script, outcome, reason, signal) in rows {
             let ended = run(script);
-            assert_eq!((ended.outcome, &ended.signal), (outcome, &signal), "{script}: {ended:?}");
+            assert_eq!(
+                (ended.outcome, &ended.signal),
+                (outcome, &signal),
+                "{script}: {ended:?}"
+            );
             assert!(ended.reason.starts_with(reason), "{script}: {ended:?}");
         }
     }
@@ -117,18 +188,51 @@ mod tests {
     fn without_a_script_it_says_what_to_do() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let job = Job::in_folder(folder.path());
-        let Err(error) = Shell.start(&job) else { panic!("it has no script") };
-        assert!(error.hint.as_deref().unwrap_or_default().contains("```sh"), "{error:?}");
+        let Err(error) = Shell.start(&job) else {
+            panic!("it has no script")
+        };
+        assert!(
+            error.hint.as_deref().unwrap_or_default().contains("```sh"),
+            "{error:?}"
+        );
     }
 
     #[test]
     fn limits_end_the_whole_tree() {
         let second = Duration::from_millis(300);
         let rows: [(Limits, &str, Outcome); 4] = [
-            (Limits { wall: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
-            (Limits { idle: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
-            (Limits { memory_mib: Some(0), ..Default::default() }, "sleep 100", Outcome::Budget),
-            (Limits { log_mib: Some(2), ..Default::default() }, "head -c 40000000 /dev/zero", Outcome::Budget),
+            (
+                Limits {
+                    wall: Some(second),
+                    ..Default::default()
+                },
+                "sleep 100",
+                Outcome::Timeout,
+            ),
+            (
+                Limits {
+                    idle: Some(second),
+                    ..Default::default()
+                },
+                "sleep 100",
+                Outcome::Timeout,
+            ),
+            (
+                Limits {
+                    memory_mib: Some(0),
+                    ..Default::default()
+                },
+                "sleep 100",
+                Outcome::Budget,
+            ),
+            (
+                Limits {
+                    log_mib: Some(2),
+                    ..Default::default()
+                },
+                "head -c 40000000 /dev/zero",
+                Outcome::Budget,
+            ),
         ];
         for (limits, script, outcome) in rows {
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -145,13 +249,19 @@ mod tests {
     #[test]
     fn a_request_to_end_is_polite_first() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (job, mut session) = shell(folder.path(), "trap 'echo saved; exit 9' TERM; echo ready; sleep 100 & wait");
+        let (job, mut session) = shell(
+            folder.path(),
+            "trap 'echo saved; exit 9' TERM; echo ready; sleep 100 & wait",
+        );
         wait_until_ready(&mut session);
         assert!(!table::marked(&job.mark()).is_empty());
         session.end(EndReason::Stop);
         session.end(EndReason::Wall);
         let ended = session.finish();
-        assert_eq!((ended.outcome, ended.reason.as_str()), (Outcome::Killed, "it was stopped"));
+        assert_eq!(
+            (ended.outcome, ended.reason.as_str()),
+            (Outcome::Killed, "it was stopped")
+        );
         assert_eq!(ended.result, "ready\nsaved");
     }
 
@@ -162,21 +272,48 @@ mod tests {
             let mut job = Job::in_folder(folder.path());
             job.model = model.map(str::to_owned);
             job.task = "T-{run}".to_owned();
-            let ended = CommandRunner::new("mine", argv.iter().copied()).start(&job).expect("it starts").finish();
+            let ended = CommandRunner::new("mine", argv.iter().copied())
+                .start(&job)
+                .expect("it starts")
+                .finish();
             fs::remove_file(job.run_dir.join(OUTPUT_LOG)).expect("each run writes its log");
             ended.result
         };
         let print = "for arg; do echo \"[$arg]\"; done; cat";
-        let argv = ["sh", "-c", print, "sh", "{task}/{run}", "{odd} {", "--model", "{model}", "-x"];
-        assert_eq!(run(&argv, Some("m")), "[T-{run}/T-1-1]\n[{odd} {]\n[--model]\n[m]\n[-x]\ndo it");
+        let argv = [
+            "sh",
+            "-c",
+            print,
+            "sh",
+            "{task}/{run}",
+            "{odd} {",
+            "--model",
+            "{model}",
+            "-x",
+        ];
+        assert_eq!(
+            run(&argv, Some("m")),
+            "[T-{run}/T-1-1]\n[{odd} {]\n[--model]\n[m]\n[-x]\ndo it"
+        );
         assert_eq!(run(&argv, None), "[T-{run}/T-1-1]\n[{odd} {]\n[-x]\ndo it");
         // Named in the command line, the prompt is no input.
-        assert_eq!(run(&["sh", "-c", "cat; cat \"$1\"", "sh", "{prompt_file}"], None), "do it");
+        assert_eq!(
+            run(
+                &["sh", "-c", "cat; cat \"$1\"", "sh", "{prompt_file}"],
+                None
+            ),
+            "do it"
+        );
     }
 
     #[test]
     fn a_missing_command_line_is_told_with_where_to_set_it() {
-        let error = CommandRunner::new("mine", [""; 0]).check(&[]).expect_err("it has no command line");
-        assert!(error.hint.as_deref().unwrap_or_default().contains("mine"), "{error:?}");
+        let error = CommandRunner::new("mine", [""; 0])
+            .check(&[])
+            .expect_err("it has no command line");
+        assert!(
+            error.hint.as_deref().unwrap_or_default().contains("mine"),
+            "{error:?}"
+        );
     }
 }

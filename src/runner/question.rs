@@ -21,7 +21,9 @@ pub fn in_answer(text: &str) -> Option<String> {
 /// What an agent that calls the tool with `input` asks, all of it.
 pub fn of_tool(input: &serde_json::Value) -> Option<String> {
     let questions = input["questions"].as_array().map_or(&[][..], Vec::as_slice);
-    let asked = questions.iter().filter_map(|question| asked(&serde_yaml::to_value(question).ok()?));
+    let asked = questions
+        .iter()
+        .filter_map(|question| asked(&serde_yaml::to_value(question).ok()?));
     let text = asked.collect::<Vec<_>>().join("\n");
     (!text.is_empty()).then_some(text)
 }
@@ -31,9 +33,14 @@ fn asked(value: &Value) -> Option<String> {
     if question.is_empty() {
         return None;
     }
-    let options = value.get("options").and_then(Value::as_sequence).map_or(&[][..], Vec::as_slice);
+    let options = value
+        .get("options")
+        .and_then(Value::as_sequence)
+        .map_or(&[][..], Vec::as_slice);
     let options: Vec<String> = options.iter().filter_map(option).collect();
-    let numbered = (1..).zip(&options).map(|(number, option)| format!("{number}: {option}"));
+    let numbered = (1..)
+        .zip(&options)
+        .map(|(number, option)| format!("{number}: {option}"));
     let whole = match options.len() {
         0 => question.to_owned(),
         _ => format!("{question} ({})", numbered.collect::<Vec<_>>().join("; ")),
@@ -49,7 +56,11 @@ fn option(value: &Value) -> Option<String> {
         Value::Bool(is) => Some(is.to_string()),
         Value::Mapping(_) => {
             let label = value.get("label")?.as_str()?.trim();
-            let more = value.get("description").and_then(Value::as_str).map(str::trim).filter(|more| !more.is_empty());
+            let more = value
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .filter(|more| !more.is_empty());
             Some(more.map_or_else(|| label.to_owned(), |more| format!("{label}, {more}")))
         }
         _ => None,
@@ -68,9 +79,18 @@ mod tests {
                 "```yaml\nquestion: red or blue?\noptions: [red, blue, 3, {label: none, description: as it is}]\n```",
                 Some("red or blue? (1: red; 2: blue; 3: 3; 4: none, as it is)"),
             ),
-            ("I looked.\n\n```yaml\nquestion: which one?\n```\n\n", Some("which one?")),
-            ("```json\n{\"question\": \"which one?\", \"options\": []}\n```", Some("which one?")),
-            ("~~~yaml\nquestion: |\n  Which\n  one?\n~~~", Some("Which\none?")),
+            (
+                "I looked.\n\n```yaml\nquestion: which one?\n```\n\n",
+                Some("which one?"),
+            ),
+            (
+                "```json\n{\"question\": \"which one?\", \"options\": []}\n```",
+                Some("which one?"),
+            ),
+            (
+                "~~~yaml\nquestion: |\n  Which\n  one?\n~~~",
+                Some("Which\none?"),
+            ),
             // Not at the end, or no question.
             ("```yaml\nquestion: which one?\n```\nI found out.", None),
             ("```yaml\nquestion: which one?\n```\n```sh\nls\n```", None),
@@ -93,10 +113,16 @@ mod tests {
             {"question": "Red or blue?", "header": "Colour", "options": [{"label": "Red", "description": "warm"}, {"label": "Blue"}]},
             {"question": "How many?", "multiSelect": false},
         ]});
-        assert_eq!(of_tool(&both).as_deref(), Some("Red or blue? (1: Red, warm; 2: Blue)\nHow many?"));
-        for odd in
-            [json!({"questions": "?"}), json!({"questions": []}), json!({"questions": [{"question": 7}]}), json!(null)]
-        {
+        assert_eq!(
+            of_tool(&both).as_deref(),
+            Some("Red or blue? (1: Red, warm; 2: Blue)\nHow many?")
+        );
+        for odd in [
+            json!({"questions": "?"}),
+            json!({"questions": []}),
+            json!({"questions": [{"question": 7}]}),
+            json!(null),
+        ] {
             assert_eq!(of_tool(&odd), None);
         }
     }

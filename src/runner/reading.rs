@@ -100,7 +100,12 @@ impl Reading {
                 }
             }
             AgentEvent::Thinking => self.retry = None,
-            AgentEvent::ToolCall { id, name, input, nesting } => {
+            AgentEvent::ToolCall {
+                id,
+                name,
+                input,
+                nesting,
+            } => {
                 self.retry = None;
                 if name == question::TOOL && *nesting == Nesting::Main {
                     self.asked = question::of_tool(input);
@@ -119,13 +124,23 @@ impl Reading {
                 }
             }
             AgentEvent::Retry { status, error } => {
-                self.retry = Some(Failure { status: *status, error: error.clone(), text: String::new() });
+                self.retry = Some(Failure {
+                    status: *status,
+                    error: error.clone(),
+                    text: String::new(),
+                });
             }
             AgentEvent::Failure { error, text } => {
                 self.retry = None;
-                self.failure = Some(Failure { status: None, error: error.clone(), text: text.clone() });
+                self.failure = Some(Failure {
+                    status: None,
+                    error: error.clone(),
+                    text: text.clone(),
+                });
             }
-            AgentEvent::RateLimit { status, resets_at, .. } => {
+            AgentEvent::RateLimit {
+                status, resets_at, ..
+            } => {
                 self.rejected_until = (status == "rejected").then_some(*resets_at);
             }
             AgentEvent::Spent { usage } => self.usage = usage.clone(),
@@ -175,8 +190,14 @@ impl Reading {
     /// The final text: the last result that isn't empty and no error.
     pub fn result(&self) -> &str {
         let turn = self.turn.as_ref().filter(|turn| !turn.is_error);
-        let result = turn.and_then(|turn| turn.result.as_deref()).unwrap_or_default();
-        if result.is_empty() && turn.is_some() { &self.last_text } else { result }
+        let result = turn
+            .and_then(|turn| turn.result.as_deref())
+            .unwrap_or_default();
+        if result.is_empty() && turn.is_some() {
+            &self.last_text
+        } else {
+            result
+        }
     }
 
     /// What the agent says of its work at the end of it, in words or with its own tool.
@@ -191,8 +212,13 @@ impl Reading {
     fn last_signal(&self) -> Signal {
         match self.signal() {
             signal if signal == Signal::Done || self.refused.is_empty() => signal,
-            Signal::Waiting(question) => Signal::Waiting(permission::asking(&question, &self.refused)),
-            _ => Signal::Waiting(permission::asking("it may not go on without leave", &self.refused)),
+            Signal::Waiting(question) => {
+                Signal::Waiting(permission::asking(&question, &self.refused))
+            }
+            _ => Signal::Waiting(permission::asking(
+                "it may not go on without leave",
+                &self.refused,
+            )),
         }
     }
 
@@ -215,7 +241,11 @@ impl Reading {
             turns: self.turns,
             tool_calls: self.tool_calls,
             result: self.result().to_owned(),
-            signal: if end.outcome == Outcome::Success { self.last_signal() } else { Signal::None },
+            signal: if end.outcome == Outcome::Success {
+                self.last_signal()
+            } else {
+                Signal::None
+            },
             denials: self.denials.clone(),
             refused: self.refused.clone(),
             ..end
@@ -223,9 +253,19 @@ impl Reading {
     }
 
     /// The last turn came to an end of its own.
-    fn judge_turn(&self, turn: &TurnResult, exit: ProgramExit, ended: Option<EndReason>) -> SessionEnd {
+    fn judge_turn(
+        &self,
+        turn: &TurnResult,
+        exit: ProgramExit,
+        ended: Option<EndReason>,
+    ) -> SessionEnd {
         let first_error = turn.errors.first().map(String::as_str);
-        let said = turn.result.as_deref().filter(|text| !text.is_empty()).or(first_error).unwrap_or(&turn.subtype);
+        let said = turn
+            .result
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .or(first_error)
+            .unwrap_or(&turn.subtype);
         match turn.subtype.as_str() {
             "error_max_turns" | "error_max_budget_usd" => return end(Outcome::Budget, said),
             _ if turn.is_error => return self.judge_failure(turn, said),
@@ -249,8 +289,16 @@ impl Reading {
 
     /// The provider failed, or refused, for good.
     fn judge_failure(&self, turn: &TurnResult, said: &str) -> SessionEnd {
-        let error = self.failure.as_ref().map(|failure| failure.error.as_str()).unwrap_or_default();
-        let text = self.failure.as_ref().map(|failure| failure.text.as_str()).unwrap_or_default();
+        let error = self
+            .failure
+            .as_ref()
+            .map(|failure| failure.error.as_str())
+            .unwrap_or_default();
+        let text = self
+            .failure
+            .as_ref()
+            .map(|failure| failure.text.as_str())
+            .unwrap_or_default();
         let outcome = match error {
             // The reply was refused or cut, and the program says so in the same words as for a failed call.
             "max_output_tokens" => Outcome::Failed,
@@ -258,10 +306,16 @@ impl Reading {
             _ => provider_outcome(turn.api_status, error, text),
         };
         let resets_at = match outcome {
-            Outcome::UsageLimit => self.reset_time().or_else(|| reset_time_in(text)).or_else(|| reset_time_in(said)),
+            Outcome::UsageLimit => self
+                .reset_time()
+                .or_else(|| reset_time_in(text))
+                .or_else(|| reset_time_in(said)),
             _ => None,
         };
-        SessionEnd { resets_at, ..end(outcome, said) }
+        SessionEnd {
+            resets_at,
+            ..end(outcome, said)
+        }
     }
 
     /// There is no answer: the program ended, or was ended, in the middle.
@@ -274,21 +328,41 @@ impl Reading {
     ) -> SessionEnd {
         if let Some(why) = ended {
             // Silence after a refusal is the provider's, not the agent's.
-            let retry = self.retry.as_ref().filter(|_| matches!(why, EndReason::Idle | EndReason::Wall));
-            let Some(retry) = retry else { return end(why.outcome(), why.describe()) };
+            let retry = self
+                .retry
+                .as_ref()
+                .filter(|_| matches!(why, EndReason::Idle | EndReason::Wall));
+            let Some(retry) = retry else {
+                return end(why.outcome(), why.describe());
+            };
             let outcome = provider_outcome(retry.status, &retry.error, "");
-            let status = retry.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            let status = retry
+                .status
+                .map_or_else(|| "no answer".to_owned(), |status| status.to_string());
             let resets_at = self.reset_time().filter(|_| outcome == Outcome::UsageLimit);
             return SessionEnd {
                 resets_at,
-                ..end(outcome, &format!("{} while the provider failed: {status}, {}", why.describe(), retry.error))
+                ..end(
+                    outcome,
+                    &format!(
+                        "{} while the provider failed: {status}, {}",
+                        why.describe(),
+                        retry.error
+                    ),
+                )
             };
         }
         if let Some(reason) = turn.and_then(|turn| turn.terminal_reason.as_deref()) {
             return end(Outcome::Killed, &format!("it was interrupted: {reason}"));
         }
-        let error = turn.and_then(|turn| turn.errors.first()).map(String::as_str);
-        let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let error = turn
+            .and_then(|turn| turn.errors.first())
+            .map(String::as_str);
+        let last = stderr
+            .lines()
+            .rev()
+            .map(str::trim)
+            .find(|line| !line.is_empty());
         match error.filter(|error| !error.is_empty()).or(last) {
             Some(why) => end(Outcome::Crashed, &format!("{exit}: {why}")),
             None => end(Outcome::Crashed, &format!("{exit} without an answer")),
@@ -302,7 +376,10 @@ impl Reading {
 
 /// A turn that was broken off has a result, too.
 fn is_broken_off(turn: &TurnResult) -> bool {
-    let is_aborted = turn.terminal_reason.as_deref().is_some_and(|reason| reason.starts_with("aborted_"));
+    let is_aborted = turn
+        .terminal_reason
+        .as_deref()
+        .is_some_and(|reason| reason.starts_with("aborted_"));
     is_aborted || turn.subtype == "error_during_execution"
 }
 
@@ -312,9 +389,8 @@ fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
     let is_spent = text.contains("usage limit") || text.contains("regain access");
     match (status, error) {
         (Some(429), _) | (_, "rate_limit") => Outcome::UsageLimit,
-        (Some(401..=403), _) | (_, "authentication_failed" | "oauth_org_not_allowed" | "billing_error") => {
-            Outcome::Auth
-        }
+        (Some(401..=403), _)
+        | (_, "authentication_failed" | "oauth_org_not_allowed" | "billing_error") => Outcome::Auth,
         // A model that isn't there, or isn't for this account, is mended by a person, like a wrong key.
         (Some(404), _) | (_, "model_not_found") => Outcome::Auth,
         (Some(500..=599), _) | (_, "overloaded" | "server_error") => Outcome::Overloaded,
@@ -339,12 +415,19 @@ fn reset_time_in(text: &str) -> Option<DateTime<Utc>> {
 fn denied(denials: &[Denial]) -> String {
     let mut tools: Vec<&str> = denials.iter().map(|denial| denial.tool.as_str()).collect();
     tools.dedup();
-    format!("it was not allowed to use {}, and did nothing", tools.join(", "))
+    format!(
+        "it was not allowed to use {}, and did nothing",
+        tools.join(", ")
+    )
 }
 
 /// The first line of `reason` is for people.
 fn end(outcome: Outcome, reason: &str) -> SessionEnd {
-    let line = reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = reason
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     SessionEnd::of(outcome, line.chars().take(300).collect())
 }
 
@@ -355,16 +438,25 @@ mod tests {
     #[test]
     fn who_is_to_be_woken_later_waits_until_its_next_turn() {
         let mut reading = Reading::default();
-        let started = AgentEvent::Started { session: "s".to_owned(), model: None };
+        let started = AgentEvent::Started {
+            session: "s".to_owned(),
+            model: None,
+        };
         let call = |id: &str| AgentEvent::ToolCall {
             id: id.to_owned(),
             name: WAKER.to_owned(),
             input: serde_json::json!({"delaySeconds": 60}),
             nesting: Nesting::Main,
         };
-        let result = |ok| AgentEvent::ToolResult { id: "1".to_owned(), ok, text: String::new() };
+        let result = |ok| AgentEvent::ToolResult {
+            id: "1".to_owned(),
+            ok,
+            text: String::new(),
+        };
         for (ok, waits) in [(false, false), (true, true)] {
-            [started.clone(), call("1"), result(ok)].iter().for_each(|event| reading.note(event));
+            [started.clone(), call("1"), result(ok)]
+                .iter()
+                .for_each(|event| reading.note(event));
             assert_eq!(reading.has_open_task(), waits);
         }
         reading.note(&started);

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::clock::{self, Deadline};
-use crate::process::{Bell, LineFollower, LogLine, ProgramExit, RunningProgram, Spec, create_log, start};
+use crate::process::{
+    Bell, LineFollower, LogLine, ProgramExit, RunningProgram, Spec, create_log, start,
+};
 
 use super::event::AgentEvent;
 use super::job::{Job, Limits};
@@ -176,7 +178,9 @@ impl Session {
             if self.follower.is_behind() {
                 continue;
             }
-            if let Some(line) = line.or_else(|| has_ended.then(|| self.follower.last_line()).flatten()) {
+            if let Some(line) =
+                line.or_else(|| has_ended.then(|| self.follower.last_line()).flatten())
+            {
                 self.last_sign = clock::instant();
                 if let Some(why) = self.speaker.read(line, &mut self.pending) {
                     self.end(why);
@@ -237,13 +241,23 @@ impl Session {
             // Read no more of a log that has grown too long; one that can't be read is not read either.
             let _ = self.follower.skip_to_end();
         } else {
-            self.take_step(why, if is_asked { EndingStep::Interrupt } else { EndingStep::Term });
+            self.take_step(
+                why,
+                if is_asked {
+                    EndingStep::Interrupt
+                } else {
+                    EndingStep::Term
+                },
+            );
         }
     }
 
     /// Skip what is merely polite: end it by force, now.
     pub fn hurry(&mut self) {
-        let why = self.ending.as_ref().map_or(EndReason::Stop, |ending| ending.why);
+        let why = self
+            .ending
+            .as_ref()
+            .map_or(EndReason::Stop, |ending| ending.why);
         self.speaker.break_off();
         self.take_step(why, EndingStep::Kill);
     }
@@ -255,13 +269,23 @@ impl Session {
         }
         self.child.sweep();
         let exit = self.child.exit().unwrap_or(ProgramExit::Lost);
-        self.speaker.conclude(exit, self.ending.as_ref().map(|ending| ending.why)).without_secrets()
+        self.speaker
+            .conclude(exit, self.ending.as_ref().map(|ending| ending.why))
+            .without_secrets()
     }
 
     fn take_step(&mut self, why: EndReason, step: EndingStep) {
         // After KILL only a process that the kernel holds is still there; it is not asked in a tight loop.
-        let pause = if step == EndingStep::Kill { Duration::from_secs(10) } else { self.grace };
-        self.ending = Some(GradualEnding { why, step, next_at: clock::instant() + pause });
+        let pause = if step == EndingStep::Kill {
+            Duration::from_secs(10)
+        } else {
+            self.grace
+        };
+        self.ending = Some(GradualEnding {
+            why,
+            step,
+            next_at: clock::instant() + pause,
+        });
         match step {
             EndingStep::Interrupt => {}
             EndingStep::Sigint => self.child.signal(Signal::INT),
@@ -309,10 +333,17 @@ impl Session {
             self.next_look = now + Duration::from_secs(if is_bounded { 3 } else { 15 });
             self.memory_mib = self.child.look();
         }
-        let timed = self.times().into_iter().find(|(_, since, limit)| now.duration_since(*since) >= *limit);
+        let timed = self
+            .times()
+            .into_iter()
+            .find(|(_, since, limit)| now.duration_since(*since) >= *limit);
         if let Some((why, ..)) = timed {
             Some(why)
-        } else if self.limits.memory_mib.is_some_and(|most| self.memory_mib > most) {
+        } else if self
+            .limits
+            .memory_mib
+            .is_some_and(|most| self.memory_mib > most)
+        {
             Some(EndReason::Memory)
         } else if self.is_log_full() {
             Some(EndReason::LogSize)
@@ -322,15 +353,30 @@ impl Session {
     }
 
     fn is_log_full(&self) -> bool {
-        self.limits.log_mib.is_some_and(|most| self.follower.length() / (1024 * 1024) >= most)
+        self.limits
+            .log_mib
+            .is_some_and(|most| self.follower.length() / (1024 * 1024) >= most)
     }
 
     /// The limits of time, with the moment from which each counts.
     fn times(&self) -> Vec<(EndReason, Instant, Duration)> {
-        let patience = if self.speaker.runs_tool() { TOOL_PATIENCE } else { Duration::ZERO };
-        let lingers = self.speaker.answered_at().map(|answered_at| (EndReason::Lingering, answered_at, LINGER));
-        let wall = self.limits.wall.map(|wall| (EndReason::Wall, self.started_at, wall));
-        let idle = self.limits.idle.map(|idle| (EndReason::Idle, self.last_sign, idle.max(patience)));
+        let patience = if self.speaker.runs_tool() {
+            TOOL_PATIENCE
+        } else {
+            Duration::ZERO
+        };
+        let lingers = self
+            .speaker
+            .answered_at()
+            .map(|answered_at| (EndReason::Lingering, answered_at, LINGER));
+        let wall = self
+            .limits
+            .wall
+            .map(|wall| (EndReason::Wall, self.started_at, wall));
+        let idle = self
+            .limits
+            .idle
+            .map(|idle| (EndReason::Idle, self.last_sign, idle.max(patience)));
         [lingers, wall, idle].into_iter().flatten().collect()
     }
 
@@ -341,7 +387,8 @@ impl Session {
             Some(ending) => ending.next_at.saturating_duration_since(now),
             None => {
                 let times = self.times().into_iter();
-                let left = times.map(|(_, since, limit)| limit.saturating_sub(now.duration_since(since)));
+                let left =
+                    times.map(|(_, since, limit)| limit.saturating_sub(now.duration_since(since)));
                 left.fold(self.next_look.saturating_duration_since(now), Duration::min)
             }
         };

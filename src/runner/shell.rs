@@ -21,12 +21,19 @@ pub const SCRIPT: &str = "script.sh";
 impl Runner for Shell {
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         let program = on_path("sh", env)?;
-        Ok(Ready { program: program.display().to_string(), version: String::new() })
+        Ok(Ready {
+            program: program.display().to_string(),
+            version: String::new(),
+        })
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         let first = script(job)?.lines().next().unwrap_or_default();
-        let shell = if first.starts_with("#!") && first.contains("bash") { "bash" } else { "sh" };
+        let shell = if first.starts_with("#!") && first.contains("bash") {
+            "bash"
+        } else {
+            "sh"
+        };
         on_path(shell, &job.env)?;
         let mut spec = job.spec(shell);
         // A file and no argument: the system bounds one argument to 128 KiB.
@@ -42,14 +49,20 @@ impl Runner for Shell {
 
     fn start(&self, job: &Job) -> Result<Session, NotReady> {
         let path = job.run_dir.join(SCRIPT);
-        files::write(&path, script(job)?.as_bytes())
-            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;
+        files::write(&path, script(job)?.as_bytes()).map_err(|error| {
+            io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+        })?;
         Ok(plain::start(self.spec(job)?, job)?)
     }
 }
 
 fn on_path(shell: &str, env: &[(String, String)]) -> Result<PathBuf, NotReady> {
-    let missing = || NotReady::new(format!("`{shell}` is not on PATH"), format!("install {shell}, or put it on PATH"));
+    let missing = || {
+        NotReady::new(
+            format!("`{shell}` is not on PATH"),
+            format!("install {shell}, or put it on PATH"),
+        )
+    };
     found(OsStr::new(shell), env).ok_or_else(missing)
 }
 
@@ -68,7 +81,11 @@ impl Job {
         let mut spec = Spec::new(program, &self.worktree).mark(self.mark());
         spec.wrapper.clone_from(&self.wrapper);
         spec.inherits = false;
-        spec.env = self.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        spec.env = self
+            .env
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
         spec
     }
 }

@@ -18,14 +18,20 @@ pub enum Signal {
 impl Signal {
     /// Read the last line of `text`, or the block with a question that it ends with. What stands in any other block was quoted.
     pub fn read(text: &str) -> Signal {
-        let Some(last) = text.trim_end().lines().last().filter(|_| !ends_in_block(text)).map(str::trim) else {
+        let Some(last) = text
+            .trim_end()
+            .lines()
+            .last()
+            .filter(|_| !ends_in_block(text))
+            .map(str::trim)
+        else {
             return Signal::None;
         };
         if is_done(last) {
             return Signal::Done;
         }
-        let question =
-            question::in_answer(text).or_else(|| Some(asked(last)?.chars().take(question::LONGEST).collect()));
+        let question = question::in_answer(text)
+            .or_else(|| Some(asked(last)?.chars().take(question::LONGEST).collect()));
         question.map_or(Signal::None, Signal::Waiting)
     }
 }
@@ -34,12 +40,19 @@ impl Signal {
 pub fn without_signal(text: &str) -> &str {
     let text = text.trim_end();
     let last = text.lines().last().unwrap_or_default();
-    if is_done(last.trim()) { text[..text.len() - last.len()].trim_end() } else { text }
+    if is_done(last.trim()) {
+        text[..text.len() - last.len()].trim_end()
+    } else {
+        text
+    }
 }
 
 fn is_done(line: &str) -> bool {
     let word = bare(line).trim_end_matches(['.', '!']);
-    word == "DONE" || word == "COMPLETED" || word.starts_with("DONE:") || word.starts_with("COMPLETED:")
+    word == "DONE"
+        || word == "COMPLETED"
+        || word.starts_with("DONE:")
+        || word.starts_with("COMPLETED:")
 }
 
 /// What follows the word in `line`.
@@ -52,13 +65,18 @@ fn asked(line: &str) -> Option<&str> {
         if rest.is_empty() {
             return Some(rest);
         }
-        Some(rest.strip_prefix(':')?.trim_start_matches(['*', '_', '`']).trim())
+        Some(
+            rest.strip_prefix(':')?
+                .trim_start_matches(['*', '_', '`'])
+                .trim(),
+        )
     })
 }
 
 /// `line` without the Markdown that people and models put around such a word.
 fn bare(line: &str) -> &str {
-    line.trim_start_matches(['#', '>', '-', '*', '_', '`', ' ']).trim_end_matches(['*', '_', '`', ' '])
+    line.trim_start_matches(['#', '>', '-', '*', '_', '`', ' '])
+        .trim_end_matches(['*', '_', '`', ' '])
 }
 
 #[cfg(test)]
@@ -76,22 +94,37 @@ mod tests {
             ("COMPLETED: 3 files", Signal::Done),
             ("I am done", Signal::None),
             ("DONE\nbut one thing is left", Signal::None),
-            ("The prompt says: end with DONE when ready, and I am not.", Signal::None),
+            (
+                "The prompt says: end with DONE when ready, and I am not.",
+                Signal::None,
+            ),
             ("CONDONE", Signal::None),
             ("DONELY", Signal::None),
             ("WAITING: which database?", waiting("which database?")),
             ("text\n\n**WAITING:** which one?\n- a\n- b", Signal::None),
-            ("It printed:\nWAITING: for the lock\nand went on.", Signal::None),
+            (
+                "It printed:\nWAITING: for the lock\nand went on.",
+                Signal::None,
+            ),
             ("```\nWAITING: for the lock\n```", Signal::None),
             ("It hangs:\n```\nWAITING: for the lock", Signal::None),
             ("~~~\n```\nDONE", Signal::None),
             ("```\nlog\n```\nWAITING: which one?", waiting("which one?")),
             ("**NEED INPUT**: the key", waiting("the key")),
             ("WAITING", waiting("")),
-            ("WAITING: for the tests\n\nThey pass now.\nDONE", Signal::Done),
-            ("WAITING: old question\n\nI found the answer myself.", Signal::None),
+            (
+                "WAITING: for the tests\n\nThey pass now.\nDONE",
+                Signal::Done,
+            ),
+            (
+                "WAITING: old question\n\nI found the answer myself.",
+                Signal::None,
+            ),
             ("I was WAITING: no", Signal::None),
-            ("```yaml\nquestion: red or blue?\noptions: [red, blue]\n```\n", waiting("red or blue? (1: red; 2: blue)")),
+            (
+                "```yaml\nquestion: red or blue?\noptions: [red, blue]\n```\n",
+                waiting("red or blue? (1: red; 2: blue)"),
+            ),
             ("```yaml\nquestion: red or blue?\n```\nDONE", Signal::Done),
         ];
         for (text, signal) in rows {
@@ -101,7 +134,8 @@ mod tests {
 
     #[test]
     fn a_question_is_bounded() {
-        let Signal::Waiting(question) = Signal::read(&format!("WAITING: {}", "é".repeat(9000))) else {
+        let Signal::Waiting(question) = Signal::read(&format!("WAITING: {}", "é".repeat(9000)))
+        else {
             panic!("it is a question");
         };
         assert_eq!(question.chars().count(), question::LONGEST);

@@ -27,16 +27,20 @@ fn event(value: &Value) -> Vec<AgentEvent> {
         "user" => user(value),
         "result" => vec![AgentEvent::Turn(Box::new(turn(value)))],
         "rate_limit_event" => vec![rate_limit(&value["rate_limit_info"])],
-        "control_request" if text(&value["request"], "subtype") == "can_use_tool" => vec![AgentEvent::LeaveAsked {
-            request: text(value, "request_id").to_owned(),
-            tool: text(&value["request"], "tool_name").to_owned(),
-            input: value["request"]["input"].clone(),
-        }],
-        "control_request" if text(&value["request"], "subtype") == "hook_callback" => vec![AgentEvent::CallProposed {
-            request: text(value, "request_id").to_owned(),
-            tool: text(&value["request"]["input"], "tool_name").to_owned(),
-            input: value["request"]["input"]["tool_input"].clone(),
-        }],
+        "control_request" if text(&value["request"], "subtype") == "can_use_tool" => {
+            vec![AgentEvent::LeaveAsked {
+                request: text(value, "request_id").to_owned(),
+                tool: text(&value["request"], "tool_name").to_owned(),
+                input: value["request"]["input"].clone(),
+            }]
+        }
+        "control_request" if text(&value["request"], "subtype") == "hook_callback" => {
+            vec![AgentEvent::CallProposed {
+                request: text(value, "request_id").to_owned(),
+                tool: text(&value["request"]["input"], "tool_name").to_owned(),
+                input: value["request"]["input"]["tool_input"].clone(),
+            }]
+        }
         "control_response" => reply(&value["response"]).into_iter().collect(),
         _ => Vec::new(),
     }
@@ -48,11 +52,16 @@ fn system(value: &Value) -> Option<AgentEvent> {
             session: text(value, "session_id").to_owned(),
             model: value["model"].as_str().map(str::to_owned),
         }),
-        "api_retry" => {
-            Some(AgentEvent::Retry { status: status(&value["error_status"]), error: text(value, "error").to_owned() })
-        }
-        "task_started" => Some(AgentEvent::TaskStarted { id: text(value, "task_id").to_owned() }),
-        "task_notification" => Some(AgentEvent::TaskEnded { id: text(value, "task_id").to_owned() }),
+        "api_retry" => Some(AgentEvent::Retry {
+            status: status(&value["error_status"]),
+            error: text(value, "error").to_owned(),
+        }),
+        "task_started" => Some(AgentEvent::TaskStarted {
+            id: text(value, "task_id").to_owned(),
+        }),
+        "task_notification" => Some(AgentEvent::TaskEnded {
+            id: text(value, "task_id").to_owned(),
+        }),
         _ => None,
     }
 }
@@ -62,11 +71,21 @@ fn assistant(value: &Value) -> Vec<AgentEvent> {
     let nesting = nesting(value);
     let blocks = blocks(&message["content"]);
     if text(message, "model") == SYNTHETIC || value["error"].is_string() {
-        let said = blocks.iter().map(|block| text(block, "text")).collect::<Vec<_>>().join("\n");
-        return vec![AgentEvent::Failure { error: text(value, "error").to_owned(), text: said }];
+        let said = blocks
+            .iter()
+            .map(|block| text(block, "text"))
+            .collect::<Vec<_>>()
+            .join("\n");
+        return vec![AgentEvent::Failure {
+            error: text(value, "error").to_owned(),
+            text: said,
+        }];
     }
     let event = |block: &Value| match text(block, "type") {
-        "text" => Some(AgentEvent::Text { text: text(block, "text").to_owned(), nesting }),
+        "text" => Some(AgentEvent::Text {
+            text: text(block, "text").to_owned(),
+            nesting,
+        }),
         "tool_use" => Some(AgentEvent::ToolCall {
             id: text(block, "id").to_owned(),
             name: text(block, "name").to_owned(),
@@ -82,9 +101,13 @@ fn assistant(value: &Value) -> Vec<AgentEvent> {
 fn user(value: &Value) -> Vec<AgentEvent> {
     let content = &value["message"]["content"];
     if value["isReplay"] == Value::Bool(true) {
-        return vec![AgentEvent::Delivered { text: flatten(content) }];
+        return vec![AgentEvent::Delivered {
+            text: flatten(content),
+        }];
     }
-    let results = blocks(content).into_iter().filter(|block| text(block, "type") == "tool_result");
+    let results = blocks(content)
+        .into_iter()
+        .filter(|block| text(block, "type") == "tool_result");
     let event = |block: &Value| AgentEvent::ToolResult {
         id: text(block, "tool_use_id").to_owned(),
         ok: block["is_error"] != Value::Bool(true),
@@ -100,16 +123,27 @@ fn turn(value: &Value) -> TurnResult {
     TurnResult {
         subtype: text(value, "subtype").to_owned(),
         // A result that doesn't say is taken for what its subtype says.
-        is_error: value["is_error"].as_bool().unwrap_or(text(value, "subtype") != "success"),
+        is_error: value["is_error"]
+            .as_bool()
+            .unwrap_or(text(value, "subtype") != "success"),
         api_status: status(&value["api_error_status"]),
         terminal_reason: string("terminal_reason"),
         stop_reason: string("stop_reason"),
         result: string("result"),
-        structured: value.get("structured_output").filter(|answer| answer.is_object()).cloned(),
-        errors: blocks(&value["errors"]).into_iter().filter_map(|error| error.as_str().map(str::to_owned)).collect(),
+        structured: value
+            .get("structured_output")
+            .filter(|answer| answer.is_object())
+            .cloned(),
+        errors: blocks(&value["errors"])
+            .into_iter()
+            .filter_map(|error| error.as_str().map(str::to_owned))
+            .collect(),
         denials: blocks(&value["permission_denials"])
             .into_iter()
-            .map(|denial| Denial { tool: text(denial, "tool_name").to_owned(), input: denial["tool_input"].clone() })
+            .map(|denial| Denial {
+                tool: text(denial, "tool_name").to_owned(),
+                input: denial["tool_input"].clone(),
+            })
             .collect(),
         turns: count(&value["num_turns"]),
         usage,
@@ -118,26 +152,41 @@ fn turn(value: &Value) -> TurnResult {
 
 fn rate_limit(info: &Value) -> AgentEvent {
     let resets_at = |value: &Value| value["resetsAt"].as_f64().map(|seconds| seconds as i64);
-    let window =
-        |value: &Value| Some(RateWindow { used: value["utilization"].as_f64()?, resets_at: resets_at(value)? });
+    let window = |value: &Value| {
+        Some(RateWindow {
+            used: value["utilization"].as_f64()?,
+            resets_at: resets_at(value)?,
+        })
+    };
     // Older versions tell of the one that counts, if it is near its end.
     let windows = match info["unifiedWindows"].as_object() {
         Some(windows) => windows.values().filter_map(window).collect(),
         None => window(info).into_iter().collect(),
     };
-    AgentEvent::RateLimit { status: text(info, "status").to_owned(), resets_at: resets_at(info), windows }
+    AgentEvent::RateLimit {
+        status: text(info, "status").to_owned(),
+        resets_at: resets_at(info),
+        windows,
+    }
 }
 
 /// An answer to a control request; that to `get_usage` tells what was spent.
 fn reply(response: &Value) -> Option<AgentEvent> {
     let session = &response["response"]["session"];
     let usd = session["total_cost_usd"].as_f64()?;
-    Some(AgentEvent::Spent { usage: Usage { usd, ..models(&session["model_usage"]) } })
+    Some(AgentEvent::Spent {
+        usage: Usage {
+            usd,
+            ..models(&session["model_usage"])
+        },
+    })
 }
 
 /// `{model: {inputTokens, …}}`, summed and one by one.
 fn models(value: &Value) -> Usage {
-    let Some(models) = value.as_object() else { return Usage::default() };
+    let Some(models) = value.as_object() else {
+        return Usage::default();
+    };
     let mut all = Usage::default();
     let mut each = BTreeMap::new();
     for (model, figures) in models {
@@ -153,7 +202,10 @@ fn models(value: &Value) -> Usage {
         all.add(&usage);
         each.insert(model.clone(), usage);
     }
-    Usage { models: each, ..all }
+    Usage {
+        models: each,
+        ..all
+    }
 }
 
 /// The text of a `content`: a string, or an array of blocks of which the texts count.
@@ -169,11 +221,18 @@ fn flatten(content: &Value) -> String {
 }
 
 fn nesting(value: &Value) -> Nesting {
-    if value["parent_tool_use_id"].is_string() { Nesting::Inner } else { Nesting::Main }
+    if value["parent_tool_use_id"].is_string() {
+        Nesting::Inner
+    } else {
+        Nesting::Main
+    }
 }
 
 fn blocks(value: &Value) -> Vec<&Value> {
-    value.as_array().map(|blocks| blocks.iter().collect()).unwrap_or_default()
+    value
+        .as_array()
+        .map(|blocks| blocks.iter().collect())
+        .unwrap_or_default()
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -185,7 +244,10 @@ fn status(value: &Value) -> Option<u16> {
 }
 
 fn count(value: &Value) -> u32 {
-    value.as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
+    value
+        .as_u64()
+        .and_then(|count| u32::try_from(count).ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -31,9 +31,17 @@ impl Transcript {
     }
 
     /// Of a run of `session` that began at `since`; `variable` has its environment.
-    pub fn at(variable: impl Fn(&str) -> Option<OsString>, session: &str, since: DateTime<Utc>) -> Transcript {
+    pub fn at(
+        variable: impl Fn(&str) -> Option<OsString>,
+        session: &str,
+        since: DateTime<Utc>,
+    ) -> Transcript {
         let projects = config_folder(variable).map(|folder| folder.join("projects"));
-        Transcript { projects, session: session.to_owned(), since }
+        Transcript {
+            projects,
+            session: session.to_owned(),
+            since,
+        }
     }
 
     /// The session was recorded, so that it can be resumed.
@@ -48,9 +56,15 @@ impl Transcript {
             // A file that can't be read adds nothing.
             let _ = read_replies(&path, self.since, &mut replies);
         }
-        let mut all = Usage { is_estimate: true, ..Usage::default() };
+        let mut all = Usage {
+            is_estimate: true,
+            ..Usage::default()
+        };
         for (model, usage) in replies.into_values() {
-            all.add(&Usage { models: BTreeMap::from([(model, usage.clone())]), ..usage });
+            all.add(&Usage {
+                models: BTreeMap::from([(model, usage.clone())]),
+                ..usage
+            });
         }
         all
     }
@@ -58,15 +72,19 @@ impl Transcript {
     /// The session's file, and those of its sub-agents. The folder is named for the worktree in a way that has changed
     /// between versions, so all are looked through: the session's name is unique.
     fn files(&self) -> Vec<PathBuf> {
-        let Some(projects) = &self.projects else { return Vec::new() };
+        let Some(projects) = &self.projects else {
+            return Vec::new();
+        };
         let mut files = Vec::new();
         for project in entries(projects) {
             let main = project.join(format!("{}.jsonl", self.session));
             if main.is_file() {
                 files.push(main);
                 files.extend(
-                    entries(&project.join(&self.session).join("subagents"))
-                        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")),
+                    entries(&project.join(&self.session).join("subagents")).filter(|path| {
+                        path.extension()
+                            .is_some_and(|extension| extension == "jsonl")
+                    }),
                 );
             }
         }
@@ -76,7 +94,9 @@ impl Transcript {
 
 /// Where the CLI keeps its settings, its account and its sessions.
 pub(super) fn config_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let named = variable("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let named = variable("CLAUDE_CONFIG_DIR")
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from);
     named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")))
 }
 
@@ -89,9 +109,13 @@ fn read_replies(
 ) -> std::io::Result<()> {
     for line in BufReader::new(File::open(path)?).split(b'\n') {
         // The last line may be torn: the CLI was killed while it wrote.
-        let Ok(value) = serde_json::from_slice::<Value>(&line?) else { continue };
+        let Ok(value) = serde_json::from_slice::<Value>(&line?) else {
+            continue;
+        };
         let message = &value["message"];
-        let (Some(id), Some(model)) = (message["id"].as_str(), message["model"].as_str()) else { continue };
+        let (Some(id), Some(model)) = (message["id"].as_str(), message["model"].as_str()) else {
+            continue;
+        };
         if value["type"] != "assistant" || model == "<synthetic>" || is_earlier(&value, since) {
             continue;
         }
@@ -111,16 +135,24 @@ fn read_replies(
 
 /// A line without a time of its own is not earlier.
 fn is_earlier(line: &Value, since: DateTime<Utc>) -> bool {
-    let time = line["timestamp"].as_str().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
+    let time = line["timestamp"]
+        .as_str()
+        .and_then(|time| DateTime::parse_from_rfc3339(time).ok());
     time.is_some_and(|time| time < since)
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::*;
     use std::fs::OpenOptions;
@@ -132,15 +164,21 @@ mod tests {
         let mut job = Job::in_folder(folder.path());
         job.session = "11111111-2222-4333-8444-555555555555".to_owned();
         let home = folder.path().display().to_string();
-        job.env = vec![("HOME".to_owned(), home), ("CLAUDE_CONFIG_DIR".to_owned(), String::new())];
+        job.env = vec![
+            ("HOME".to_owned(), home),
+            ("CLAUDE_CONFIG_DIR".to_owned(), String::new()),
+        ];
         assert!(!Transcript::of(&job).is_there());
         let project = folder.path().join(".claude/projects/-repo");
         fs::create_dir_all(&project).expect("writable");
-        let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/claude/transcript-success.jsonl");
+        let recording = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/claude/transcript-success.jsonl");
         let path = project.join(format!("{}.jsonl", job.session));
         fs::copy(recording, &path).expect("the recording is in the repository");
         let since = |time: &str| {
-            let since = DateTime::parse_from_rfc3339(time).expect("it is a time").to_utc();
+            let since = DateTime::parse_from_rfc3339(time)
+                .expect("it is a time")
+                .to_utc();
             Transcript::at(|name| job.variable(name), &job.session, since)
         };
 
@@ -148,13 +186,24 @@ mod tests {
         let first = since("2026-11-22T00:00:00Z");
         assert!(first.is_there());
         let usage = first.usage();
-        assert_eq!((usage.input, usage.output, usage.cache_read, usage.cache_write), (3600, 342, 24_000, 900));
+        assert_eq!(
+            (
+                usage.input,
+                usage.output,
+                usage.cache_read,
+                usage.cache_write
+            ),
+            (3600, 342, 24_000, 900)
+        );
         assert!(usage.is_estimate && usage.usd == 0.0, "{usage:?}");
 
         // A later run of the session counts only what came after its start, and not a torn line.
         let resumed = since("2096-11-22T00:00:00Z");
         assert_eq!(resumed.usage().total(), 0);
-        let mut file = OpenOptions::new().append(true).open(&path).expect("writable");
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("writable");
         let line = r#"{"type":"assistant","timestamp":"2096-11-22T00:00:00Z","message":{"id":"m9","model":"claude-haiku-4-5","usage":{"input_tokens":10,"output_tokens":2}}}"#;
         write!(file, "{line}\n{line}\n{{\"type\":\"assis").expect("writable");
         let usage = resumed.usage();

@@ -65,16 +65,24 @@ impl Board {
 
     /// The agents that wrote a file, by name, living or not.
     pub fn agents(&self) -> Vec<AgentFile> {
-        let Ok(entries) = fs::read_dir(self.path("agents")) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(self.path("agents")) else {
+            return Vec::new();
+        };
         let mut agents: Vec<AgentFile> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
                 // Another name in the file would be that of a file elsewhere.
                 let name = path.file_stem()?.to_str()?.to_owned();
                 let text = files::read_text(&path).ok()?;
-                let modified = fs::metadata(&path).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+                let modified = fs::metadata(&path)
+                    .and_then(|meta| meta.modified())
+                    .unwrap_or(SystemTime::UNIX_EPOCH);
                 let agent: AgentFile = yaml::read(&text).ok()?;
-                Some(AgentFile { name, heartbeat_at: modified.into(), ..agent })
+                Some(AgentFile {
+                    name,
+                    heartbeat_at: modified.into(),
+                    ..agent
+                })
             })
             .collect();
         agents.sort_by(|a, b| a.name.cmp(&b.name));

@@ -27,8 +27,16 @@ impl Applied {
         let mut words = text.split_whitespace();
         let seq = words.next()?.parse().ok()?;
         // Before there was more than the number all was synced.
-        let synced = words.next().map_or(Some(seq), |synced| synced.parse().ok())?;
-        Some(Applied { seq, synced, boot: words.next().map_or_else(|| boot_id().to_owned(), str::to_owned) })
+        let synced = words
+            .next()
+            .map_or(Some(seq), |synced| synced.parse().ok())?;
+        Some(Applied {
+            seq,
+            synced,
+            boot: words
+                .next()
+                .map_or_else(|| boot_id().to_owned(), str::to_owned),
+        })
     }
 
     /// Overwritten in place: it is one write of a length that never changes, and a power cut leaves older numbers, which
@@ -37,7 +45,9 @@ impl Applied {
         let path = board.private("applied");
         let Applied { seq, synced, boot } = self;
         files::open_or_make(&path)
-            .and_then(|mut file| file.write_all(format!("{seq:010} {synced:010} {boot}\n").as_bytes()))
+            .and_then(|mut file| {
+                file.write_all(format!("{seq:010} {synced:010} {boot}\n").as_bytes())
+            })
             .map_err(Error::io("write", &path))
     }
 }
@@ -50,7 +60,11 @@ pub(super) fn is_of_this_boot(board: &Board) -> bool {
 /// The number of the last event that the files are known to show.
 pub(super) fn read_applied(board: &Board) -> Option<u64> {
     let applied = Applied::read(board)?;
-    Some(if applied.boot == boot_id() { applied.seq } else { applied.synced })
+    Some(if applied.boot == boot_id() {
+        applied.seq
+    } else {
+        applied.synced
+    })
 }
 
 /// The files show all events up to this one, and a power cut changes nothing of it.
@@ -59,15 +73,23 @@ pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
     if queues.is_dir() {
         sync_folder(&queues.join("any"))?;
     }
-    Applied { seq, synced: seq, boot: boot_id().to_owned() }.write(board)
+    Applied {
+        seq,
+        synced: seq,
+        boot: boot_id().to_owned(),
+    }
+    .write(board)
 }
 
 /// The files show all events up to this one, and the names of the newest files of the board's queues may not be on disk.
 pub(super) fn write_shown(board: &Board, seq: u64) -> Result<(), Error> {
     match Applied::read(board) {
-        Some(Applied { synced, .. }) if seq < synced + MOST_UNSYNCED => {
-            Applied { seq, synced, boot: boot_id().to_owned() }.write(board)
+        Some(Applied { synced, .. }) if seq < synced + MOST_UNSYNCED => Applied {
+            seq,
+            synced,
+            boot: boot_id().to_owned(),
         }
+        .write(board),
         _ => write_applied(board, seq),
     }
 }

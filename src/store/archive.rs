@@ -28,7 +28,14 @@ impl Board {
     pub fn live_task(&self, id: &TaskId) -> Result<Found, Error> {
         let found = self.task(id)?;
         let is_archived = found.queue.path.starts_with(self.path(FOLDER));
-        if is_archived { Err(Error::Archived { task: id.clone(), status: found.task.status() }) } else { Ok(found) }
+        if is_archived {
+            Err(Error::Archived {
+                task: id.clone(),
+                status: found.task.status(),
+            })
+        } else {
+            Ok(found)
+        }
     }
 
     /// How many items of `text`, a queue as it was read, would be archived now; none if fewer than `at_least` are due. With 0
@@ -41,7 +48,9 @@ impl Board {
         now: Timestamp,
         at_least: usize,
     ) -> Result<usize, Error> {
-        let Some(own) = archive_of(self, &text.queue) else { return Ok(0) };
+        let Some(own) = archive_of(self, &text.queue) else {
+            return Ok(0);
+        };
         let has_ended = |at: &usize| document.status_at(*at).is_ended();
         if (0..document.count()).filter(has_ended).count() < at_least {
             return Ok(0);
@@ -52,10 +61,20 @@ impl Board {
         if archive::due(document, policy, now, &is_held, &|_| false).len() < at_least {
             return Ok(0);
         }
-        let Ok(archived) = content(self, &own) else { return Ok(0) };
+        let Ok(archived) = content(self, &own) else {
+            return Ok(0);
+        };
         let ended = LongEnded::before(self, &text.queue, policy, now);
         let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
-        let moved = archive::archive(&text.queue.id, &text.content, &archived, policy, now, &is_held, &is_long_ended);
+        let moved = archive::archive(
+            &text.queue.id,
+            &text.content,
+            &archived,
+            policy,
+            now,
+            &is_held,
+            &is_long_ended,
+        );
         Ok(moved.map_or(0, |moved| moved.items.len()))
     }
 
@@ -64,26 +83,52 @@ impl Board {
         self.transact(|view| {
             let now = view.now;
             let nothing = || (Change::default(), 0);
-            let Some(own) = archive_of(self, queue).filter(|_| !self.is_git_reading()) else { return Ok(nothing()) };
+            let Some(own) = archive_of(self, queue).filter(|_| !self.is_git_reading()) else {
+                return Ok(nothing());
+            };
             let text = view.read(queue)?;
             // What was removed or torn is put back first: else nobody would see that it was.
-            let lost = self.lost_archives()?.into_iter().find(|lost| lost.queue.path == own.path);
+            let lost = self
+                .lost_archives()?
+                .into_iter()
+                .find(|lost| lost.queue.path == own.path);
             let old = lost.map_or_else(|| content(self, &own), |lost| Ok(lost.text))?;
             let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
             let is_held = |id: &TaskId| held.contains(id);
             let ended = LongEnded::before(self, queue, policy, now);
-            let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
-            let moved = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held, &is_long_ended);
-            let Some(moved) = moved else { return Ok(nothing()) };
+            let is_long_ended =
+                |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
+            let moved = archive::archive(
+                &queue.id,
+                &text.content,
+                &old,
+                policy,
+                now,
+                &is_held,
+                &is_long_ended,
+            );
+            let Some(moved) = moved else {
+                return Ok(nothing());
+            };
             let entry = |item: &Gone| Entry {
                 task: item.id.clone(),
                 queue: Some(queue.id.clone()),
-                change: TextChange::Removed { from: item.status, before: item.block.clone() },
+                change: TextChange::Removed {
+                    from: item.status,
+                    before: item.block.clone(),
+                },
                 ..Entry::new(Kind::Archived, now)
             };
             let entries = moved.items.iter().map(entry).collect();
-            let mut change = Change::rewrite(queue.clone(), view.sight(&text), moved.queue, entries);
-            change.files.insert(0, Rewrite::File { path: own.path, content: moved.archive });
+            let mut change =
+                Change::rewrite(queue.clone(), view.sight(&text), moved.queue, entries);
+            change.files.insert(
+                0,
+                Rewrite::File {
+                    path: own.path,
+                    content: moved.archive,
+                },
+            );
             Ok((change, moved.items.len()))
         })
     }
@@ -107,13 +152,25 @@ struct Later {
 }
 
 impl<'b> LongEnded<'b> {
-    fn before(board: &'b Board, queue: &'b Queue, policy: &Policy, now: Timestamp) -> LongEnded<'b> {
+    fn before(
+        board: &'b Board,
+        queue: &'b Queue,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> LongEnded<'b> {
         let before = policy.after.and_then(|after| now.checked_sub_signed(after));
-        LongEnded { board, queue: &queue.id, before, later: OnceCell::new() }
+        LongEnded {
+            board,
+            queue: &queue.id,
+            before,
+            later: OnceCell::new(),
+        }
     }
 
     fn has(&self, document: &Document<'_>, item: &Item<'_>) -> bool {
-        let Some(later) = self.later.get_or_init(|| self.later()) else { return false };
+        let Some(later) = self.later.get_or_init(|| self.later()) else {
+            return false;
+        };
         match &item.id {
             Some(id) => !later.ids.contains(id),
             None => !later.blocks.contains(document.block(item).trim_end()),
@@ -132,7 +189,10 @@ impl<'b> LongEnded<'b> {
                 is_reached = true;
                 return false;
             }
-            let is_end = entry.change.to().is_some_and(|to| to.is_ended() || to == Status::Dead);
+            let is_end = entry
+                .change
+                .to()
+                .is_some_and(|to| to.is_ended() || to == Status::Dead);
             match (entry.task, entry.change.after()) {
                 (Some(id), _) if is_end => drop(later.ids.insert(id)),
                 (None, Some(after)) => drop(later.blocks.insert(after.trim_end().to_owned())),
@@ -148,17 +208,29 @@ impl<'b> LongEnded<'b> {
 
 impl View<'_> {
     /// What `event` makes of an archived item: if it may happen, the item goes back to its queue.
-    pub(super) fn bring_back(&self, id: &TaskId, event: &Event, note: &Note) -> Result<(Change, Done), Error> {
+    pub(super) fn bring_back(
+        &self,
+        id: &TaskId,
+        event: &Event,
+        note: &Note,
+    ) -> Result<(Change, Done), Error> {
         let board = self.board;
         let (own, from, change, block) = with_archived(board, id, |text, document, item| {
             if let Some(outer) = item.within {
-                let whole = document.items()[outer].id.as_ref().map_or_else(String::new, ToString::to_string);
-                return Err(Error::ArchivedPart { task: id.clone(), whole });
+                let whole = document.items()[outer]
+                    .id
+                    .as_ref()
+                    .map_or_else(String::new, ToString::to_string);
+                return Err(Error::ArchivedPart {
+                    task: id.clone(),
+                    whole,
+                });
             }
             let change = decide(&document.task(item, id.clone()), None, event, self.now)?;
             let edits = document.change(item, &Patch::from(&change.state));
             let written = document.written(Some(item), &edits, id, change.state.status());
-            let Written { block, .. } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+            let Written { block, .. } =
+                written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
             Ok((text.clone(), item.status, change, block))
         })??;
         let queue = board.queue_by_id(own.queue.id.trim_start_matches("archive/"))?;
@@ -166,23 +238,42 @@ impl View<'_> {
         let (document, _) = parse(&text.content);
         let edits = document.add(change.state.status(), &block);
         let written = document.written(None, &edits, id, change.state.status());
-        let Written { block: after, task } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let Written { block: after, task } =
+            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         // As one that is added: so it is redone.
         let entry = Entry {
             task: Some(id.clone()),
             queue: Some(queue.id.clone()),
             agent: note.agent.clone(),
             cause: event.reason().map(str::to_owned),
-            change: TextChange::Added { from: Some(from), to: change.state.status(), after },
+            change: TextChange::Added {
+                from: Some(from),
+                to: change.state.status(),
+                after,
+            },
             ..Entry::new(event.kind(), self.now)
         };
-        let step = Step { edits, ..entry.into() };
+        let step = Step {
+            edits,
+            ..entry.into()
+        };
         let mut change = self.change(text, vec![step]);
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
         let left = archive::forget(&own.content, id);
-        change.files.extend(left.map(|content| Rewrite::File { path: own.queue.path, content }));
+        change.files.extend(left.map(|content| Rewrite::File {
+            path: own.queue.path,
+            content,
+        }));
         change.number(self.last_seq);
         let entry = change.entries[0].clone();
-        Ok((change, Done { entry, queue, task, lease: None }))
+        Ok((
+            change,
+            Done {
+                entry,
+                queue,
+                task,
+                lease: None,
+            },
+        ))
     }
 }

@@ -3,7 +3,10 @@
 //! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
 //! `seen/<queue>.spare` is the one before it, which the next is written over. `seen/<queue>.old` is the file that Tavern's
 //! newest replaced: an editor that had it open writes there.
-#![expect(clippy::disallowed_methods, reason = "a save that was set aside is removed when a person says so")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a save that was set aside is removed when a person says so"
+)]
 
 use std::fs;
 use std::io::Read;
@@ -59,7 +62,13 @@ impl Sight {
     pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
         let moves_of_head = Some(board.moves_of_head());
         let (file, old) = (Stamp::at(&queue.path), Stamp::at(&old_path(board, queue)));
-        Sight { file, old, moves_of_head, unshown: None, put_by_git: None }
+        Sight {
+            file,
+            old,
+            moves_of_head,
+            unshown: None,
+            put_by_git: None,
+        }
     }
 
     /// There is no file, nor anything else in its place.
@@ -69,19 +78,39 @@ impl Sight {
 
     /// One of them is empty: somebody is about to write to it.
     pub(super) fn is_blank(&self) -> bool {
-        [&self.file, &self.old].into_iter().flatten().any(Stamp::is_empty)
+        [&self.file, &self.old]
+            .into_iter()
+            .flatten()
+            .any(Stamp::is_empty)
     }
 
     /// As they were when `text` was read: that is in the file, and nobody has written to the replaced one.
     pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
-        let known = Sight::known(board, &text.queue).unwrap_or_else(|| Sight::of(board, &text.queue));
-        Sight { file: Some(text.stamp), ..known }
+        let known =
+            Sight::known(board, &text.queue).unwrap_or_else(|| Sight::of(board, &text.queue));
+        Sight {
+            file: Some(text.stamp),
+            ..known
+        }
     }
 
     /// As the baseline has them; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
-        let Header { version, old, moves_of_head, unshown, put_by_git, .. } = header(board, queue)?;
-        Some(Sight { file: Some(version.file), old, moves_of_head, unshown, put_by_git })
+        let Header {
+            version,
+            old,
+            moves_of_head,
+            unshown,
+            put_by_git,
+            ..
+        } = header(board, queue)?;
+        Some(Sight {
+            file: Some(version.file),
+            old,
+            moves_of_head,
+            unshown,
+            put_by_git,
+        })
     }
 
     /// The same files, and nobody has written to them.
@@ -105,14 +134,28 @@ pub struct SetAside {
 impl Board {
     /// The saves that were set aside, and of which nobody has said what is to become of them.
     pub fn set_aside(&self) -> Vec<SetAside> {
-        let files = fs::read_dir(self.private(FOLDER)).into_iter().flatten().flatten().map(|file| file.path());
-        let rehearsed = self.rehearsal.iter().flat_map(|rehearsal| rehearsal.files());
+        let files = fs::read_dir(self.private(FOLDER))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|file| file.path());
+        let rehearsed = self
+            .rehearsal
+            .iter()
+            .flat_map(|rehearsal| rehearsal.files());
         let mut paths: Vec<PathBuf> = files.chain(rehearsed).collect();
         paths.sort();
         paths.dedup();
         let aside = |path: PathBuf| {
-            let (name, _) = path.file_name()?.to_str()?.strip_suffix(&format!(".{ASIDE}"))?.rsplit_once('.')?;
-            Some(SetAside { queue: self.queue_of(&unescaped(name)), path })
+            let (name, _) = path
+                .file_name()?
+                .to_str()?
+                .strip_suffix(&format!(".{ASIDE}"))?
+                .rsplit_once('.')?;
+            Some(SetAside {
+                queue: self.queue_of(&unescaped(name)),
+                path,
+            })
         };
         paths.into_iter().filter_map(aside).collect()
     }
@@ -131,21 +174,49 @@ impl Baseline {
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
             let is_whole = digest(&content) == header.digest;
-            let Header { version: QueueVersion { file, seq }, old, moves_of_head, unshown, .. } = header;
-            is_whole.then_some(Baseline { seq, content, file, old, moves_of_head, unshown })
+            let Header {
+                version: QueueVersion { file, seq },
+                old,
+                moves_of_head,
+                unshown,
+                ..
+            } = header;
+            is_whole.then_some(Baseline {
+                seq,
+                content,
+                file,
+                old,
+                moves_of_head,
+                unshown,
+            })
         };
         // To whoever has no lock it may have become the spare and been written over while they read it.
         read().or_else(read)
     }
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.
-    pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
+    pub(super) fn write(
+        board: &Board,
+        queue: &Queue,
+        content: &str,
+        sight: &Sight,
+        seq: u64,
+    ) -> Result<(), Error> {
         let digest = digest(content);
-        let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
-        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let put_by_git = sight.put_by_git.or_else(|| header(board, queue)?.put_by_git);
+        let stamp =
+            |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
+        let number = |number: Option<u64>| {
+            number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+        };
+        let put_by_git = sight
+            .put_by_git
+            .or_else(|| header(board, queue)?.put_by_git);
         let [moves, unshown, put] = [sight.moves_of_head, sight.unshown, put_by_git].map(number);
-        let head = format!("{seq} {} {} {digest:x} {moves} {unshown} {put}\n", stamp(sight.file), stamp(sight.old));
+        let head = format!(
+            "{seq} {} {} {digest:x} {moves} {unshown} {put}\n",
+            stamp(sight.file),
+            stamp(sight.old)
+        );
         let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
@@ -165,8 +236,21 @@ impl Baseline {
     /// The replaced file, as of `old`, says nothing that the queue does not.
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
         match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
-            Some(Baseline { seq, content, file, moves_of_head, unshown, .. }) => {
-                let sight = Sight { file: Some(file), old: Some(old), moves_of_head, unshown, put_by_git: None };
+            Some(Baseline {
+                seq,
+                content,
+                file,
+                moves_of_head,
+                unshown,
+                ..
+            }) => {
+                let sight = Sight {
+                    file: Some(file),
+                    old: Some(old),
+                    moves_of_head,
+                    unshown,
+                    put_by_git: None,
+                };
                 Baseline::write(board, queue, &content, &sight, seq)
             }
             None => Ok(()),
@@ -175,8 +259,12 @@ impl Baseline {
 
     /// The last event that any of them shows.
     pub(super) fn newest_seq(board: &Board) -> Option<u64> {
-        let queues = Baseline::queues(board).into_iter().map(|id| board.queue_of(&id));
-        queues.filter_map(|queue| Some(header(board, &queue)?.version.seq)).max()
+        let queues = Baseline::queues(board)
+            .into_iter()
+            .map(|id| board.queue_of(&id));
+        queues
+            .filter_map(|queue| Some(header(board, &queue)?.version.seq))
+            .max()
     }
 
     /// The IDs of the queues that Tavern has seen.
@@ -191,17 +279,25 @@ impl Baseline {
 
 /// Where the file goes that the queue's newest replaces.
 pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
-    board.private(FOLDER).join(format!("{}.old", escaped(queue)))
+    board
+        .private(FOLDER)
+        .join(format!("{}.old", escaped(queue)))
 }
 
 /// What becomes of the file that the queue's newest replaces; `known` is the one before it, as it was taken over.
 pub(super) fn replaced(board: &Board, queue: &Queue, known: Option<Stamp>) -> Replaced {
-    Replaced { path: old_path(board, queue), spent: spent_path(board, queue), known }
+    Replaced {
+        path: old_path(board, queue),
+        spent: spent_path(board, queue),
+        known,
+    }
 }
 
 /// Where the file is that the queue's next is written over.
 pub(super) fn spent_path(board: &Board, queue: &Queue) -> PathBuf {
-    board.private(FOLDER).join(format!("{}.spent", escaped(queue)))
+    board
+        .private(FOLDER)
+        .join(format!("{}.spent", escaped(queue)))
 }
 
 /// Where a save goes that is not believed: a file of its own, but for one that says the same.
@@ -209,12 +305,16 @@ pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
     let folder = board.private(FOLDER);
     let mut paths = (1..).map(|number| folder.join(format!("{}.{number}.{ASIDE}", escaped(queue))));
     let is_free = |path: &PathBuf| files::read_text(path).map_or(true, |found| found == saved);
-    paths.find(is_free).expect("there are more numbers than files")
+    paths
+        .find(is_free)
+        .expect("there are more numbers than files")
 }
 
 /// Where a save is kept that did not stay as it was.
 pub(super) fn stale_path(board: &Board, queue: &Queue, number: u64) -> PathBuf {
-    board.private(FOLDER).join(format!("{}.{number}.stale", escaped(queue)))
+    board
+        .private(FOLDER)
+        .join(format!("{}.{number}.stale", escaped(queue)))
 }
 
 /// Where its text is kept.
@@ -257,7 +357,9 @@ impl Header {
 
 pub(super) fn header(board: &Board, queue: &Queue) -> Option<Header> {
     let mut line = [0; HEAD];
-    let length = files::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
+    let length = files::open(path(board, queue))
+        .and_then(|mut file| file.read(&mut line))
+        .ok()?;
     parsed(&line[..length])
 }
 
@@ -267,12 +369,25 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let mut words = line.split(' ');
     let seq = words.next()?.parse().ok()?;
     let file = words.next()?.parse().ok()?;
-    let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
+    let old = words
+        .next()
+        .filter(|word| *word != "-")
+        .map(str::parse)
+        .transpose()
+        .ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
-    let [moves_of_head, unshown, put_by_git] =
-        [words.next(), words.next(), words.next()].map(|word| word.and_then(|word| word.parse().ok()));
+    let [moves_of_head, unshown, put_by_git] = [words.next(), words.next(), words.next()]
+        .map(|word| word.and_then(|word| word.parse().ok()));
     let version = QueueVersion { file, seq };
-    Some(Header { version, old, digest, moves_of_head, unshown, put_by_git, length })
+    Some(Header {
+        version,
+        old,
+        digest,
+        moves_of_head,
+        unshown,
+        put_by_git,
+        length,
+    })
 }
 
 #[cfg(test)]
@@ -283,15 +398,27 @@ mod tests {
     fn each_takes_the_place_of_the_last_but_one() {
         let scratch = tempfile::tempdir().expect("a temp dir");
         let board = Board::open(scratch.path()).expect("it is there");
-        let queue = Queue { id: "docs/TODO.md".to_owned(), path: scratch.path().join("docs/TODO.md") };
-        let sight = Sight { file: Some(Stamp::NONE), old: None, moves_of_head: None, unshown: None, put_by_git: None };
+        let queue = Queue {
+            id: "docs/TODO.md".to_owned(),
+            path: scratch.path().join("docs/TODO.md"),
+        };
+        let sight = Sight {
+            file: Some(Stamp::NONE),
+            old: None,
+            moves_of_head: None,
+            unshown: None,
+            put_by_git: None,
+        };
         let texts = ["one", "a longer one\n", "", "two"];
         for (seq, text) in (1..).zip(texts) {
             Baseline::write(&board, &queue, text, &sight, seq).expect("the folder is ours");
             let read = Baseline::read(&board, &queue).expect("it is whole");
             assert_eq!((read.seq, read.content.as_str()), (seq, text));
         }
-        let names = fs::read_dir(board.private(FOLDER)).expect("it is there").flatten().map(|file| file.file_name());
+        let names = fs::read_dir(board.private(FOLDER))
+            .expect("it is there")
+            .flatten()
+            .map(|file| file.file_name());
         let mut names: Vec<_> = names.collect();
         names.sort();
         assert_eq!(names, ["docs%2FTODO.md.md", "docs%2FTODO.md.spare"]);

@@ -34,36 +34,56 @@ use crate::clock;
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// What git has in its directory while a person is to settle what contradicts.
-const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
+const UNDER_WAY: [&str; 5] = [
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "rebase-merge",
+    "rebase-apply",
+];
 
 impl Board {
     /// What HEAD holds of the queue, and how it came there since Tavern last looked. What was there all the time counts only if git
     /// may have put it into the file since, or did so and Tavern made it another: else whoever saves something like it has typed that.
     pub(super) fn head_text(&self, queue: &Queue) -> Option<HeadText> {
         let header = baseline::header(self, queue);
-        let known = header.as_ref().map_or(Some(0), |header| header.moves_of_head)?;
+        let known = header
+            .as_ref()
+            .map_or(Some(0), |header| header.moves_of_head)?;
         let (ask, root, path) = self.whom_to_ask(queue)?;
         let mut head = (ask.head_text)(&root, &path, known)?;
-        head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
-        let may_be_put = |Header { version: QueueVersion { file, .. }, .. }| {
-            (ask.may_have_written)(&root, &path, file.inode(), file.modified())
-        };
-        head.may_be_put =
-            !matches!(head.from, Some(FromGit::Held | FromGit::Restored)) || header.is_none_or(may_be_put);
+        head.was_put = header
+            .as_ref()
+            .is_some_and(|header| header.was_put_by_git(&head.text));
+        let may_be_put =
+            |Header {
+                 version: QueueVersion { file, .. },
+                 ..
+             }| { (ask.may_have_written)(&root, &path, file.inode(), file.modified()) };
+        head.may_be_put = !matches!(head.from, Some(FromGit::Held | FromGit::Restored))
+            || header.is_none_or(may_be_put);
         Some(head).filter(|head| head.was_put || head.may_be_put)
     }
 
     /// git has written the very `file` in the place of the queue, or has found it to be as it would have written it.
     pub(super) fn is_noted_by_git(&self, queue: &Queue, file: Stamp) -> bool {
         let asked = self.whom_to_ask(queue);
-        asked.is_some_and(|(ask, root, path)| (ask.has_noted)(&root, &path, file.inode(), file.modified()))
+        asked.is_some_and(|(ask, root, path)| {
+            (ask.has_noted)(&root, &path, file.inode(), file.modified())
+        })
     }
 
     /// With the root and the queue's path from there.
     pub(super) fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
         let root = fs::canonicalize(self.root()).ok()?;
         // It may have been taken away.
-        let folder = || Some(fs::canonicalize(queue.path.parent()?).ok()?.join(queue.path.file_name()?));
+        let folder = || {
+            Some(
+                fs::canonicalize(queue.path.parent()?)
+                    .ok()?
+                    .join(queue.path.file_name()?),
+            )
+        };
         let file = fs::canonicalize(&queue.path).ok().or_else(folder)?;
         let path = file.strip_prefix(&root).ok()?.to_owned();
         Some((self.git?, root, path))
@@ -71,7 +91,9 @@ impl Board {
 
     /// How long git's log of where HEAD stood is now.
     pub(super) fn moves_of_head(&self) -> u64 {
-        self.in_git("logs/HEAD").and_then(|log| fs::metadata(log).ok()).map_or(0, |log| log.len())
+        self.in_git("logs/HEAD")
+            .and_then(|log| fs::metadata(log).ok())
+            .map_or(0, |log| log.len())
     }
 
     /// git is writing files, one of these queues perhaps, or has written it, and moves HEAD thereafter.
@@ -79,15 +101,25 @@ impl Board {
         let is_new = |name: &str| self.in_git(name).is_some_and(|path| is_new(&path));
         is_new("index.lock")
             || is_new("HEAD.lock")
-            || (is_new("index") && queues.into_iter().any(|queue| self.is_bringing(queue).unwrap_or_default()))
+            || (is_new("index")
+                && queues
+                    .into_iter()
+                    .any(|queue| self.is_bringing(queue).unwrap_or_default()))
     }
 
     /// git may be reading files one after the other, for a commit or a stash: what moves from one to the other would be in neither.
     pub(super) fn is_git_reading(&self) -> bool {
-        let entries = self.in_git("").and_then(|git| fs::read_dir(git).ok()).into_iter().flatten().flatten();
+        let entries = self
+            .in_git("")
+            .and_then(|git| fs::read_dir(git).ok())
+            .into_iter()
+            .flatten()
+            .flatten();
         // A stash has an index of its own.
         let is_lock = |name: &[u8]| name.starts_with(b"index") && name.ends_with(b".lock");
-        entries.filter(|entry| is_lock(entry.file_name().as_bytes())).any(|entry| is_new(&entry.path()))
+        entries
+            .filter(|entry| is_lock(entry.file_name().as_bytes()))
+            .any(|entry| is_new(&entry.path()))
     }
 
     fn is_bringing(&self, queue: &Queue) -> Option<bool> {
@@ -98,17 +130,27 @@ impl Board {
     /// git has left its markers in the queue, for a person to choose.
     pub(super) fn is_unresolved(&self, queue: &Queue) -> bool {
         let mut under_way = UNDER_WAY.iter().filter_map(|name| self.in_git(name));
-        let has_markers = |text: Text| text.content.lines().any(|line| line.starts_with("<<<<<<< "));
+        let has_markers = |text: Text| {
+            text.content
+                .lines()
+                .any(|line| line.starts_with("<<<<<<< "))
+        };
         under_way.any(|path| path.exists()) && self.read_file(queue).is_ok_and(has_markers)
     }
 
     fn in_git(&self, name: &str) -> Option<PathBuf> {
-        self.private("").parent().filter(|_| self.private("") != self.path("")).map(|git| git.join(name))
+        self.private("")
+            .parent()
+            .filter(|_| self.private("") != self.path(""))
+            .map(|git| git.join(name))
     }
 }
 
 fn is_new(path: &Path) -> bool {
-    let age = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(clock::since);
+    let age = fs::metadata(path)
+        .and_then(|file| file.modified())
+        .ok()
+        .and_then(clock::since);
     age.is_some_and(|age| age < LONGEST)
 }
 
@@ -120,17 +162,41 @@ pub(super) fn brought_text(
     [ours, newest, saved]: [&str; 3],
     held: &HashSet<TaskId>,
 ) -> Result<MergedText, Error> {
-    let before: Vec<Document<'_>> = brought.before.iter().map(|before| parse(before).0).collect();
-    let ids = parse(ours).0.items().iter().filter_map(|item| item.id.clone()).collect();
+    let before: Vec<Document<'_>> = brought
+        .before
+        .iter()
+        .map(|before| parse(before).0)
+        .collect();
+    let ids = parse(ours)
+        .0
+        .items()
+        .iter()
+        .filter_map(|item| item.id.clone())
+        .collect();
     let saved = with_ids(saved, ours, &ids);
     let [states, base] = states(board, brought, newest, &saved)?;
     let is_held = |id: &TaskId| held.contains(id);
-    let mut merged = merge(&with_states(&saved, base), &with_states(&saved, states), &saved, &is_held);
-    let committed = if before.is_empty() { ours.to_owned() } else { without_uncommitted(ours, &before) };
+    let mut merged = merge(
+        &with_states(&saved, base),
+        &with_states(&saved, states),
+        &saved,
+        &is_held,
+    );
+    let committed = if before.is_empty() {
+        ours.to_owned()
+    } else {
+        without_uncommitted(ours, &before)
+    };
     if committed != ours {
         let theirs = parse(&merged.text).0;
-        let states = || theirs.items().iter().filter_map(|item| Some((item.id.clone()?, theirs.task_of(item).state)));
-        let [committed, ours] = [&committed, ours].map(|text| with_states(text, states().collect()));
+        let states = || {
+            theirs
+                .items()
+                .iter()
+                .filter_map(|item| Some((item.id.clone()?, theirs.task_of(item).state)))
+        };
+        let [committed, ours] =
+            [&committed, ours].map(|text| with_states(text, states().collect()));
         let typed = merge(&committed, &ours, &merged.text, &is_held);
         merged.conflicts.extend(typed.conflicts);
         merged.text = typed.text;
@@ -155,12 +221,16 @@ pub(super) fn with_uncommitted(
     let (mut stays, mut names) = (Since::default(), Vec::new());
     let whole = mine.items().iter().filter(|item| item.within.is_none());
     for item in whole.filter(|item| !stands(&mine, item, &theirs)) {
-        let is_part = |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
+        let is_part =
+            |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
         let mut parts = mine.items().iter().filter(is_part);
         let is_held = parts.any(|part| part.id.as_ref().is_some_and(|id| held.contains(id)));
         let is_kept = match from_git {
             FromGit::Brought(_) => !before.iter().any(|before| stands(&mine, item, before)),
-            FromGit::Held | FromGit::Restored => item.id.as_ref().map_or(Ok(false), |id| is_known(board, id))?,
+            FromGit::Held | FromGit::Restored => item
+                .id
+                .as_ref()
+                .map_or(Ok(false), |id| is_known(board, id))?,
         };
         if !is_held && !is_kept {
             continue;
@@ -171,7 +241,10 @@ pub(super) fn with_uncommitted(
             Some(id) => stays.set(id.clone(), Some((before, from))),
             None => {
                 let change = TextChange::Removed { from, before };
-                stays.add(Entry { change, ..Entry::new(Kind::Removed, Timestamp::default()) });
+                stays.add(Entry {
+                    change,
+                    ..Entry::new(Kind::Removed, Timestamp::default())
+                });
             }
         }
     }
@@ -200,20 +273,31 @@ fn stands(document: &Document<'_>, item: &Item<'_>, other: &Document<'_>) -> boo
 }
 
 /// Of the items of `saved` that stand otherwise in `newest`: how they stand there, and how they stood in what both rest on.
-fn states(board: &Board, brought: &Brought, newest: &str, saved: &str) -> Result<[HashMap<TaskId, State>; 2], Error> {
-    let of = |document: &Document<'_>, id: &TaskId| Some(document.task_of(document.find(id)?).state);
+fn states(
+    board: &Board,
+    brought: &Brought,
+    newest: &str,
+    saved: &str,
+) -> Result<[HashMap<TaskId, State>; 2], Error> {
+    let of =
+        |document: &Document<'_>, id: &TaskId| Some(document.task_of(document.find(id)?).state);
     let (mine, theirs) = (parse(newest).0, parse(saved).0);
     let ids = theirs.items().iter().filter_map(|item| item.id.clone());
-    let differing: HashSet<TaskId> =
-        ids.filter(|id| of(&mine, id).is_some_and(|here| Some(here) != of(&theirs, id))).collect();
+    let differing: HashSet<TaskId> = ids
+        .filter(|id| of(&mine, id).is_some_and(|here| Some(here) != of(&theirs, id)))
+        .collect();
     let known = as_read(board, newest, saved, &differing)?;
     let known = parse(&known).0;
-    let [before, stood] = [brought.before.first(), brought.stood.as_ref()].map(|text| text.map(|text| parse(text).0));
+    let [before, stood] =
+        [brought.before.first(), brought.stood.as_ref()].map(|text| text.map(|text| parse(text).0));
     let (mut states, mut base) = (HashMap::new(), HashMap::new());
     for id in differing {
-        let (Some(here), Some(there)) = (of(&mine, &id), of(&theirs, &id)) else { continue };
+        let (Some(here), Some(there)) = (of(&mine, &id), of(&theirs, &id)) else {
+            continue;
+        };
         let [was, stood] = [&before, &stood].map(|document| of(document.as_ref()?, &id));
-        let is_known = of(&known, &id).map(State::without_answer) == Some(there.clone().without_answer());
+        let is_known =
+            of(&known, &id).map(State::without_answer) == Some(there.clone().without_answer());
         let rests_on = match was {
             // What somebody held when a branch was committed, and has given back since, is not held by them again.
             _ if is_known && there.status().is_held() => there,
@@ -231,7 +315,13 @@ fn states(board: &Board, brought: &Brought, newest: &str, saved: &str) -> Result
 
 /// `text` with the items as these `states` say.
 fn with_states(text: &str, states: HashMap<TaskId, State>) -> String {
-    apply_each(text.to_owned(), states.into_iter().collect(), &|document, (id, state)| {
-        document.find(id).map_or_else(Vec::new, |item| document.change(item, &Patch::from(state)))
+    apply_each(text.to_owned(), states.into_iter().collect(), &|document,
+                                                                (
+        id,
+        state,
+    )| {
+        document
+            .find(id)
+            .map_or_else(Vec::new, |item| document.change(item, &Patch::from(state)))
     })
 }

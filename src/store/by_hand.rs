@@ -39,8 +39,13 @@ impl<'q> Copies<'q> {
             return Copies { queue, all, new };
         }
         let saved = statuses(&open(saved));
-        for id in own.keys().chain(saved.keys().filter(|id| !own.contains_key(*id))) {
-            let Some(home) = elsewhere.get(id) else { continue };
+        for id in own
+            .keys()
+            .chain(saved.keys().filter(|id| !own.contains_key(*id)))
+        {
+            let Some(home) = elsewhere.get(id) else {
+                continue;
+            };
             // What stands elsewhere when it first shows here is the item there.
             let is_new = !own.contains_key(id);
             if is_new || index.is_copy(id, queue) {
@@ -54,8 +59,14 @@ impl<'q> Copies<'q> {
 
     /// That they were made. By these notes, too, it is known which of the two is the item.
     pub(super) fn notes(&self, now: Timestamp) -> Vec<Entry> {
-        let cause = format!("a copy of it was saved in {}, and is worked by nobody", self.queue.id);
-        let entry = |id: &TaskId| Entry { task: Some(id.clone()), ..note(&self.all[id], cause.clone(), now) };
+        let cause = format!(
+            "a copy of it was saved in {}, and is worked by nobody",
+            self.queue.id
+        );
+        let entry = |id: &TaskId| Entry {
+            task: Some(id.clone()),
+            ..note(&self.all[id], cause.clone(), now)
+        };
         self.new.iter().map(entry).collect()
     }
 }
@@ -63,16 +74,28 @@ impl<'q> Copies<'q> {
 /// Something about a queue that changed none of its items.
 pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
     let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
-    Entry { queue, agent, cause: Some(cause), ..Entry::new(Kind::Noted, now) }
+    Entry {
+        queue,
+        agent,
+        cause: Some(cause),
+        ..Entry::new(Kind::Noted, now)
+    }
 }
 
 /// The events of what a person made of `ours`. Of two with the same ID nobody knows which one that is.
-pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
+pub(super) fn done_by_hand(
+    copies: &Copies<'_>,
+    ours: &str,
+    merged: &str,
+    now: Timestamp,
+) -> Vec<Entry> {
     let (queue, changes) = (copies.queue, changes(ours, merged).into_iter());
     let texts = [ours, merged].map(open);
     let is_double = |id: &TaskId| texts.iter().any(|text| text.named(id).len() > 1);
     let changes = changes.map(|changed| {
-        let task = changed.task.filter(|id| !copies.all.contains_key(id) && !is_double(id));
+        let task = changed
+            .task
+            .filter(|id| !copies.all.contains_key(id) && !is_double(id));
         Changed { task, ..changed }
     });
     let mut places_left = MOST_PLACES;
@@ -84,10 +107,15 @@ pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: T
         let mut entry = by_hand(queue, changed, now)?;
         if let (Some(was), None) = (was, is) {
             let is_it = |marked: &MarkedItem| marked.may_be(was.id.as_ref(), old.title(was));
-            entry.marked = marked.iter().position(is_it).map(|at| marked.remove(at).block);
+            entry.marked = marked
+                .iter()
+                .position(is_it)
+                .map(|at| marked.remove(at).block);
         }
         let is_moved = entry.change.from() != entry.change.to();
-        let is_same = |(was, is)| bare(old.block(was)) == bare(new.block(is)) && stands_still([old, new], [was, is]);
+        let is_same = |(was, is)| {
+            bare(old.block(was)) == bare(new.block(is)) && stands_still([old, new], [was, is])
+        };
         if is_moved && was.zip(is).is_some_and(is_same) {
             entry.cause = Some(LANES.to_owned());
         } else if is_moved && places_left > 0 {
@@ -100,20 +128,30 @@ pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: T
     };
     let mut entries: Vec<Entry> = changes.filter_map(entry).collect();
     let words = around_items(ours, merged);
-    entries.extend(words.map(|change| Entry { kind: Kind::Edited, change, ..note(queue, PROSE.to_owned(), now) }));
+    entries.extend(words.map(|change| Entry {
+        kind: Kind::Edited,
+        change,
+        ..note(queue, PROSE.to_owned(), now)
+    }));
     entries
 }
 
 /// What became of the text around the items.
 pub(super) fn around_items(old: &str, new: &str) -> Option<TextChange> {
     let (before, after) = (prose(old), prose(new));
-    said(&before).ne(said(&after)).then_some(TextChange::Prose { before, after })
+    said(&before)
+        .ne(said(&after))
+        .then_some(TextChange::Prose { before, after })
 }
 
 /// The item has its heading, and what headings mean has changed.
 fn stands_still([old, new]: [&Document<'_>; 2], [was, is]: [&Item<'_>; 2]) -> bool {
-    let lacks =
-        |document: &Document<'_>, heading| document.lanes().iter().all(|lane| document.lane_name(lane) != heading);
+    let lacks = |document: &Document<'_>, heading| {
+        document
+            .lanes()
+            .iter()
+            .all(|lane| document.lane_name(lane) != heading)
+    };
     match (old.heading_of(was), new.heading_of(is)) {
         (Some(was), Some(is)) => was == is || lacks(new, was),
         (None, Some(is)) => lacks(old, is),
@@ -123,14 +161,35 @@ fn stands_still([old, new]: [&Document<'_>; 2], [was, is]: [&Item<'_>; 2]) -> bo
 }
 
 pub(super) fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Option<Entry> {
-    let cause = changed.task.is_none().then(|| format!("`{}`", changed.title.chars().take(120).collect::<String>()));
+    let cause = changed
+        .task
+        .is_none()
+        .then(|| format!("`{}`", changed.title.chars().take(120).collect::<String>()));
     let (kind, change) = match (changed.before, changed.after) {
         (None, None) => return None,
         (Some((before, from)), None) => (Kind::Removed, TextChange::Removed { from, before }),
-        (None, Some((after, to))) => (Kind::Added, TextChange::Added { from: None, to, after }),
-        (Some((before, from)), Some((after, to))) => {
-            (Kind::Edited, TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) })
-        }
+        (None, Some((after, to))) => (
+            Kind::Added,
+            TextChange::Added {
+                from: None,
+                to,
+                after,
+            },
+        ),
+        (Some((before, from)), Some((after, to))) => (
+            Kind::Edited,
+            TextChange::Edited {
+                before,
+                after,
+                moved: (from != to).then_some((from, to)),
+            },
+        ),
     };
-    Some(Entry { kind, task: changed.task, cause, change, ..note(queue, String::new(), now) })
+    Some(Entry {
+        kind,
+        task: changed.task,
+        cause,
+        change,
+        ..note(queue, String::new(), now)
+    })
 }

@@ -58,7 +58,10 @@ pub(super) struct Step {
 impl Change {
     /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
     pub(super) fn of_queue(sight: Sight, text: Text, mut steps: Vec<Step>) -> Change {
-        let edits = steps.iter_mut().map(|step| mem::take(&mut step.edits)).filter(|edits| !edits.is_empty());
+        let edits = steps
+            .iter_mut()
+            .map(|step| mem::take(&mut step.edits))
+            .filter(|edits| !edits.is_empty());
         let edits: Vec<Vec<Edit>> = edits.collect();
         let entries = steps.into_iter().map(Step::into_entry).collect();
         if edits.is_empty() {
@@ -66,19 +69,38 @@ impl Change {
         }
         let Text { queue, content, .. } = text;
         let mut content = content.into_string();
-        edits.iter().for_each(|edits| apply_in_place(&mut content, edits));
+        edits
+            .iter()
+            .for_each(|edits| apply_in_place(&mut content, edits));
         Change::rewrite(queue, sight, content, entries)
     }
 
     /// `content` in the place of what is in the queue's files as of `sight`.
-    pub(super) fn rewrite(queue: Queue, sight: Sight, content: String, entries: Vec<Entry>) -> Change {
-        let rewrite = QueueRewrite { queue, expected: sight, content, is_shown: false, is_of_save: false };
-        Change { entries, files: vec![Rewrite::Queue(rewrite)] }
+    pub(super) fn rewrite(
+        queue: Queue,
+        sight: Sight,
+        content: String,
+        entries: Vec<Entry>,
+    ) -> Change {
+        let rewrite = QueueRewrite {
+            queue,
+            expected: sight,
+            content,
+            is_shown: false,
+            is_of_save: false,
+        };
+        Change {
+            entries,
+            files: vec![Rewrite::Queue(rewrite)],
+        }
     }
 
     /// Lines of the log that change no file.
     pub(super) fn notes(entries: Vec<Entry>) -> Change {
-        Change { entries, files: Vec::new() }
+        Change {
+            entries,
+            files: Vec::new(),
+        }
     }
 
     /// The queues whose files are replaced.
@@ -102,7 +124,9 @@ impl Change {
 impl Step {
     /// The event as it is logged.
     fn into_entry(self) -> Entry {
-        let Step { mut entry, lease, .. } = self;
+        let Step {
+            mut entry, lease, ..
+        } = self;
         entry.lease = match lease {
             LeaseChange::Put(lease) => Some(LeaseEntry::Put(lease)),
             LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
@@ -115,6 +139,10 @@ impl Step {
 impl From<Entry> for Step {
     /// A line of the log that changes nothing.
     fn from(entry: Entry) -> Step {
-        Step { entry, edits: Vec::new(), lease: LeaseChange::Keep }
+        Step {
+            entry,
+            edits: Vec::new(),
+            lease: LeaseChange::Keep,
+        }
     }
 }

@@ -50,10 +50,15 @@ impl Board {
     ) -> Result<Done, Error> {
         self.transact(|view| {
             let since = view.now - TimeDelta::days(1);
-            let today = if note.run.is_some() { self.added_by_runs(since)? } else { 0 };
+            let today = if note.run.is_some() {
+                self.added_by_runs(since)?
+            } else {
+                0
+            };
             let parent = self.may_be_born(&new, birth, today)?;
             let id = new.id.clone().or_else(|| self.next_child(&parent.id));
-            let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
+            let heritage =
+                |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
             view.add(queue, NewItem { id, ..new }, &heritage, status, note)
         })
     }
@@ -76,14 +81,29 @@ impl Board {
             match self.lease(&parent.id)? {
                 Some(lease) if lease.token == given => {}
                 Some(lease) => {
-                    return Err(Refusal::StaleToken { task, given, agent: lease.agent, current: lease.token }.into());
+                    return Err(Refusal::StaleToken {
+                        task,
+                        given,
+                        agent: lease.agent,
+                        current: lease.token,
+                    }
+                    .into());
                 }
                 None => return Err(Refusal::NoLease { task, given }.into()),
             }
         }
         let children = self.children(&parent.id).len();
         let above = self.above(&parent, birth.bounds.depth);
-        may_have_child(&Parent { task: &parent, above: &above, children, today }, &after(new), birth.bounds)?;
+        may_have_child(
+            &Parent {
+                task: &parent,
+                above: &above,
+                children,
+                today,
+            },
+            &after(new),
+            birth.bounds,
+        )?;
         Ok(parent)
     }
 
@@ -103,20 +123,35 @@ impl Board {
     fn next_child(&self, parent: &TaskId) -> Option<TaskId> {
         let (index, worked_on) = (ItemIndex::of(self), self.worked_on());
         let mut ids = (1..=u32::MAX).map(|number| parent.child(number));
-        ids.find(|id| !worked_on.contains(id) && !index.has(id)).filter(|id| id.as_str().len() <= MAX_ID)
+        ids.find(|id| !worked_on.contains(id) && !index.has(id))
+            .filter(|id| id.as_str().len() <= MAX_ID)
     }
 
     /// The items that have runs, also those that are gone: their branches and sessions may still be there.
     pub(super) fn worked_on(&self) -> HashSet<TaskId> {
         let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
-        runs.filter_map(|run| run.ok()?.file_name().to_str()?.rsplit_once('@')?.0.parse().ok()).collect()
+        runs.filter_map(|run| {
+            run.ok()?
+                .file_name()
+                .to_str()?
+                .rsplit_once('@')?
+                .0
+                .parse()
+                .ok()
+        })
+        .collect()
     }
 }
 
 impl Then {
     /// The items that `parent` was the parent of.
     pub fn children(&self, parent: &TaskId) -> Vec<Task> {
-        numbered(self.texts.iter().flat_map(|text| offspring(&parse(&text.content).0, parent)).collect())
+        numbered(
+            self.texts
+                .iter()
+                .flat_map(|text| offspring(&parse(&text.content).0, parent))
+                .collect(),
+        )
     }
 }
 
@@ -131,5 +166,9 @@ fn numbered(mut children: Vec<Task>) -> Vec<Task> {
 fn after(new: &NewItem) -> Vec<TaskId> {
     let block = render(new);
     let (document, _) = parse(&block);
-    document.items().first().map(|item| item.after.clone()).unwrap_or_default()
+    document
+        .items()
+        .first()
+        .map(|item| item.after.clone())
+        .unwrap_or_default()
 }

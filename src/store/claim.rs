@@ -42,7 +42,15 @@ impl Claimed {
     /// What somebody holds already.
     pub fn held(queue: Queue, task: Task, lease: Lease, script: Option<String>) -> Claimed {
         let (unknown, children) = Default::default();
-        Claimed { queue, task, lease, script, has_history: true, unknown, children }
+        Claimed {
+            queue,
+            task,
+            lease,
+            script,
+            has_history: true,
+            unknown,
+            children,
+        }
     }
 
     /// The items that it is the parent of, as they were when its holder first asked.
@@ -76,7 +84,11 @@ pub struct Nothing {
 impl Board {
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
     /// the named one, whatever its status is. Only what `is_ready` agrees to is taken.
-    pub fn claim(&self, seek: &Seek, is_ready: &IsReady<'_>) -> Result<Result<Claimed, Nothing>, Error> {
+    pub fn claim(
+        &self,
+        seek: &Seek,
+        is_ready: &IsReady<'_>,
+    ) -> Result<Result<Claimed, Nothing>, Error> {
         self.transact(|view| view.claim(seek, is_ready))
     }
 
@@ -87,13 +99,24 @@ impl Board {
     }
 
     /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
-    pub fn open_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> (usize, Nothing) {
+    pub fn open_for(
+        &self,
+        seek: &Seek,
+        now: Timestamp,
+        is_ready: &IsReady<'_>,
+    ) -> (usize, Nothing) {
         let index = ItemIndex::of(self);
         let (mut count, mut nothing) = (0, Nothing::default());
         for queue in &seek.queues {
             // What can't be read is nobody's work.
             let Ok(text) = self.read(queue) else { continue };
-            let search = QueueSearch { board: self, index: &index, queue, is_ready, now };
+            let search = QueueSearch {
+                board: self,
+                index: &index,
+                queue,
+                is_ready,
+                now,
+            };
             let document = text.content.open();
             drop(search.each(&document, seek, &mut nothing, &mut |_, _| {
                 count += 1;
@@ -105,7 +128,11 @@ impl Board {
 }
 
 impl View<'_> {
-    fn claim(&self, seek: &Seek, is_ready: &IsReady<'_>) -> Result<(Change, Result<Claimed, Nothing>), Error> {
+    fn claim(
+        &self,
+        seek: &Seek,
+        is_ready: &IsReady<'_>,
+    ) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
         let index = ItemIndex::of(board);
         let (mut nothing, mut unread) = (Nothing::default(), None);
@@ -118,17 +145,27 @@ impl View<'_> {
                     continue;
                 }
             };
-            let search = QueueSearch { board, index: &index, queue, is_ready, now: self.now };
+            let search = QueueSearch {
+                board,
+                index: &index,
+                queue,
+                is_ready,
+                now: self.now,
+            };
             let document = text.content.open();
             let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
-                let (mut held, step) = match search.taken(&document, item, seek, purpose, self.last_seq + 1) {
-                    // What can't be written as it would have to be keeps nobody from the others.
-                    Err(Error::Quarantined { .. }) if seek.item.is_none() => return Ok(None),
-                    taken => taken?,
-                };
+                let (mut held, step) =
+                    match search.taken(&document, item, seek, purpose, self.last_seq + 1) {
+                        // What can't be written as it would have to be keeps nobody from the others.
+                        Err(Error::Quarantined { .. }) if seek.item.is_none() => return Ok(None),
+                        taken => taken?,
+                    };
                 if board.is_dry() {
                     let id_at = item.id.is_none().then_some(item.line);
-                    held.unknown = Unknown { id_at, token: !board.by_hand()?.is_empty() };
+                    held.unknown = Unknown {
+                        id_at,
+                        token: !board.by_hand()?.is_empty(),
+                    };
                 }
                 Ok(Some((step, held)))
             })?;
@@ -162,7 +199,10 @@ impl QueueSearch<'_> {
         take: &mut Take<'_, R>,
     ) -> Result<Option<R>, Error> {
         let (index, queue) = (self.index, self.queue);
-        let named = seek.item.as_ref().map(|name| name.index_in(queue, document));
+        let named = seek
+            .item
+            .as_ref()
+            .map(|name| name.index_in(queue, document));
         if let (Some(at), true) = (named, seek.is_chat) {
             return at.map_or(Ok(None), |at| take(document.item(at), Purpose::Chat));
         }
@@ -170,12 +210,24 @@ impl QueueSearch<'_> {
         let own = OnceCell::new();
         let mut status_of = |id: &TaskId| {
             let own = own.get_or_init(|| statuses(document));
-            own.get(id).copied().or_else(|| index.status_of(id, queue)).or_else(|| index.archived(id))
+            own.get(id)
+                .copied()
+                .or_else(|| index.status_of(id, queue))
+                .or_else(|| index.archived(id))
         };
-        let mut children_of = |parent: &TaskId| [children(document, parent), index.children_of(parent, queue)].concat();
+        let mut children_of = |parent: &TaskId| {
+            [children(document, parent), index.children_of(parent, queue)].concat()
+        };
         let busy = OnceCell::new();
-        let at_work = || busy.get_or_init(|| [at_work(document), index.at_work(queue)].concat()).as_slice();
-        let mut others = Others { status_of: &mut status_of, children_of: &mut children_of, at_work: &at_work };
+        let at_work = || {
+            busy.get_or_init(|| [at_work(document), index.at_work(queue)].concat())
+                .as_slice()
+        };
+        let mut others = Others {
+            status_of: &mut status_of,
+            children_of: &mut children_of,
+            at_work: &at_work,
+        };
         let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
         // Nobody here will end what another clone holds.
         let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));
@@ -187,7 +239,9 @@ impl QueueSearch<'_> {
             let item = for_roles(document, document.item(at), &seek.roles);
             let item = item.as_ref();
             let may = may_take(document, item, &seek.seeker(), self.now, &mut others);
-            let is_ready = |purpose| (self.is_ready)(&self.queue.id, document, item, purpose).map(|()| purpose);
+            let is_ready = |purpose| {
+                (self.is_ready)(&self.queue.id, document, item, purpose).map(|()| purpose)
+            };
             match may.and_then(is_ready) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
@@ -213,9 +267,11 @@ impl QueueSearch<'_> {
     ) -> Result<(Claimed, Step), Error> {
         let fresh = || {
             let worked_on = self.board.worked_on();
-            let is_known = |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
+            let is_known =
+                |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
             // What was taken out, and is typed again, is another item.
-            let was_known = |id: &TaskId| worked_on.contains(id) || is_logged(self.board, id).unwrap_or(true);
+            let was_known =
+                |id: &TaskId| worked_on.contains(id) || is_logged(self.board, id).unwrap_or(true);
             mint_from(document.block(item), &|id| is_known(id) || was_known(id))
         };
         let id = item.id.clone().unwrap_or_else(fresh);
@@ -231,11 +287,24 @@ impl QueueSearch<'_> {
         let item = &*self.board.as_typed(document, item)?;
         let script = document.shell(item);
         let has_history = has_history(&document.task(item, id.clone()));
-        let note = Note { agent: Some(seek.agent.clone()), run: None };
-        let (step, task) = self.board.step(self.queue, document, item, id, &event, &note, self.now)?;
-        let LeaseChange::Put(lease) = &step.lease else { unreachable!("a claim makes a lease") };
+        let note = Note {
+            agent: Some(seek.agent.clone()),
+            run: None,
+        };
+        let (step, task) = self
+            .board
+            .step(self.queue, document, item, id, &event, &note, self.now)?;
+        let LeaseChange::Put(lease) = &step.lease else {
+            unreachable!("a claim makes a lease")
+        };
         let lease = (**lease).clone();
-        Ok((Claimed { has_history, ..Claimed::held(self.queue.clone(), task, lease, script) }, step))
+        Ok((
+            Claimed {
+                has_history,
+                ..Claimed::held(self.queue.clone(), task, lease, script)
+            },
+            step,
+        ))
     }
 }
 
@@ -266,11 +335,20 @@ fn is_double(document: &Document<'_>, item: &Item<'_>, is_copy: &dyn Fn(&TaskId)
 impl Nothing {
     fn count(&mut self, lack: Lack) {
         match lack {
-            Lack::Role(role) | Lack::Reviewer(role) => *self.elsewhere.entry(role).or_default() += 1,
-            Lack::BackOff(until) | Lack::Closed { until, needs_person: false, .. } => {
+            Lack::Role(role) | Lack::Reviewer(role) => {
+                *self.elsewhere.entry(role).or_default() += 1
+            }
+            Lack::BackOff(until)
+            | Lack::Closed {
+                until,
+                needs_person: false,
+                ..
+            } => {
                 self.wake_at = self.wake_at.into_iter().chain([until]).min();
             }
-            Lack::Closed { until, .. } => self.retry_at = self.retry_at.into_iter().chain([until]).min(),
+            Lack::Closed { until, .. } => {
+                self.retry_at = self.retry_at.into_iter().chain([until]).min()
+            }
             _ => {}
         }
     }
@@ -296,22 +374,49 @@ mod tests {
 
     #[test]
     fn who_can_be_given_nothing_by_work_or_time_is_done() {
-        let (soon, later) = (Timestamp::default(), Timestamp::default() + TimeDelta::hours(1));
-        let closed = |needs_person| Lack::Closed { runner: "claude".to_owned(), until: later, needs_person };
+        let (soon, later) = (
+            Timestamp::default(),
+            Timestamp::default() + TimeDelta::hours(1),
+        );
+        let closed = |needs_person| Lack::Closed {
+            runner: "claude".to_owned(),
+            until: later,
+            needs_person,
+        };
         let coder = || Lack::Role("coder".to_owned());
         // What is lacking, whether others have work: whether it is over, and when to look again.
         let rows = [
             (vec![], false, true, None),
             (vec![], true, true, None),
-            (vec![Lack::Permission, Lack::NoRunner("x".to_owned())], true, true, None),
+            (
+                vec![Lack::Permission, Lack::NoRunner("x".to_owned())],
+                true,
+                true,
+                None,
+            ),
             (vec![Lack::BackOff(soon)], false, false, Some(soon)),
-            (vec![closed(false), Lack::BackOff(soon)], false, false, Some(soon)),
+            (
+                vec![closed(false), Lack::BackOff(soon)],
+                false,
+                false,
+                Some(soon),
+            ),
             (vec![closed(false)], false, false, Some(later)),
             (vec![closed(true)], false, true, Some(later)),
-            (vec![closed(true), Lack::BackOff(soon)], false, false, Some(soon)),
+            (
+                vec![closed(true), Lack::BackOff(soon)],
+                false,
+                false,
+                Some(soon),
+            ),
             (vec![coder()], false, true, None),
             (vec![coder()], true, false, None),
-            (vec![Lack::Reviewer("reviewer".to_owned()), closed(true)], true, false, Some(later)),
+            (
+                vec![Lack::Reviewer("reviewer".to_owned()), closed(true)],
+                true,
+                false,
+                Some(later),
+            ),
         ];
         for (lacks, others, is_over, look_again) in rows {
             let mut nothing = Nothing::default();

@@ -38,14 +38,23 @@ impl Board {
     pub fn committed(&self) -> Committed {
         let text = files::read_text(self.private(NAME)).unwrap_or_default();
         let mut lines = text.lines();
-        let seq = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        Committed { seq, obstacle: lines.next().map(str::to_owned) }
+        let seq = lines
+            .next()
+            .and_then(|line| line.parse().ok())
+            .unwrap_or_default();
+        Committed {
+            seq,
+            obstacle: lines.next().map(str::to_owned),
+        }
     }
 
     /// Events since the last commit have changed the text of a queue.
     pub fn has_uncommitted(&self) -> bool {
-        tail_log(self, self.committed().seq)
-            .is_ok_and(|entries| entries.iter().any(|entry| entry.change != TextChange::Nothing))
+        tail_log(self, self.committed().seq).is_ok_and(|entries| {
+            entries
+                .iter()
+                .any(|entry| entry.change != TextChange::Nothing)
+        })
     }
 
     /// The queues as they are now, and the events since `seq`.
@@ -63,7 +72,11 @@ impl Board {
             .flatten()
             .filter_map(|entry| entry.ok().map(|entry| entry.path()))
             .filter(|path| is_queue(path));
-        let paths = self.queues()?.into_iter().map(|queue| queue.path).chain(beside);
+        let paths = self
+            .queues()?
+            .into_iter()
+            .map(|queue| queue.path)
+            .chain(beside);
         let mut files = Vec::new();
         for path in paths.filter_map(|path| files::led(&path, self.root()).ok()) {
             let bytes = files::read(&path).map_err(Error::io("read", &path))?;
@@ -74,7 +87,10 @@ impl Board {
 
     /// Remembers it. Whoever writes holds the slot for committing.
     pub fn set_committed(&self, committed: &Committed) -> Result<(), Error> {
-        let obstacle = committed.obstacle.iter().map(|why| format!("{}\n", why.replace('\n', " ")));
+        let obstacle = committed
+            .obstacle
+            .iter()
+            .map(|why| format!("{}\n", why.replace('\n', " ")));
         let text = format!("{}\n{}", committed.seq, obstacle.collect::<String>());
         replace(&self.private(NAME), text.as_bytes())
     }

@@ -56,7 +56,10 @@ impl PartialEq<str> for Content {
 
 impl From<String> for Content {
     fn from(text: String) -> Content {
-        Content(Arc::new(Outlined { text, outline: OnceLock::new() }))
+        Content(Arc::new(Outlined {
+            text,
+            outline: OnceLock::new(),
+        }))
     }
 }
 
@@ -82,14 +85,23 @@ impl LastRead {
     /// What the queue at `path` said, if that was this version.
     pub(super) fn get(&self, path: &Path, version: QueueVersion) -> Option<Content> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(path).filter(|(known, _)| *known == version).map(|(_, content)| content.clone())
+        known
+            .get(path)
+            .filter(|(known, _)| *known == version)
+            .map(|(_, content)| content.clone())
     }
 
     pub(super) fn forget(&self, path: &Path) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(path);
     }
 
     pub(super) fn keep(&self, path: &Path, version: QueueVersion, content: Content) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), (version, content));
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path.to_owned(), (version, content));
     }
 }

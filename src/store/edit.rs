@@ -47,14 +47,23 @@ impl Board {
             let mut merged = merge(copy, &text.content, &edited, &|id| held.contains(id));
             let lost = marks.causes().collect();
             merged.text = marks.put(self, queue, with_held(merged.text, &text.content, &held))?;
-            let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
+            let conflicts = merged
+                .conflicts
+                .into_iter()
+                .map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
             if text.content == *merged.text {
-                let unchanged = Edited { is_changed: false, entries: Vec::new(), conflicts };
+                let unchanged = Edited {
+                    is_changed: false,
+                    entries: Vec::new(),
+                    conflicts,
+                };
                 return Ok((Change::default(), unchanged));
             }
-            let mut entries: Vec<Entry> =
-                conflicts.iter().map(|conflict| note(queue, conflict.to_string(), view.now)).collect();
+            let mut entries: Vec<Entry> = conflicts
+                .iter()
+                .map(|conflict| note(queue, conflict.to_string(), view.now))
+                .collect();
             let own = statuses(&text.content.open());
             let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
             let done = done_by_hand(&copies, &text.content, &merged.text, view.now).into_iter();
@@ -62,10 +71,23 @@ impl Board {
                 end_hold(self, &mut entry, &lost);
                 entry
             }));
-            let mut change = Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);
+            let mut change =
+                Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);
             change.number(view.last_seq);
-            let told = change.entries.iter().filter(|entry| entry.kind != Kind::Noted).cloned().collect();
-            Ok((change, Edited { is_changed: true, entries: told, conflicts }))
+            let told = change
+                .entries
+                .iter()
+                .filter(|entry| entry.kind != Kind::Noted)
+                .cloned()
+                .collect();
+            Ok((
+                change,
+                Edited {
+                    is_changed: true,
+                    entries: told,
+                    conflicts,
+                },
+            ))
         })
     }
 }

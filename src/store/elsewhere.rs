@@ -35,29 +35,51 @@ impl TakenTwice {
         let (mut lost, mut edits) = (HashMap::new(), Vec::new());
         for item in theirs.items() {
             let Some(id) = &item.id else { continue };
-            let found = ours.find(id).map_or_else(|| twin(board, &ours, &theirs, item), |mine| Ok(Some(mine)))?;
+            let found = ours
+                .find(id)
+                .map_or_else(|| twin(board, &ours, &theirs, item), |mine| Ok(Some(mine)))?;
             let Some(mine) = found else { continue };
             let (there, here) = (theirs.task_of(item).state, ours.task_of(mine).state);
             if mine.id != item.id && outweighs(&here, &there) {
-                edits.extend(item.id_span().zip(mine.id.as_ref()).map(|(span, id)| Edit::replace(span, id.as_str())));
+                edits.extend(
+                    item.id_span()
+                        .zip(mine.id.as_ref())
+                        .map(|(span, id)| Edit::replace(span, id.as_str())),
+                );
                 continue;
             }
             let is_other = there.since().is_some() && there.trace() != here.trace();
             // git may have left both between its markers, for a person to choose.
-            let is_settled = || theirs.items().iter().filter(|other| other.id == item.id).count() == 1;
+            let is_settled = || {
+                theirs
+                    .items()
+                    .iter()
+                    .filter(|other| other.id == item.id)
+                    .count()
+                    == 1
+            };
             let counts = is_other && has_begun(&here) && outweighs(&there, &here) && is_settled();
             if let Some(own) = mine.id.as_ref().filter(|_| counts)
                 && !has_been(board, id, &there, ours.front())?
             {
                 let (name, kept) = (named(own, id), kept(own, &here));
-                lost.insert(id.clone(), format!("it was {own} here, and was taken in another clone as well; {kept}"));
+                lost.insert(
+                    id.clone(),
+                    format!("it was {own} here, and was taken in another clone as well; {kept}"),
+                );
                 lost.insert(
                     own.clone(),
-                    format!("it is {name}{} in another clone, and that counts; {kept}", taken(&there)),
+                    format!(
+                        "it is {name}{} in another clone, and that counts; {kept}",
+                        taken(&there)
+                    ),
                 );
             }
         }
-        Ok(TakenTwice { saved: apply(saved, &edits), lost })
+        Ok(TakenTwice {
+            saved: apply(saved, &edits),
+            lost,
+        })
     }
 }
 
@@ -77,9 +99,18 @@ fn twin<'d, 't>(
         let goes_on = is_typed_on(other, title) || is_typed_on(title, other);
         other == title || goes_on || is_called(theirs.block(item), other)
     };
-    for mine in ours.items().iter().filter(|mine| !mine.nested && is_like(ours.title(mine))) {
-        let Some((id, other)) = mine.id.as_ref().zip(item.id.as_ref()) else { continue };
-        if theirs.find(id).is_none() && was_nameless(board, id, ours.front())? && !is_logged(board, other)? {
+    for mine in ours
+        .items()
+        .iter()
+        .filter(|mine| !mine.nested && is_like(ours.title(mine)))
+    {
+        let Some((id, other)) = mine.id.as_ref().zip(item.id.as_ref()) else {
+            continue;
+        };
+        if theirs.find(id).is_none()
+            && was_nameless(board, id, ours.front())?
+            && !is_logged(board, other)?
+        {
             return Ok(Some(mine));
         }
     }
@@ -99,40 +130,70 @@ pub(super) fn was_nameless(board: &Board, id: &TaskId, front: &Front) -> Result<
         }
         true
     })?;
-    Ok(first.is_some_and(|before| parse_alone(&before, front).items().first().is_some_and(|item| item.id.is_none())))
+    Ok(first.is_some_and(|before| {
+        parse_alone(&before, front)
+            .items()
+            .first()
+            .is_some_and(|item| item.id.is_none())
+    }))
 }
 
 /// The name that an item has there, where it is another than here.
 fn named(own: &TaskId, other: &TaskId) -> String {
-    if own == other { String::new() } else { format!("{other}, ") }
+    if own == other {
+        String::new()
+    } else {
+        format!("{other}, ")
+    }
 }
 
 /// How it stands there.
 fn taken(there: &State) -> String {
-    let by = there.holder().and_then(|holder| holder.agent.as_deref()).map(|agent| format!(" by {agent}"));
+    let by = there
+        .holder()
+        .and_then(|holder| holder.agent.as_deref())
+        .map(|agent| format!(" by {agent}"));
     format!("{}{}", there.status(), by.unwrap_or_default())
 }
 
 /// Where that is which counts no more.
 fn kept(own: &TaskId, here: &State) -> String {
-    let place = here.commit().map_or_else(|| format!("stays on tavern/{own}"), |commit| format!("is at {commit}"));
+    let place = here.commit().map_or_else(
+        || format!("stays on tavern/{own}"),
+        |commit| format!("is at {commit}"),
+    );
     format!("what was made of it here {place}")
 }
 
 impl Board {
     /// The item is held in another clone, as far as can be told from here: it has no lease, and no event here has taken it.
-    pub fn is_elsewhere(&self, document: &Document<'_>, item: &Item<'_>, now: Timestamp) -> Result<bool, Error> {
-        let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { return Ok(false) };
+    pub fn is_elsewhere(
+        &self,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else {
+            return Ok(false);
+        };
         let state = document.task_of(item).state;
-        let is_young = state.since().is_some_and(|since| (now - since).abs() < LONGEST);
-        Ok(is_young && matches!(self.lease(id), Ok(None)) && !has_been(self, id, &state, document.front())?)
+        let is_young = state
+            .since()
+            .is_some_and(|since| (now - since).abs() < LONGEST);
+        Ok(is_young
+            && matches!(self.lease(id), Ok(None))
+            && !has_been(self, id, &state, document.front())?)
     }
 }
 
 impl Board {
     /// A person has typed that somebody holds the item: it names no claim, or neither an event here has made it so, nor git has
     /// brought it.
-    pub fn is_typed_as_held(&self, document: &Document<'_>, item: &Item<'_>) -> Result<bool, Error> {
+    pub fn is_typed_as_held(
+        &self,
+        document: &Document<'_>,
+        item: &Item<'_>,
+    ) -> Result<bool, Error> {
         if !item.status.is_held() {
             return Ok(false);
         }
@@ -158,7 +219,13 @@ fn is_made_so(entry: &Entry, id: &TaskId, state: &State, front: &Front) -> bool 
     let alone = entry.change.after().map(|text| parse_alone(text, front));
     // Its lane may have told the status, which the text alone does not.
     let was = |alone: &Document<'_>| {
-        Some(alone.task_as(alone.items().first()?, id.clone(), state.status()).state.trace() == state.trace())
+        Some(
+            alone
+                .task_as(alone.items().first()?, id.clone(), state.status())
+                .state
+                .trace()
+                == state.trace(),
+        )
     };
     alone.as_ref().and_then(was).unwrap_or_default()
 }

@@ -97,11 +97,19 @@ pub enum TextChange {
     #[default]
     Nothing,
     /// An item came into the queue; `from` is what it was in the archive, or in the lane to which it was appended.
-    Added { from: Option<Status>, to: Status, after: String },
+    Added {
+        from: Option<Status>,
+        to: Status,
+        after: String,
+    },
     /// An item left the queue.
     Removed { from: Status, before: String },
     /// An item became another, and went from the one status to the other.
-    Edited { before: String, after: String, moved: Option<(Status, Status)> },
+    Edited {
+        before: String,
+        after: String,
+        moved: Option<(Status, Status)>,
+    },
     /// The text around the items.
     Prose { before: String, after: String },
 }
@@ -160,28 +168,60 @@ impl Entry {
     /// Who did it, where that is known.
     pub fn actor(&self) -> Option<&str> {
         let is_taken = matches!(self.kind, Kind::Withdrawn | Kind::Reaped);
-        self.by.as_deref().or_else(|| self.agent.as_deref().filter(|_| !is_taken))
+        self.by
+            .as_deref()
+            .or_else(|| self.agent.as_deref().filter(|_| !is_taken))
     }
 
     /// The same, of an item that goes that way.
     pub(super) fn on(self, way: Way) -> Entry {
-        Entry { left: way.from, put: way.to, ..self }
+        Entry {
+            left: way.from,
+            put: way.to,
+            ..self
+        }
     }
 
     /// It is the doing of `actor`, where it says of nobody else that it is theirs.
     pub(super) fn done_by(&mut self, actor: &str) {
-        let place = if matches!(self.kind, Kind::Withdrawn | Kind::Reaped) { &mut self.by } else { &mut self.agent };
+        let place = if matches!(self.kind, Kind::Withdrawn | Kind::Reaped) {
+            &mut self.by
+        } else {
+            &mut self.agent
+        };
         place.get_or_insert_with(|| actor.to_owned());
     }
 
     /// Who appended a line had it where they wrote it, and Tavern moved it: two steps, the newest first.
     pub(super) fn steps(self) -> Vec<Entry> {
         match &self.change {
-            TextChange::Added { from: Some(from), to, after } if self.is_typed() && from != to => {
+            TextChange::Added {
+                from: Some(from),
+                to,
+                after,
+            } if self.is_typed() && from != to => {
                 let (before, after, moved) = (after.clone(), after.clone(), Some((*from, *to)));
-                let typed = TextChange::Added { from: None, to: *from, after: after.clone() };
-                let moved = TextChange::Edited { before, after, moved };
-                vec![Entry { agent: None, change: moved, ..self.clone() }, Entry { change: typed, ..self }]
+                let typed = TextChange::Added {
+                    from: None,
+                    to: *from,
+                    after: after.clone(),
+                };
+                let moved = TextChange::Edited {
+                    before,
+                    after,
+                    moved,
+                };
+                vec![
+                    Entry {
+                        agent: None,
+                        change: moved,
+                        ..self.clone()
+                    },
+                    Entry {
+                        change: typed,
+                        ..self
+                    },
+                ]
             }
             _ => vec![self],
         }
@@ -209,7 +249,9 @@ impl Entry {
 
     /// It came with a text that git has put there.
     pub(super) fn is_by_git(&self) -> bool {
-        self.agent.as_ref().is_some_and(|agent| agent.starts_with(GIT))
+        self.agent
+            .as_ref()
+            .is_some_and(|agent| agent.starts_with(GIT))
     }
 
     /// git put a queue back to what HEAD holds.
@@ -243,7 +285,10 @@ impl<'de> Deserialize<'de> for Entry {
         if let TextChange::Edited { before, after, .. } = &mut entry.change
             && entry.cause.as_deref() == Some(PROSE)
         {
-            entry.change = TextChange::Prose { before: std::mem::take(before), after: std::mem::take(after) };
+            entry.change = TextChange::Prose {
+                before: std::mem::take(before),
+                after: std::mem::take(after),
+            };
         }
         Ok(entry)
     }
@@ -266,9 +311,9 @@ impl TextChange {
 
     pub fn after(&self) -> Option<&str> {
         match self {
-            TextChange::Added { after, .. } | TextChange::Edited { after, .. } | TextChange::Prose { after, .. } => {
-                Some(after)
-            }
+            TextChange::Added { after, .. }
+            | TextChange::Edited { after, .. }
+            | TextChange::Prose { after, .. } => Some(after),
             TextChange::Nothing | TextChange::Removed { .. } => None,
         }
     }
@@ -294,11 +339,29 @@ impl TextChange {
 }
 
 impl From<Keys> for TextChange {
-    fn from(Keys { from, to, before, after }: Keys) -> TextChange {
+    fn from(
+        Keys {
+            from,
+            to,
+            before,
+            after,
+        }: Keys,
+    ) -> TextChange {
         match (before, after) {
-            (Some(before), Some(after)) => TextChange::Edited { before, after, moved: from.zip(to) },
-            (None, Some(after)) => TextChange::Added { from, to: to.unwrap_or(Status::Pending), after },
-            (Some(before), None) => TextChange::Removed { from: from.unwrap_or(Status::Pending), before },
+            (Some(before), Some(after)) => TextChange::Edited {
+                before,
+                after,
+                moved: from.zip(to),
+            },
+            (None, Some(after)) => TextChange::Added {
+                from,
+                to: to.unwrap_or(Status::Pending),
+                after,
+            },
+            (Some(before), None) => TextChange::Removed {
+                from: from.unwrap_or(Status::Pending),
+                before,
+            },
             (None, None) => TextChange::Nothing,
         }
     }
@@ -308,7 +371,12 @@ impl From<TextChange> for Keys {
     fn from(change: TextChange) -> Keys {
         let (from, to) = (change.from(), change.to());
         let text = |text: Option<&str>| text.map(str::to_owned);
-        Keys { from, to, before: text(change.before()), after: text(change.after()) }
+        Keys {
+            from,
+            to,
+            before: text(change.before()),
+            after: text(change.after()),
+        }
     }
 }
 
@@ -355,22 +423,62 @@ mod tests {
     #[test]
     fn each_change_is_written_as_keys_of_its_line_and_read_back() {
         let [before, after] = ["a", "b"].map(str::to_owned);
-        let edited = |moved| TextChange::Edited { before: before.clone(), after: after.clone(), moved };
+        let edited = |moved| TextChange::Edited {
+            before: before.clone(),
+            after: after.clone(),
+            moved,
+        };
         let (from, to) = (Status::Pending, Status::Completed);
-        let prose = TextChange::Prose { before: before.clone(), after: after.clone() };
+        let prose = TextChange::Prose {
+            before: before.clone(),
+            after: after.clone(),
+        };
         for (change, cause, keys) in [
             (TextChange::Nothing, None, ""),
-            (TextChange::Added { from: None, to, after: after.clone() }, None, r#","to":"completed","after":"b""#),
-            (TextChange::Removed { from, before: before.clone() }, None, r#","from":"pending","before":"a""#),
+            (
+                TextChange::Added {
+                    from: None,
+                    to,
+                    after: after.clone(),
+                },
+                None,
+                r#","to":"completed","after":"b""#,
+            ),
+            (
+                TextChange::Removed {
+                    from,
+                    before: before.clone(),
+                },
+                None,
+                r#","from":"pending","before":"a""#,
+            ),
             (edited(None), None, r#","before":"a","after":"b""#),
-            (edited(Some((from, to))), None, r#","from":"pending","to":"completed","before":"a","after":"b""#),
-            (prose, Some(PROSE), r#","cause":"the text around the items","before":"a","after":"b""#),
+            (
+                edited(Some((from, to))),
+                None,
+                r#","from":"pending","to":"completed","before":"a","after":"b""#,
+            ),
+            (
+                prose,
+                Some(PROSE),
+                r#","cause":"the text around the items","before":"a","after":"b""#,
+            ),
         ] {
             let cause = cause.map(str::to_owned);
-            let entry = Entry { cause, change, ..Entry::new(Kind::Edited, Timestamp::default()) };
+            let entry = Entry {
+                cause,
+                change,
+                ..Entry::new(Kind::Edited, Timestamp::default())
+            };
             let line = serde_json::to_string(&entry).expect("it is plain data");
-            assert_eq!(line, format!(r#"{{"seq":0,"time":"1970-01-01T00:00:00Z","kind":"edited"{keys}}}"#));
-            assert_eq!(serde_json::from_str::<Entry>(&line).expect("it was just written"), entry);
+            assert_eq!(
+                line,
+                format!(r#"{{"seq":0,"time":"1970-01-01T00:00:00Z","kind":"edited"{keys}}}"#)
+            );
+            assert_eq!(
+                serde_json::from_str::<Entry>(&line).expect("it was just written"),
+                entry
+            );
         }
     }
 }

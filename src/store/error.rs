@@ -32,7 +32,11 @@ pub enum Error {
     #[error("the board in `{}` is of an older version: its log is in there", .0.display())]
     OlderBoard(PathBuf),
     #[error("can't {action} `{}`", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("the board is busy: its lock was not free for {0} s")]
     Busy(u64),
     #[error("no queue or file `{0}`")]
@@ -40,7 +44,11 @@ pub enum Error {
     #[error("`{0}` is a folder, not a file")]
     Folder(String),
     #[error("`{}` is {encoding} (line {line})", path.display())]
-    NotText { path: PathBuf, encoding: &'static str, line: usize },
+    NotText {
+        path: PathBuf,
+        encoding: &'static str,
+        line: usize,
+    },
     #[error("`{}` has more than {MOST_ITEMS} items, which are the most of a queue", .0.display())]
     TooMany(PathBuf),
     #[error("no item `{0}` in any queue")]
@@ -90,16 +98,27 @@ pub enum Obstacle {
     #[error("`{0}` is held")]
     Held(TaskId),
     #[error("taking event {seq} back would make {name} {}, without a holder", to.as_str())]
-    InHands { seq: u64, name: String, to: Status, now: Option<Status> },
+    InHands {
+        seq: u64,
+        name: String,
+        to: Status,
+        now: Option<Status>,
+    },
     #[error("{name} has changed since event {seq}")]
-    Since { seq: u64, name: String, since: Vec<Entry> },
+    Since {
+        seq: u64,
+        name: String,
+        since: Vec<Entry>,
+    },
     #[error("{name} is there again, in {queue}")]
     Back { name: String, queue: String },
     #[error("{name} is not there any more")]
     Gone { name: String, since: Vec<Entry> },
     #[error("two items of {queue} read like the one of event {seq}")]
     Twice { seq: u64, queue: String },
-    #[error("event {seq} is of the lanes of {queue}: what its headings mean was changed, and no item was moved")]
+    #[error(
+        "event {seq} is of the lanes of {queue}: what its headings mean was changed, and no item was moved"
+    )]
     Lanes { seq: u64, queue: String },
     #[error("event {seq} can't be taken back without touching other items")]
     Odd { seq: u64, name: String },
@@ -123,7 +142,10 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room on the disk, then run the same command again: nothing was changed".to_owned()
         }
-        io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists | files::REFUSED => {
+        io::ErrorKind::IsADirectory
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::AlreadyExists
+        | files::REFUSED => {
             return move_away(path);
         }
         _ => return None,
@@ -138,28 +160,49 @@ pub(super) fn moved_away(path: &Path) -> PathBuf {
         PathBuf::from(name)
     };
     let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
-    let mut names = [name("")].into_iter().chain((2..).map(|number| name(&format!(".{number}"))));
-    names.find(is_free).expect("there are more numbers than files")
+    let mut names = [name("")]
+        .into_iter()
+        .chain((2..).map(|number| name(&format!(".{number}"))));
+    names
+        .find(is_free)
+        .expect("there are more numbers than files")
 }
 
 /// What to type where a file is in the place of a folder, or the other way round.
 fn move_away(path: &Path) -> Option<String> {
-    let odd = path.ancestors().skip(1).find(|above| fs::symlink_metadata(above).is_ok_and(|file| !file.is_dir()));
+    let odd = path
+        .ancestors()
+        .skip(1)
+        .find(|above| fs::symlink_metadata(above).is_ok_and(|file| !file.is_dir()));
     let odd = odd.or_else(|| fs::symlink_metadata(path).is_ok().then_some(path))?;
-    Some(format!("move away what is in its place: mv {} {}", quoted(odd), quoted(moved_away(odd))))
+    Some(format!(
+        "move away what is in its place: mv {} {}",
+        quoted(odd),
+        quoted(moved_away(odd))
+    ))
 }
 
 impl Error {
     /// Of the file at `path`, whose bytes are no text.
     pub(crate) fn not_text(path: &Path, error: &FromUtf8Error) -> Error {
         let bytes = error.as_bytes();
-        let line = bytes[..error.utf8_error().valid_up_to()].split(|byte| *byte == b'\n').count();
-        Error::NotText { path: path.to_owned(), encoding: files::encoding(bytes), line }
+        let line = bytes[..error.utf8_error().valid_up_to()]
+            .split(|byte| *byte == b'\n')
+            .count();
+        Error::NotText {
+            path: path.to_owned(),
+            encoding: files::encoding(bytes),
+            line,
+        }
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
-        move |source| Error::Io { action, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 }
 

@@ -47,7 +47,10 @@ pub(super) const GITIGNORE: &str = include_str!("../../templates/gitignore");
 
 /// The names in `.tavern/` that are Tavern's own, and never in a commit.
 pub fn own_names() -> impl Iterator<Item = &'static str> {
-    GITIGNORE.lines().filter_map(|line| line.strip_prefix('/')).map(|name| name.trim_end_matches('/'))
+    GITIGNORE
+        .lines()
+        .filter_map(|line| line.strip_prefix('/'))
+        .map(|name| name.trim_end_matches('/'))
 }
 
 impl Board {
@@ -56,7 +59,9 @@ impl Board {
         let board = Board::place(from)?;
         match fs::metadata(&board.dir) {
             Ok(found) if found.is_dir() => board.current(),
-            Ok(_) => Err(Error::io("enter", &board.dir)(ErrorKind::NotADirectory.into())),
+            Ok(_) => Err(Error::io("enter", &board.dir)(
+                ErrorKind::NotADirectory.into(),
+            )),
             Err(_) => Err(Error::NoBoard(board.root)),
         }
     }
@@ -64,11 +69,18 @@ impl Board {
     /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in. That of a linked worktree is a
     /// checked-out copy, and leads to the board as any other folder of it does.
     pub fn open(dir: &Path) -> Result<Board, Error> {
-        let dir = if dir.join(".tavern").is_dir() { dir.join(".tavern") } else { dir.to_owned() };
+        let dir = if dir.join(".tavern").is_dir() {
+            dir.join(".tavern")
+        } else {
+            dir.to_owned()
+        };
         let dir = fs::canonicalize(&dir).map_err(|_| Error::NoBoard(dir))?;
         let root = dir.parent().map_or_else(|| dir.clone(), Path::to_owned);
         let dot_git = root.join(".git");
-        if dir.ends_with(".tavern") && dot_git.is_file() && linked_worktree(&root, &dot_git)? != root {
+        if dir.ends_with(".tavern")
+            && dot_git.is_file()
+            && linked_worktree(&root, &dot_git)? != root
+        {
             return Board::find(&root);
         }
         Board::at(dir, root).current()
@@ -93,17 +105,32 @@ impl Board {
         let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
         let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
         let last_read = Arc::default();
-        Board { dir, root, private, rehearsal: None, git: None, trusts_all: false, actor: None, last_read }
+        Board {
+            dir,
+            root,
+            private,
+            rehearsal: None,
+            git: None,
+            trusts_all: false,
+            actor: None,
+            last_read,
+        }
     }
 
     /// Refused if it keeps its private part where earlier versions did.
     fn current(self) -> Result<Board, Error> {
-        if self.is_of_older_version() { Err(Error::OlderBoard(self.dir)) } else { Ok(self) }
+        if self.is_of_older_version() {
+            Err(Error::OlderBoard(self.dir))
+        } else {
+            Ok(self)
+        }
     }
 
     /// The private part is still in `.tavern/`, as with earlier versions.
     pub fn is_of_older_version(&self) -> bool {
-        self.private != self.dir && !self.private.join("events").exists() && self.dir.join("events").is_dir()
+        self.private != self.dir
+            && !self.private.join("events").exists()
+            && self.dir.join("events").is_dir()
     }
 
     /// The same board, of which nothing is written from now on: what a dry run changes is decided as ever, without the lock,
@@ -121,7 +148,10 @@ impl Board {
 
     /// The same board, of which all may be run, whoever brought it.
     pub fn trusting_all(self) -> Board {
-        Board { trusts_all: true, ..self }
+        Board {
+            trusts_all: true,
+            ..self
+        }
     }
 
     /// All of it may be run in this process.
@@ -187,7 +217,9 @@ impl Board {
         }
         // Where there is no repository the private part is in the board, which others may read.
         let private = Some(self.private.clone()).filter(|private| *private != self.dir);
-        let folders = private.into_iter().chain(VOLATILE.map(|folder| self.dir.join(folder)));
+        let folders = private
+            .into_iter()
+            .chain(VOLATILE.map(|folder| self.dir.join(folder)));
         for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
             files::make_own_folder(&path).map_err(Error::io("make the folder", &path))?;
         }
@@ -226,8 +258,9 @@ fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
         if dot_git.is_file() {
             return linked_worktree(folder, &dot_git);
         }
-        let looks_bare =
-            folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir();
+        let looks_bare = folder.join("HEAD").is_file()
+            && folder.join("objects").is_dir()
+            && folder.join("refs").is_dir();
         if looks_bare {
             return worktree_of(folder);
         }
@@ -239,10 +272,15 @@ fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
 /// `commondir`, and the submodule is a repository of its own.
 fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
     let link = fs::read_to_string(dot_git).map_err(Error::io("read", dot_git))?;
-    let git_dir = link.strip_prefix("gitdir:").map(str::trim).ok_or_else(|| Error::NoRepository(folder.to_owned()))?;
+    let git_dir = link
+        .strip_prefix("gitdir:")
+        .map(str::trim)
+        .ok_or_else(|| Error::NoRepository(folder.to_owned()))?;
     let git_dir = folder.join(git_dir);
     let common_file = git_dir.join("commondir");
-    let Ok(common) = fs::read_to_string(&common_file) else { return Ok(folder.to_owned()) };
+    let Ok(common) = fs::read_to_string(&common_file) else {
+        return Ok(folder.to_owned());
+    };
     let common = git_dir.join(common.trim());
     let common = fs::canonicalize(&common).map_err(Error::io("follow", &common))?;
     worktree_of(&common)
@@ -256,13 +294,20 @@ fn worktree_of(git_dir: &Path) -> Result<PathBuf, Error> {
     {
         return Ok(parent.to_owned());
     }
-    let settings = ["config.worktree", "config"].map(|name| fs::read_to_string(git_dir.join(name)).unwrap_or_default());
-    match settings.iter().find_map(|text| core_setting(text, "worktree")) {
+    let settings = ["config.worktree", "config"]
+        .map(|name| fs::read_to_string(git_dir.join(name)).unwrap_or_default());
+    match settings
+        .iter()
+        .find_map(|text| core_setting(text, "worktree"))
+    {
         Some(place) => {
             let place = git_dir.join(place);
             fs::canonicalize(&place).map_err(Error::io("follow", &place))
         }
-        None if settings.iter().any(|text| core_setting(text, "bare") == Some("true")) => {
+        None if settings
+            .iter()
+            .any(|text| core_setting(text, "bare") == Some("true")) =>
+        {
             Err(Error::Bare(git_dir.to_owned()))
         }
         None => Err(Error::NoWorktree(git_dir.to_owned())),
@@ -271,13 +316,23 @@ fn worktree_of(git_dir: &Path) -> Result<PathBuf, Error> {
 
 /// The value of `core.KEY` in a file of git's settings, as git writes it.
 fn core_setting<'t>(text: &'t str, key: &str) -> Option<&'t str> {
-    let lines = text.lines().map(str::trim).skip_while(|line| *line != "[core]").skip(1);
-    let mut own = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));
-    own.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().trim_matches('"'))
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| *line != "[core]")
+        .skip(1);
+    let mut own = lines
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once('='));
+    own.find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim().trim_matches('"'))
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use super::*;
 
@@ -308,6 +363,9 @@ mod tests {
         }
         assert!(matches!(Board::find(&root), Err(Error::NoRepository(_))));
         fs::remove_dir_all(root.join("main/.tavern")).expect("removed");
-        assert!(matches!(Board::find(&root.join("main")), Err(Error::NoBoard(_))));
+        assert!(matches!(
+            Board::find(&root.join("main")),
+            Err(Error::NoBoard(_))
+        ));
     }
 }

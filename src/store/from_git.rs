@@ -43,8 +43,15 @@ impl HeadText {
     /// What somebody has committed since, before git went on from it; the oldest first.
     pub(super) fn committed(&self) -> Vec<&str> {
         match &self.from {
-            None => self.earlier.iter().chain([&self.text]).map(String::as_str).collect(),
-            Some(FromGit::Brought(brought)) => brought.committed.iter().map(String::as_str).collect(),
+            None => self
+                .earlier
+                .iter()
+                .chain([&self.text])
+                .map(String::as_str)
+                .collect(),
+            Some(FromGit::Brought(brought)) => {
+                brought.committed.iter().map(String::as_str).collect()
+            }
             Some(FromGit::Held | FromGit::Restored) => Vec::new(),
         }
     }

@@ -40,17 +40,27 @@ impl Board {
         let found = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default());
         if is_blank(&found) {
             let found = bytes.is_some().then(|| found.into_owned());
-            return Ok(Some(Incomplete { found, lacks: Vec::new(), text: ours.to_owned() }));
+            return Ok(Some(Incomplete {
+                found,
+                lacks: Vec::new(),
+                text: ours.to_owned(),
+            }));
         }
         let rules = ours.lines().filter(|line| !line.starts_with('#'));
-        let lacks: Vec<&str> = rules.filter(|rule| !found.lines().any(|line| says(line, rule))).collect();
+        let lacks: Vec<&str> = rules
+            .filter(|rule| !found.lines().any(|line| says(line, rule)))
+            .collect();
         if lacks.is_empty() {
             return Ok(None);
         }
         let found = files::text(bytes.unwrap_or_default())?;
         let gap = if found.ends_with('\n') { "" } else { "\n" };
         let text = format!("{found}{gap}{}\n", lacks.join("\n"));
-        Ok(Some(Incomplete { found: Some(found), lacks, text }))
+        Ok(Some(Incomplete {
+            found: Some(found),
+            lacks,
+            text,
+        }))
     }
 }
 

@@ -66,7 +66,10 @@ fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Res
     let mut open: Vec<String> = entries.iter().filter_map(cause).collect();
     let (mut told, mut lines) = (HashSet::new(), 0);
     // A note of one item begins with its ID.
-    let is_about = |note: &str, task: &Option<TaskId>| match note.split_once(": ").map(|(id, _)| id.parse::<TaskId>()) {
+    let is_about = |note: &str, task: &Option<TaskId>| match note
+        .split_once(": ")
+        .map(|(id, _)| id.parse::<TaskId>())
+    {
         Some(Ok(id)) => Some(id) == *task,
         _ => true,
     };
@@ -136,17 +139,28 @@ fn taken_from(
     let is_gone = text.is_none();
     sight.file = text.as_ref().map(|text| text.stamp);
     let Some(seen) = Baseline::read(board, queue) else {
-        return text.map(|text| first_sight(board, queue, text, sight, now)).transpose();
+        return text
+            .map(|text| first_sight(board, queue, text, sight, now))
+            .transpose();
     };
     let text = text.filter(|text| text.stamp != seen.file);
     // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
     // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
-    let old = Some(old_path(board, queue)).filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
+    let old = Some(old_path(board, queue))
+        .filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
     let old = old.filter(|_| !is_copied(&seen, &sight, text.as_ref()));
-    let saved = old.as_ref().and_then(|old| files::read_text(old).ok()).filter(|saved| !is_blank(saved));
+    let saved = old
+        .as_ref()
+        .and_then(|old| files::read_text(old).ok())
+        .filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
-    let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
-    let is_under_way = board.is_git_at_work([queue]) || board.is_unresolved(queue) || is_being_written(&read);
+    let read: Vec<&Path> = text
+        .iter()
+        .map(|_| queue.path.as_path())
+        .chain(old.as_deref())
+        .collect();
+    let is_under_way =
+        board.is_git_at_work([queue]) || board.is_unresolved(queue) || is_being_written(&read);
     if is_under_way || !Sight::of(board, queue).is_as(&sight) {
         return Ok(None);
     }
@@ -156,10 +170,17 @@ fn taken_from(
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
     // git may have put a text there in which they typed, and which stands in neither: it was there before both.
     let head_text = board.head_text(queue);
-    let is_apart = |text: &str| [&old, &typed].iter().all(|saved| saved.as_deref() != Some(text));
-    let from_git = head_text.as_ref().and_then(|head| Some((head, head.from.as_ref()?)));
+    let is_apart = |text: &str| {
+        [&old, &typed]
+            .iter()
+            .all(|saved| saved.as_deref() != Some(text))
+    };
+    let from_git = head_text
+        .as_ref()
+        .and_then(|head| Some((head, head.from.as_ref()?)));
     let put_by_git = |saved: &Option<String>, file: Option<Stamp>| {
-        let (head, from) = from_git.filter(|(head, _)| saved.as_deref().is_some_and(|saved| head.is(saved)))?;
+        let (head, from) =
+            from_git.filter(|(head, _)| saved.as_deref().is_some_and(|saved| head.is(saved)))?;
         // What a person made as HEAD has it throws nothing away.
         let is_gits = match from {
             FromGit::Brought(_) => true,
@@ -172,11 +193,18 @@ fn taken_from(
     let is_by_git = old_by_git.or(typed_by_git).is_some();
     let head = from_git.filter(|(head, _)| !is_by_git && (head.was_put || is_apart(&head.text)));
     let loaded_of_known = |text: &str, replaced_at: Option<u64>| {
-        let save = Save { text, replaced_at, rests_on: None, from_git: None };
+        let save = Save {
+            text,
+            replaced_at,
+            rests_on: None,
+            from_git: None,
+        };
         Ok::<_, Error>(loaded(board, queue, &known, &save, &HashSet::new())?.text)
     };
     let below = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some((text, (head, from))) = saved.as_deref().zip(head) else { return Ok::<_, Error>(None) };
+        let Some((text, (head, from))) = saved.as_deref().zip(head) else {
+            return Ok::<_, Error>(None);
+        };
         let loaded = loaded_of_known(text, replaced_at)?;
         let [from_head, from_known] = [&head.text, &loaded].map(|loaded| distance(loaded, text));
         let is_nearer = match from {
@@ -190,71 +218,129 @@ fn taken_from(
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
     // Who goes on in what they saved before rests on that.
     let stale = stale_saves(board, queue);
-    let goes_on_in = |saved: &Option<String>, replaced_at: Option<u64>, below: Option<RestsOn<'_>>| {
-        let Some(text) = saved.as_deref() else { return Ok(None) };
-        let else_loaded = || match below {
-            Some(below) => Ok(below.text().to_owned()),
-            None => loaded_of_known(text, replaced_at),
+    let goes_on_in =
+        |saved: &Option<String>, replaced_at: Option<u64>, below: Option<RestsOn<'_>>| {
+            let Some(text) = saved.as_deref() else {
+                return Ok(None);
+            };
+            let else_loaded = || match below {
+                Some(below) => Ok(below.text().to_owned()),
+                None => loaded_of_known(text, replaced_at),
+            };
+            // Whoever took it over was killed before the queue showed it.
+            let is_taken =
+                |entry: &Entry| entry.queue.as_ref() == Some(&queue.id) && entry.is_by_hand();
+            let own = match stale.iter().find(|own| *own == text) {
+                Some(own) if tail_log(board, seen.seq)?.iter().any(is_taken) => Some(own.as_str()),
+                _ => goes_on_from(&stale, [&known, text], else_loaded)?,
+            };
+            Ok::<_, Error>(own.map(RestsOn::Own))
         };
-        // Whoever took it over was killed before the queue showed it.
-        let is_taken = |entry: &Entry| entry.queue.as_ref() == Some(&queue.id) && entry.is_by_hand();
-        let own = match stale.iter().find(|own| *own == text) {
-            Some(own) if tail_log(board, seen.seq)?.iter().any(is_taken) => Some(own.as_str()),
-            _ => goes_on_from(&stale, [&known, text], else_loaded)?,
-        };
-        Ok::<_, Error>(own.map(RestsOn::Own))
-    };
     let own_old = goes_on_in(&old, Some(seen.seq), below_old)?;
     let own_typed = goes_on_in(&typed, seen.unshown, below_typed)?;
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
-    let goes_on =
-        |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
+    let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
-    let is_loaded =
-        |from: &FromGit| matches!(from, FromGit::Brought(_)) && (below_old.is_some() || below_typed.is_some());
-    let was_brought = head.filter(|(_, from)| goes_on(from) || is_loaded(from)).map(|(head, _)| head.text.as_str());
+    let is_loaded = |from: &FromGit| {
+        matches!(from, FromGit::Brought(_)) && (below_old.is_some() || below_typed.is_some())
+    };
+    let was_brought = head
+        .filter(|(_, from)| goes_on(from) || is_loaded(from))
+        .map(|(head, _)| head.text.as_str());
     // Whoever saved since a commit goes on from it, if nothing shows that their text is older.
     let known_to = |text: &str, ours: &str| {
-        let goes_on = from_git.is_none() && ours != known && loaded_of_known(text, seen.unshown)? == known;
-        Ok::<_, Error>(if goes_on { ours.to_owned() } else { known.clone() })
+        let goes_on =
+            from_git.is_none() && ours != known && loaded_of_known(text, seen.unshown)? == known;
+        Ok::<_, Error>(if goes_on {
+            ours.to_owned()
+        } else {
+            known.clone()
+        })
     };
     // What somebody has committed nobody may have looked at, before they or git went on from it.
     let is_saved_since = typed.is_some() || from_git.is_some();
-    let committed = head_text.iter().filter(|_| is_saved_since).flat_map(HeadText::committed);
+    let committed = head_text
+        .iter()
+        .filter(|_| is_saved_since)
+        .flat_map(HeadText::committed);
     for text in committed.filter(|text| is_apart(text)) {
-        let (save, mut change) = (Save { text, replaced_at: None, rests_on: None, from_git: None }, Change::default());
-        let merged = merged(board, queue, &save, [&known_to(text, &ours)?, &ours], come, now, &mut change)?;
+        let (save, mut change) = (
+            Save {
+                text,
+                replaced_at: None,
+                rests_on: None,
+                from_git: None,
+            },
+            Change::default(),
+        );
+        let merged = merged(
+            board,
+            queue,
+            &save,
+            [&known_to(text, &ours)?, &ours],
+            come,
+            now,
+            &mut change,
+        )?;
         if merged != ours {
             ours = merged;
             taken.entries.extend(change.entries);
             taken.files.extend(change.files);
         }
     }
-    let known_to_typed = typed.as_deref().map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
+    let known_to_typed = typed
+        .as_deref()
+        .map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
     let saves = [
         (was_brought, from_git, &known, None, None),
-        (old.as_deref(), old_by_git, &known, Some(seen.seq), own_old.or(below_old)),
-        (typed.as_deref(), typed_by_git, &known_to_typed, seen.unshown, own_typed.or(below_typed)),
+        (
+            old.as_deref(),
+            old_by_git,
+            &known,
+            Some(seen.seq),
+            own_old.or(below_old),
+        ),
+        (
+            typed.as_deref(),
+            typed_by_git,
+            &known_to_typed,
+            seen.unshown,
+            own_typed.or(below_typed),
+        ),
     ];
     for (text, from_git, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
             let from_git = from_git.map(|(_, from)| from);
-            let save = Save { text, replaced_at, rests_on, from_git };
+            let save = Save {
+                text,
+                replaced_at,
+                rests_on,
+                from_git,
+            };
             ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
     }
     let is_gits = |text: &str| head_text.as_ref().is_some_and(|head| head.is(text));
     let not_as_saved = [(&old, own_old), (&typed, own_typed)];
-    let not_as_saved =
-        not_as_saved.into_iter().filter_map(|(text, own)| Some((text.as_deref()?, own.map(RestsOn::text))));
+    let not_as_saved = not_as_saved
+        .into_iter()
+        .filter_map(|(text, own)| Some((text.as_deref()?, own.map(RestsOn::text))));
     let not_as_saved = not_as_saved.filter(|(text, _)| *text != ours && !is_gits(text));
     taken.files.extend(keep_stale(board, queue, not_as_saved));
-    sight.put_by_git = from_git.filter(|(head, _)| head.text != ours).map(|(head, _)| digest(&head.text));
+    sight.put_by_git = from_git
+        .filter(|(head, _)| head.text != ours)
+        .map(|(head, _)| digest(&head.text));
     let is_shown = match &text {
         Some(text) => text.content == *ours,
         None => !is_gone && ours == seen.content,
     };
-    let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown, is_of_save: true };
+    let rewrite = QueueRewrite {
+        queue: queue.clone(),
+        expected: sight,
+        content: ours,
+        is_shown,
+        is_of_save: true,
+    };
     taken.files.insert(0, Rewrite::Queue(rewrite));
     Ok(Some(taken))
 }
@@ -262,23 +348,41 @@ fn taken_from(
 /// The replaced file came with a copy of the whole board: whoever had it open before writes to another. Where its times are new, it
 /// is known by the queue, which is another file, too, and says what was known.
 fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
-    let Some((known, old)) = seen.old.zip(sight.old) else { return false };
+    let Some((known, old)) = seen.old.zip(sight.old) else {
+        return false;
+    };
     let is_another = |one: Stamp, other: Stamp| one != Stamp::NONE && !one.is_same_file(&other);
-    let is_queue_copied =
-        || text.is_some_and(|text| is_another(seen.file, text.stamp) && text.content == *seen.content);
+    let is_queue_copied = || {
+        text.is_some_and(|text| is_another(seen.file, text.stamp) && text.content == *seen.content)
+    };
     // A program that was killed may have put the queue itself there.
     let is_queues_own = seen.file.is_same_file(&old);
-    is_another(known, old) && !is_queues_own && known.is_as_long(&old) && (known.is_as_new(&old) || is_queue_copied())
+    is_another(known, old)
+        && !is_queues_own
+        && known.is_as_long(&old)
+        && (known.is_as_new(&old) || is_queue_copied())
 }
 
 /// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than what
 /// was committed was typed since: others may have loaded that.
-fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: Timestamp) -> Result<Change, Error> {
+fn first_sight(
+    board: &Board,
+    queue: &Queue,
+    text: Text,
+    expected: Sight,
+    now: Timestamp,
+) -> Result<Change, Error> {
     let (saved, own) = (text.content.into_string(), HashMap::new());
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved, None)?;
     let copies = Copies::of(&ItemIndex::of(board), queue, &own, &saved);
     let mut entries = copies.notes(now);
-    let typed = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
+    let typed = merge(
+        &as_read(board, &newest, &saved, &returned)?,
+        &newest,
+        &saved,
+        &|_| false,
+    )
+    .text;
     let content = with_appended(None, typed.clone(), &|_| true);
     let head_text = board.head_text(queue);
     let mut committed: Vec<&str> = head_text
@@ -290,9 +394,21 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
         .filter(|text| !parse(text).0.items().is_empty())
         .collect();
     if committed.is_empty() {
-        let moved = changes(&typed, &content).into_iter().map(|changed| Changed { before: None, ..changed });
+        let moved = changes(&typed, &content)
+            .into_iter()
+            .map(|changed| Changed {
+                before: None,
+                ..changed
+            });
         let added = changes("", &content).into_iter();
-        let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id))).chain(moved);
+        let added = added
+            .filter(|changed| {
+                changed
+                    .task
+                    .as_ref()
+                    .is_some_and(|id| returned.contains(id))
+            })
+            .chain(moved);
         entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
     }
     committed.extend(Some(content.as_str()).filter(|_| !committed.is_empty()));
@@ -301,8 +417,17 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     }
     tell_moved(&mut entries, &typed, &content);
     let is_shown = content == saved;
-    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown, is_of_save: true };
-    Ok(Change { entries, files: vec![Rewrite::Queue(rewrite)] })
+    let rewrite = QueueRewrite {
+        queue: queue.clone(),
+        expected,
+        content,
+        is_shown,
+        is_of_save: true,
+    };
+    Ok(Change {
+        entries,
+        files: vec![Rewrite::Queue(rewrite)],
+    })
 }
 
 /// So the note begins of what an older text has otherwise than it stays.
@@ -315,12 +440,18 @@ const FEW: usize = 3;
 fn is_emptied(board: &Board, queue: &Queue, before: &str, saved: &str) -> bool {
     let (before, index) = (parse(before).0, ItemIndex::of(board));
     let is_lost = |item: &Item<'_>| item.id.as_ref().is_none_or(|id| !index.knows(id, queue));
-    parse(saved).0.items().is_empty() && before.items().iter().filter(|item| is_lost(item)).count() > 1
+    parse(saved).0.items().is_empty()
+        && before.items().iter().filter(|item| is_lost(item)).count() > 1
 }
 
 /// What is `done` takes most of the open items out, and puts them nowhere else: an editor that could not write all, or one that
 /// writes boxes otherwise, makes that more often than a person.
-fn takes_most(index: &ItemIndex<'_>, queue: &Queue, [before, after]: [&str; 2], done: &[Entry]) -> bool {
+fn takes_most(
+    index: &ItemIndex<'_>,
+    queue: &Queue,
+    [before, after]: [&str; 2],
+    done: &[Entry],
+) -> bool {
     let is_gone = |entry: &&Entry| {
         matches!(entry.change, TextChange::Removed { from, .. } if !from.is_ended())
             && entry.task.as_ref().is_none_or(|id| !index.knows(id, queue))
@@ -328,7 +459,11 @@ fn takes_most(index: &ItemIndex<'_>, queue: &Queue, [before, after]: [&str; 2], 
     let gone = done.iter().filter(is_gone).count();
     let open = |text: &str| {
         let (document, _) = parse(text);
-        document.items().iter().filter(|item| item.within.is_none() && !item.status.is_ended()).count()
+        document
+            .items()
+            .iter()
+            .filter(|item| item.within.is_none() && !item.status.is_ended())
+            .count()
     };
     gone >= FEW && {
         let before = open(before);
@@ -349,7 +484,10 @@ fn set_aside(
     let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
     let told = "a text that lacks most of it, or its end, was saved; the queue stands as it was, and the save was set aside in";
     entries.push(note(queue, format!("{told} {name}"), now));
-    files.push(Rewrite::File { path, content: saved.to_owned() });
+    files.push(Rewrite::File {
+        path,
+        content: saved.to_owned(),
+    });
 }
 
 /// The change that puts a queue back whose file has gone, and logs `note`; with what git had put there before. `None` if nothing is
@@ -361,7 +499,15 @@ pub(super) fn put_back(
     note: Entry,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
-    taken_from(board, last, queue, Sight::of(board, queue), FoundFile::Gone(note.into()), &HashSet::new(), now)
+    taken_from(
+        board,
+        last,
+        queue,
+        Sight::of(board, queue),
+        FoundFile::Gone(note.into()),
+        &HashSet::new(),
+        now,
+    )
 }
 
 /// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.
@@ -383,12 +529,16 @@ fn merged(
     let (is_brought, saved) = (named.is_some(), named.as_deref().unwrap_or(saved));
     if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
-        entries.push(note("the file was emptied; its items were put back".to_owned()));
+        entries.push(note(
+            "the file was emptied; its items were put back".to_owned(),
+        ));
         return Ok(ours.to_owned());
     }
     if !is_brought && is_emptied(board, queue, ours, saved) {
         if from_git.is_some() {
-            entries.push(note("git put a text without items there; what no commit has was put back".to_owned()));
+            entries.push(note(
+                "git put a text without items there; what no commit has was put back".to_owned(),
+            ));
             return Ok(ours.to_owned());
         }
         set_aside(board, queue, saved, now, entries, files);
@@ -400,19 +550,44 @@ fn merged(
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
-    let TakenTwice { saved: agreed, mut lost } = TakenTwice::of(board, ours, saved)?;
+    let TakenTwice {
+        saved: agreed,
+        mut lost,
+    } = TakenTwice::of(board, ours, saved)?;
     held.retain(|id| !lost.contains_key(id));
-    let may_mark = if from_git.is_none() { held.clone() } else { HashSet::new() };
+    let may_mark = if from_git.is_none() {
+        held.clone()
+    } else {
+        HashSet::new()
+    };
     let (marks, agreed) = Marks::of(&agreed, ours, &may_mark);
     let agreed = with_retyped(board, queue, agreed, ours, &may_mark)?;
     let is_known = |id: &TaskId| index.knows(id, queue);
-    let (own_ids, renamed) =
-        if from_git.is_none() { with_own_ids(&agreed, ours, &held, &is_known) } else { Default::default() };
-    let (as_saved, saved) = (saved, if renamed.is_empty() { &*agreed } else { own_ids.as_str() });
-    let save = &Save { text: saved, ..*save };
+    let (own_ids, renamed) = if from_git.is_none() {
+        with_own_ids(&agreed, ours, &held, &is_known)
+    } else {
+        Default::default()
+    };
+    let (as_saved, saved) = (
+        saved,
+        if renamed.is_empty() {
+            &*agreed
+        } else {
+            own_ids.as_str()
+        },
+    );
+    let save = &Save {
+        text: saved,
+        ..*save
+    };
     entries.extend(renamed.into_iter().map(|(other, id)| {
         let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
-        Entry { task: Some(id.clone()), ..note(format!("it was given {other} by hand; it is held, and keeps its ID")) }
+        Entry {
+            task: Some(id.clone()),
+            ..note(format!(
+                "it was given {other} by hand; it is held, and keeps its ID"
+            ))
+        }
     }));
     let own = statuses(&open(ours));
     let (newest, returned) = with_returned(board, queue, ours, &own, saved, save.replaced_at)?;
@@ -426,14 +601,27 @@ fn merged(
             with_returned(board, queue, known, &own, saved, save.replaced_at)?.0
         };
         let former = with_former_ids(saved, ours, &is_known);
-        let loaded = loaded(board, queue, &known, &Save { text: &former, ..*save }, &returned)?;
+        let loaded = loaded(
+            board,
+            queue,
+            &known,
+            &Save {
+                text: &former,
+                ..*save
+            },
+            &returned,
+        )?;
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
             entries.truncate(told);
             set_aside(board, queue, as_saved, now, entries, files);
             return Ok(ours.to_owned());
         }
         // git takes nobody's ID away: it has the item as it was before it got one.
-        let own = if from_git.is_some() { own.into_keys().collect() } else { held.clone() };
+        let own = if from_git.is_some() {
+            own.into_keys().collect()
+        } else {
+            held.clone()
+        };
         let named = with_ids(saved, ours, &own);
         let mut by_version = &(come | &returned) | &held_otherwise(&newest, saved);
         let mut read = saved;
@@ -442,9 +630,12 @@ fn merged(
             by_version.extend(statuses(&open(&named)).into_keys());
             read = &named;
         }
-        let base = board.with_typed_titles(&as_read(board, &loaded.text, read, &by_version)?, &held)?;
+        let base =
+            board.with_typed_titles(&as_read(board, &loaded.text, read, &by_version)?, &held)?;
         let named = board.with_typed_titles(&named, &held)?;
-        let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| held.contains(id));
+        let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| {
+            held.contains(id)
+        });
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
         if !newer.is_empty() {
@@ -456,7 +647,12 @@ fn merged(
         merged
     };
     let mut text = merged.text;
-    entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
+    entries.extend(
+        merged
+            .conflicts
+            .into_iter()
+            .map(|conflict| note(Settled::of(conflict, &held).to_string())),
+    );
     if let Some(from_git) = from_git {
         let back;
         (text, back) = with_uncommitted(board, from_git, &text, ours, &held)?;
@@ -468,9 +664,12 @@ fn merged(
     entries.extend(copies.notes(now));
     lost.extend(marks.causes());
     let typed = marks.put(board, queue, with_held(text, ours, &held))?;
-    let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
+    let text = with_appended(Some(ours), typed.clone(), &|id| {
+        returned.contains(id) || copies.all.contains_key(id)
+    });
     let mut done = done_by_hand(&copies, ours, &text, now);
-    let takes_most = takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
+    let takes_most =
+        takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
     if from_git.is_none() && takes_most {
         entries.truncate(told);
         set_aside(board, queue, as_saved, now, entries, files);
@@ -481,10 +680,16 @@ fn merged(
         end_hold(board, &mut entry, &lost);
         match from_git {
             Some(FromGit::Brought(brought)) => {
-                let how = brought.how.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+                let how = brought
+                    .how
+                    .split(|c: char| !c.is_alphanumeric())
+                    .next()
+                    .unwrap_or_default();
                 entry.agent = Some(format!("{GIT}{how}"));
                 if entry.task.is_some() {
-                    entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
+                    entry
+                        .cause
+                        .get_or_insert_with(|| format!("git, {}", brought.how));
                 }
             }
             Some(FromGit::Held | FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
@@ -498,7 +703,9 @@ fn merged(
 impl Board {
     /// A queue whose file has gone will be put back: somebody holds an item of it.
     pub fn lacks_queue(&self) -> Result<bool, Error> {
-        Ok(gone(self)?.iter().any(|queue| self.is_held_in(queue).unwrap_or(true)))
+        Ok(gone(self)?
+            .iter()
+            .any(|queue| self.is_held_in(queue).unwrap_or(true)))
     }
 
     /// Somebody has saved a queue by hand since this board was last written.
@@ -511,7 +718,8 @@ impl Board {
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
         let mut queues = self.queues()?;
         for queue in gone(self)? {
-            let is_known = header(self, &queue).is_some_and(|header| header.version.file == Stamp::NONE);
+            let is_known =
+                header(self, &queue).is_some_and(|header| header.version.file == Stamp::NONE);
             if !is_known || self.is_held_in(&queue)? {
                 queues.push(queue);
             }
@@ -520,7 +728,9 @@ impl Board {
             let sight = Sight::of(self, &queue);
             (queue, sight)
         });
-        Ok(looks.filter(|(queue, sight)| !sight.is_seen(self, queue)).collect())
+        Ok(looks
+            .filter(|(queue, sight)| !sight.is_seen(self, queue))
+            .collect())
     }
 }
 
@@ -532,7 +742,9 @@ impl Board {
             return Ok(Vec::new());
         }
         let mut queues = self.by_hand()?;
-        queues.retain(|(queue, sight)| Baseline::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file)));
+        queues.retain(|(queue, sight)| {
+            Baseline::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file))
+        });
         Ok(queues.into_iter().map(|(queue, _)| queue.id).collect())
     }
 }
@@ -541,9 +753,14 @@ impl Board {
 /// text of then, and git may have one that was never here.
 fn held_otherwise(newest: &str, saved: &str) -> HashSet<TaskId> {
     let (mine, theirs) = (parse(newest).0, parse(saved).0);
-    let holding = |document: &Document<'_>, item: &Item<'_>| document.task_of(item).state.holder().cloned();
+    let holding =
+        |document: &Document<'_>, item: &Item<'_>| document.task_of(item).state.holder().cloned();
     let is_another = |item: &&Item<'_>| {
-        let here = item.id.as_ref().and_then(|id| mine.find(id)).and_then(|here| holding(&mine, here));
+        let here = item
+            .id
+            .as_ref()
+            .and_then(|id| mine.find(id))
+            .and_then(|here| holding(&mine, here));
         holding(&theirs, item).is_some_and(|there| there.started.is_some() && here != Some(there))
     };
     theirs
@@ -558,16 +775,32 @@ fn held_otherwise(newest: &str, saved: &str) -> HashSet<TaskId> {
 /// The names of the items that the result has otherwise than the save, as they are `stale` there, and of those that the save lacks.
 fn not_as_saved(saved: &str, merged: &str, stale: &[TaskId]) -> (Vec<String>, Vec<String>) {
     let (saved, merged) = (parse(saved).0, parse(merged).0);
-    let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
-    let differ = stale.iter().filter(|id| block(&saved, id) != block(&merged, id));
+    let block = |document: &Document<'_>, id: &TaskId| {
+        document.find(id).map(|item| bare(document.block(item)))
+    };
+    let differ = stale
+        .iter()
+        .filter(|id| block(&saved, id) != block(&merged, id));
     let titles: HashSet<&str> = saved.items().iter().map(|item| saved.title(item)).collect();
     // One that has got its ID since goes by its title there.
     let is_there = |id: &&TaskId| {
-        saved.find(id).is_some() || merged.find(id).is_none_or(|item| titles.contains(merged.title(item)))
+        saved.find(id).is_some()
+            || merged
+                .find(id)
+                .is_none_or(|item| titles.contains(merged.title(item)))
     };
     let (newer, lacking): (Vec<&TaskId>, Vec<&TaskId>) = differ.partition(is_there);
-    let [newer, mut lacking] = [newer, lacking].map(|ids| ids.into_iter().map(TaskId::to_string).collect::<Vec<_>>());
-    let nameless = merged.items().iter().filter(|item| item.id.is_none()).map(|item| merged.title(item));
-    lacking.extend(nameless.filter(|title| !titles.contains(title)).map(str::to_owned));
+    let [newer, mut lacking] =
+        [newer, lacking].map(|ids| ids.into_iter().map(TaskId::to_string).collect::<Vec<_>>());
+    let nameless = merged
+        .items()
+        .iter()
+        .filter(|item| item.id.is_none())
+        .map(|item| merged.title(item));
+    lacking.extend(
+        nameless
+            .filter(|title| !titles.contains(title))
+            .map(str::to_owned),
+    );
     (newer, lacking)
 }

@@ -13,14 +13,30 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
     let (mut saved, mine) = (saved.to_owned(), parse(ours).0);
     for item in own(&mine, ids) {
         let (title, theirs) = (mine.title(item), open(&saved));
-        let Some(id) = item.id.clone().filter(|id| theirs.find(id).is_none()) else { continue };
+        let Some(id) = item.id.clone().filter(|id| theirs.find(id).is_none()) else {
+            continue;
+        };
         let (others, nameless) = (nameless(&mine, title), nameless(&theirs, title));
         if nameless.len() > others.len() {
             // It is what no other reads like, else the one in its place among them.
-            let is_other = |it: &&Item<'_>| others.iter().any(|other| mine.block(other) == theirs.block(it));
-            let before = others.iter().filter(|other| other.span.start < item.span.start).count();
-            let it = nameless.iter().copied().find(|it| !is_other(it)).unwrap_or(nameless[before]);
-            let patch = Patch { id: Some(id), ..Patch::default() };
+            let is_other = |it: &&Item<'_>| {
+                others
+                    .iter()
+                    .any(|other| mine.block(other) == theirs.block(it))
+            };
+            let before = others
+                .iter()
+                .filter(|other| other.span.start < item.span.start)
+                .count();
+            let it = nameless
+                .iter()
+                .copied()
+                .find(|it| !is_other(it))
+                .unwrap_or(nameless[before]);
+            let patch = Patch {
+                id: Some(id),
+                ..Patch::default()
+            };
             saved = apply(&saved, &theirs.change(it, &patch));
         }
     }
@@ -38,27 +54,48 @@ pub(super) fn with_own_ids(
     let (mut renamed, mine) = (Vec::new(), parse(ours).0);
     let lacks = {
         let theirs = open(saved);
-        let is_lacking = |item: &&Item<'_>| item.id.as_ref().is_some_and(|id| theirs.find(id).is_none());
+        let is_lacking =
+            |item: &&Item<'_>| item.id.as_ref().is_some_and(|id| theirs.find(id).is_none());
         own(&mine, held).filter(is_lacking).collect::<Vec<_>>()
     };
     let mut saved = saved.to_owned();
     for item in lacks {
         let (record, theirs) = (mine.task_of(item).state, open(&saved));
-        let Some(id) = item.id.as_ref().filter(|_| record.since().is_some()) else { continue };
-        let has_record =
-            |document: &Document<'_>, item: &Item<'_>| document.task_of(item).state.trace() == record.trace();
+        let Some(id) = item.id.as_ref().filter(|_| record.since().is_some()) else {
+            continue;
+        };
+        let has_record = |document: &Document<'_>, item: &Item<'_>| {
+            document.task_of(item).state.trace() == record.trace()
+        };
         // What stands there once by an ID of its own is that one, whatever it says.
-        let is_other = |other: &TaskId| is_known(other) || mine.find(other).is_some() && theirs.named(other).len() == 1;
-        let all = theirs.items().iter().filter(|item| !item.nested && !item.id.as_ref().is_some_and(is_other));
+        let is_other = |other: &TaskId| {
+            is_known(other) || mine.find(other).is_some() && theirs.named(other).len() == 1
+        };
+        let all = theirs
+            .items()
+            .iter()
+            .filter(|item| !item.nested && !item.id.as_ref().is_some_and(is_other));
         let found: Vec<&Item<'_>> = all.filter(|item| has_record(&theirs, item)).collect();
         let title = mine.title(item);
-        let Some(it) = found.iter().find(|item| theirs.title(item) == title).or(found.first()) else { continue };
+        let Some(it) = found
+            .iter()
+            .find(|item| theirs.title(item) == title)
+            .or(found.first())
+        else {
+            continue;
+        };
         renamed.push((it.id.clone(), id.clone()));
         saved = apply(
             &saved,
             &match it.id_span() {
                 Some(span) => vec![Edit::replace(span, id.as_str())],
-                None => theirs.change(it, &Patch { id: Some(id.clone()), ..Patch::default() }),
+                None => theirs.change(
+                    it,
+                    &Patch {
+                        id: Some(id.clone()),
+                        ..Patch::default()
+                    },
+                ),
             },
         );
     }
@@ -74,7 +111,10 @@ pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> Str
         let Some(id) = &item.id else { continue };
         // Of two that go by its ID one is it.
         let named = theirs.named(id);
-        let found = named.iter().find(|found| found.status == item.status).or(named.first());
+        let found = named
+            .iter()
+            .find(|found| found.status == item.status)
+            .or(named.first());
         // Under a heading that is no lane's it would count as nobody's.
         let is_lost = found.is_some_and(|found| found.quarantined && !item.quarantined);
         if is_lost {
@@ -85,15 +125,26 @@ pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> Str
             back.set(id.clone(), Some((block.to_owned(), item.status)));
         }
     }
-    if back.tasks().next().is_none() { text } else { back.taken_back(&out.taken_back(&text)) }
+    if back.tasks().next().is_none() {
+        text
+    } else {
+        back.taken_back(&out.taken_back(&text))
+    }
 }
 
-fn own<'d, 't>(document: &'d Document<'t>, ids: &HashSet<TaskId>) -> impl Iterator<Item = &'d Item<'t>> {
-    let is_own = |item: &&Item<'t>| !item.nested && item.id.as_ref().is_some_and(|id| ids.contains(id));
+fn own<'d, 't>(
+    document: &'d Document<'t>,
+    ids: &HashSet<TaskId>,
+) -> impl Iterator<Item = &'d Item<'t>> {
+    let is_own =
+        |item: &&Item<'t>| !item.nested && item.id.as_ref().is_some_and(|id| ids.contains(id));
     document.items().iter().filter(is_own)
 }
 
 fn nameless<'d, 't>(document: &'d Document<'t>, title: &str) -> Vec<&'d Item<'t>> {
-    let items = document.items().iter().filter(|item| item.id.is_none() && !item.nested);
+    let items = document
+        .items()
+        .iter()
+        .filter(|item| item.id.is_none() && !item.nested);
     items.filter(|item| document.title(item) == title).collect()
 }

@@ -33,16 +33,24 @@ pub struct Then {
 impl Board {
     /// The board as it was at the end of the second `at`; with the lease of `task` then.
     pub fn then(&self, at: Timestamp, task: Option<&TaskId>) -> Result<Then, Error> {
-        let mut past = Past { at, task, ..Past::default() };
+        let mut past = Past {
+            at,
+            task,
+            ..Past::default()
+        };
         walk_log(self, None, &mut |entry| past.take(entry))?;
         let mut texts = Vec::new();
         for queue in self.queues()? {
-            let Ok(mut text) = self.read(&queue) else { continue };
+            let Ok(mut text) = self.read(&queue) else {
+                continue;
+            };
             // Saved since, and not in the log yet.
             let is_later = fs::metadata(&queue.path)
                 .and_then(|file| file.modified())
                 .is_ok_and(|modified| clock::whole_seconds(modified) > at);
-            if let Some(seen) = Baseline::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest) {
+            if let Some(seen) =
+                Baseline::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest)
+            {
                 text.content = seen.content.into();
             }
             if let Some(since) = past.since.get(&queue.id) {
@@ -50,8 +58,17 @@ impl Board {
             }
             texts.push(text);
         }
-        let begins = if past.is_reached { None } else { Some(past.oldest.unwrap_or_else(clock::now)) };
-        Ok(Then { at, texts, begins, lease: past.lease })
+        let begins = if past.is_reached {
+            None
+        } else {
+            Some(past.oldest.unwrap_or_else(clock::now))
+        };
+        Ok(Then {
+            at,
+            texts,
+            begins,
+            lease: past.lease,
+        })
     }
 }
 

@@ -36,14 +36,28 @@ pub struct Message {
 impl Message {
     /// Of the event by which it was sent.
     pub fn of(entry: &Entry) -> Option<Message> {
-        let (task, from, text) = (entry.task.clone()?, entry.agent.clone()?, entry.cause.clone()?);
+        let (task, from, text) = (
+            entry.task.clone()?,
+            entry.agent.clone()?,
+            entry.cause.clone()?,
+        );
         let (seq, run, urgency) = (entry.seq, entry.run.clone(), entry.urgency);
-        (entry.kind == Kind::Sent).then_some(Message { seq, task, from, run, urgency, text })
+        (entry.kind == Kind::Sent).then_some(Message {
+            seq,
+            task,
+            from,
+            run,
+            urgency,
+            text,
+        })
     }
 
     /// As people read it.
     fn letter(&self) -> String {
-        let urgency = self.urgency.map(|urgency| format!(" ({urgency})")).unwrap_or_default();
+        let urgency = self
+            .urgency
+            .map(|urgency| format!(" ({urgency})"))
+            .unwrap_or_default();
         format!("From {}{urgency}:\n{}\n", self.from, self.text)
     }
 }
@@ -55,7 +69,8 @@ impl Board {
     }
 
     fn file_of(&self, message: &Message) -> PathBuf {
-        self.inbox(&message.task).join(format!("{:03}.md", message.seq))
+        self.inbox(&message.task)
+            .join(format!("{:03}.md", message.seq))
     }
 
     /// The messages to `task` that were sent after the event `since` and were not told, oldest first, and the number of the last
@@ -66,12 +81,14 @@ impl Board {
 
     /// The same of all items, where no `task` is named.
     fn unread(&self, task: Option<&TaskId>, since: u64) -> Result<(Vec<Message>, u64), Error> {
-        let (mut told, mut begun, mut found, mut last) = (HashSet::new(), HashSet::new(), Vec::new(), since);
+        let (mut told, mut begun, mut found, mut last) =
+            (HashSet::new(), HashSet::new(), Vec::new(), since);
         // Of all that is new only the end of the log is read, of all that there is only what is about the item.
         walk_log(self, task.filter(|_| since == 0), &mut |entry| {
             last = last.max(entry.seq);
             let is_new = entry.seq > since;
-            let is_wanted = |of: &TaskId| is_new && task.is_none_or(|task| task == of) && !begun.contains(of);
+            let is_wanted =
+                |of: &TaskId| is_new && task.is_none_or(|task| task == of) && !begun.contains(of);
             if let Some(of) = entry.task.clone().filter(is_wanted) {
                 told.extend(entry.sent);
                 found.extend(Message::of(&entry).filter(|message| !told.contains(&message.seq)));
@@ -139,17 +156,32 @@ impl Board {
         let listed = |folder: PathBuf| {
             let is_plain = files::is_plain_folder(&folder).is_ok();
             let entries = is_plain.then(|| fs::read_dir(folder).ok()).flatten();
-            entries.into_iter().flatten().filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            entries
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         };
-        let is_whole =
-            |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMP_PREFIX));
-        let mut found: Vec<PathBuf> = listed(self.path("inbox")).flat_map(listed).filter(is_whole).collect();
+        let is_whole = |path: &PathBuf| {
+            !path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(TEMP_PREFIX))
+        };
+        let mut found: Vec<PathBuf> = listed(self.path("inbox"))
+            .flat_map(listed)
+            .filter(is_whole)
+            .collect();
         if !found.is_empty() {
             let (waiting, _) = self.unread(None, 0).unwrap_or_default();
             let letter = |message: &Message| (self.file_of(message), message.letter().into_bytes());
             let letters: HashMap<PathBuf, Vec<u8>> = waiting.iter().map(letter).collect();
-            let is_letter = |path: &PathBuf, letter: &Vec<u8>| files::read(path).is_ok_and(|bytes| bytes == *letter);
-            found.retain(|path| !letters.get(path).is_some_and(|letter| is_letter(path, letter)));
+            let is_letter = |path: &PathBuf, letter: &Vec<u8>| {
+                files::read(path).is_ok_and(|bytes| bytes == *letter)
+            };
+            found.retain(|path| {
+                !letters
+                    .get(path)
+                    .is_some_and(|letter| is_letter(path, letter))
+            });
         }
         found.sort();
         found

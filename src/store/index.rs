@@ -44,22 +44,38 @@ struct IndexedQueue {
 impl<'b> ItemIndex<'b> {
     pub fn of(board: &'b Board) -> ItemIndex<'b> {
         let (queues, homes, commits, logged, searches) = Default::default();
-        ItemIndex { board, queues, homes, archived: Archived::of(board), commits, logged, searches }
+        ItemIndex {
+            board,
+            queues,
+            homes,
+            archived: Archived::of(board),
+            commits,
+            logged,
+            searches,
+        }
     }
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several that counts which is the item.
     pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
-        let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        let others = self
+            .queues()
+            .iter()
+            .filter(|queue_index| queue_index.queue.path != but.path);
         let found = others.filter_map(|at| Some((&at.queue.id, at.status_of(self.board, id)?)));
         let found: Vec<(&String, Status)> = found.collect();
         let is_home = |(queue, _): &&(&String, Status)| self.homes().get(id) == Some(*queue);
-        let home = if found.len() > 1 { found.iter().find(is_home) } else { None };
+        let home = if found.len() > 1 {
+            found.iter().find(is_home)
+        } else {
+            None
+        };
         home.or(found.first()).map(|(_, status)| *status)
     }
 
     /// What goes by `id` in `queue` is the copy of an item that stands in another queue.
     pub(super) fn is_copy(&self, id: &TaskId, queue: &Queue) -> bool {
-        self.status_of(id, queue).is_some() && self.homes().get(id).is_some_and(|home| *home != queue.id)
+        self.status_of(id, queue).is_some()
+            && self.homes().get(id).is_some_and(|home| *home != queue.id)
     }
 
     /// The items of other queues than `but`, each with its queue; of several with the one whose item it is.
@@ -81,7 +97,10 @@ impl<'b> ItemIndex<'b> {
             let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
             for at in self.queues() {
                 for id in at.statuses(self.board).keys() {
-                    places.entry(id.clone()).or_default().push(at.queue.id.clone());
+                    places
+                        .entry(id.clone())
+                        .or_default()
+                        .push(at.queue.id.clone());
                 }
             }
             homes(self.board, places).unwrap_or_default()
@@ -90,24 +109,37 @@ impl<'b> ItemIndex<'b> {
 
     /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
     pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<ChildItem> {
-        let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        let others = self
+            .queues()
+            .iter()
+            .filter(|queue_index| queue_index.queue.path != but.path);
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
-        named.flat_map(|content| children(&content.open(), parent)).collect()
+        named
+            .flat_map(|content| children(&content.open(), parent))
+            .collect()
     }
 
     /// The items of other queues than `but` that are [`at_work`].
     pub(super) fn at_work(&self, but: &Queue) -> Vec<Task> {
-        let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        let others = self
+            .queues()
+            .iter()
+            .filter(|queue_index| queue_index.queue.path != but.path);
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let may_say = contents.filter(|content| content.contains(Key::Touches.as_str()));
-        may_say.flat_map(|content| at_work(&content.open())).collect()
+        may_say
+            .flat_map(|content| at_work(&content.open()))
+            .collect()
     }
 
     /// The items in all queues and archives that `parent` is the parent of.
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
-        let all = self.contents().filter(|content| may_have_children(content, parent));
-        all.flat_map(|content| offspring(&open(content), parent)).collect()
+        let all = self
+            .contents()
+            .filter(|content| may_have_children(content, parent));
+        all.flat_map(|content| offspring(&open(content), parent))
+            .collect()
     }
 
     /// The commit of the completed item that goes by `id`, in whichever queue or archive.
@@ -124,7 +156,10 @@ impl<'b> ItemIndex<'b> {
 
     /// The texts of all queues, and then of all archives. What can't be read is empty.
     pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
-        let live = self.queues().iter().map(|queue_index| &**queue_index.content(self.board));
+        let live = self
+            .queues()
+            .iter()
+            .map(|queue_index| &**queue_index.content(self.board));
         live.chain(self.archived.contents())
     }
 
@@ -134,9 +169,13 @@ impl<'b> ItemIndex<'b> {
         self.contents().find_map(|content| {
             memmem::find_iter(content.as_bytes(), &name).find_map(|at| {
                 let start = content[..at].rfind('\n').map_or(0, |end| end + 1);
-                let end = content[at..].find("\n- ").map_or(content.len(), |end| at + end);
+                let end = content[at..]
+                    .find("\n- ")
+                    .map_or(content.len(), |end| at + end);
                 let (document, _) = parse(&content[start..end]);
-                let item = document.find(id).filter(|item| item.status == Status::Completed)?;
+                let item = document
+                    .find(id)
+                    .filter(|item| item.status == Status::Completed)?;
                 document.task_of(item).commit().map(str::to_owned)
             })
         })
@@ -144,7 +183,9 @@ impl<'b> ItemIndex<'b> {
 
     /// An item goes by `id` in any queue or archive.
     pub(super) fn has(&self, id: &TaskId) -> bool {
-        self.queues().iter().any(|queue_index| queue_index.status_of(self.board, id).is_some())
+        self.queues()
+            .iter()
+            .any(|queue_index| queue_index.status_of(self.board, id).is_some())
             || self.archived(id).is_some()
     }
 
@@ -152,9 +193,19 @@ impl<'b> ItemIndex<'b> {
         self.queues.get_or_init(|| {
             let queue_index = |queue| {
                 let (content, statuses, searches) = Default::default();
-                IndexedQueue { queue, content, statuses, searches }
+                IndexedQueue {
+                    queue,
+                    content,
+                    statuses,
+                    searches,
+                }
             };
-            self.board.queues().unwrap_or_default().into_iter().map(queue_index).collect()
+            self.board
+                .queues()
+                .unwrap_or_default()
+                .into_iter()
+                .map(queue_index)
+                .collect()
         })
     }
 
@@ -170,7 +221,10 @@ impl<'b> ItemIndex<'b> {
     }
 
     pub(super) fn archives(&self) -> Vec<Document<'_>> {
-        self.archived.contents().map(|content| parse(content).0).collect()
+        self.archived
+            .contents()
+            .map(|content| parse(content).0)
+            .collect()
     }
 
     /// An item goes by `id` in another queue than `but`, or in an archive.
@@ -182,7 +236,12 @@ impl<'b> ItemIndex<'b> {
 impl IndexedQueue {
     fn content(&self, board: &Board) -> &Content {
         // A queue that can't be read keeps nobody from working on the others.
-        self.content.get_or_init(|| board.read(&self.queue).map(|text| text.content).unwrap_or_default())
+        self.content.get_or_init(|| {
+            board
+                .read(&self.queue)
+                .map(|text| text.content)
+                .unwrap_or_default()
+        })
     }
 
     fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
@@ -195,20 +254,36 @@ impl IndexedQueue {
     }
 
     fn statuses(&self, board: &Board) -> &HashMap<TaskId, Status> {
-        self.statuses.get_or_init(|| statuses(&self.content(board).open()))
+        self.statuses
+            .get_or_init(|| statuses(&self.content(board).open()))
     }
 }
 
 /// The commits of completed items. Of an ID that is there twice the first counts, and so it comes last.
 fn commits(content: &str) -> Vec<(TaskId, String)> {
     let (document, _) = parse(content);
-    let completed = document.items().iter().rev().filter(|item| item.status == Status::Completed);
-    completed.filter_map(|item| Some((item.id.clone()?, document.task_of(item).commit()?.to_owned()))).collect()
+    let completed = document
+        .items()
+        .iter()
+        .rev()
+        .filter(|item| item.status == Status::Completed);
+    completed
+        .filter_map(|item| {
+            Some((
+                item.id.clone()?,
+                document.task_of(item).commit()?.to_owned(),
+            ))
+        })
+        .collect()
 }
 
 /// The items of a document that `parent` is the parent of.
 pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<ChildItem> {
-    let child = |task: Task| ChildItem { status: task.status(), id: task.id, on_failure: task.on_failure };
+    let child = |task: Task| ChildItem {
+        status: task.status(),
+        id: task.id,
+        on_failure: task.on_failure,
+    };
     offspring(document, parent).into_iter().map(child).collect()
 }
 
@@ -216,7 +291,9 @@ pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<ChildItem> {
 /// stands indented under it.
 fn may_have_children(content: &str, parent: &TaskId) -> bool {
     let mut named = memmem::find_iter(content.as_bytes(), parent.as_str());
-    let Some(first) = named.next() else { return false };
+    let Some(first) = named.next() else {
+        return false;
+    };
     let is_indented = |line: &&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
     let mut under = content[first..].lines().skip(1).take_while(is_indented);
     named.next().is_some() || under.any(|line| line.contains('['))
@@ -226,12 +303,17 @@ fn may_have_children(content: &str, parent: &TaskId) -> bool {
 pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
     let children = document.naming(parent).filter(is_child);
-    children.filter_map(|item| Some(document.task(item, item.id.clone()?))).collect()
+    children
+        .filter_map(|item| Some(document.task(item, item.id.clone()?)))
+        .collect()
 }
 
 /// Of each ID that stands in several of `places` the queue whose item goes by it, and not a copy: where it is held, else where
 /// the log tells of it last, else the first: `main`, then by name.
-pub fn homes(board: &Board, mut places: BTreeMap<TaskId, Vec<String>>) -> Result<HashMap<TaskId, String>, Error> {
+pub fn homes(
+    board: &Board,
+    mut places: BTreeMap<TaskId, Vec<String>>,
+) -> Result<HashMap<TaskId, String>, Error> {
     places.retain(|_, places| places.len() > 1);
     let mut homes = HashMap::new();
     if places.is_empty() {
@@ -239,14 +321,22 @@ pub fn homes(board: &Board, mut places: BTreeMap<TaskId, Vec<String>>) -> Result
     }
     for (id, places) in &places {
         let lease = board.lease(id).ok().flatten();
-        homes.extend(lease.filter(|lease| places.contains(&lease.queue)).map(|lease| (id.clone(), lease.queue)));
+        homes.extend(
+            lease
+                .filter(|lease| places.contains(&lease.queue))
+                .map(|lease| (id.clone(), lease.queue)),
+        );
     }
     let mut lines = 0;
     walk_back(board, &mut |line| {
         lines += 1;
         if let Some(task) = task_of(line).filter(|task| !homes.contains_key(task))
             && let Some(places) = places.get(&task)
-            && let Ok(Entry { queue: Some(queue), change, .. }) = serde_json::from_slice(line)
+            && let Ok(Entry {
+                queue: Some(queue),
+                change,
+                ..
+            }) = serde_json::from_slice(line)
             && places.contains(&queue)
             && !matches!(change, TextChange::Removed { .. })
         {
@@ -287,7 +377,9 @@ mod tests {
 
     #[test]
     fn new_ids_are_drawn_from_all_that_there_are() {
-        let drawn: Vec<String> = (0..1000).map(|_| mint(&mut |_| false).to_string()).collect();
+        let drawn: Vec<String> = (0..1000)
+            .map(|_| mint(&mut |_| false).to_string())
+            .collect();
         for at in 2..5 {
             let characters: HashSet<u8> = drawn.iter().map(|id| id.as_bytes()[at]).collect();
             assert_eq!(characters.len(), 32, "{at}");

@@ -30,13 +30,19 @@ impl Board {
 
     fn keep(&self, name: &str) -> Result<(), Error> {
         let (path, kept) = (self.path(name), self.kept_path(name));
-        let time = |path: &Path| fs::symlink_metadata(path).and_then(|file| file.modified()).ok();
-        let Some(modified) = time(&path).filter(|modified| time(&kept).as_ref() != Some(modified)) else {
+        let time = |path: &Path| {
+            fs::symlink_metadata(path)
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        let Some(modified) = time(&path).filter(|modified| time(&kept).as_ref() != Some(modified))
+        else {
             return Ok(());
         };
         let text = files::read_text(&path).map_err(Error::io("read", &path))?;
         // Half a save takes the place of none.
-        let is_half = is_blank(&text) || (name == config::FILE && Config::parse(&text, &path).is_err());
+        let is_half =
+            is_blank(&text) || (name == config::FILE && Config::parse(&text, &path).is_err());
         if is_half {
             return Ok(());
         }
@@ -51,27 +57,42 @@ impl Board {
             let path = self.path(&name);
             let is_gone = fs::symlink_metadata(&path).is_err();
             let is_lost = is_gone || files::read_text(&path).is_ok_and(|text| is_blank(&text));
-            let text = files::read_text(self.kept_path(&name)).ok().filter(|_| is_lost)?;
+            let text = files::read_text(self.kept_path(&name))
+                .ok()
+                .filter(|_| is_lost)?;
             let queue = Queue { id: name, path };
-            (!self.is_in_git(&queue)).then_some(Lost { queue, text, is_gone })
+            (!self.is_in_git(&queue)).then_some(Lost {
+                queue,
+                text,
+                is_gone,
+            })
         });
         lost.collect()
     }
 
     /// config.yaml and templates that are gone or empty, with what was last typed there.
     pub fn removed_files(&self) -> Vec<(String, String)> {
-        let is_gone = |name: &String| files::read(self.path(name)).map_or(true, |text| text.is_empty());
+        let is_gone =
+            |name: &String| files::read(self.path(name)).map_or(true, |text| text.is_empty());
         let gone = names(&self.private(FOLDER)).into_iter().filter(is_gone);
-        gone.filter_map(|name| files::read_text(self.kept_path(&name)).ok().map(|was| (name, was))).collect()
+        gone.filter_map(|name| {
+            files::read_text(self.kept_path(&name))
+                .ok()
+                .map(|was| (name, was))
+        })
+        .collect()
     }
 
     fn is_in_git(&self, file: &Queue) -> bool {
-        self.whom_to_ask(file).is_some_and(|(ask, root, path)| (ask.is_on_a_branch)(&root, &path))
+        self.whom_to_ask(file)
+            .is_some_and(|(ask, root, path)| (ask.is_on_a_branch)(&root, &path))
     }
 
     /// It is no queue.
     pub(super) fn is_kept(&self, path: &Path) -> bool {
-        [config::FILE, TEMPLATES].iter().any(|own| path.starts_with(self.path(own)))
+        [config::FILE, TEMPLATES]
+            .iter()
+            .any(|own| path.starts_with(self.path(own)))
     }
 
     pub(super) fn kept_path(&self, name: &str) -> PathBuf {
@@ -81,27 +102,48 @@ impl Board {
     /// Puts back a file that is no queue. False if it is there again.
     pub(super) fn put_back_file(&self, lost: &Lost) -> Result<bool, Error> {
         self.transact(|view| {
-            let is_it = |other: &Lost| (&other.queue.path, &other.text) == (&lost.queue.path, &lost.text);
+            let is_it =
+                |other: &Lost| (&other.queue.path, &other.text) == (&lost.queue.path, &lost.text);
             let is_there = files::read_text(&lost.queue.path).is_ok_and(|text| !is_blank(&text));
             // An archive that breaks off is there, too.
             if is_there && !self.lost_archives()?.iter().any(is_it) {
                 return Ok((Change::default(), false));
             }
             let cause = Some("the file was removed; it was put back".to_owned());
-            let file = Rewrite::File { path: lost.queue.path.clone(), content: lost.text.clone() };
-            Ok((Change { entries: vec![Entry { cause, ..note(&lost.queue, view.now) }], files: vec![file] }, true))
+            let file = Rewrite::File {
+                path: lost.queue.path.clone(),
+                content: lost.text.clone(),
+            };
+            Ok((
+                Change {
+                    entries: vec![Entry {
+                        cause,
+                        ..note(&lost.queue, view.now)
+                    }],
+                    files: vec![file],
+                },
+                true,
+            ))
         })
     }
 }
 
 /// Those that are in `folder`.
 fn names(folder: &Path) -> Vec<String> {
-    let templates = fs::read_dir(folder.join(TEMPLATES)).into_iter().flatten().flatten();
+    let templates = fs::read_dir(folder.join(TEMPLATES))
+        .into_iter()
+        .flatten()
+        .flatten();
     // A name of two lines is told nowhere, so nothing by it is brought back.
     let templates = templates.filter(|file| fault_of_name(file.file_name().as_ref()).is_none());
-    let templates = templates.filter_map(|file| Some(format!("{TEMPLATES}/{}", file.file_name().to_str()?)));
+    let templates =
+        templates.filter_map(|file| Some(format!("{TEMPLATES}/{}", file.file_name().to_str()?)));
     let mut names: Vec<String> = templates.collect();
     names.sort();
-    names.extend(fs::symlink_metadata(folder.join(config::FILE)).is_ok().then(|| config::FILE.to_owned()));
+    names.extend(
+        fs::symlink_metadata(folder.join(config::FILE))
+            .is_ok()
+            .then(|| config::FILE.to_owned()),
+    );
     names
 }

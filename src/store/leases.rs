@@ -32,7 +32,10 @@ impl Board {
 
     fn open_lease(&self, task: &TaskId) -> Result<Option<(Lease, File)>, Error> {
         let path = self.lease_path(task);
-        let damaged = |why: String| Error::Damaged { path: path.clone(), why };
+        let damaged = |why: String| Error::Damaged {
+            path: path.clone(),
+            why,
+        };
         let read = || -> io::Result<(String, SystemTime, File)> {
             let file = files::open(&path)?;
             let text = files::text(files::read_all(&file)?)?;
@@ -42,7 +45,12 @@ impl Board {
         let (text, modified, file) = match read() {
             Ok(found) => found,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::IsADirectory) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::InvalidData | ErrorKind::IsADirectory
+                ) =>
+            {
                 return Err(damaged(error.to_string()));
             }
             Err(error) => return Err(Error::io("read", &path)(error)),
@@ -55,7 +63,13 @@ impl Board {
             heartbeat_at = now;
             drop(file.set_modified(now.into()));
         }
-        Ok(Some((Lease { heartbeat_at, ..lease }, file)))
+        Ok(Some((
+            Lease {
+                heartbeat_at,
+                ..lease
+            },
+            file,
+        )))
     }
 
     /// The file of a task's lease, whether it is there or not.
@@ -65,7 +79,11 @@ impl Board {
 
     /// All leases, by task. A file that can't be read as a lease is reported by `tavern-check`, not here.
     pub fn leases(&self) -> Result<Vec<Lease>, Error> {
-        let leases = self.leased()?.into_iter().filter_map(|task| self.lease(&task).ok().flatten()).collect();
+        let leases = self
+            .leased()?
+            .into_iter()
+            .filter_map(|task| self.lease(&task).ok().flatten())
+            .collect();
         Ok(leases)
     }
 
@@ -85,7 +103,14 @@ impl Board {
         };
         let mut tasks: Vec<TaskId> = entries
             .filter_map(Result::ok)
-            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".yaml")?.parse().ok())
+            .filter_map(|entry| {
+                entry
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".yaml")?
+                    .parse()
+                    .ok()
+            })
             .collect();
         tasks.sort();
         Ok(tasks)
@@ -130,19 +155,40 @@ impl Board {
     }
 
     /// The lease as it was, and as it is now.
-    fn renew_shown(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<(Lease, Lease), Error> {
-        let no_lease = || Refusal::NoLease { task: task.clone(), given: token };
+    fn renew_shown(
+        &self,
+        task: &TaskId,
+        token: Token,
+        now: Timestamp,
+    ) -> Result<(Lease, Lease), Error> {
+        let no_lease = || Refusal::NoLease {
+            task: task.clone(),
+            given: token,
+        };
         let (lease, file) = self.open_lease(task)?.ok_or_else(no_lease)?;
         if lease.token != token {
             let (agent, current) = (lease.agent, lease.token);
-            return Err(Refusal::StaleToken { task: task.clone(), given: token, agent, current }.into());
+            return Err(Refusal::StaleToken {
+                task: task.clone(),
+                given: token,
+                agent,
+                current,
+            }
+            .into());
         }
         // A clock that was set back ends no lease early.
         let heartbeat_at = now.max(lease.heartbeat_at);
         if !self.is_dry() {
-            file.set_modified(heartbeat_at.into()).map_err(Error::io("renew", &self.lease_path(task)))?;
+            file.set_modified(heartbeat_at.into())
+                .map_err(Error::io("renew", &self.lease_path(task)))?;
         }
-        Ok((lease.clone(), Lease { heartbeat_at, ..lease }))
+        Ok((
+            lease.clone(),
+            Lease {
+                heartbeat_at,
+                ..lease
+            },
+        ))
     }
 
     /// The lease's file, to be put in its place.
@@ -162,7 +208,9 @@ impl Board {
             Err(error) if error.kind() == ErrorKind::IsADirectory => {
                 fs::rename(&path, moved_away(&path)).map_err(Error::io("move", &path))
             }
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", &path)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("remove", &path)(error))
+            }
             _ => Ok(()),
         }
     }
@@ -175,20 +223,33 @@ pub fn this_process() -> Holder {
 
 /// The process `pid` of this host, as a lease's holder.
 pub fn holder(pid: u32) -> Holder {
-    Holder { host: host(), process: Process::of(pid) }
+    Holder {
+        host: host(),
+        process: Process::of(pid),
+    }
 }
 
 /// A holder for which no process stands: only the expiry ends its lease.
 pub fn no_process() -> Holder {
-    Holder { host: host(), process: None }
+    Holder {
+        host: host(),
+        process: None,
+    }
 }
 
 /// Whether the holder still lives, as far as can be told from this host.
 pub fn life(holder: &Holder) -> Life {
-    holder.process.as_ref().filter(|_| holder.host == host()).map_or(Life::Unknown, Process::life)
+    holder
+        .process
+        .as_ref()
+        .filter(|_| holder.host == host())
+        .map_or(Life::Unknown, Process::life)
 }
 
 /// This host's name.
 pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }

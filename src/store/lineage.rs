@@ -33,7 +33,11 @@ impl Lineage {
                 // Of an ID that is there twice the first item counts.
                 lineage.statuses.entry(id.clone()).or_insert(item.status);
                 for parent in id.above().chain(document.parent_of(item).cloned()) {
-                    lineage.children.entry(parent.clone()).or_default().push(id.clone());
+                    lineage
+                        .children
+                        .entry(parent.clone())
+                        .or_default()
+                        .push(id.clone());
                     lineage.parents.entry(id.clone()).or_default().push(parent);
                 }
             }
@@ -48,12 +52,18 @@ impl Lineage {
 
     /// What came of a request: the items that were planned of it, its children, and theirs.
     pub fn came_of(&self, request: &TaskId) -> HashSet<TaskId> {
-        reached(request, |id| self.children.get(id).cloned().unwrap_or_default())
+        reached(request, |id| {
+            self.children.get(id).cloned().unwrap_or_default()
+        })
     }
 
     /// Items that a task may be a part of: those that it is named after, its parent, and theirs. It may be gone.
     pub fn above(&self, task: &TaskId) -> HashSet<TaskId> {
-        reached(task, |id| id.above().chain(self.parents.get(id).into_iter().flatten().cloned()).collect())
+        reached(task, |id| {
+            id.above()
+                .chain(self.parents.get(id).into_iter().flatten().cloned())
+                .collect()
+        })
     }
 }
 

@@ -35,7 +35,11 @@ pub(super) struct Loaded {
 
 impl Loaded {
     fn whole(text: &str) -> Loaded {
-        Loaded { text: text.to_owned(), stale: Vec::new(), named: Named::new() }
+        Loaded {
+            text: text.to_owned(),
+            stale: Vec::new(),
+            named: Named::new(),
+        }
     }
 }
 
@@ -92,11 +96,14 @@ pub(super) fn loaded(
         looks < MOST_LINES
     })?;
     let saver = Saved::of(&theirs, &mine);
-    let is_later = |entry: &&Entry| replaced_at.is_some_and(|at| entry.seq >= at || entry.through == Some(at));
+    let is_later =
+        |entry: &&Entry| replaced_at.is_some_and(|at| entry.seq >= at || entry.through == Some(at));
     let later = entries.iter().take_while(is_later).count();
     let unseen = unseen(&entries, &mine, &theirs, &saver).max(later);
     let archived = out_of_archives(&entries);
-    let lacking = archived.iter().filter(|id| mine.find(id).is_some() && theirs.find(id).is_none());
+    let lacking = archived
+        .iter()
+        .filter(|id| mine.find(id).is_some() && theirs.find(id).is_none());
     let lacking: Vec<TaskId> = lacking.cloned().collect();
     if unseen == 0 {
         loaded.text = without(&loaded.text, &lacking);
@@ -105,13 +112,17 @@ pub(super) fn loaded(
     }
     let (mut rewound, mut brought_back) = (Rewound::of(ours), HashSet::new());
     for entry in entries.into_iter().take(unseen) {
-        let is_known = entry.is_by_hand() && !entry.is_restored() && saver.knows(&entry) == Some(true);
+        let is_known =
+            entry.is_by_hand() && !entry.is_restored() && saver.knows(&entry) == Some(true);
         let is_skipped = match &entry.change {
             // Who has it has seen it. What git added Tavern may have made right since.
             TextChange::Added { after, .. } => !entry.is_by_git() && saver.has(after),
             // What git took away nobody has taken out, and who still has it brings it back, unless git did so before.
             TextChange::Removed { before, .. } => {
-                let is_back = entry.task.as_ref().is_some_and(|id| brought_back.contains(id));
+                let is_back = entry
+                    .task
+                    .as_ref()
+                    .is_some_and(|id| brought_back.contains(id));
                 entry.is_by_git() && !entry.is_restored() && !is_back && saver.has(before)
             }
             _ => false,
@@ -125,7 +136,12 @@ pub(super) fn loaded(
             rewound.again.extend(known);
         }
     }
-    let Rewound { since, mut words, mut again, .. } = rewound.whole();
+    let Rewound {
+        since,
+        mut words,
+        mut again,
+        ..
+    } = rewound.whole();
     let mut named = since.named(mine.front());
     let now = prose(rests_on.unwrap_or(ours));
     match save.rests_on {
@@ -134,27 +150,49 @@ pub(super) fn loaded(
             words = Some(now.clone());
             // What the saver knew of is in what they saved themselves; what git has done since it has done to that, too.
             let is_own = matches!(rests_on, RestsOn::Own(_));
-            again.retain(|again| again.known().map_or(is_own, |entry| !is_own && entry.is_typed()));
+            again.retain(|again| {
+                again
+                    .known()
+                    .map_or(is_own, |entry| !is_own && entry.is_typed())
+            });
         }
     }
     if let Some(words) = words {
         let known = again.iter().filter_map(Again::known);
-        loaded.text = merge(&now, &loaded.text, &saver.with_known_lines(&words, known), &|_| false).text;
+        loaded.text = merge(
+            &now,
+            &loaded.text,
+            &saver.with_known_lines(&words, known),
+            &|_| false,
+        )
+        .text;
     }
-    loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
-        // Who saves an old buffer goes on typing in it.
-        Again::Known(entry) => done_again(&text, entry, &mut named).unwrap_or(text),
-        // Nobody has taken out what git took away by putting the queue back: it has been popped from a stash.
-        Again::Restored { before, after } => {
-            let after = without_own(after, before, &text, &archived);
-            merge(before, &text, &after, &|_| false).text
-        }
-    });
+    loaded.text = again
+        .iter()
+        .rev()
+        .fold(loaded.text, |text, again| match again {
+            // Who saves an old buffer goes on typing in it.
+            Again::Known(entry) => done_again(&text, entry, &mut named).unwrap_or(text),
+            // Nobody has taken out what git took away by putting the queue back: it has been popped from a stash.
+            Again::Restored { before, after } => {
+                let after = without_own(after, before, &text, &archived);
+                merge(before, &text, &after, &|_| false).text
+            }
+        });
     loaded.named = named;
     // What neither has any more says nothing of which version it was.
     let is_gone = |id: &TaskId| mine.find(id).is_none() && theirs.find(id).is_none();
-    let ids = parse(&loaded.text).0.items().iter().filter_map(|item| item.id.clone()).collect::<Vec<_>>();
-    let gone: Vec<TaskId> = ids.into_iter().filter(is_gone).chain(lacking.iter().cloned()).collect();
+    let ids = parse(&loaded.text)
+        .0
+        .items()
+        .iter()
+        .filter_map(|item| item.id.clone())
+        .collect::<Vec<_>>();
+    let gone: Vec<TaskId> = ids
+        .into_iter()
+        .filter(is_gone)
+        .chain(lacking.iter().cloned())
+        .collect();
     loaded.text = without(&loaded.text, &gone);
     loaded.stale = since.tasks().cloned().chain(lacking).collect();
     loaded.stale.sort();
@@ -163,8 +201,18 @@ pub(super) fn loaded(
 }
 
 /// The items of `ours` that whoever saved this had never seen. An item that the save has as it was shows that the text is older.
-pub(super) fn never_seen(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<HashSet<TaskId>, Error> {
-    let save = Save { text: saved, replaced_at: None, rests_on: None, from_git: None };
+pub(super) fn never_seen(
+    board: &Board,
+    queue: &Queue,
+    ours: &str,
+    saved: &str,
+) -> Result<HashSet<TaskId>, Error> {
+    let save = Save {
+        text: saved,
+        replaced_at: None,
+        rests_on: None,
+        from_git: None,
+    };
     let loaded = loaded(board, queue, ours, &save, &HashSet::new())?;
     let [mine, theirs, then] = [ours, saved, &loaded.text].map(|text| parse(text).0);
     let is_stale = |id: &TaskId| loaded.stale.contains(id) && theirs.find(id).is_some();
@@ -200,8 +248,16 @@ fn out_of_archives(entries: &[Entry]) -> HashSet<TaskId> {
 /// archived.
 fn without_own(after: &str, before: &str, text: &str, archived: &HashSet<TaskId>) -> String {
     let [brought, before, text] = [after, before, text].map(|text| parse(text).0);
-    let is_own = |id: &&TaskId| before.find(id).is_none() && (text.find(id).is_some() || archived.contains(*id));
-    let own: Vec<TaskId> = brought.items().iter().filter_map(|item| item.id.as_ref()).filter(is_own).cloned().collect();
+    let is_own = |id: &&TaskId| {
+        before.find(id).is_none() && (text.find(id).is_some() || archived.contains(*id))
+    };
+    let own: Vec<TaskId> = brought
+        .items()
+        .iter()
+        .filter_map(|item| item.id.as_ref())
+        .filter(is_own)
+        .cloned()
+        .collect();
     without(after, &own)
 }
 
@@ -236,7 +292,13 @@ impl Again {
 
 impl<'t> Rewound<'t> {
     fn of(ours: &'t str) -> Rewound<'t> {
-        Rewound { ours, since: Since::default(), words: None, again: Vec::new(), restored_to: None }
+        Rewound {
+            ours,
+            since: Since::default(),
+            words: None,
+            again: Vec::new(),
+            restored_to: None,
+        }
     }
 
     fn take_back(&mut self, entry: Entry) {
@@ -274,32 +336,61 @@ impl<'t> Rewound<'t> {
 
 /// `base`, in which the items that have `come` from other queues into `saved` are as whoever put them there had read them: in
 /// the newest version of each that stands so.
-pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<TaskId>) -> Result<String, Error> {
+pub(super) fn as_read(
+    board: &Board,
+    base: &str,
+    saved: &str,
+    come: &HashSet<TaskId>,
+) -> Result<String, Error> {
     let document = parse(base).0;
-    let (known, theirs) = (items(&document, &ByName::new()), items(&parse(saved).0, &ByName::new()));
+    let (known, theirs) = (
+        items(&document, &ByName::new()),
+        items(&parse(saved).0, &ByName::new()),
+    );
     let newer = |(name, facts): (Name, Facts<'_>)| {
         let id = name.clone().ok().filter(|id| come.contains(id))?;
-        theirs.get(&name).filter(|other| **other != facts).map(|other| (id, (facts.status, other)))
+        theirs
+            .get(&name)
+            .filter(|other| **other != facts)
+            .map(|other| (id, (facts.status, other)))
     };
-    let mut newer: HashMap<TaskId, (Status, &Facts<'_>)> = known.into_iter().filter_map(newer).collect();
+    let mut newer: HashMap<TaskId, (Status, &Facts<'_>)> =
+        known.into_iter().filter_map(newer).collect();
     let (mut read, mut looks) = (Since::default(), 0);
     if newer.is_empty() {
         return Ok(base.to_owned());
     }
     walk_log(board, None, &mut |entry| {
         let change = &entry.change;
-        for (text, said) in [(change.after(), change.to()), (change.before(), change.from())] {
-            let (Some(text), Some(id)) = (text, &entry.task) else { continue };
-            let Some((status, theirs)) = newer.get_mut(id) else { continue };
+        for (text, said) in [
+            (change.after(), change.to()),
+            (change.before(), change.from()),
+        ] {
+            let (Some(text), Some(id)) = (text, &entry.task) else {
+                continue;
+            };
+            let Some((status, theirs)) = newer.get_mut(id) else {
+                continue;
+            };
             *status = said.unwrap_or(*status);
             let (alone, status) = (parse_alone(text, document.front()), *status);
-            let Some(item) = alone.items().first().filter(|item| facts(&alone, item, status) == **theirs) else {
+            let Some(item) = alone
+                .items()
+                .first()
+                .filter(|item| facts(&alone, item, status) == **theirs)
+            else {
                 continue;
             };
             // It may have got its ID since.
-            let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::default() };
+            let patch = Patch {
+                id: item.id.is_none().then(|| id.clone()),
+                ..Patch::default()
+            };
             newer.remove(id);
-            read.set(id.clone(), Some((apply(text, &alone.change(item, &patch)), status)));
+            read.set(
+                id.clone(),
+                Some((apply(text, &alone.change(item, &patch)), status)),
+            );
         }
         looks += 1;
         !newer.is_empty() && looks < MOST_LINES
@@ -311,15 +402,27 @@ pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<Tas
 fn differing(ours: &Document<'_>, saved: &Document<'_>) -> HashSet<Name> {
     let mut mine = items(ours, &ByName::new());
     let mut theirs = items(saved, &mine);
-    let titles: HashSet<&str> =
-        ours.items().iter().filter(|item| item.id.is_some()).map(|item| ours.title(item)).collect();
+    let titles: HashSet<&str> = ours
+        .items()
+        .iter()
+        .filter(|item| item.id.is_some())
+        .map(|item| ours.title(item))
+        .collect();
     // One without an ID may have got one since, or have been moved.
     mine.retain(|name, _| name.is_ok() || theirs.contains_key(name));
     let may_be_known = |name: &Name, title: &str| titles.contains(title) || mine.contains_key(name);
-    theirs.retain(|name, _| name.as_ref().err().is_none_or(|title| may_be_known(name, title)));
+    theirs.retain(|name, _| {
+        name.as_ref()
+            .err()
+            .is_none_or(|title| may_be_known(name, title))
+    });
     let names: HashSet<&Name> = mine.keys().chain(theirs.keys()).collect();
     let is_same = |name: &Name| mine.get(name) == theirs.get(name);
-    names.into_iter().filter(|name| !is_same(name)).cloned().collect()
+    names
+        .into_iter()
+        .filter(|name| !is_same(name))
+        .cloned()
+        .collect()
 }
 
 /// A version may be nearer to a save than ours only if the log tells of one of the items that are another in it.
@@ -369,7 +472,10 @@ fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
             _ => None,
         };
         let facts = match lane {
-            Some(lane) => Facts { is_ticked: false, ..facts(document, item, lane.status()) },
+            Some(lane) => Facts {
+                is_ticked: false,
+                ..facts(document, item, lane.status())
+            },
             None => facts(document, item, item.status),
         };
         (name(document, item), facts)
@@ -380,14 +486,20 @@ fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
 }
 
 fn name(document: &Document<'_>, item: &Item<'_>) -> Name {
-    item.id.clone().ok_or_else(|| document.title(item).to_owned())
+    item.id
+        .clone()
+        .ok_or_else(|| document.title(item).to_owned())
 }
 
 fn facts<'t>(document: &Document<'t>, item: &Item<'_>, status: Status) -> Facts<'t> {
     let Fields(mut keys) = document.fields(item);
     keys.retain(|(key, _)| key.owner() == Owner::State && *key != Key::Status);
     keys.sort_by_key(|(key, _)| *key as u32);
-    Facts { status, is_ticked: item.checked, keys }
+    Facts {
+        status,
+        is_ticked: item.checked,
+        keys,
+    }
 }
 
 /// An event of the queue.
@@ -417,22 +529,40 @@ enum Aspect {
 }
 
 /// Of how many of `entries` (the newest first) `saved` knows nothing.
-fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &Saved<'_, '_>) -> usize {
+fn unseen(
+    entries: &[Entry],
+    ours: &Document<'_>,
+    saved: &Document<'_>,
+    saver: &Saved<'_, '_>,
+) -> usize {
     let mine = items(ours, &ByName::new());
     let theirs = items(saved, &mine);
-    let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, facts)| (name, facts.status)).collect();
+    let mut statuses: HashMap<Name, Status> = mine
+        .into_iter()
+        .map(|(name, facts)| (name, facts.status))
+        .collect();
     // Saves of which something is not known to whoever made this one.
     let by_hand = entries.iter().filter(|entry| entry.is_by_hand());
-    let unknown: HashSet<u64> = by_hand.filter(|entry| saver.knows(entry) == Some(false)).map(Entry::save).collect();
+    let unknown: HashSet<u64> = by_hand
+        .filter(|entry| saver.knows(entry) == Some(false))
+        .map(Entry::save)
+        .collect();
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
-        let mut facts =
-            if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
+        let mut facts = if entry.change.is_of_item() {
+            told(entry, ours.front(), &mut statuses, &theirs)
+        } else {
+            Vec::new()
+        };
         // Whoever takes out what was there at a save of which they may know, or what they have added, means it.
         let may_be_meant = is_saved_since || entry.is_move_of_added();
-        let mut texts = [entry.change.after(), entry.change.before()].into_iter().flatten();
+        let mut texts = [entry.change.after(), entry.change.before()]
+            .into_iter()
+            .flatten();
         if may_be_meant && !texts.any(|text| saver.has(text)) {
-            facts.iter_mut().for_each(|told| told.may_be_meant = !theirs.contains_key(&told.fact.0));
+            facts
+                .iter_mut()
+                .for_each(|told| told.may_be_meant = !theirs.contains_key(&told.fact.0));
         }
         passed.push(Passed { entry, facts });
         is_saved_since = is_saved_since || entry.is_by_hand() && !unknown.contains(&entry.save());
@@ -441,7 +571,9 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let facts = passed.iter().flat_map(|event| &event.facts);
     let tells = |told: &&FactChange| !told.may_be_meant && (told.was_so || told.is_so);
     let telling: HashSet<_> = facts.filter(tells).map(|told| told.fact.clone()).collect();
-    passed.iter_mut().for_each(|event| event.facts.retain(|told| telling.contains(&told.fact)));
+    passed
+        .iter_mut()
+        .for_each(|event| event.facts.retain(|told| telling.contains(&told.fact)));
     // As they were before the oldest event.
     let mut wrong = Wrong::default();
     for Passed { facts, .. } in &passed {
@@ -457,8 +589,11 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     for (newer, Passed { entry, facts }) in passed.iter().enumerate().rev() {
         // Nobody has loaded half of what came together, but for what git put there before somebody typed in it, and for whoever
         // wrote a line that Tavern has moved.
-        let is_apart = |older: &Entry| older.save() != entry.save() || older.is_by_git() != entry.is_by_git();
-        let is_whole = passed.get(newer + 1).is_none_or(|older| is_apart(older.entry));
+        let is_apart =
+            |older: &Entry| older.save() != entry.save() || older.is_by_git() != entry.is_by_git();
+        let is_whole = passed
+            .get(newer + 1)
+            .is_none_or(|older| is_apart(older.entry));
         let was_there = is_whole || entry.is_move_of_added();
         // Of several that are as near the oldest: what came later may never have been seen.
         if was_there && best.is_none_or(|(nearest, _)| wrong.count() < nearest) {
@@ -473,7 +608,8 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         }
     }
     // Whoever saved last is right.
-    best.filter(|(nearest, _)| *nearest < wrong.count()).map_or(0, |(_, unseen)| unseen)
+    best.filter(|(nearest, _)| *nearest < wrong.count())
+        .map_or(0, |(_, unseen)| unseen)
 }
 
 /// The facts that are others in a version than in the save.
@@ -487,7 +623,11 @@ struct Wrong<'p> {
 
 impl<'p> Wrong<'p> {
     fn of(&mut self, told: &FactChange) -> &mut HashSet<&'p (Name, Aspect)> {
-        if told.is_shown { &mut self.shown } else { &mut self.lacking }
+        if told.is_shown {
+            &mut self.shown
+        } else {
+            &mut self.lacking
+        }
     }
 
     fn insert(&mut self, told: &'p FactChange) {
@@ -506,26 +646,45 @@ impl<'p> Wrong<'p> {
 
 /// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item
 /// is, its own text does not.
-fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, theirs: &ByName<'_>) -> Vec<FactChange> {
+fn told(
+    entry: &Entry,
+    front: &Front,
+    statuses: &mut HashMap<Name, Status>,
+    theirs: &ByName<'_>,
+) -> Vec<FactChange> {
     let (after, before) = (entry.change.after(), entry.change.before());
-    let [after, before] = [(after, entry.change.to()), (before, entry.change.from())].map(|(text, status)| {
-        let document = parse_alone(text?, front);
-        let item = document.items().first()?;
-        // The log has a copy by its text alone, which tells nothing of the item.
-        let name = Some(name(&document, item)).filter(|name| name.is_err() || entry.task.is_some())?;
-        let status = status.or_else(|| statuses.get(&name).copied()).unwrap_or(item.status);
-        statuses.insert(name.clone(), status);
-        Some((name, facts(&document, item, status)))
-    });
+    let [after, before] =
+        [(after, entry.change.to()), (before, entry.change.from())].map(|(text, status)| {
+            let document = parse_alone(text?, front);
+            let item = document.items().first()?;
+            // The log has a copy by its text alone, which tells nothing of the item.
+            let name =
+                Some(name(&document, item)).filter(|name| name.is_err() || entry.task.is_some())?;
+            let status = status
+                .or_else(|| statuses.get(&name).copied())
+                .unwrap_or(item.status);
+            statuses.insert(name.clone(), status);
+            Some((name, facts(&document, item, status)))
+        });
     // As git has it it may have stood otherwise, until Tavern made it right.
-    let tells_state = !(entry.is_by_git() && !entry.is_restored() && (before.is_none() || after.is_none()));
-    let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
+    let tells_state =
+        !(entry.is_by_git() && !entry.is_restored() && (before.is_none() || after.is_none()));
+    let mut names: Vec<&Name> = [&before, &after]
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name)
+        .collect();
     names.dedup();
     let changes = names.into_iter().flat_map(|name| {
-        let [before, after, now] = [named(before.as_ref(), name), named(after.as_ref(), name), standing(theirs, name)];
+        let [before, after, now] = [
+            named(before.as_ref(), name),
+            named(after.as_ref(), name),
+            standing(theirs, name),
+        ];
         // Whoever types in an item leaves what Tavern wrote as it was.
-        let changed =
-            [Aspect::Status, Aspect::Keys].into_iter().filter(move |aspect| !are_like(before, after, *aspect));
+        let changed = [Aspect::Status, Aspect::Keys]
+            .into_iter()
+            .filter(move |aspect| !are_like(before, after, *aspect));
         changed.map(move |aspect| FactChange {
             fact: (name.clone(), aspect),
             was_so: are_like(before, now, aspect),
@@ -537,25 +696,40 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
         })
     });
     // What a person has made of it tells nothing where the save has it neither so nor as it was: others have made it so since.
-    changes.filter(|told| !entry.is_typed() || told.was_so || told.is_so).collect()
+    changes
+        .filter(|told| !entry.is_typed() || told.was_so || told.is_so)
+        .collect()
 }
 
 fn named<'f, 't>(told: Option<&'f (Name, Facts<'t>)>, name: &Name) -> Option<&'f Facts<'t>> {
-    told.filter(|(other, _)| other == name).map(|(_, facts)| facts)
+    told.filter(|(other, _)| other == name)
+        .map(|(_, facts)| facts)
 }
 
 /// Neither is there, or both say the same.
 fn are_like(one: Option<&Facts<'_>>, other: Option<&Facts<'_>>, aspect: Aspect) -> bool {
-    one.zip(other).map_or(one.is_none() && other.is_none(), |(one, other)| one.is_like(other, aspect))
+    one.zip(other)
+        .map_or(one.is_none() && other.is_none(), |(one, other)| {
+            one.is_like(other, aspect)
+        })
 }
 
 /// As it is in the save, where one without an ID may go on from its title.
 fn standing<'n, 't>(theirs: &'n ByName<'t>, name: &Name) -> Option<&'n Facts<'t>> {
     let goes_on = |title: &String| {
-        let is_it = |other: &Name| other.as_ref().is_err_and(|other| !title.is_empty() && other.starts_with(title));
-        theirs.iter().find(|(other, _)| is_it(other)).map(|(_, facts)| facts)
+        let is_it = |other: &Name| {
+            other
+                .as_ref()
+                .is_err_and(|other| !title.is_empty() && other.starts_with(title))
+        };
+        theirs
+            .iter()
+            .find(|(other, _)| is_it(other))
+            .map(|(_, facts)| facts)
     };
-    theirs.get(name).or_else(|| name.as_ref().err().and_then(goes_on))
+    theirs
+        .get(name)
+        .or_else(|| name.as_ref().err().and_then(goes_on))
 }
 
 /// How far what was saved is from what may have been loaded: the items in which something that Tavern wrote is another, then lines.
@@ -563,7 +737,10 @@ pub(super) fn distance(loaded: &str, saved: &str) -> (usize, u64) {
     let mut lines = Tally::default();
     lines.count(loaded, 1);
     lines.count(saved, -1);
-    (differing(&parse(loaded).0, &parse(saved).0).len(), lines.distance)
+    (
+        differing(&parse(loaded).0, &parse(saved).0).len(),
+        lines.distance,
+    )
 }
 
 /// How often each line that says something is in a version and not in the save, or the other way round.
@@ -597,6 +774,9 @@ mod tests {
         let known = format!("{typed}## Pending\n\n## Completed\n\n- [x] T-1: one (attempt: 1)\n");
         assert!(distance(loaded, &saved) < distance(&known, &saved));
         // Of two in which that is the same it is the one with more of the words.
-        assert!(distance(&saved, &format!("{saved}Typed.\n")) < distance(loaded, &format!("{saved}Typed.\n")));
+        assert!(
+            distance(&saved, &format!("{saved}Typed.\n"))
+                < distance(loaded, &format!("{saved}Typed.\n"))
+        );
     }
 }

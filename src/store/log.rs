@@ -41,13 +41,17 @@ impl Board {
 /// The number of the last event as others than the log know it: if the log was cleaned away, the numbers still go on. Where all
 /// that lay beside it is gone too, each run is named for the event that began it.
 pub(super) fn known_seq(board: &Board) -> u64 {
-    read_applied(board).unwrap_or_else(|| Baseline::newest_seq(board).unwrap_or_else(|| newest_run(board)))
+    read_applied(board)
+        .unwrap_or_else(|| Baseline::newest_seq(board).unwrap_or_else(|| newest_run(board)))
 }
 
 fn newest_run(board: &Board) -> u64 {
     let runs = fs::read_dir(board.path("runs")).into_iter().flatten();
     let names = runs.filter_map(|run| run.ok()?.file_name().into_string().ok());
-    names.filter_map(|name| name.rsplit_once('@')?.1.parse().ok()).max().unwrap_or_default()
+    names
+        .filter_map(|name| name.rsplit_once('@')?.1.parse().ok())
+        .max()
+        .unwrap_or_default()
 }
 
 /// The log, open for appending under the board's lock.
@@ -70,7 +74,12 @@ impl Log {
         let mut days = days(&folder)?;
         let mut log = match days.pop_if(|newest| *newest >= today) {
             Some(newest) => Log::open_file(&newest)?,
-            None => Log { path: today, file: None, length: 0, last_seq: 0 },
+            None => Log {
+                path: today,
+                file: None,
+                length: 0,
+                last_seq: 0,
+            },
         };
         // A file without a whole line says nothing of the log's end: its first line was torn by a crash.
         while log.last_seq == 0
@@ -89,7 +98,8 @@ impl Log {
                 let line_end = start + line.len() as u64 + 1;
                 let entry = serde_json::from_slice::<Entry>(line).ok();
                 // The rest of a change of several lines, or of a line, was torn off by a crash.
-                let is_torn = line_end > end || entry.as_ref().is_some_and(|entry| entry.through.is_some());
+                let is_torn =
+                    line_end > end || entry.as_ref().is_some_and(|entry| entry.through.is_some());
                 if !is_torn {
                     length = length.max(line_end);
                     last = entry.map(|entry| entry.seq);
@@ -99,12 +109,20 @@ impl Log {
             Ok((file, length, last))
         };
         let (file, length, last) = open().map_err(Error::io("read", path))?;
-        Ok(Log { path: path.to_owned(), file: Some(file), length, last_seq: last.unwrap_or(0) })
+        Ok(Log {
+            path: path.to_owned(),
+            file: Some(file),
+            length,
+            last_seq: last.unwrap_or(0),
+        })
     }
 
     /// What is in the log stays: whoever appended the last line may have died before it was synced.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        self.file.as_ref().map_or(Ok(()), File::sync_data).map_err(Error::io("sync", &self.path))
+        self.file
+            .as_ref()
+            .map_or(Ok(()), File::sync_data)
+            .map_err(Error::io("sync", &self.path))
     }
 
     pub(super) fn last_seq(&self) -> u64 {
@@ -113,7 +131,9 @@ impl Log {
 
     /// Appends, and syncs what is to survive a power cut. When it returns, the change has happened; if it fails, it has not.
     pub(super) fn append(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        let Some(last) = entries.last() else { return Ok(()) };
+        let Some(last) = entries.last() else {
+            return Ok(());
+        };
         let mut line = Vec::new();
         for entry in entries {
             serde_json::to_writer(&mut line, entry).expect("an entry has only string keys");
@@ -145,7 +165,8 @@ impl Log {
         if let Err(source) = write(self) {
             // A line that was written but not synced must not be taken for a commit by whoever comes next.
             if let Some(file) = &self.file {
-                file.set_len(self.length).map_err(Error::io("shorten", &self.path))?;
+                file.set_len(self.length)
+                    .map_err(Error::io("shorten", &self.path))?;
             }
             return Err(Error::io("append to", &self.path)(source));
         }
@@ -168,7 +189,10 @@ fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     };
     let mut days: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "jsonl")
+        })
         .collect();
     days.sort();
     Ok(days)
@@ -188,12 +212,23 @@ pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
 
 /// Calls `look` with the log's entries, or with those of `task` back to when it got its ID, newest first, until it says no.
 /// Lines that can't be read (written by a later version) are passed over: the log explains a board, it does not make one.
-pub fn walk_log(board: &Board, task: Option<&TaskId>, look: &mut dyn FnMut(Entry) -> bool) -> Result<(), Error> {
+pub fn walk_log(
+    board: &Board,
+    task: Option<&TaskId>,
+    look: &mut dyn FnMut(Entry) -> bool,
+) -> Result<(), Error> {
     walk_back(board, &mut |line| {
         let is_wanted = task.is_none() || task_of(line).as_ref() == task;
-        let entry: Option<Entry> = if is_wanted { serde_json::from_slice(line).ok() } else { None };
+        let entry: Option<Entry> = if is_wanted {
+            serde_json::from_slice(line).ok()
+        } else {
+            None
+        };
         // What is older tells of others: a long past costs an item nothing.
-        let is_first = entry.as_ref().zip(task).is_some_and(|(entry, task)| entry.is_first_of(task));
+        let is_first = entry
+            .as_ref()
+            .zip(task)
+            .is_some_and(|(entry, task)| entry.is_first_of(task));
         entry.is_none_or(&mut *look) && !is_first
     })
 }
@@ -252,7 +287,11 @@ fn look_back(path: &Path, look: &mut dyn FnMut(u64, &[u8]) -> bool) -> io::Resul
         file.read_exact(&mut bytes)?;
         bytes.append(&mut rest);
         end = start;
-        let newline = if start == 0 { Some(0) } else { memchr(b'\n', &bytes).map(|newline| newline + 1) };
+        let newline = if start == 0 {
+            Some(0)
+        } else {
+            memchr(b'\n', &bytes).map(|newline| newline + 1)
+        };
         if let Some(whole) = newline {
             let mut at = start + bytes.len() as u64 + 1;
             let lines = bytes[whole..].split(|byte| *byte == b'\n').rev();
@@ -281,7 +320,10 @@ pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
 mod tests {
     use std::fs::OpenOptions;
 
@@ -299,21 +341,43 @@ mod tests {
 
     fn entry(seq: u64) -> Entry {
         let cause = Some("x".repeat(usize::try_from(seq * 3000).expect("small")));
-        Entry { seq, cause, ..Entry::new(Kind::Noted, Timestamp::default()) }
+        Entry {
+            seq,
+            cause,
+            ..Entry::new(Kind::Noted, Timestamp::default())
+        }
     }
 
     #[test]
     fn a_torn_change_of_an_earlier_day_never_happened() {
         let (_scratch, board) = board();
-        let (first, next) = (Timestamp::default(), Timestamp::default() + chrono::TimeDelta::days(1));
-        Log::open(&board, first).expect("open").append(&[entry(1)]).expect("appended");
+        let (first, next) = (
+            Timestamp::default(),
+            Timestamp::default() + chrono::TimeDelta::days(1),
+        );
+        Log::open(&board, first)
+            .expect("open")
+            .append(&[entry(1)])
+            .expect("appended");
         // A whole line of a change whose last one is not there.
-        let part = serde_json::to_string(&Entry { through: Some(3), ..entry(2) }).expect("JSON");
+        let part = serde_json::to_string(&Entry {
+            through: Some(3),
+            ..entry(2)
+        })
+        .expect("JSON");
         let path = day_file(&board.private("events"), first);
         let mut file = OpenOptions::new().append(true).open(&path).expect("open");
-        file.write_all(format!("{part}\n").as_bytes()).expect("written");
-        Log::open(&board, next).expect("open").append(&[entry(4)]).expect("appended");
-        let seen: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
+        file.write_all(format!("{part}\n").as_bytes())
+            .expect("written");
+        Log::open(&board, next)
+            .expect("open")
+            .append(&[entry(4)])
+            .expect("appended");
+        let seen: Vec<u64> = tail_log(&board, 0)
+            .expect("read")
+            .iter()
+            .map(|entry| entry.seq)
+            .collect();
         assert_eq!(seen, [1, 4]);
     }
 
@@ -330,9 +394,17 @@ mod tests {
             let mut file = OpenOptions::new().append(true).open(&path).expect("open");
             file.write_all(b"{\"seq\":99,\"kind\":").expect("written");
         }
-        let seqs: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
+        let seqs: Vec<u64> = tail_log(&board, 0)
+            .expect("read")
+            .iter()
+            .map(|entry| entry.seq)
+            .collect();
         assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
-        let seqs: Vec<u64> = tail_log(&board, 5).expect("read").iter().map(|entry| entry.seq).collect();
+        let seqs: Vec<u64> = tail_log(&board, 5)
+            .expect("read")
+            .iter()
+            .map(|entry| entry.seq)
+            .collect();
         assert_eq!(seqs, [6, 7]);
     }
 
@@ -340,20 +412,39 @@ mod tests {
     fn a_change_of_several_lines_happened_whole_or_not_at_all() {
         let (_scratch, board) = board();
         let now = Timestamp::default();
-        Log::open(&board, now).expect("open").append(&[entry(1)]).expect("appended");
-        let parts = [2, 3, 4].map(|seq| Entry { through: (seq < 4).then_some(4), ..entry(seq) });
+        Log::open(&board, now)
+            .expect("open")
+            .append(&[entry(1)])
+            .expect("appended");
+        let parts = [2, 3, 4].map(|seq| Entry {
+            through: (seq < 4).then_some(4),
+            ..entry(seq)
+        });
         let path = day_file(&board.private("events"), now);
         let before = fs::read(&path).expect("read");
-        Log::open(&board, now).expect("open").append(&parts).expect("appended");
+        Log::open(&board, now)
+            .expect("open")
+            .append(&parts)
+            .expect("appended");
         let after = fs::read(&path).expect("read");
-        let seqs = || -> Vec<u64> { tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect() };
+        let seqs = || -> Vec<u64> {
+            tail_log(&board, 0)
+                .expect("read")
+                .iter()
+                .map(|entry| entry.seq)
+                .collect()
+        };
         assert_eq!(seqs(), [1, 2, 3, 4]);
-        let ends = (before.len()..after.len()).filter(|end| after[*end - 1] == b'\n' || *end % 1000 == 0);
+        let ends =
+            (before.len()..after.len()).filter(|end| after[*end - 1] == b'\n' || *end % 1000 == 0);
         for end in ends {
             fs::write(&path, &after[..end]).expect("written");
             assert_eq!(seqs(), [1], "cut at {end}");
             assert_eq!(Log::open(&board, now).expect("open").last_seq(), 1);
-            Log::open(&board, now).expect("open").append(&[entry(2)]).expect("appended");
+            Log::open(&board, now)
+                .expect("open")
+                .append(&[entry(2)])
+                .expect("appended");
             assert_eq!(seqs(), [1, 2], "cut at {end}");
         }
     }
@@ -368,10 +459,20 @@ mod tests {
             seq,
             ..Entry::new(kind, Timestamp::default())
         };
-        let edited =
-            |before: &str| TextChange::Edited { before: before.to_owned(), after: "T-1: A".to_owned(), moved: None };
-        let added = TextChange::Added { from: None, to: Status::Pending, after: "T-1: A".to_owned() };
-        for first in [of_task(3, Kind::Added, added), of_task(3, Kind::Claimed, edited("A"))] {
+        let edited = |before: &str| TextChange::Edited {
+            before: before.to_owned(),
+            after: "T-1: A".to_owned(),
+            moved: None,
+        };
+        let added = TextChange::Added {
+            from: None,
+            to: Status::Pending,
+            after: "T-1: A".to_owned(),
+        };
+        for first in [
+            of_task(3, Kind::Added, added),
+            of_task(3, Kind::Claimed, edited("A")),
+        ] {
             let mut log = Log::open(&board, Timestamp::default()).expect("open");
             let begun = of_task(4, Kind::Started, TextChange::Nothing);
             let entries = [
@@ -396,13 +497,21 @@ mod tests {
     fn the_log_goes_on_over_days_and_a_clock_set_back() {
         let (_scratch, board) = board();
         let today = "2026-11-22T10:00:00Z".parse::<Timestamp>().expect("a time");
-        let times = [today, today + chrono::TimeDelta::days(1), today - chrono::TimeDelta::days(9)];
+        let times = [
+            today,
+            today + chrono::TimeDelta::days(1),
+            today - chrono::TimeDelta::days(9),
+        ];
         for (seq, now) in (1..).zip(times) {
             let mut log = Log::open(&board, now).expect("open");
             assert_eq!(log.last_seq(), seq - 1);
             log.append(&[entry(seq)]).expect("appended");
         }
-        let seqs: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
+        let seqs: Vec<u64> = tail_log(&board, 0)
+            .expect("read")
+            .iter()
+            .map(|entry| entry.seq)
+            .collect();
         assert_eq!(seqs, [1, 2, 3]);
         assert_eq!(days(&board.private("events")).expect("listed").len(), 2);
     }

@@ -21,7 +21,9 @@ impl Board {
         let queues = self.queues()?;
         let damaged = |queue: &Queue| {
             let own = archive_of(self, queue)?;
-            let text = content(self, &own).ok().filter(|text| is_blank(text) || !text.ends_with('\n'))?;
+            let text = content(self, &own)
+                .ok()
+                .filter(|text| is_blank(text) || !text.ends_with('\n'))?;
             Some((queue.id.clone(), own, text))
         };
         let damaged: Vec<(String, Queue, String)> = queues.iter().filter_map(damaged).collect();
@@ -29,16 +31,34 @@ impl Board {
             return Ok(Vec::new());
         }
         let texts = queues.iter().filter_map(|queue| self.read(queue).ok());
-        let standing: HashSet<TaskId> = texts.flat_map(|text| statuses(&text.content.open()).into_keys()).collect();
+        let standing: HashSet<TaskId> = texts
+            .flat_map(|text| statuses(&text.content.open()).into_keys())
+            .collect();
         let archived = self.went_to_archive(standing)?;
         let lost = damaged.into_iter().filter_map(|(id, own, text)| {
-            let went: Vec<&Gone> = archived.iter().filter(|(queue, _)| *queue == id).map(|(_, gone)| gone).collect();
-            let whole = if is_blank(&text) { head(&id) } else { before_tear(&text, &went)?.to_owned() };
+            let went: Vec<&Gone> = archived
+                .iter()
+                .filter(|(queue, _)| *queue == id)
+                .map(|(_, gone)| gone)
+                .collect();
+            let whole = if is_blank(&text) {
+                head(&id)
+            } else {
+                before_tear(&text, &went)?.to_owned()
+            };
             let left = statuses(&open(&whole));
             let is_lost = |gone: &&&Gone| gone.id.as_ref().is_none_or(|id| !left.contains_key(id));
-            let items: Vec<Gone> = went.iter().filter(is_lost).map(|gone| (*gone).clone()).collect();
+            let items: Vec<Gone> = went
+                .iter()
+                .filter(is_lost)
+                .map(|gone| (*gone).clone())
+                .collect();
             let text = put_in(&whole, &items).filter(|_| !items.is_empty())?;
-            Some(Lost { is_gone: fs::symlink_metadata(&own.path).is_err(), queue: own, text })
+            Some(Lost {
+                is_gone: fs::symlink_metadata(&own.path).is_err(),
+                queue: own,
+                text,
+            })
         });
         Ok(lost.collect())
     }
@@ -48,11 +68,31 @@ impl Board {
         let (mut known, mut archived) = (standing, Vec::new());
         walk_back(self, &mut |line| {
             let is_newest = task_of(line).is_some_and(|task| known.insert(task));
-            let entry: Option<Entry> = if is_newest { serde_json::from_slice(line).ok() } else { None };
-            if let Some(Entry { kind: Kind::Archived, task, queue: Some(queue), change, .. }) = entry
-                && let TextChange::Removed { from: status, before: block } = change
+            let entry: Option<Entry> = if is_newest {
+                serde_json::from_slice(line).ok()
+            } else {
+                None
+            };
+            if let Some(Entry {
+                kind: Kind::Archived,
+                task,
+                queue: Some(queue),
+                change,
+                ..
+            }) = entry
+                && let TextChange::Removed {
+                    from: status,
+                    before: block,
+                } = change
             {
-                archived.push((queue, Gone { id: task, status, block }));
+                archived.push((
+                    queue,
+                    Gone {
+                        id: task,
+                        status,
+                        block,
+                    },
+                ));
             }
             true
         })?;

@@ -29,35 +29,58 @@ impl Board {
     /// The lease of an item that has lost its file, as the log has it, if the item is held. It lasts from now: the heartbeat went
     /// with the file.
     pub fn lost_lease(&self, task: &Task) -> Result<Option<Lease>, Error> {
-        let Some(holding) = task.state.holder() else { return Ok(None) };
+        let Some(holding) = task.state.holder() else {
+            return Ok(None);
+        };
         let mut logged = None;
         walk_log(self, Some(&task.id), &mut |entry| {
             logged = entry.lease;
             logged.is_none()
         })?;
-        let Some(LeaseEntry::Put(lease)) = logged else { return Ok(None) };
+        let Some(LeaseEntry::Put(lease)) = logged else {
+            return Ok(None);
+        };
         // git may have brought that another clone has taken it.
         let is_holders = holding.agent.as_ref() == Some(&lease.agent);
-        Ok(is_holders.then(|| Lease { heartbeat_at: clock::now(), ..*lease }))
+        Ok(is_holders.then(|| Lease {
+            heartbeat_at: clock::now(),
+            ..*lease
+        }))
     }
 
     /// Writes the file of a lost lease again; false if that is no longer called for.
     pub fn put_back_lease(&self, task: &TaskId, token: Token) -> Result<bool, Error> {
         self.transact(|view| {
-            Ok(view.put_back_lease(task, token)?.map_or((Change::default(), false), |(put, _)| (put, true)))
+            Ok(view
+                .put_back_lease(task, token)?
+                .map_or((Change::default(), false), |(put, _)| (put, true)))
         })
     }
 }
 
 impl View<'_> {
     /// The lease that is put back by the change.
-    pub(super) fn put_back_lease(&self, task: &TaskId, token: Token) -> Result<Option<(Change, Lease)>, Error> {
+    pub(super) fn put_back_lease(
+        &self,
+        task: &TaskId,
+        token: Token,
+    ) -> Result<Option<(Change, Lease)>, Error> {
         if !self.board.has_lost_lease(task) {
             return Ok(None);
         }
-        let found = with_item(self.board, task, |queue| self.read(queue), |_, document, item| document.task_of(item));
-        let Ok((_, task)) = found else { return Ok(None) };
-        let lost = self.board.lost_lease(&task)?.filter(|lease| lease.token == token);
+        let found = with_item(
+            self.board,
+            task,
+            |queue| self.read(queue),
+            |_, document, item| document.task_of(item),
+        );
+        let Ok((_, task)) = found else {
+            return Ok(None);
+        };
+        let lost = self
+            .board
+            .lost_lease(&task)?
+            .filter(|lease| lease.token == token);
         Ok(lost.map(|lease| {
             let entry = Entry {
                 task: Some(task.id),

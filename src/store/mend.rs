@@ -38,7 +38,11 @@ impl Lost {
 impl Board {
     /// Those of the lost queues whose file was removed. Where none is gone, nothing is read.
     pub fn removed_queues(&self) -> Result<Vec<Lost>, Error> {
-        let lost = if gone(self)?.is_empty() { Vec::new() } else { self.lost_queues()? };
+        let lost = if gone(self)?.is_empty() {
+            Vec::new()
+        } else {
+            self.lost_queues()?
+        };
         Ok(lost.into_iter().filter(|lost| lost.is_gone).collect())
     }
 
@@ -49,16 +53,29 @@ impl Board {
         for id in Baseline::queues(self) {
             let queue = self.queue_of(&id);
             let is_gone = fs::symlink_metadata(&queue.path).is_err();
-            let is_emptied = || self.read_file(&queue).is_ok_and(|text| is_blank(&text.content));
+            let is_emptied = || {
+                self.read_file(&queue)
+                    .is_ok_and(|text| is_blank(&text.content))
+            };
             if !is_gone && !is_emptied() {
                 continue;
             }
-            let Some(seen) = Baseline::read(self, &queue) else { continue };
+            let Some(seen) = Baseline::read(self, &queue) else {
+                continue;
+            };
             let ((document, _), standing) = (parse(&seen.content), Standing::of(self)?);
             let is_left = |item: &&Item<'_>| standing.elsewhere(&queue, &document, item).is_empty();
-            let mut items = document.items().iter().filter(|item| item.within.is_none()).filter(is_left);
+            let mut items = document
+                .items()
+                .iter()
+                .filter(|item| item.within.is_none())
+                .filter(is_left);
             if items.any(|item| !is_gone || !item.status.is_ended()) {
-                lost.push(Lost { queue, text: seen.content.clone(), is_gone });
+                lost.push(Lost {
+                    queue,
+                    text: seen.content.clone(),
+                    is_gone,
+                });
             }
         }
         lost.sort_by(|one, other| one.queue.id.cmp(&other.queue.id));
@@ -67,12 +84,18 @@ impl Board {
 
     /// Tavern knows the text of the queue at `path`.
     pub fn has_seen(&self, path: &Path) -> bool {
-        Baseline::queues(self).iter().any(|id| self.queue_of(id).path == path)
+        Baseline::queues(self)
+            .iter()
+            .any(|id| self.queue_of(id).path == path)
     }
 
     /// The file that its text is known from.
     pub fn seen_path(&self, queue: &Queue) -> PathBuf {
-        if self.is_kept(&queue.path) { self.kept_path(&queue.id) } else { path(self, queue) }
+        if self.is_kept(&queue.path) {
+            self.kept_path(&queue.id)
+        } else {
+            path(self, queue)
+        }
     }
 
     /// Puts back what is lost. False if it is there again.
@@ -83,12 +106,17 @@ impl Board {
         self.transact(|view| {
             // What was emptied is put back by whoever takes the lock.
             // git takes a file away before it writes another there.
-            let is_there = || fs::symlink_metadata(&lost.queue.path).is_ok() || self.is_git_at_work([&lost.queue]);
+            let is_there = || {
+                fs::symlink_metadata(&lost.queue.path).is_ok() || self.is_git_at_work([&lost.queue])
+            };
             if !lost.is_gone || is_there() {
                 return Ok((Change::default(), !lost.is_gone));
             }
             let cause = Some("the file was removed; it was put back".to_owned());
-            let entry = Entry { cause, ..note(&lost.queue, view.now) };
+            let entry = Entry {
+                cause,
+                ..note(&lost.queue, view.now)
+            };
             let change = put_back(self, view.last_seq, &lost.queue, entry, view.now)?;
             Ok((change.unwrap_or_default(), true))
         })
@@ -96,17 +124,29 @@ impl Board {
 
     /// Replaces the queue's text `before` by `after`, in which some items have other IDs; `done` says in words what was
     /// done to each. False, and nothing is changed, if somebody else has changed the queue meanwhile.
-    pub fn mend(&self, queue: &Queue, before: &str, after: &str, done: &[String]) -> Result<bool, Error> {
+    pub fn mend(
+        &self,
+        queue: &Queue,
+        before: &str,
+        after: &str,
+        done: &[String],
+    ) -> Result<bool, Error> {
         self.transact(|view| {
             let text = view.read(queue)?;
             if text.content != *before {
                 return Ok((Change::default(), false));
             }
-            let mut entries: Vec<Entry> =
-                done.iter().map(|done| Entry { cause: Some(done.clone()), ..note(queue, view.now) }).collect();
+            let mut entries: Vec<Entry> = done
+                .iter()
+                .map(|done| Entry {
+                    cause: Some(done.clone()),
+                    ..note(queue, view.now)
+                })
+                .collect();
             let (old, new) = (parse(before).0, parse(after).0);
             let changed = old.items().iter().zip(new.items());
-            let changed = changed.filter(|(was, is)| was.within.is_none() && old.block(was) != new.block(is));
+            let changed =
+                changed.filter(|(was, is)| was.within.is_none() && old.block(was) != new.block(is));
             entries.extend(changed.map(|(was, is)| Entry {
                 kind: Kind::Edited,
                 task: is.id.clone(),
@@ -117,11 +157,23 @@ impl Board {
                 },
                 ..note(queue, view.now)
             }));
-            Ok((Change::rewrite(text.queue.clone(), view.sight(&text), after.to_owned(), entries), true))
+            Ok((
+                Change::rewrite(
+                    text.queue.clone(),
+                    view.sight(&text),
+                    after.to_owned(),
+                    entries,
+                ),
+                true,
+            ))
         })
     }
 }
 
 pub(super) fn note(queue: &Queue, now: Timestamp) -> Entry {
-    Entry { queue: Some(queue.id.clone()), agent: Some(CHECK.to_owned()), ..Entry::new(Kind::Noted, now) }
+    Entry {
+        queue: Some(queue.id.clone()),
+        agent: Some(CHECK.to_owned()),
+        ..Entry::new(Kind::Noted, now)
+    }
 }

@@ -32,7 +32,10 @@ impl NamedItem {
     pub fn lost(self) -> Error {
         match self {
             NamedItem::Id(id) => Error::NoTask(id),
-            NamedItem::At { queue, line, .. } => Error::Changed { queue: queue.id, line },
+            NamedItem::At { queue, line, .. } => Error::Changed {
+                queue: queue.id,
+                line,
+            },
         }
     }
 
@@ -40,13 +43,20 @@ impl NamedItem {
     pub fn index_in(&self, queue: &Queue, document: &Document<'_>) -> Option<usize> {
         let (line, id, text) = match self {
             NamedItem::Id(id) => return document.index_of(id),
-            NamedItem::At { queue: own, line, id, text } => (own == queue).then_some((line, id, text))?,
+            NamedItem::At {
+                queue: own,
+                line,
+                id,
+                text,
+            } => (own == queue).then_some((line, id, text))?,
         };
         let is_it = |at: &usize| {
             let item = document.item(*at);
             item.id == *id && (id.is_some() || document.block(item) == text)
         };
-        (0..document.count()).filter(is_it).min_by_key(|at| document.item(*at).line.abs_diff(*line))
+        (0..document.count())
+            .filter(is_it)
+            .min_by_key(|at| document.item(*at).line.abs_diff(*line))
     }
 }
 
@@ -60,11 +70,23 @@ impl Board {
         let (document, _) = parse(&text.content);
         if let Some(item) = document.items().iter().find(|item| item.line == line) {
             let (id, text) = (item.id.clone(), document.block(item).to_owned());
-            return Ok(NamedItem::At { queue: queue.clone(), line, id, text });
+            return Ok(NamedItem::At {
+                queue: queue.clone(),
+                line,
+                id,
+                text,
+            });
         }
-        let nearest = document.items().iter().min_by_key(|item| item.line.abs_diff(line));
+        let nearest = document
+            .items()
+            .iter()
+            .min_by_key(|item| item.line.abs_diff(line));
         let nearest = nearest.map(|item| (item.line, document.title(item).to_owned()));
-        Err(Error::NoItemAt { queue: queue.id.clone(), line, nearest })
+        Err(Error::NoItemAt {
+            queue: queue.id.clone(),
+            line,
+            nearest,
+        })
     }
 
     /// The item as it stands now. Without an ID it goes by nobody's.
@@ -79,7 +101,9 @@ impl Board {
         let text = self.read(queue)?;
         let (document, _) = parse(&text.content);
         let at = name.index_in(queue, &document);
-        let item = at.map(|at| document.item(at)).ok_or_else(|| name.clone().lost())?;
+        let item = at
+            .map(|at| document.item(at))
+            .ok_or_else(|| name.clone().lost())?;
         let lease = name.id().map_or(Ok(None), |id| self.lease(id))?;
         Ok(Found::of(&text, &document, item, lease))
     }

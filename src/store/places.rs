@@ -22,13 +22,27 @@ impl Board {
             .map(|name| self.path(name));
         let gits = ["", "tips", "followed", "cells", "typed/templates"];
         let folders = own.chain(gits.iter().chain(&PRIVATE).map(|name| self.private(name)));
-        let below =
-            [("events", "jsonl"), ("leases", "yaml"), ("seen", "md"), ("seen", "old"), ("slots", ""), ("tips", "")];
-        let below = below.iter().flat_map(|(folder, ending)| listed(&self.private(folder), ending));
-        let files = ["applied", "lock"].map(|name| self.private(name)).into_iter().chain([self.private("files")]);
+        let below = [
+            ("events", "jsonl"),
+            ("leases", "yaml"),
+            ("seen", "md"),
+            ("seen", "old"),
+            ("slots", ""),
+            ("tips", ""),
+        ];
+        let below = below
+            .iter()
+            .flat_map(|(folder, ending)| listed(&self.private(folder), ending));
+        let files = ["applied", "lock"]
+            .map(|name| self.private(name))
+            .into_iter()
+            .chain([self.private("files")]);
         let files = files.chain(below).chain(files_of_archive(self));
-        let used = folders.map(|path| (use_folder(&path), path)).chain(files.map(|path| (use_file(&path), path)));
-        used.filter_map(|(used, path)| Some((path, used.err()?))).collect()
+        let used = folders
+            .map(|path| (use_folder(&path), path))
+            .chain(files.map(|path| (use_file(&path), path)));
+        used.filter_map(|(used, path)| Some((path, used.err()?)))
+            .collect()
     }
 }
 
@@ -38,7 +52,9 @@ fn files_of_archive(board: &Board) -> Vec<PathBuf> {
 
 fn listed(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     paths.retain(|path| match path.extension() {
         Some(found) if !ending.is_empty() => found == ending,
         found => ending.is_empty() && found.is_none_or(|found| found != AWAY),
@@ -48,14 +64,26 @@ fn listed(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 fn use_folder(path: &Path) -> io::Result<()> {
-    let Some(found) = found(path)? else { return Ok(()) };
+    let Some(found) = found(path)? else {
+        return Ok(());
+    };
     let how = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-    if found.is_dir() { may(path, how) } else { Err(ErrorKind::NotADirectory.into()) }
+    if found.is_dir() {
+        may(path, how)
+    } else {
+        Err(ErrorKind::NotADirectory.into())
+    }
 }
 
 fn use_file(path: &Path) -> io::Result<()> {
-    let Some(found) = found(path)? else { return Ok(()) };
-    if found.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { may(path, Access::READ_OK | Access::WRITE_OK) }
+    let Some(found) = found(path)? else {
+        return Ok(());
+    };
+    if found.is_dir() {
+        Err(ErrorKind::IsADirectory.into())
+    } else {
+        may(path, Access::READ_OK | Access::WRITE_OK)
+    }
 }
 
 fn found(path: &Path) -> io::Result<Option<fs::Metadata>> {
@@ -63,7 +91,9 @@ fn found(path: &Path) -> io::Result<Option<fs::Metadata>> {
         Ok(found) if found.is_symlink() => Err(files::refused(files::A_LINK)),
         Ok(found) if !found.is_dir() && !found.is_file() => Err(files::refused(files::NOT_A_FILE)),
         // Where a folder above is none, that is told of itself.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         found => found.map(Some).map_err(|error| error.kind().into()),
     }
 }

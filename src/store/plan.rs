@@ -36,30 +36,54 @@ impl View<'_> {
         let ids = (1..).map(|number| own.child(number)).filter(is_free);
         let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();
         let priority = Some(item.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
-        let heritage = Heritage { priority, tags: task.tags.clone() };
+        let heritage = Heritage {
+            priority,
+            tags: task.tags.clone(),
+        };
         let mut content = text.content.to_string();
         let mut steps = Vec::new();
         for (at, planned) in plan.items.iter().enumerate() {
             let (queue, _) = parse(&content);
             let edits = queue.add(to, &render(&planned.named(at, &ids, &heritage)));
             let written = queue.written(None, &edits, &ids[at], to);
-            let Written { block: after, .. } = written.ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
+            let Written { block: after, .. } = written.ok_or_else(|| Error::Quarantined {
+                task: ids[at].clone(),
+            })?;
             let entry = Entry {
                 task: Some(ids[at].clone()),
                 queue: Some(text.queue.id.clone()),
                 agent: note.agent.clone(),
                 run: note.run.clone(),
-                change: TextChange::Added { from: None, to, after },
+                change: TextChange::Added {
+                    from: None,
+                    to,
+                    after,
+                },
                 ..Entry::new(Kind::Added, self.now)
             };
             apply_in_place(&mut content, &edits);
-            steps.push(Step { edits, ..entry.into() });
+            steps.push(Step {
+                edits,
+                ..entry.into()
+            });
         }
         let (document, _) = parse(&content);
         let item = document.find(own).ok_or_else(no_task)?;
-        let (mut end, task) = self.board.step(&text.queue, &document, item, own.clone(), event, note, self.now)?;
+        let (mut end, task) = self.board.step(
+            &text.queue,
+            &document,
+            item,
+            own.clone(),
+            event,
+            note,
+            self.now,
+        )?;
         let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-        end.entry.cause = Some(if names.is_empty() { plan.words.clone() } else { names.join(", ") });
+        end.entry.cause = Some(if names.is_empty() {
+            plan.words.clone()
+        } else {
+            names.join(", ")
+        });
         steps.push(end);
         Ok((steps, task, None))
     }

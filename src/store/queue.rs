@@ -55,7 +55,8 @@ impl Text {
 /// By its name a file is a queue's, or an archive's: not an editor's own.
 pub fn is_queue(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.')) && fault_of_name(path).is_none()
+    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
+        && fault_of_name(path).is_none()
 }
 
 /// Why nothing at this path is read. With control characters whatever names it would show lines that nobody wrote, and a list of
@@ -64,13 +65,18 @@ pub fn fault_of_name(path: &Path) -> Option<&'static str> {
     if path.to_string_lossy().contains(char::is_control) {
         return Some("has control characters");
     }
-    let is_flag = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"-"));
+    let is_flag = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"-"));
     is_flag.then_some("begins with `-`, as a flag does")
 }
 
 /// Without the link that it may be. (The folders above are those of the board, which has none.)
 fn real(path: &Path) -> PathBuf {
-    let link = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
+    let link = path
+        .is_symlink()
+        .then(|| fs::canonicalize(path).ok())
+        .flatten();
     link.unwrap_or_else(|| path.to_owned())
 }
 
@@ -87,17 +93,27 @@ impl Board {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io("list", &folder)(error)),
         };
-        let rehearsed = self.rehearsal.iter().flat_map(|rehearsal| rehearsal.files());
-        let own = rehearsed.filter_map(|path| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned()));
+        let rehearsed = self
+            .rehearsal
+            .iter()
+            .flat_map(|rehearsal| rehearsal.files());
+        let own = rehearsed
+            .filter_map(|path| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned()));
         names.extend(own.filter(|name| name.ends_with(".md") && !name.contains('/')));
         names.sort_by_key(|name| (name != "main.md", name.clone()));
         names.dedup();
         let mut queues: Vec<Queue> = names
             .into_iter()
-            .map(|name| Queue { id: name.trim_end_matches(".md").to_owned(), path: folder.join(name) })
+            .map(|name| Queue {
+                id: name.trim_end_matches(".md").to_owned(),
+                path: folder.join(name),
+            })
             .filter(|queue| self.is_there(&queue.path))
             .collect();
-        let outside = self.remembered().into_iter().map(|id| Queue { path: self.root().join(&id), id });
+        let outside = self.remembered().into_iter().map(|id| Queue {
+            path: self.root().join(&id),
+            id,
+        });
         queues.extend(outside.filter(|queue| self.is_there(&queue.path)));
         let mut files = HashSet::new();
         queues.retain(|queue| files.insert(real(&queue.path)));
@@ -109,7 +125,8 @@ impl Board {
     pub fn queues_by_priority(&self) -> Result<Vec<Queue>, Error> {
         let mut queues = self.queues()?;
         // One that can't be read has the usual one.
-        let front = |queue: &Queue| Some(front::read(&self.read(queue).ok()?.content, &mut Vec::new()).0);
+        let front =
+            |queue: &Queue| Some(front::read(&self.read(queue).ok()?.content, &mut Vec::new()).0);
         queues.sort_by_cached_key(|queue| front(queue).unwrap_or_default().rank());
         Ok(queues)
     }
@@ -121,11 +138,19 @@ impl Board {
         let is_link = path.is_symlink();
         if let Some(git) = self.git.filter(|_| is_link) {
             let root = fs::canonicalize(self.root())?;
-            let link = path.parent().map_or_else(|| Ok(root.clone()), fs::canonicalize)?;
-            let is_tracked = |path: &Path| path.strip_prefix(&root).is_ok_and(|path| (git.is_tracked)(&root, path));
-            let is_astray = is_tracked(&link.join(path.file_name().unwrap_or_default())) && !is_tracked(&target);
+            let link = path
+                .parent()
+                .map_or_else(|| Ok(root.clone()), fs::canonicalize)?;
+            let is_tracked = |path: &Path| {
+                path.strip_prefix(&root)
+                    .is_ok_and(|path| (git.is_tracked)(&root, path))
+            };
+            let is_astray = is_tracked(&link.join(path.file_name().unwrap_or_default()))
+                && !is_tracked(&target);
             if is_astray {
-                return Err(files::refused("git has it as a link to a file that git does not have"));
+                return Err(files::refused(
+                    "git has it as a link to a file that git does not have",
+                ));
             }
         }
         Ok(target)
@@ -153,12 +178,18 @@ impl Board {
             }
             match self.led(&path) {
                 Ok(path) if path.is_file() => return Ok(self.queue_at(path)),
-                Err(error) if error.kind() == files::REFUSED => return Err(Error::io("read", &path)(error)),
+                Err(error) if error.kind() == files::REFUSED => {
+                    return Err(Error::io("read", &path)(error));
+                }
                 _ => {}
             }
         }
         let is_folder = !name.is_empty() && here.join(name).is_dir();
-        Err(if is_folder { Error::Folder(name.to_owned()) } else { Error::NoQueue(name.to_owned()) })
+        Err(if is_folder {
+            Error::Folder(name.to_owned())
+        } else {
+            Error::NoQueue(name.to_owned())
+        })
     }
 
     fn queue_at(&self, path: PathBuf) -> Queue {
@@ -167,10 +198,17 @@ impl Board {
         if let Some(known) = queues.into_iter().find(|queue| real(&queue.path) == file) {
             return known;
         }
-        let own = path.strip_prefix(self.path("queues")).ok().and_then(|name| name.to_str()?.strip_suffix(".md"));
+        let own = path
+            .strip_prefix(self.path("queues"))
+            .ok()
+            .and_then(|name| name.to_str()?.strip_suffix(".md"));
         let id = match own {
             Some(name) => name.to_owned(),
-            None => path.strip_prefix(self.root()).unwrap_or(&path).to_string_lossy().into_owned(),
+            None => path
+                .strip_prefix(self.root())
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned(),
         };
         Queue { id, path }
     }
@@ -178,15 +216,33 @@ impl Board {
     /// The queue with this id, as leases and the log name it.
     pub fn queue_by_id(&self, id: &str) -> Result<Queue, Error> {
         let own = self.path("queues").join(format!("{id}.md"));
-        let path = if !id.contains('/') && self.is_there(&own) { own } else { self.root().join(id) };
-        if self.is_there(&path) { Ok(Queue { id: id.to_owned(), path }) } else { Err(Error::NoQueue(id.to_owned())) }
+        let path = if !id.contains('/') && self.is_there(&own) {
+            own
+        } else {
+            self.root().join(id)
+        };
+        if self.is_there(&path) {
+            Ok(Queue {
+                id: id.to_owned(),
+                path,
+            })
+        } else {
+            Err(Error::NoQueue(id.to_owned()))
+        }
     }
 
     /// The queue that goes by this id, there or not.
     pub(super) fn queue_of(&self, id: &str) -> Queue {
         let is_outside = id.contains('/') || self.remembered().iter().any(|outside| outside == id);
-        let path = if is_outside { self.root().join(id) } else { self.path("queues").join(format!("{id}.md")) };
-        Queue { id: id.to_owned(), path }
+        let path = if is_outside {
+            self.root().join(id)
+        } else {
+            self.path("queues").join(format!("{id}.md"))
+        };
+        Queue {
+            id: id.to_owned(),
+            path,
+        }
     }
 
     /// Every program looks at it: it is a queue of the board, or a task file that was remembered, there or not.
@@ -213,7 +269,8 @@ impl Board {
         }
         self.make_folders()?;
         let path = self.private("files");
-        let is_torn = files::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
+        let is_torn =
+            files::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
         let line = format!("{}{}\n", if is_torn { "\n" } else { "" }, queue.id);
         // Without a lock, so that a claim can't fail of it; who remembers another one at the same moment does the same.
         let append = || {
@@ -230,14 +287,21 @@ impl Board {
     /// # Errors
     /// It can't.
     pub fn can_open(&self, queue: &Queue) -> Result<(), Error> {
-        self.led(&queue.path).and_then(files::open).map(drop).map_err(Error::io("read", &queue.path))
+        self.led(&queue.path)
+            .and_then(files::open)
+            .map(drop)
+            .map_err(Error::io("read", &queue.path))
     }
 
     /// The text in its file, whoever is writing that; or what a dry run has decided.
     pub(super) fn read_file(&self, queue: &Queue) -> Result<Text, Error> {
         if let Some(content) = self.rehearsed(&queue.path) {
             let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
-            return Ok(Text { queue: queue.clone(), content: content.into(), stamp });
+            return Ok(Text {
+                queue: queue.clone(),
+                content: content.into(),
+                stamp,
+            });
         }
         let (stamp, bytes) = self
             .led(&queue.path)
@@ -246,28 +310,44 @@ impl Board {
                 let before = Stamp::of(&file.metadata()?);
                 failpoint::hit("queue.open")?;
                 let bytes = files::read_all(&file)?;
-                let stamp = if Stamp::of(&file.metadata()?) == before { before } else { Stamp::TORN };
+                let stamp = if Stamp::of(&file.metadata()?) == before {
+                    before
+                } else {
+                    Stamp::TORN
+                };
                 Ok((stamp, bytes))
             })
             .map_err(Error::io("read", &queue.path))?;
-        let content = String::from_utf8(bytes).map_err(|error| Error::not_text(&queue.path, &error))?;
+        let content =
+            String::from_utf8(bytes).map_err(|error| Error::not_text(&queue.path, &error))?;
         // An archive has as many as have ended.
         if queue.path.parent() == Some(&self.path("queues")) && has_too_many(&content) {
             return Err(Error::TooMany(queue.path.clone()));
         }
-        Ok(Text { queue: queue.clone(), content: content.into(), stamp })
+        Ok(Text {
+            queue: queue.clone(),
+            content: content.into(),
+            stamp,
+        })
     }
 }
 
 /// More boxes begin a line than a queue may have items: told without reading what they are.
 pub fn has_too_many(text: &str) -> bool {
-    memmem::find_iter(text.as_bytes(), "- [").nth(MOST_ITEMS).is_some() && {
-        let boxes = text.lines().filter(|line| line.trim_start().starts_with("- ["));
-        boxes.count() > MOST_ITEMS
-    }
+    memmem::find_iter(text.as_bytes(), "- [")
+        .nth(MOST_ITEMS)
+        .is_some()
+        && {
+            let boxes = text
+                .lines()
+                .filter(|line| line.trim_start().starts_with("- ["));
+            boxes.count() > MOST_ITEMS
+        }
 }
 
 /// No text, as a full disk or a power cut leaves it.
 pub(super) fn is_blank(saved: &str) -> bool {
-    saved.trim_matches(|c: char| c == '\0' || c.is_whitespace()).is_empty()
+    saved
+        .trim_matches(|c: char| c == '\0' || c.is_whitespace())
+        .is_empty()
 }

@@ -26,7 +26,10 @@ pub struct Quota {
 impl Quota {
     /// For people: what closes `runner`, and until when.
     pub fn told_of(&self, runner: &str) -> String {
-        format!("runner {runner} is closed until {}: {}", self.closed_until, self.reason)
+        format!(
+            "runner {runner} is closed until {}: {}",
+            self.closed_until, self.reason
+        )
     }
 }
 
@@ -40,10 +43,18 @@ impl Board {
 
     /// All runners that are closed at `now`.
     pub fn quotas(&self, now: Timestamp) -> Vec<(String, Quota)> {
-        let Ok(entries) = fs::read_dir(self.path("quota")) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(self.path("quota")) else {
+            return Vec::new();
+        };
         let mut quotas: Vec<(String, Quota)> = entries
             .filter_map(|entry| {
-                let name = entry.ok()?.file_name().into_string().ok()?.strip_suffix(".yaml")?.to_owned();
+                let name = entry
+                    .ok()?
+                    .file_name()
+                    .into_string()
+                    .ok()?
+                    .strip_suffix(".yaml")?
+                    .to_owned();
                 let quota = self.quota(&name, now)?;
                 Some((name, quota))
             })
@@ -54,7 +65,10 @@ impl Board {
 
     /// Closes `runner`; of two limits the later end counts.
     pub fn close_runner(&self, runner: &str, quota: &Quota, now: Timestamp) -> Result<(), Error> {
-        if self.quota(runner, now).is_some_and(|closed| closed.closed_until >= quota.closed_until) {
+        if self
+            .quota(runner, now)
+            .is_some_and(|closed| closed.closed_until >= quota.closed_until)
+        {
             return Ok(());
         }
         let text = serde_yaml::to_string(quota).expect("a quota is plain data");

@@ -28,9 +28,13 @@ impl Board {
         }
         match read {
             // What stands there is no save that is under way, and nothing is to be written there.
-            Err(Error::Io { source, .. }) if source.kind() == files::REFUSED => return self.read_file(queue),
+            Err(Error::Io { source, .. }) if source.kind() == files::REFUSED => {
+                return self.read_file(queue);
+            }
             Err(Error::NotText { .. } | Error::TooMany(_)) => {
-                if let Some(Err(error @ (Error::NotText { .. } | Error::TooMany(_)))) = self.read_whole(queue) {
+                if let Some(Err(error @ (Error::NotText { .. } | Error::TooMany(_)))) =
+                    self.read_whole(queue)
+                {
                     return Err(error);
                 }
             }
@@ -39,7 +43,11 @@ impl Board {
         match Baseline::read(self, queue) {
             Some(seen) => {
                 let content = up_to_date(self, last, queue, &seen)?;
-                Ok(Text { queue: queue.clone(), content: content.into(), stamp: seen.file })
+                Ok(Text {
+                    queue: queue.clone(),
+                    content: content.into(),
+                    stamp: seen.file,
+                })
             }
             None => self.read_file(queue),
         }
@@ -59,21 +67,32 @@ impl Board {
     /// The text in its file; that is not read again where this process has read or written it.
     fn read_known(&self, queue: &Queue) -> Result<Text, Error> {
         let is_rehearsed = self.rehearsed(&queue.path).is_some();
-        let known = header(self, queue).map(|header| header.version).filter(|_| !is_rehearsed);
+        let known = header(self, queue)
+            .map(|header| header.version)
+            .filter(|_| !is_rehearsed);
         let there = known.filter(|known| Stamp::at(&queue.path) == Some(known.file));
-        if let Some((version, content)) = there.and_then(|it| Some((it, self.last_read.get(&queue.path, it)?))) {
-            return Ok(Text { queue: queue.clone(), content, stamp: version.file });
+        if let Some((version, content)) =
+            there.and_then(|it| Some((it, self.last_read.get(&queue.path, it)?)))
+        {
+            return Ok(Text {
+                queue: queue.clone(),
+                content,
+                stamp: version.file,
+            });
         }
         let text = self.read_file(queue)?;
         if let Some(version) = there.filter(|version| version.file == text.stamp) {
-            self.last_read.keep(&queue.path, version, text.content.clone());
+            self.last_read
+                .keep(&queue.path, version, text.content.clone());
         }
         Ok(text)
     }
 
     /// It is what Tavern wrote, or has taken over, or what a dry run has decided.
     fn is_seen(&self, read: &Result<Text, Error>) -> bool {
-        let is_known = |text: &Text| header(self, &text.queue).is_some_and(|header| header.version.file == text.stamp);
+        let is_known = |text: &Text| {
+            header(self, &text.queue).is_some_and(|header| header.version.file == text.stamp)
+        };
         let is_it = |text: &Text| self.rehearsed(&text.queue.path).is_some() || is_known(text);
         read.as_ref().is_ok_and(is_it)
     }

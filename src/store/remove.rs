@@ -20,21 +20,38 @@ impl Board {
     /// if somebody is writing it.
     pub fn remove_queue(&self, queue: &Queue, text: &str) -> Result<bool, Error> {
         self.transact(|view| {
-            if view.read(queue)?.content != *text || !(self.is_dry() || self.take_away(queue, text)?) {
+            if view.read(queue)?.content != *text
+                || !(self.is_dry() || self.take_away(queue, text)?)
+            {
                 return Ok((Change::default(), false));
             }
-            let (id, cause) = (Some(queue.id.clone()), Some(format!("queue `{}` was removed", queue.id)));
-            Ok((Change::notes(vec![Entry { queue: id, cause, ..Entry::new(Kind::Noted, view.now) }]), true))
+            let (id, cause) = (
+                Some(queue.id.clone()),
+                Some(format!("queue `{}` was removed", queue.id)),
+            );
+            Ok((
+                Change::notes(vec![Entry {
+                    queue: id,
+                    cause,
+                    ..Entry::new(Kind::Noted, view.now)
+                }]),
+                true,
+            ))
         })
     }
 
     /// Aside first: who has saved it in between, or has it open, gets it back.
     fn take_away(&self, queue: &Queue, text: &str) -> Result<bool, Error> {
         let path = &queue.path;
-        let temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(self.path("queues"));
-        let aside = temp.map_err(Error::io("write beside", path))?.into_temp_path();
+        let temp = tempfile::Builder::new()
+            .prefix(TEMP_PREFIX)
+            .tempfile_in(self.path("queues"));
+        let aside = temp
+            .map_err(Error::io("write beside", path))?
+            .into_temp_path();
         fs::rename(path, &aside).map_err(Error::io("remove", path))?;
-        let is_as_it_was = files::read_text(&aside).is_ok_and(|found| found == text) && !is_being_written(&[&aside]);
+        let is_as_it_was = files::read_text(&aside).is_ok_and(|found| found == text)
+            && !is_being_written(&[&aside]);
         if !is_as_it_was {
             let back = rustix::fs::renameat_with(CWD, &*aside, CWD, path, RenameFlags::NOREPLACE);
             // Where another stands there by now, both are kept.

@@ -79,30 +79,55 @@ impl Staged {
 
     fn synced(path: &Path, bytes: &[u8], spent: Option<&Path>) -> Result<Staged, Error> {
         let temp = stage(path, &[bytes], spent)?;
-        failpoint::hit("replace.written").and_then(|()| temp.as_file().sync_all()).map_err(Error::io("write", path))?;
-        Ok(Staged { temp, path: path.to_owned(), is_durable: true })
+        failpoint::hit("replace.written")
+            .and_then(|()| temp.as_file().sync_all())
+            .map_err(Error::io("write", path))?;
+        Ok(Staged {
+            temp,
+            path: path.to_owned(),
+            is_durable: true,
+        })
     }
 
     /// Of these parts in a row, with `modified` as its modification time (else now), and written to disk when the system likes.
-    pub(super) fn volatile(path: &Path, parts: &[&[u8]], modified: Option<SystemTime>) -> Result<Staged, Error> {
+    pub(super) fn volatile(
+        path: &Path,
+        parts: &[&[u8]],
+        modified: Option<SystemTime>,
+    ) -> Result<Staged, Error> {
         let temp = stage(path, parts, None)?;
         if let Some(modified) = modified {
-            temp.as_file().set_modified(modified).map_err(Error::io("set the time of", path))?;
+            temp.as_file()
+                .set_modified(modified)
+                .map_err(Error::io("set the time of", path))?;
         }
-        Ok(Staged { temp, path: path.to_owned(), is_durable: false })
+        Ok(Staged {
+            temp,
+            path: path.to_owned(),
+            is_durable: false,
+        })
     }
 
     /// Takes the file's place.
     pub(super) fn put(self) -> Result<(), Error> {
-        let Staged { temp, path, is_durable } = self;
+        let Staged {
+            temp,
+            path,
+            is_durable,
+        } = self;
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
         // Where nobody waits for the disk, names are exchanged: to rename over a file has some file systems write it.
         let is_exchanged = !is_durable && exchange_names(temp.path(), &path).is_ok();
         if !is_exchanged {
-            temp.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
+            temp.persist(&path)
+                .map_err(|error| Error::io("rename to", &path)(error.error))?;
         }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &path))?;
-        if is_durable { sync_folder(&path) } else { Ok(()) }
+        if is_durable {
+            sync_folder(&path)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -111,7 +136,12 @@ impl Staged {
     /// `old`: whoever had it open writes there. Returns the new file's stamp. `None`, and nothing has happened, if it is another by
     /// now: what somebody has just saved stays where it is, so that whoever loads it next has it. Whoever calls syncs
     /// `folder` some time later; any other is synced here.
-    pub(super) fn swap(self, expected: Option<Stamp>, old: &Replaced, folder: &Path) -> Result<Option<Stamp>, Error> {
+    pub(super) fn swap(
+        self,
+        expected: Option<Stamp>,
+        old: &Replaced,
+        folder: &Path,
+    ) -> Result<Option<Stamp>, Error> {
         let path = self.path.clone();
         let stamp = match expected {
             Some(expected) => self.exchange(expected, old)?,
@@ -137,7 +167,11 @@ impl Staged {
     }
 
     fn stamp(&self) -> Result<Stamp, Error> {
-        let file = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
+        let file = self
+            .temp
+            .as_file()
+            .metadata()
+            .map_err(Error::io("look at", &self.path))?;
         Ok(Stamp::of(&file))
     }
 
@@ -200,20 +234,26 @@ fn exchange_names(one: &Path, other: &Path) -> Result<(), Errno> {
 
 /// A bare name is one in the working directory.
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// The names in the folder that `path` is in are on disk when it returns.
 pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(Error::io("sync the folder", folder))
 }
 
 /// What a symlink leads to, else the path.
 fn target_of(path: &Path) -> Result<PathBuf, Error> {
     match path.is_symlink().then(|| fs::canonicalize(path)) {
         Some(Ok(target)) => Ok(target),
-        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("follow", path)(error)),
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("follow", path)(error))
+        }
         _ => Ok(path.to_owned()),
     }
 }
@@ -226,16 +266,24 @@ fn stage(path: &Path, parts: &[&[u8]], spent: Option<&Path>) -> Result<NamedTemp
     files::make_folder(folder).map_err(Error::io("write to", folder))?;
     let make = || {
         let mode = Permissions::from_mode(files::mode_in(folder, 0o644)?);
-        tempfile::Builder::new().prefix(TEMP_PREFIX).permissions(mode).tempfile_in(folder)
+        tempfile::Builder::new()
+            .prefix(TEMP_PREFIX)
+            .permissions(mode)
+            .tempfile_in(folder)
     };
     let mut temp = make().map_err(Error::io("write to", folder))?;
     if let Some(spent) = spent {
-        temp = reused(spent, temp).or_else(|_| make()).map_err(Error::io("write to", folder))?;
+        temp = reused(spent, temp)
+            .or_else(|_| make())
+            .map_err(Error::io("write to", folder))?;
     }
     keep_mode(path, temp.as_file()).map_err(Error::io("keep the owner of", path))?;
     failpoint::hit("replace.staged")
         .and_then(|()| parts.iter().try_for_each(|part| temp.write_all(part)))
-        .and_then(|()| temp.as_file().set_len(parts.iter().map(|part| part.len() as u64).sum()))
+        .and_then(|()| {
+            temp.as_file()
+                .set_len(parts.iter().map(|part| part.len() as u64).sum())
+        })
         .map_err(Error::io("write", path))?;
     Ok(temp)
 }
@@ -249,7 +297,11 @@ fn reused(spent: &Path, temp: NamedTempFile) -> io::Result<NamedTempFile> {
     fs::rename(spent, &place)?;
     let file = files::open_to_write(&place)?;
     let is_ours = file.metadata()?.nlink() == 1 && is_open_here_alone(&file);
-    if is_ours { Ok(NamedTempFile::from_parts(file, place)) } else { Err(io::ErrorKind::ResourceBusy.into()) }
+    if is_ours {
+        Ok(NamedTempFile::from_parts(file, place))
+    } else {
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
 }
 
 fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {

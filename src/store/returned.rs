@@ -44,7 +44,8 @@ pub(super) fn with_returned(
         lines += 1;
         if let Some((task, _)) = task_of(line).and_then(|task| nowhere.remove_entry(&task))
             && let Ok(entry) = serde_json::from_slice::<Entry>(line)
-            && (entry.kind == Kind::Archived || unknown.is_none_or(|unknown| entry.save() < unknown))
+            && (entry.kind == Kind::Archived
+                || unknown.is_none_or(|unknown| entry.save() < unknown))
             && let TextChange::Removed { from, before } = entry.change
             && matches!(entry.kind, Kind::Archived | Kind::Removed)
         {
@@ -58,26 +59,47 @@ pub(super) fn with_returned(
 }
 
 /// `text`, which git has `brought`, in which items have the IDs that they have got: another branch has them as they were typed.
-pub(super) fn with_later_ids(board: &Board, queue: &Queue, text: &str, brought: &Brought) -> Result<String, Error> {
+pub(super) fn with_later_ids(
+    board: &Board,
+    queue: &Queue,
+    text: &str,
+    brought: &Brought,
+) -> Result<String, Error> {
     let document = parse(text).0;
     let mut nameless: HashMap<String, Vec<&Item<'_>>> = HashMap::new();
-    for item in document.items().iter().rev().filter(|item| item.id.is_none() && !item.nested) {
-        nameless.entry(bare(document.block(item))).or_default().push(item);
+    for item in document
+        .items()
+        .iter()
+        .rev()
+        .filter(|item| item.id.is_none() && !item.nested)
+    {
+        nameless
+            .entry(bare(document.block(item)))
+            .or_default()
+            .push(item);
     }
     // What somebody took out and others type again is another item, and so is what was pulled and reads like one that has ended.
     let is_it = |entry: &Entry| match (&entry.change, entry.kind) {
         (_, Kind::Archived) => !brought.goes_on,
-        (TextChange::Removed { from, .. }, _) => entry.is_by_git() && !(brought.goes_on && from.is_ended()),
+        (TextChange::Removed { from, .. }, _) => {
+            entry.is_by_git() && !(brought.goes_on && from.is_ended())
+        }
         _ => true,
     };
-    let (mut may_be, mut typed, mut edits, mut lines) = (HashMap::new(), HashMap::new(), Vec::new(), 0);
+    let (mut may_be, mut typed, mut edits, mut lines) =
+        (HashMap::new(), HashMap::new(), Vec::new(), 0);
     walk_log(board, None, &mut |entry| {
         lines += 1;
-        let (before, after) = (entry.change.before().map(bare), entry.change.after().map(bare));
+        let (before, after) = (
+            entry.change.before().map(bare),
+            entry.change.after().map(bare),
+        );
         let id = match &entry.task {
             _ if !entry.change.is_of_item() || entry.queue.as_ref() != Some(&queue.id) => None,
             Some(id) => {
-                let may_be = *may_be.entry(id.clone()).or_insert_with(|| is_it(&entry) && document.find(id).is_none());
+                let may_be = *may_be
+                    .entry(id.clone())
+                    .or_insert_with(|| is_it(&entry) && document.find(id).is_none());
                 Some(id.clone()).filter(|id| may_be && entry.is_first_of(id))
             }
             // Its title was typed on before it got its ID.
@@ -85,7 +107,13 @@ pub(super) fn with_later_ids(board: &Board, queue: &Queue, text: &str, brought: 
         };
         if let Some((id, before)) = id.zip(before) {
             if let Some(item) = nameless.get_mut(&before).and_then(Vec::pop) {
-                edits.extend(document.change(item, &Patch { id: Some(id.clone()), ..Patch::default() }));
+                edits.extend(document.change(
+                    item,
+                    &Patch {
+                        id: Some(id.clone()),
+                        ..Patch::default()
+                    },
+                ));
                 may_be.insert(id.clone(), false);
             }
             typed.insert(before, id);
@@ -97,11 +125,23 @@ pub(super) fn with_later_ids(board: &Board, queue: &Queue, text: &str, brought: 
 
 /// `text` without the items that have `returned` as they were `newest` and that an archive has: who has a buffer from before has
 /// them still. (git may have taken the archive back to where it had less.)
-pub(super) fn without_archived(index: &ItemIndex<'_>, text: &str, newest: &str, returned: &HashSet<TaskId>) -> String {
-    let (mut gone, [document, newest]) = (Since::default(), [text, newest].map(|text| parse(text).0));
-    let archives = if returned.is_empty() { Vec::new() } else { index.archives() };
+pub(super) fn without_archived(
+    index: &ItemIndex<'_>,
+    text: &str,
+    newest: &str,
+    returned: &HashSet<TaskId>,
+) -> String {
+    let (mut gone, [document, newest]) =
+        (Since::default(), [text, newest].map(|text| parse(text).0));
+    let archives = if returned.is_empty() {
+        Vec::new()
+    } else {
+        index.archives()
+    };
     for id in returned {
-        let Some((here, there)) = document.find(id).zip(newest.find(id)) else { continue };
+        let Some((here, there)) = document.find(id).zip(newest.find(id)) else {
+            continue;
+        };
         let is_as_it_was = bare(document.block(here)) == bare(newest.block(there));
         let item = Gone::of(&newest, there);
         if is_as_it_was && archives.iter().any(|archive| has_all_of(archive, &item)) {

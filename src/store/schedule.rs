@@ -81,10 +81,7 @@ pub enum ScheduleDeed {
         queue: Queue,
     },
     /// Nothing was queued for the times up to this one: why not.
-    Left {
-        due: Timestamp,
-        why: String,
-    },
+    Left { due: Timestamp, why: String },
     /// It is due, and can't be queued.
     Failed(String),
 }
@@ -105,8 +102,13 @@ impl ScheduleMarks {
             return;
         }
         let before = self.marks.remove(&mark.name).and_then(|known| known.last);
-        let last = entry.task.filter(|_| entry.kind == Kind::Added).map(|task| (task, entry.time)).or(before);
-        self.marks.insert(mark.name.clone(), KnownMark { mark, last });
+        let last = entry
+            .task
+            .filter(|_| entry.kind == Kind::Added)
+            .map(|task| (task, entry.time))
+            .or(before);
+        self.marks
+            .insert(mark.name.clone(), KnownMark { mark, last });
     }
 }
 
@@ -129,9 +131,15 @@ impl Board {
             }
             true
         })?;
-        entries.into_iter().rev().for_each(|entry| marks.take(entry));
+        entries
+            .into_iter()
+            .rev()
+            .for_each(|entry| marks.take(entry));
         marks.seq = last.unwrap_or(marks.seq);
-        self.rehearsal.iter().flat_map(|rehearsal| rehearsal.entries()).for_each(|entry| marks.take(entry));
+        self.rehearsal
+            .iter()
+            .flat_map(|rehearsal| rehearsal.entries())
+            .for_each(|entry| marks.take(entry));
         if lines > MOST_AGAIN && !self.is_dry() {
             // Else it is read again next time.
             drop(self.keep_marks(&marks));
@@ -154,13 +162,25 @@ impl Board {
         is_trusted: &dyn Fn(&Task) -> bool,
     ) -> Result<Vec<ScheduleOutcome>, Error> {
         let (marks, now) = (self.schedule_marks()?, clock::now());
-        let live: Vec<&Schedule> = schedules.iter().filter(|schedule| !schedule.is_paused).collect();
+        let live: Vec<&Schedule> = schedules
+            .iter()
+            .filter(|schedule| !schedule.is_paused)
+            .collect();
         let is_gone = |name: &String| {
             names.is_some_and(|names| !names.contains(name))
-                || schedules.iter().any(|schedule| schedule.name == *name && schedule.is_paused)
+                || schedules
+                    .iter()
+                    .any(|schedule| schedule.name == *name && schedule.is_paused)
         };
-        let gone: Vec<String> = marks.marks.keys().filter(|name| is_gone(name)).cloned().collect();
-        let turn = |schedule: &Schedule, marks: &ScheduleMarks, now| schedule.turn(marks.mark(&schedule.name), now);
+        let gone: Vec<String> = marks
+            .marks
+            .keys()
+            .filter(|name| is_gone(name))
+            .cloned()
+            .collect();
+        let turn = |schedule: &Schedule, marks: &ScheduleMarks, now| {
+            schedule.turn(marks.mark(&schedule.name), now)
+        };
         let (mut news, mut queues) = (false, BTreeMap::<&str, Vec<&Schedule>>::new());
         for schedule in &live {
             match turn(schedule, &marks, now) {
@@ -176,35 +196,57 @@ impl Board {
                 let gone = gone.into_iter().filter(|name| marks.of(name).is_some());
                 let mut told: Vec<(ScheduleMark, ScheduleDeed)> = Vec::new();
                 told.extend(gone.map(|name| (ended(name), ScheduleDeed::Ended)));
-                told.extend(live.iter().filter_map(|schedule| match turn(schedule, &marks, view.now) {
-                    Turn::Begin(from) => Some((schedule.mark(from), ScheduleDeed::Begun(from))),
-                    _ => None,
+                told.extend(live.iter().filter_map(|schedule| {
+                    match turn(schedule, &marks, view.now) {
+                        Turn::Begin(from) => Some((schedule.mark(from), ScheduleDeed::Begun(from))),
+                        _ => None,
+                    }
                 }));
                 let entries = told.iter().map(|(mark, what)| {
-                    let does = if matches!(what, ScheduleDeed::Ended) { "no longer" } else { "from now on" };
-                    settled(view, mark.clone(), format!("schedule {} counts {does}", mark.name))
+                    let does = if matches!(what, ScheduleDeed::Ended) {
+                        "no longer"
+                    } else {
+                        "from now on"
+                    };
+                    settled(
+                        view,
+                        mark.clone(),
+                        format!("schedule {} counts {does}", mark.name),
+                    )
                 });
                 let change = Change::notes(entries.collect());
-                let told = told.into_iter().map(|(mark, what)| ScheduleOutcome { name: mark.name, what });
+                let told = told.into_iter().map(|(mark, what)| ScheduleOutcome {
+                    name: mark.name,
+                    what,
+                });
                 Ok((change, told.collect()))
             })?;
         }
-        let groups = queues.values().flat_map(|due| due.chunks(MOST_AT_ONCE).map(<[_]>::to_vec));
+        let groups = queues
+            .values()
+            .flat_map(|due| due.chunks(MOST_AT_ONCE).map(<[_]>::to_vec));
         let mut groups: Vec<Vec<&Schedule>> = groups.collect();
         groups.reverse();
         while let Some(due) = groups.pop() {
             let queued = self.queue_by_id(&due[0].queue);
-            match queued.and_then(|queue| self.transact(|view| view.queue_due(&queue, &due, is_trusted))) {
+            match queued
+                .and_then(|queue| self.transact(|view| view.queue_due(&queue, &due, is_trusted)))
+            {
                 Ok((queued, done)) => {
                     outcomes.extend(queued);
                     groups.extend(Some(due[done..].to_vec()).filter(|rest| !rest.is_empty()));
                 }
                 Err(Error::Busy(seconds)) => return Err(Error::Busy(seconds)),
                 // One of them may be all that is in the way.
-                Err(_) if due.len() > 1 => groups.extend(due.into_iter().map(|schedule| vec![schedule])),
+                Err(_) if due.len() > 1 => {
+                    groups.extend(due.into_iter().map(|schedule| vec![schedule]))
+                }
                 Err(error) => {
                     let what = ScheduleDeed::Failed(error.to_string());
-                    outcomes.push(ScheduleOutcome { name: due[0].name.clone(), what });
+                    outcomes.push(ScheduleOutcome {
+                        name: due[0].name.clone(),
+                        what,
+                    });
                 }
             }
         }
@@ -232,8 +274,14 @@ impl View<'_> {
             Some((schedule.name.as_str(), (*schedule, settled)))
         });
         let (own, times, open_items) = Default::default();
-        let mut signed =
-            SignedItems { board: self.board, schedules: known.collect(), is_trusted, own, times, open: open_items };
+        let mut signed = SignedItems {
+            board: self.board,
+            schedules: known.collect(),
+            is_trusted,
+            own,
+            times,
+            open: open_items,
+        };
         self.read_signed(&mut signed, queue, &text.content)?;
         let (index, note) = (ItemIndex::of(self.board), Note::default());
         let mut content = text.content.to_string();
@@ -246,46 +294,88 @@ impl View<'_> {
                     return Ok((self.change(text, steps), (outcomes, at)));
                 }
                 let left = why_left(schedule, &due, &signed);
-                let is_new = |time: &&Timestamp| left.is_none() && !signed.times.contains(&schedule.sign(**time));
-                let mut wanted: Vec<Timestamp> = due.wanted.iter().filter(is_new).copied().collect();
+                let is_new = |time: &&Timestamp| {
+                    left.is_none() && !signed.times.contains(&schedule.sign(**time))
+                };
+                let mut wanted: Vec<Timestamp> =
+                    due.wanted.iter().filter(is_new).copied().collect();
                 let rest = (wanted.len() > room).then_some(due.last);
                 wanted.truncate(room);
                 for time in &wanted {
-                    let status = if schedule.is_draft { Status::Draft } else { Status::Pending };
+                    let status = if schedule.is_draft {
+                        Status::Draft
+                    } else {
+                        Status::Pending
+                    };
                     let (item, none) = (schedule.item_for(*time), |_: &_, _: &_| Patch::default());
-                    let (mut step, task) = self.added(queue, &open(&content), &index, item, &none, status, &note)?;
-                    step.entry.schedule = Some(ScheduleMark { rest, ..schedule.mark(*time) });
+                    let (mut step, task) =
+                        self.added(queue, &open(&content), &index, item, &none, status, &note)?;
+                    step.entry.schedule = Some(ScheduleMark {
+                        rest,
+                        ..schedule.mark(*time)
+                    });
                     step.entry.cause = Some(told_of(schedule, *time, &due));
                     apply_in_place(&mut content, &step.edits);
                     steps.push(step);
-                    signed.open.entry(schedule.name.clone()).or_default().push((*time, task.id.clone()));
-                    let what = ScheduleDeed::Queued { due: *time, task: Box::new(task), queue: queue.clone() };
-                    outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
+                    signed
+                        .open
+                        .entry(schedule.name.clone())
+                        .or_default()
+                        .push((*time, task.id.clone()));
+                    let what = ScheduleDeed::Queued {
+                        due: *time,
+                        task: Box::new(task),
+                        queue: queue.clone(),
+                    };
+                    outcomes.push(ScheduleOutcome {
+                        name: schedule.name.clone(),
+                        what,
+                    });
                 }
                 if rest.is_none() && wanted.last() != Some(&due.last) {
                     let why = left.unwrap_or_else(|| "it is there already".to_owned());
                     let time = schedule.zone().shown(due.last);
-                    let cause = format!("schedule {} queued nothing for {time}: {why}", schedule.name);
+                    let cause = format!(
+                        "schedule {} queued nothing for {time}: {why}",
+                        schedule.name
+                    );
                     let what = ScheduleDeed::Left { due: due.last, why };
                     steps.push(settled(self, schedule.mark(due.last), cause).into());
-                    outcomes.push(ScheduleOutcome { name: schedule.name.clone(), what });
+                    outcomes.push(ScheduleOutcome {
+                        name: schedule.name.clone(),
+                        what,
+                    });
                 }
-                mark = steps.last().and_then(|step: &Step| step.entry.schedule.clone());
+                mark = steps
+                    .last()
+                    .and_then(|step: &Step| step.entry.schedule.clone());
             }
         }
         Ok((self.change(text, steps), (outcomes, schedules.len())))
     }
 
     /// Looks on the whole board for items that say which schedule they are of; `text` is what stands in `queue`.
-    fn read_signed(&self, signed: &mut SignedItems<'_>, queue: &Queue, text: &str) -> Result<(), Error> {
+    fn read_signed(
+        &self,
+        signed: &mut SignedItems<'_>,
+        queue: &Queue,
+        text: &str,
+    ) -> Result<(), Error> {
         signed.take(text);
-        for other in self.board.queues()?.iter().filter(|other| other.path != queue.path) {
+        for other in self
+            .board
+            .queues()?
+            .iter()
+            .filter(|other| other.path != queue.path)
+        {
             // One that can't be read keeps nothing from being queued into another.
             if let Ok(text) = self.read(other) {
                 signed.take(&text.content);
             }
         }
-        Archived::of(self.board).contents().for_each(|text| signed.take(text));
+        Archived::of(self.board)
+            .contents()
+            .for_each(|text| signed.take(text));
         Ok(())
     }
 }
@@ -311,13 +401,20 @@ impl SignedItems<'_> {
         }
         let document: Document<'_> = open(text);
         for item in document.items() {
-            let sign = document.entries(item).into_iter().find_map(|entry| match entry.meaning {
-                Meaning::Known(Key::QueuedFor, Field::Text(sign)) => Some(sign.into_owned()),
-                _ => None,
-            });
+            let sign = document
+                .entries(item)
+                .into_iter()
+                .find_map(|entry| match entry.meaning {
+                    Meaning::Known(Key::QueuedFor, Field::Text(sign)) => Some(sign.into_owned()),
+                    _ => None,
+                });
             let Some(sign) = sign else { continue };
-            let Some((name, time)) = read_sign(&sign) else { continue };
-            let Some((schedule, settled)) = self.schedules.get(name) else { continue };
+            let Some((name, time)) = read_sign(&sign) else {
+                continue;
+            };
+            let Some((schedule, settled)) = self.schedules.get(name) else {
+                continue;
+            };
             let is_open = !item.status.is_ended();
             if !is_open && time <= *settled {
                 continue;
@@ -325,7 +422,10 @@ impl SignedItems<'_> {
             let task = document.task_of(item);
             let is_known = (self.is_trusted)(&task) || self.was_queued_here(&task.id, time);
             if let (true, Some(id)) = (is_known && is_open, &item.id) {
-                self.open.entry(name.to_owned()).or_default().push((time, id.clone()));
+                self.open
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push((time, id.clone()));
             }
             if is_known || is_as_queued(schedule, time, &document, &task) {
                 self.times.insert(sign);
@@ -343,7 +443,8 @@ impl SignedItems<'_> {
 fn queued_here(board: &Board) -> Result<HashSet<(TaskId, Timestamp)>, Error> {
     let mut all = HashSet::new();
     walk_back(board, &mut |line| {
-        let entry = memmem::find(line, MARK).and_then(|_| serde_json::from_slice::<Entry>(line).ok());
+        let entry =
+            memmem::find(line, MARK).and_then(|_| serde_json::from_slice::<Entry>(line).ok());
         all.extend(entry.and_then(|entry| Some((entry.task?, entry.schedule?.until?))));
         true
     })?;
@@ -351,11 +452,24 @@ fn queued_here(board: &Board) -> Result<HashSet<(TaskId, Timestamp)>, Error> {
 }
 
 /// `task` of `document` says word for word what the schedule queues for that time.
-fn is_as_queued(schedule: &Schedule, time: Timestamp, document: &Document<'_>, task: &Task) -> bool {
-    let item = schedule.item_for(time).with_words(|text| redact(text).into_owned());
-    let block = render(&NewItem { id: Some(TaskId::nobody()), ..item });
+fn is_as_queued(
+    schedule: &Schedule,
+    time: Timestamp,
+    document: &Document<'_>,
+    task: &Task,
+) -> bool {
+    let item = schedule
+        .item_for(time)
+        .with_words(|text| redact(text).into_owned());
+    let block = render(&NewItem {
+        id: Some(TaskId::nobody()),
+        ..item
+    });
     let alone = parse_alone(&block, document.front());
-    alone.items().first().is_some_and(|item| alone.task_of(item).wording() == task.wording())
+    alone
+        .items()
+        .first()
+        .is_some_and(|item| alone.task_of(item).wording() == task.wording())
 }
 
 /// Why nothing is queued of what is due.
@@ -365,7 +479,10 @@ fn why_left(schedule: &Schedule, due: &DueTimes, signed: &SignedItems) -> Option
     }
     let holds_up = schedule.while_open == WhileOpen::Skip && !due.is_rest;
     let open = signed.open.get(&schedule.name).filter(|_| holds_up);
-    let earlier = open.into_iter().flatten().find(|(time, _)| *time <= due.last);
+    let earlier = open
+        .into_iter()
+        .flatten()
+        .find(|(time, _)| *time <= due.last);
     earlier.map(|(_, task)| format!("{task} of an earlier time is open"))
 }
 
@@ -377,15 +494,28 @@ fn told_of(schedule: &Schedule, time: Timestamp, due: &DueTimes) -> String {
         (missed, false) => format!(", and {missed} earlier times were missed"),
         (missed, true) => format!(", and more than {missed} earlier times were missed"),
     };
-    format!("schedule {}, due {}{missed}", schedule.name, schedule.zone().shown(time))
+    format!(
+        "schedule {}, due {}{missed}",
+        schedule.name,
+        schedule.zone().shown(time)
+    )
 }
 
 fn settled(view: &View<'_>, mark: ScheduleMark, cause: String) -> Entry {
-    Entry { schedule: Some(mark), cause: Some(cause), ..Entry::new(Kind::Noted, view.now) }
+    Entry {
+        schedule: Some(mark),
+        cause: Some(cause),
+        ..Entry::new(Kind::Noted, view.now)
+    }
 }
 
 fn ended(name: String) -> ScheduleMark {
-    ScheduleMark { name, when: String::new(), until: None, rest: None }
+    ScheduleMark {
+        name,
+        when: String::new(),
+        until: None,
+        rest: None,
+    }
 }
 
 /// The number of a log line, without reading the rest of it: it stands first.

@@ -28,6 +28,10 @@ pub struct Seek {
 
 impl Seek {
     pub fn seeker(&self) -> Seeker<'_> {
-        Seeker { agent: &self.agent, role: Some(&self.role), roles: &self.roles }
+        Seeker {
+            agent: &self.agent,
+            role: Some(&self.role),
+            roles: &self.roles,
+        }
     }
 }

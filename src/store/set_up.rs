@@ -14,7 +14,11 @@ pub type MayReplace<'m> = dyn Fn(&str, &str) -> bool + 'm;
 
 impl Board {
     /// Writes those of `files` (name and text) that are not there yet, or may be replaced; returns which were written.
-    pub fn set_up(&self, files: &[(&str, String)], may_replace: &MayReplace<'_>) -> Result<Vec<bool>, Error> {
+    pub fn set_up(
+        &self,
+        files: &[(&str, String)],
+        may_replace: &MayReplace<'_>,
+    ) -> Result<Vec<bool>, Error> {
         if !self.is_dry() {
             self.make_folders()?;
         }
@@ -24,11 +28,23 @@ impl Board {
             let is_there = path.exists() || path.is_symlink() || self.rehearsed(&path).is_some();
             !is_there || files::read_text(&path).is_ok_and(|found| may_replace(name, &found))
         };
-        let file = |(name, text): &(&str, String)| Rewrite::File { path: self.path(name), content: text.clone() };
+        let file = |(name, text): &(&str, String)| Rewrite::File {
+            path: self.path(name),
+            content: text.clone(),
+        };
         self.transact(|_| {
             let written: Vec<bool> = files.iter().map(is_missing).collect();
-            let wanted = files.iter().zip(&written).filter(|(_, is_missing)| **is_missing);
-            Ok((Change { entries: Vec::new(), files: wanted.map(|(named, _)| file(named)).collect() }, written))
+            let wanted = files
+                .iter()
+                .zip(&written)
+                .filter(|(_, is_missing)| **is_missing);
+            Ok((
+                Change {
+                    entries: Vec::new(),
+                    files: wanted.map(|(named, _)| file(named)).collect(),
+                },
+                written,
+            ))
         })
     }
 
@@ -40,7 +56,9 @@ impl Board {
         for name in ["applied", "files", "leases", "seen", "slots", "events"] {
             let (old, new) = (self.path(name), self.private(name));
             match fs::rename(&old, &new) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("move", &old)(error)),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io("move", &old)(error));
+                }
                 _ => {}
             }
         }

@@ -26,7 +26,12 @@ pub enum SettledAs {
 
 impl Settled {
     pub(super) fn of(conflict: Conflict, held: &HashSet<TaskId>) -> Settled {
-        let is_held = || conflict.item.as_ref().is_some_and(|item| is_named(item, held));
+        let is_held = || {
+            conflict
+                .item
+                .as_ref()
+                .is_some_and(|item| is_named(item, held))
+        };
         let as_what = match conflict.what.as_str() {
             "removed" | "status" if is_held() => SettledAs::Held,
             "removed" => SettledAs::Changed,
@@ -42,15 +47,24 @@ impl fmt::Display for Settled {
         let item = item.as_deref().unwrap_or("the text");
         let kept = match self.as_what {
             SettledAs::Held if what == "removed" => {
-                return write!(f, "{item} was removed by hand; it is held, so it was put back");
+                return write!(
+                    f,
+                    "{item} was removed by hand; it is held, so it was put back"
+                );
             }
             SettledAs::Held => {
-                return write!(f, "the {what} of {item} was changed by hand; it is held, so it was put back");
+                return write!(
+                    f,
+                    "the {what} of {item} was changed by hand; it is held, so it was put back"
+                );
             }
             SettledAs::Changed => "what was changed was kept",
             SettledAs::Both => "both versions are kept",
         };
-        write!(f, "{item}: {what} was changed by hand and by others; {kept}")
+        write!(
+            f,
+            "{item}: {what} was changed by hand and by others; {kept}"
+        )
     }
 }
 

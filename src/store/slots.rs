@@ -80,7 +80,8 @@ impl Board {
         let (tell, told) = channel();
         let board = self.clone();
         std::thread::spawn(move || drop(tell.send(board.wait_slot("commit"))));
-        told.recv_timeout(COMMIT_PATIENCE).unwrap_or(Err(Error::Busy(COMMIT_PATIENCE.as_secs())))
+        told.recv_timeout(COMMIT_PATIENCE)
+            .unwrap_or(Err(Error::Busy(COMMIT_PATIENCE.as_secs())))
     }
 
     pub fn try_merge_slot(&self) -> Result<Option<Slot>, Error> {
@@ -114,8 +115,14 @@ impl Board {
     /// The slot of what is done once in a while, or `None` if somebody has had it for less than `every`.
     pub fn try_upkeep_slot(&self, every: Duration, now: Timestamp) -> Result<Option<Slot>, Error> {
         let taken = fs::metadata(self.slot_path(UPKEEP)).and_then(|file| file.modified());
-        let age = taken.ok().and_then(|taken| (now - Timestamp::from(taken)).to_std().ok());
-        if age.is_some_and(|age| age < every) { Ok(None) } else { self.try_slot(UPKEEP) }
+        let age = taken
+            .ok()
+            .and_then(|taken| (now - Timestamp::from(taken)).to_std().ok());
+        if age.is_some_and(|age| age < every) {
+            Ok(None)
+        } else {
+            self.try_slot(UPKEEP)
+        }
     }
 
     /// The lock file that serialises `git worktree add` and `remove`.
@@ -125,8 +132,12 @@ impl Board {
 
     fn try_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
         if self.is_dry() {
-            let is_taken = files::open(self.slot_path(name)).is_ok_and(|file| FileExt::try_lock(&file).is_err());
-            return Ok((!is_taken).then(|| Slot { name: name.to_owned(), _file: None }));
+            let is_taken = files::open(self.slot_path(name))
+                .is_ok_and(|file| FileExt::try_lock(&file).is_err());
+            return Ok((!is_taken).then(|| Slot {
+                name: name.to_owned(),
+                _file: None,
+            }));
         }
         let (path, file) = self.open_slot(name)?;
         match FileExt::try_lock(&file) {
@@ -138,7 +149,10 @@ impl Board {
 
     fn wait_slot(&self, name: &str) -> Result<Slot, Error> {
         if self.is_dry() {
-            return Ok(Slot { name: name.to_owned(), _file: None });
+            return Ok(Slot {
+                name: name.to_owned(),
+                _file: None,
+            });
         }
         let (path, file) = self.open_slot(name)?;
         FileExt::lock(&file).map_err(Error::io("lock", &path))?;
@@ -167,7 +181,13 @@ impl Board {
 impl Slot {
     /// Writes who has it, for people who look with `cat`; the lock itself is the kernel's.
     fn taken(name: &str, mut file: File) -> Slot {
-        drop(file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())));
-        Slot { name: name.to_owned(), _file: Some(file) }
+        drop(
+            file.set_len(0)
+                .and_then(|()| writeln!(file, "{}", std::process::id())),
+        );
+        Slot {
+            name: name.to_owned(),
+            _file: Some(file),
+        }
     }
 }

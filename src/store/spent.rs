@@ -15,7 +15,12 @@ impl Board {
     pub fn write_spent(&self, spent: &[Spent]) -> Result<(), Error> {
         let path = self.private(FILE);
         // What a full disk has torn before ends with it.
-        let line = |spent| format!("\n{}\n", serde_json::to_string(spent).expect("it is plain data"));
+        let line = |spent| {
+            format!(
+                "\n{}\n",
+                serde_json::to_string(spent).expect("it is plain data")
+            )
+        };
         let lines: String = spent.iter().map(line).collect();
         let write = || {
             let mut file = files::open_to_append(&path)?;
@@ -34,8 +39,12 @@ impl Board {
     /// be read tells nothing.
     pub fn spent(&self) -> Option<Vec<Spent>> {
         let text = files::read(self.private(FILE)).ok()?;
-        let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Spent>(line).ok());
-        let by_run: HashMap<_, Spent> = lines.map(|spent| ((spent.run.clone(), spent.started), spent)).collect();
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice::<Spent>(line).ok());
+        let by_run: HashMap<_, Spent> = lines
+            .map(|spent| ((spent.run.clone(), spent.started), spent))
+            .collect();
         Some(by_run.into_values().collect())
     }
 }

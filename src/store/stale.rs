@@ -26,7 +26,9 @@ const MOST_CORRECTED: usize = 100;
 
 /// The saves that are kept of `queue`.
 pub(super) fn stale_saves(board: &Board, queue: &Queue) -> Vec<String> {
-    paths(board, queue).filter_map(|path| files::read_text(path).ok()).collect()
+    paths(board, queue)
+        .filter_map(|path| files::read_text(path).ok())
+        .collect()
 }
 
 /// Keeps each of these saves in the place of the one in which it goes on, else of the oldest.
@@ -38,10 +40,17 @@ pub(super) fn keep_stale<'s>(
     let mut kept: Vec<PathBuf> = paths(board, queue).collect();
     kept.sort_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).ok());
     let mut place = |own: Option<&str>| {
-        let is_own = |path: &PathBuf| own.is_some_and(|own| files::read_text(path).is_ok_and(|text| text == own));
+        let is_own = |path: &PathBuf| {
+            own.is_some_and(|own| files::read_text(path).is_ok_and(|text| text == own))
+        };
         kept.remove(kept.iter().position(is_own).unwrap_or_default())
     };
-    saves.map(|(saved, own)| Rewrite::Save { path: place(own), content: saved.to_owned() }).collect()
+    saves
+        .map(|(saved, own)| Rewrite::Save {
+            path: place(own),
+            content: saved.to_owned(),
+        })
+        .collect()
 }
 
 fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
@@ -81,7 +90,8 @@ pub(super) fn goes_on_from<'s>(
         }
     };
     let words = counted(saved);
-    let nearness = |then: &str, [lacking, new]: [usize; 2]| (distance(then, saved).0, lacking + new);
+    let nearness =
+        |then: &str, [lacking, new]: [usize; 2]| (distance(then, saved).0, lacking + new);
     let older = stale.iter().filter_map(|then| {
         let known = counted(then);
         let apart = apart(&known, &words);
@@ -89,7 +99,9 @@ pub(super) fn goes_on_from<'s>(
         let goes_on = apart[0] == 0 && is_older(&things(then), known != words);
         goes_on.then(|| (nearness(then, apart), then.as_str()))
     });
-    let Some((from, then)) = older.min() else { return Ok(None) };
+    let Some((from, then)) = older.min() else {
+        return Ok(None);
+    };
     let loaded = loaded()?;
     let is_nearer = from < nearness(&loaded, apart(&counted(&loaded), &words));
     Ok(is_nearer.then_some(then))
@@ -124,7 +136,9 @@ type Words<'t> = HashMap<&'t str, usize>;
 
 fn counted(text: &str) -> Words<'_> {
     let mut words = HashMap::new();
-    let all = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let all = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     all.for_each(|word| *words.entry(word).or_default() += 1);
     words
 }
@@ -138,7 +152,9 @@ fn things(text: &str) -> Things {
     let words = |item| said(document.block(item)).collect::<Vec<_>>().join("\n");
     let items = whole.map(|item| (document.called(item), Some((item.status, words(item)))));
     let prose = prose(text);
-    let lines = said(&prose).filter(|line| !line.starts_with('#')).map(|line| (format!("\n{}", line.trim()), None));
+    let lines = said(&prose)
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| (format!("\n{}", line.trim()), None));
     items.chain(lines).collect()
 }
 
@@ -151,11 +167,21 @@ mod tests {
     fn who_goes_on_takes_the_place_of_their_last_save_and_of_nobody_elses() {
         let scratch = tempfile::tempdir().expect("a temp dir");
         let board = Board::open(scratch.path()).expect("it is there");
-        let queue = Queue { id: "main".to_owned(), path: scratch.path().join("main.md") };
-        files::make_folder(stale_path(&board, &queue, 0).parent().expect("it is in a folder")).expect("it is ours");
+        let queue = Queue {
+            id: "main".to_owned(),
+            path: scratch.path().join("main.md"),
+        };
+        files::make_folder(
+            stale_path(&board, &queue, 0)
+                .parent()
+                .expect("it is in a folder"),
+        )
+        .expect("it is ours");
         let keep = |saves: &[(&str, Option<&str>)]| {
             for file in keep_stale(&board, &queue, saves.iter().copied()) {
-                let Rewrite::Save { path, content } = file else { panic!("{file:?}") };
+                let Rewrite::Save { path, content } = file else {
+                    panic!("{file:?}")
+                };
                 replace_own(&path, content.as_bytes()).expect("the folder is ours");
             }
         };

@@ -16,13 +16,24 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// Of no file.
-    pub(super) const NONE: Stamp = Stamp { inode: (0, 0), length: 0, modified: (0, 0) };
+    pub(super) const NONE: Stamp = Stamp {
+        inode: (0, 0),
+        length: 0,
+        modified: (0, 0),
+    };
 
     /// Of what was written while it was read: no file has it, and no baseline.
-    pub(super) const TORN: Stamp = Stamp { modified: (i64::MIN, 0), ..Stamp::NONE };
+    pub(super) const TORN: Stamp = Stamp {
+        modified: (i64::MIN, 0),
+        ..Stamp::NONE
+    };
 
     pub(super) fn of(file: &fs::Metadata) -> Stamp {
-        Stamp { inode: (file.dev(), file.ino()), length: file.len(), modified: (file.mtime(), file.mtime_nsec()) }
+        Stamp {
+            inode: (file.dev(), file.ino()),
+            length: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+        }
     }
 
     /// Of the file at `path`, if there is one.
@@ -60,7 +71,11 @@ impl Stamp {
 /// As one word.
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stamp { inode: (device, inode), length, modified: (seconds, nanos) } = self;
+        let Stamp {
+            inode: (device, inode),
+            length,
+            modified: (seconds, nanos),
+        } = self;
         write!(f, "{device}:{inode}:{length}:{seconds}:{nanos}")
     }
 }
@@ -74,6 +89,10 @@ impl FromStr for Stamp {
         let mut number = || next()?.parse::<u64>().map_err(drop);
         let (inode, length) = ((number()?, number()?), number()?);
         let mut time = || next()?.parse::<i64>().map_err(drop);
-        Ok(Stamp { inode, length, modified: (time()?, time()?) })
+        Ok(Stamp {
+            inode,
+            length,
+            modified: (time()?, time()?),
+        })
     }
 }

@@ -39,20 +39,32 @@ impl Board {
             }
             looks < MOST
         };
-        let rehearsed = self.rehearsal.iter().flat_map(|rehearsal| rehearsal.entries());
+        let rehearsed = self
+            .rehearsal
+            .iter()
+            .flat_map(|rehearsal| rehearsal.entries());
         for entry in rehearsed.collect::<Vec<_>>().into_iter().rev() {
             look(entry);
         }
         walk_log(self, None, &mut look)?;
-        stays.retain(|queue, names: &mut Vec<String>| self.retain_open(queue, names).is_ok() && !names.is_empty());
+        stays.retain(|queue, names: &mut Vec<String>| {
+            self.retain_open(queue, names).is_ok() && !names.is_empty()
+        });
         Ok(stays)
     }
 
     fn retain_open(&self, queue: &str, names: &mut Vec<String>) -> Result<(), Error> {
         let text = self.read_file(&self.queue_by_id(queue)?)?;
         let document = text.content.open();
-        let is_open = |id| document.find(&id).is_some_and(|item| !item.status.is_ended());
-        names.retain(|name| name.parse().map_or_else(|_| text.content.contains(name), is_open));
+        let is_open = |id| {
+            document
+                .find(&id)
+                .is_some_and(|item| !item.status.is_ended())
+        };
+        names.retain(|name| {
+            name.parse()
+                .map_or_else(|_| text.content.contains(name), is_open)
+        });
         Ok(())
     }
 }

@@ -66,7 +66,12 @@ pub struct Note {
 
 impl Found {
     /// `item` of `document`, that of `text`.
-    pub(super) fn of(text: &Text, document: &Document<'_>, item: &Item<'_>, lease: Option<Lease>) -> Found {
+    pub(super) fn of(
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        lease: Option<Lease>,
+    ) -> Found {
         Found {
             task: document.task_of(item),
             script: document.shell(item),
@@ -93,8 +98,9 @@ impl Board {
             Err(Error::Damaged { .. }) => None,
             lease => lease?,
         };
-        let found =
-            |text: &Text, document: &Document<'_>, item: &Item<'_>| Found::of(text, document, item, lease.clone());
+        let found = |text: &Text, document: &Document<'_>, item: &Item<'_>| {
+            Found::of(text, document, item, lease.clone())
+        };
         let look = |text_of: &dyn Fn(&Queue) -> Result<Text, Error>, board: &Board| {
             with_item(board, id, text_of, found).map(|(_, found)| found)
         };
@@ -108,7 +114,11 @@ impl Board {
             let settled = self.clone().settled()?;
             live = look(&|queue| settled.read(queue), &settled);
         }
-        let mut found = if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }?;
+        let mut found = if matches!(live, Err(Error::NoTask(_))) {
+            with_archived(self, id, found)
+        } else {
+            live
+        }?;
         if found.lease.is_none() {
             found.lease = self.lost_lease(&found.task)?;
         }
@@ -116,12 +126,21 @@ impl Board {
     }
 
     /// Puts a new item into `queue`, by the given ID or a fresh one.
-    pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note) -> Result<Done, Error> {
+    pub fn add(
+        &self,
+        queue: &Queue,
+        new: NewItem,
+        status: Status,
+        note: &Note,
+    ) -> Result<Done, Error> {
         self.transact(|view| view.add(queue, new, &|_, _| Patch::default(), status, note))
     }
 
     /// What `event` makes of an item; nothing is written.
-    #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an item in its document, and what happens to it"
+    )]
     pub(super) fn step(
         &self,
         queue: &Queue,
@@ -144,13 +163,19 @@ impl Board {
         let mut entry = Entry::new(event.kind(), now);
         entry.task = Some(id.clone());
         entry.queue = Some(queue.id.clone());
-        entry.agent = note.agent.clone().or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
+        entry.agent = note
+            .agent
+            .clone()
+            .or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
         entry.token = match &change.lease {
             LeaseChange::Put(lease) => Some(lease.token),
             _ => lease.as_ref().map(|lease| lease.token),
         };
         let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
-        entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
+        entry.run = note
+            .run
+            .clone()
+            .or_else(|| work.map(|work| work.run.clone()));
         entry.cause = match event {
             // A person typed it into the queue.
             Event::Claim(claim) if claim.purpose == Purpose::Chat => None,
@@ -168,47 +193,90 @@ impl Board {
             }
             _ => event.reason().map(str::to_owned),
         };
-        if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
+        if let Event::Submit { commit, .. }
+        | Event::Approve { commit, .. }
+        | Event::Integrate { commit } = event
+        {
             entry.commit.clone_from(commit);
         }
         let (from, to) = (task.status(), change.state.status());
         let is_same = item.id.is_some() && change.state == task.state;
-        let mut patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
+        let mut patch = Patch {
+            id: item.id.is_none().then(|| id.clone()),
+            ..Patch::from(&change.state)
+        };
         if matches!(event, Event::Submit { asks: Some(_), .. }) {
-            patch.set.push((Key::Approve, Some(Consent::with_merge(&task.approve))));
+            patch
+                .set
+                .push((Key::Approve, Some(Consent::with_merge(&task.approve))));
         }
-        let is_after_chat = lease.as_ref().is_some_and(|lease| lease.back_to == Some(to));
+        let is_after_chat = lease
+            .as_ref()
+            .is_some_and(|lease| lease.back_to == Some(to));
         let lanes = [from, to].map(|status| document.lane_kind_of(status));
         let comes_back = lanes[1] == LaneKind::Pending && !from.is_ended() && from != Status::Draft;
         let there = Some(lanes[1]).filter(|_| is_after_chat || comes_back);
         // What is yet to be taken, or has ended, may stand where a person put it: the log would be read in vain.
-        let is_under_way = !matches!(lanes[0], LaneKind::Draft | LaneKind::Pending) && !from.is_ended();
+        let is_under_way =
+            !matches!(lanes[0], LaneKind::Draft | LaneKind::Pending) && !from.is_ended();
         if document.has_lanes() && from != to && (there.is_some() || is_under_way) {
             patch.way = way_back(self, queue, &document.names(item), &id, there)?;
         }
-        let mut edits = if is_same { Vec::new() } else { document.change(item, &patch) };
+        let mut edits = if is_same {
+            Vec::new()
+        } else {
+            document.change(item, &patch)
+        };
         if let Event::Tick { steps, .. } = event {
             edits.extend(document.ticked(item, steps));
         }
-        let written = document.written(Some(item), &edits, &id, to).ok_or(Error::Quarantined { task: id })?;
+        let written = document
+            .written(Some(item), &edits, &id, to)
+            .ok_or(Error::Quarantined { task: id })?;
         if !edits.is_empty() {
             let way = document.way(Some(item), &edits, &written.block, patch.way.to);
             let (before, after) = (document.block(item).to_owned(), written.block);
-            entry.change = TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) };
+            entry.change = TextChange::Edited {
+                before,
+                after,
+                moved: (from != to).then_some((from, to)),
+            };
             entry = entry.on(way);
         }
-        Ok((Step { entry, edits, lease: change.lease }, written.task))
+        Ok((
+            Step {
+                entry,
+                edits,
+                lease: change.lease,
+            },
+            written.task,
+        ))
     }
 
     /// Writes a line to the log that changes no item.
     pub fn note(&self, entry: Entry) -> Result<(), Error> {
-        self.transact(|view| Ok((Change::notes(vec![Entry { time: view.now, ..entry }]), ())))
+        self.transact(|view| {
+            Ok((
+                Change::notes(vec![Entry {
+                    time: view.now,
+                    ..entry
+                }]),
+                (),
+            ))
+        })
     }
 
     /// The same, unless it `is_known`, which is asked while nobody else writes.
     pub fn note_unless(&self, entry: Entry, is_known: impl FnOnce() -> bool) -> Result<(), Error> {
         self.transact(|view| {
-            let news = if is_known() { Vec::new() } else { vec![Entry { time: view.now, ..entry }] };
+            let news = if is_known() {
+                Vec::new()
+            } else {
+                vec![Entry {
+                    time: view.now,
+                    ..entry
+                }]
+            };
             Ok((Change::notes(news), ()))
         })
     }
@@ -247,16 +315,25 @@ impl Board {
 impl View<'_> {
     fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<(Change, Done), Error> {
         let text_of = |queue: &Queue| self.read(queue);
-        let done = with_item(self.board, task, text_of, |text, document, item| match event {
-            Event::Plan { plan, to, .. } => self.plan(text, task, event, note, plan, *to),
-            _ => self.transition(text, document, item, task, event, note),
-        });
+        let done = with_item(
+            self.board,
+            task,
+            text_of,
+            |text, document, item| match event {
+                Event::Plan { plan, to, .. } => self.plan(text, task, event, note, plan, *to),
+                _ => self.transition(text, document, item, task, event, note),
+            },
+        );
         let (text, done) = match done {
             Err(Error::NoTask(_)) => {
-                return self.bring_back(task, event, note).map_err(|error| match (error, event.token()) {
-                    // It went by another ID in another clone, where it was taken first.
-                    (Error::NoTask(task), Some(given)) => Refusal::NoLease { task, given }.into(),
-                    (error, _) => error,
+                return self.bring_back(task, event, note).map_err(|error| {
+                    match (error, event.token()) {
+                        // It went by another ID in another clone, where it was taken first.
+                        (Error::NoTask(task), Some(given)) => {
+                            Refusal::NoLease { task, given }.into()
+                        }
+                        (error, _) => error,
+                    }
                 });
             }
             done => done?,
@@ -266,7 +343,15 @@ impl View<'_> {
         let mut change = self.change(text, steps);
         change.number(self.last_seq);
         let entry = change.entries.last().expect("an event is logged").clone();
-        Ok((change, Done { entry, queue, task, lease }))
+        Ok((
+            change,
+            Done {
+                entry,
+                queue,
+                task,
+                lease,
+            },
+        ))
     }
 
     /// As [`Board::add`]; `more` are keys that the item has besides, told from how it reads alone and the queue's front.
@@ -282,13 +367,21 @@ impl View<'_> {
         let document = text.content.open();
         let index = ItemIndex::of(self.board);
         let (step, task) = self.added(queue, &document, &index, new, more, status, note)?;
-        let done = Done { entry: step.entry.clone(), queue: queue.clone(), task, lease: None };
+        let done = Done {
+            entry: step.entry.clone(),
+            queue: queue.clone(),
+            task,
+            lease: None,
+        };
         drop(document);
         Ok((self.change(text, vec![step]), done))
     }
 
     /// The event that puts `new` into `document`, that of `queue` as it stands by then.
-    #[expect(clippy::too_many_arguments, reason = "an item, where it goes, and what is known there")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an item, where it goes, and what is known there"
+    )]
     pub(super) fn added(
         &self,
         queue: &Queue,
@@ -299,7 +392,8 @@ impl View<'_> {
         status: Status,
         note: &Note,
     ) -> Result<(Step, Task), Error> {
-        let is_lane = |lane: &Lane| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
+        let is_lane =
+            |lane: &Lane| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
         if document.front().says_lanes().is_some() && !document.lanes().iter().any(is_lane) {
             return Err(Error::NoLane(queue.id.clone()));
         }
@@ -311,26 +405,41 @@ impl View<'_> {
             None => mint(&mut |id| is_taken(id) || index.is_logged(id)),
         };
         let new = new.with_words(|text| redact(text).into_owned());
-        let block = render(&NewItem { id: Some(id.clone()), ..new });
+        let block = render(&NewItem {
+            id: Some(id.clone()),
+            ..new
+        });
         let block = {
             let (alone, _) = parse(&block);
-            let edits =
-                alone.find(&id).map(|item| alone.change(item, &more(&alone.task(item, id.clone()), document.front())));
+            let edits = alone.find(&id).map(|item| {
+                alone.change(item, &more(&alone.task(item, id.clone()), document.front()))
+            });
             apply(&block, &edits.unwrap_or_default())
         };
         let edits = document.add(status, &block);
         let written = document.written(None, &edits, &id, status);
-        let Written { block: after, task } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let Written { block: after, task } =
+            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         let way = document.way(None, &edits, &after, None);
         let entry = Entry {
             task: Some(id),
             queue: Some(queue.id.clone()),
             agent: note.agent.clone(),
             run: note.run.clone(),
-            change: TextChange::Added { from: None, to: status, after },
+            change: TextChange::Added {
+                from: None,
+                to: status,
+                after,
+            },
             ..Entry::new(Kind::Added, self.now).on(way)
         };
-        Ok((Step { edits, ..entry.into() }, task))
+        Ok((
+            Step {
+                edits,
+                ..entry.into()
+            },
+            task,
+        ))
     }
 
     fn transition(
@@ -343,7 +452,15 @@ impl View<'_> {
         note: &Note,
     ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
         let item = self.board.as_typed(document, item)?;
-        let (step, task) = self.board.step(&text.queue, document, &item, id.clone(), event, note, self.now)?;
+        let (step, task) = self.board.step(
+            &text.queue,
+            document,
+            &item,
+            id.clone(),
+            event,
+            note,
+            self.now,
+        )?;
         let lease = match &step.lease {
             LeaseChange::Put(lease) => Some((**lease).clone()),
             LeaseChange::Keep => self.board.lease(id)?,
@@ -363,7 +480,11 @@ pub(super) fn with_item<R>(
 ) -> Result<(Text, R), Error> {
     let (mut texts, mut unreadable, name) = (Vec::new(), None, format!("{task}:"));
     let names_it = |text: &Text| memmem::find(text.content.as_bytes(), name.as_bytes()).is_some();
-    let leased = board.lease(task).ok().flatten().map(|lease| board.queue_of(&lease.queue));
+    let leased = board
+        .lease(task)
+        .ok()
+        .flatten()
+        .map(|lease| board.queue_of(&lease.queue));
     for queues in [leased.into_iter().collect(), board.queues()?] {
         for queue in if texts.is_empty() { queues } else { Vec::new() } {
             match text_of(&queue) {
@@ -380,12 +501,19 @@ pub(super) fn with_item<R>(
     }
     // It may be in the one that can't be read.
     let none = || unreadable.unwrap_or_else(|| Error::NoTask(task.clone()));
-    let Some(text) = texts.first() else { return Err(none()) };
+    let Some(text) = texts.first() else {
+        return Err(none());
+    };
     let document = text.content.open();
     // Of an item that was pasted twice the one counts that somebody holds.
     let named = document.named(task);
-    let item = named.iter().find(|item| item.status.is_held()).or(named.first());
-    let told = item.map(|item| then(text, &document, item)).ok_or_else(none)?;
+    let item = named
+        .iter()
+        .find(|item| item.status.is_held())
+        .or(named.first());
+    let told = item
+        .map(|item| then(text, &document, item))
+        .ok_or_else(none)?;
     drop(document);
     Ok((texts.swap_remove(0), told))
 }

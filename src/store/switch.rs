@@ -19,7 +19,12 @@ impl Board {
     pub fn switch(&self) -> Switch {
         // Whatever it is, and whether it can be read or not.
         let is_there = |name: &str| fs::symlink_metadata(self.path(name)).is_ok();
-        let reason = |name: &str| files::read_text(self.path(name)).unwrap_or_default().trim().to_owned();
+        let reason = |name: &str| {
+            files::read_text(self.path(name))
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
         let text = |name: &str| is_there(name).then(|| reason(name));
         match (text("STOP"), text("PAUSE")) {
             (Some(reason), _) => Switch::Stopped(reason),

@@ -4,7 +4,10 @@
 //! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
 //! by whoever next holds the lock, from the event alone. The lock is never held across a child. It is held across git for a look at
 //! commits (at most 64 moves of HEAD, where a queue was saved by other hands), and until a commit or a stash has read what is replaced.
-#![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an editor is waited for, without the lock; folders are made"
+)]
 
 use std::collections::HashSet;
 use std::thread;
@@ -49,7 +52,11 @@ pub(super) struct View<'b> {
 impl View<'_> {
     /// A queue as it is to be decided on.
     pub(super) fn read(&self, queue: &Queue) -> Result<Text, Error> {
-        if self.board.is_dry() { self.board.read(queue) } else { self.board.read_settled(queue, self.last_seq) }
+        if self.board.is_dry() {
+            self.board.read(queue)
+        } else {
+            self.board.read_settled(queue, self.last_seq)
+        }
     }
 
     /// The files of `text`'s queue, as they were when it was read.
@@ -72,14 +79,23 @@ impl Board {
     /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before
     /// an event is logged, so that an error means that nothing has happened. Once it is logged it stands, also if the files can't
     /// show it yet.
-    pub(super) fn transact<R>(&self, decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>) -> Result<R, Error> {
+    pub(super) fn transact<R>(
+        &self,
+        decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
+    ) -> Result<R, Error> {
         if let Some(rehearsal) = &self.rehearsal {
             let last_seq = self.last_seq()? + rehearsal.events();
-            let (mut change, told) = decide(&View { board: self, last_seq, now: clock::now() })?;
+            let (mut change, told) = decide(&View {
+                board: self,
+                last_seq,
+                now: clock::now(),
+            })?;
             change.number(last_seq);
             let content = |file| match file {
                 Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
-                Rewrite::File { path, content } | Rewrite::Save { path, content } => (path, content),
+                Rewrite::File { path, content } | Rewrite::Save { path, content } => {
+                    (path, content)
+                }
             };
             rehearsal.keep(change.entries, change.files.into_iter().map(content));
             return Ok(told);
@@ -97,10 +113,21 @@ impl Board {
     /// Takes over what was saved by hand, and finishes what a crash left half done.
     pub fn settle(&self) -> Result<(), Error> {
         // Of a dry run there is no lock that takes it over.
-        let by_hand = if self.is_dry() { self.by_hand()? } else { Vec::new() };
-        for (queue, _) in by_hand.iter().filter(|(queue, _)| self.rehearsed(&queue.path).is_none()) {
+        let by_hand = if self.is_dry() {
+            self.by_hand()?
+        } else {
+            Vec::new()
+        };
+        for (queue, _) in by_hand
+            .iter()
+            .filter(|(queue, _)| self.rehearsed(&queue.path).is_none())
+        {
             self.transact(|view| {
-                Ok((taken_over(self, view.last_seq, queue, &HashSet::new(), view.now)?.unwrap_or_default(), ()))
+                Ok((
+                    taken_over(self, view.last_seq, queue, &HashSet::new(), view.now)?
+                        .unwrap_or_default(),
+                    (),
+                ))
             })?;
         }
         self.transact(|_| Ok((Change::default(), ())))
@@ -146,15 +173,24 @@ impl<'b> Locked<'b> {
             let mut by_hand = board.by_hand()?;
             // A person may take hours.
             by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
-            let is_busy = !by_hand.is_empty() && board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue));
+            let is_busy =
+                !by_hand.is_empty() && board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue));
             let is_settled = !is_busy
                 && by_hand == before
-                && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
+                && !by_hand
+                    .iter()
+                    .any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
             // The first look is not the last, however long the lock took.
-            let is_last = end.get_or_insert_with(|| Deadline::after(PATIENCE)).has_passed();
+            let is_last = end
+                .get_or_insert_with(|| Deadline::after(PATIENCE))
+                .has_passed();
             if is_settled || is_last {
                 let moved = moved(board, &by_hand, locked.seq, locked.now)?;
-                let come = moved.entries.iter().filter_map(|entry| entry.task.clone()).collect();
+                let come = moved
+                    .entries
+                    .iter()
+                    .filter_map(|entry| entry.task.clone())
+                    .collect();
                 if !moved.files.is_empty() {
                     locked.commit(moved)??;
                     by_hand = board.by_hand()?;
@@ -200,18 +236,33 @@ impl<'b> Locked<'b> {
         }
         board.keep_typed();
         let (last, known) = (log.last_seq(), known_seq(board));
-        let mut locked = Locked { board, log, seq: last.max(known), now, _lock: lock };
+        let mut locked = Locked {
+            board,
+            log,
+            seq: last.max(known),
+            now,
+            _lock: lock,
+        };
         if last < known {
             // The numbers still go on: a token is never given twice.
-            let cause = format!("the log was damaged: it ended with event {last}, and there had been {known}");
-            let note = Entry { cause: Some(cause), ..Entry::new(Kind::Noted, now) };
+            let cause = format!(
+                "the log was damaged: it ended with event {last}, and there had been {known}"
+            );
+            let note = Entry {
+                cause: Some(cause),
+                ..Entry::new(Kind::Noted, now)
+            };
             drop(locked.commit(Change::notes(vec![note]))?);
         }
         Ok(locked)
     }
 
     fn view(&self) -> View<'b> {
-        View { board: self.board, last_seq: self.seq, now: self.now }
+        View {
+            board: self.board,
+            last_seq: self.seq,
+            now: self.now,
+        }
     }
 
     /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.
@@ -242,24 +293,34 @@ impl<'b> Locked<'b> {
         }
         // Where somebody holds an item of a task file outside the board, every program looks at that from then on.
         if change.entries.iter().any(|entry| entry.lease.is_some()) {
-            change.queues().try_for_each(|queue| self.board.remember(queue))?;
+            change
+                .queues()
+                .try_for_each(|queue| self.board.remember(queue))?;
         }
         change.number(self.seq);
         let Change { mut entries, files } = change;
         if let Some(actor) = self.board.actor() {
             entries.iter_mut().for_each(|entry| entry.done_by(actor));
         }
-        for words in entries.iter_mut().flat_map(|entry| [&mut entry.cause, &mut entry.agent, &mut entry.by]).flatten()
+        for words in entries
+            .iter_mut()
+            .flat_map(|entry| [&mut entry.cause, &mut entry.agent, &mut entry.by])
+            .flatten()
         {
             *words = redact(words).into_owned();
         }
-        let files: Vec<(Rewrite, Option<Staged>)> =
-            files.into_iter().map(|file| stage(self.board, file)).collect::<Result<_, Error>>()?;
+        let files: Vec<(Rewrite, Option<Staged>)> = files
+            .into_iter()
+            .map(|file| stage(self.board, file))
+            .collect::<Result<_, Error>>()?;
         let stage_lease = |entry: &Entry| match &entry.lease {
             Some(LeaseEntry::Put(lease)) => self.board.stage_lease(lease).map(Some),
             Some(LeaseEntry::Drop) | None => Ok(None),
         };
-        let leases: Vec<Option<Staged>> = entries.iter().map(stage_lease).collect::<Result<_, Error>>()?;
+        let leases: Vec<Option<Staged>> = entries
+            .iter()
+            .map(stage_lease)
+            .collect::<Result<_, Error>>()?;
         // On a new board it would be taken for granted that all events but the last are shown.
         if entries.len() > 1 && read_applied(self.board).is_none() {
             write_applied(self.board, self.seq)?;
@@ -269,7 +330,9 @@ impl<'b> Locked<'b> {
         let shown = self.show(&entries, leases, files);
         if entries.is_empty() {
             // Nobody could redo it.
-            return shown.and_then(|()| write_applied(self.board, self.seq)).map(Ok);
+            return shown
+                .and_then(|()| write_applied(self.board, self.seq))
+                .map(Ok);
         }
         Ok(shown.and_then(|()| write_shown(self.board, self.seq)))
     }
@@ -313,34 +376,68 @@ impl<'b> Locked<'b> {
     }
 
     /// `first` is the first event of the change.
-    fn show_queue(&self, rewrite: QueueRewrite, staged: Option<Staged>, first: Option<u64>) -> Result<(), Error> {
-        let QueueRewrite { queue, expected, content, is_of_save, .. } = rewrite;
+    fn show_queue(
+        &self,
+        rewrite: QueueRewrite,
+        staged: Option<Staged>,
+        first: Option<u64>,
+    ) -> Result<(), Error> {
+        let QueueRewrite {
+            queue,
+            expected,
+            content,
+            is_of_save,
+            ..
+        } = rewrite;
         let keep = |sight: &Sight| Baseline::write(self.board, &queue, &content, sight, self.seq);
-        let Some(staged) = staged else { return keep(&expected) };
+        let Some(staged) = staged else {
+            return keep(&expected);
+        };
         let old = replaced(self.board, &queue, expected.old);
         let found = Sight::of(self.board, &queue);
-        let file =
-            if found.is_as(&expected) { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
+        let file = if found.is_as(&expected) {
+            staged.swap(expected.file, &old, &self.board.path("queues"))?
+        } else {
+            None
+        };
         match (file, expected.file) {
             // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
             (file, _) if !self.board.looks_after(&queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(new), replaced) => {
                 // What git brings to where there is no file is still to come.
-                let looked = replaced.map_or_else(|| Sight::known(self.board, &queue), |_| Some(found));
+                let looked =
+                    replaced.map_or_else(|| Sight::known(self.board, &queue), |_| Some(found));
                 let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
                 let (file, old) = (Some(new), replaced.or(expected.old));
-                let sight = Sight { file, old, moves_of_head, unshown: None, put_by_git: expected.put_by_git };
+                let sight = Sight {
+                    file,
+                    old,
+                    moves_of_head,
+                    unshown: None,
+                    put_by_git: expected.put_by_git,
+                };
                 keep(&sight)?;
-                let version = QueueVersion { file: new, seq: self.seq };
-                self.board.last_read.keep(&queue.path, version, content.into());
+                let version = QueueVersion {
+                    file: new,
+                    seq: self.seq,
+                };
+                self.board
+                    .last_read
+                    .keep(&queue.path, version, content.into());
                 Ok(())
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.
             (None, _) => {
                 let first = first.filter(|_| !is_of_save);
-                let unshown = Sight::known(self.board, &queue).and_then(|known| known.unshown).or(first);
-                let unknown = Sight { file: Some(Stamp::NONE), unshown, ..expected };
+                let unshown = Sight::known(self.board, &queue)
+                    .and_then(|known| known.unshown)
+                    .or(first);
+                let unknown = Sight {
+                    file: Some(Stamp::NONE),
+                    unshown,
+                    ..expected
+                };
                 keep(&unknown)
             }
         }

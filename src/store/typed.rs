@@ -23,10 +23,18 @@ impl Board {
     }
 
     /// `text`, in which the items `ids` are as they are meant ([`Board::as_typed`]), whoever reads it.
-    pub(super) fn with_typed_titles(&self, text: &str, ids: &HashSet<TaskId>) -> Result<String, Error> {
+    pub(super) fn with_typed_titles(
+        &self,
+        text: &str,
+        ids: &HashSet<TaskId>,
+    ) -> Result<String, Error> {
         let mut closed = Vec::new();
         let document = open(text);
-        for item in document.items().iter().filter(|item| item.id.as_ref().is_some_and(|id| ids.contains(id))) {
+        for item in document
+            .items()
+            .iter()
+            .filter(|item| item.id.as_ref().is_some_and(|id| ids.contains(id)))
+        {
             if let Cow::Owned(titled) = self.as_typed(&document, item)? {
                 closed.push(Edit::insert(titled.title.end, " (status: null)"));
             }
@@ -48,19 +56,38 @@ impl Board {
         walk_log(self, Some(id), &mut |entry| {
             // What was taken back may be what was typed.
             let writes = !entry.is_typed() && !matches!(entry.kind, Kind::Undone | Kind::Redone);
-            let alone = entry.change.after().filter(|_| writes).map(|text| parse_alone(text, document.front()));
+            let alone = entry
+                .change
+                .after()
+                .filter(|_| writes)
+                .map(|text| parse_alone(text, document.front()));
             is_written = alone.is_some_and(|alone| {
-                let own = alone.items().first().map(|item| self::pairs(&alone, item)).unwrap_or_default();
+                let own = alone
+                    .items()
+                    .first()
+                    .map(|item| self::pairs(&alone, item))
+                    .unwrap_or_default();
                 pairs.iter().all(|pair| own.contains(pair))
             });
             !is_written
         })?;
-        Ok(if is_written { Cow::Borrowed(item) } else { Cow::Owned(titled) })
+        Ok(if is_written {
+            Cow::Borrowed(item)
+        } else {
+            Cow::Owned(titled)
+        })
     }
 }
 
 /// Its keys, with what they say.
 fn pairs(document: &Document<'_>, item: &Item<'_>) -> Vec<(String, String)> {
     let entries = document.entries(item).into_iter();
-    entries.map(|entry| (entry.name.to_owned(), document.text()[entry.value].to_owned())).collect()
+    entries
+        .map(|entry| {
+            (
+                entry.name.to_owned(),
+                document.text()[entry.value].to_owned(),
+            )
+        })
+        .collect()
 }

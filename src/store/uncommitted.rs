@@ -12,17 +12,29 @@ use crate::board::text::{Edit, apply};
 /// them. Its items are the same.
 pub(super) fn without_uncommitted(ours: &str, commits: &[Document<'_>]) -> String {
     let mine = parse(ours).0;
-    let is_said: HashSet<&str> = commits.iter().flat_map(|commit| said(commit.text())).collect();
+    let is_said: HashSet<&str> = commits
+        .iter()
+        .flat_map(|commit| said(commit.text()))
+        .collect();
     let mut edits = Vec::new();
     // What is no line of words.
-    let mut fixed: Vec<Range<usize>> = mine.lanes().iter().map(|lane| lane.heading.clone()).collect();
+    let mut fixed: Vec<Range<usize>> = mine
+        .lanes()
+        .iter()
+        .map(|lane| lane.heading.clone())
+        .collect();
     fixed.push(0..front::read(ours, &mut Vec::new()).1);
     for item in mine.items() {
         fixed.push(item.head.clone());
         fixed.extend(item.block.as_ref().map(|block| block.fences.clone()));
-        let titles = commits.iter().filter_map(|commit| Some(commit.title(commit.find(item.id.as_ref()?)?)));
+        let titles = commits
+            .iter()
+            .filter_map(|commit| Some(commit.title(commit.find(item.id.as_ref()?)?)));
         let titles: Vec<&str> = titles.collect();
-        if let Some(title) = titles.first().filter(|_| !titles.contains(&mine.title(item))) {
+        if let Some(title) = titles
+            .first()
+            .filter(|_| !titles.contains(&mine.title(item)))
+        {
             edits.push(Edit::replace(item.title.clone(), *title));
         }
     }
@@ -31,7 +43,11 @@ pub(super) fn without_uncommitted(ours: &str, commits: &[Document<'_>]) -> Strin
         let span = start..start + line.len();
         start = span.end;
         let is_typed = said(line).any(|line| !is_said.contains(line));
-        if is_typed && fixed.iter().all(|fixed| fixed.end <= span.start || span.end <= fixed.start) {
+        if is_typed
+            && fixed
+                .iter()
+                .all(|fixed| fixed.end <= span.start || span.end <= fixed.start)
+        {
             edits.push(Edit::delete(span));
         }
     }

@@ -59,17 +59,26 @@ impl Board {
     /// The events that could be taken back as things stand, the newest first.
     pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
         let dry = self.clone().dry();
-        let view = View { board: &dry, last_seq: self.last_seq()?, now: clock::now() };
+        let view = View {
+            board: &dry,
+            last_seq: self.last_seq()?,
+            now: clock::now(),
+        };
         let mut found = Vec::new();
         let (mut taken, mut latest) = (HashMap::new(), HashMap::new());
         walk_log(self, None, &mut |entry| {
             let is_of_task = task.is_none() || entry.task.as_ref() == task;
             let is_in_effect = taken_by(&entry, &mut taken).is_none();
             if is_change(&entry) {
-                let latest = entry.task.as_ref().map(|task| &*latest.entry(task.clone()).or_insert(entry.clone()));
+                let latest = entry
+                    .task
+                    .as_ref()
+                    .map(|task| &*latest.entry(task.clone()).or_insert(entry.clone()));
                 let since = latest.map_or(&[][..], slice::from_ref);
-                let can_be = || PreparedUndo::of(&view, entry.clone(), since, &Note::default()).is_ok();
-                let is_wanted = is_in_effect && is_of_task && entry.kind != Kind::Archived && can_be();
+                let can_be =
+                    || PreparedUndo::of(&view, entry.clone(), since, &Note::default()).is_ok();
+                let is_wanted =
+                    is_in_effect && is_of_task && entry.kind != Kind::Archived && can_be();
                 found.extend(is_wanted.then_some(entry));
             }
             found.len() < most
@@ -96,26 +105,40 @@ fn taken_by(entry: &Entry, taken: &mut HashMap<u64, u64>) -> Option<u64> {
 
 /// The claim that this event ended.
 fn claim_given_back(entry: &Entry) -> Option<u64> {
-    entry.token.filter(|_| entry.lease == Some(LeaseEntry::Drop))
+    entry
+        .token
+        .filter(|_| entry.lease == Some(LeaseEntry::Drop))
 }
 
 /// What took an item out of somebody's hands is one with its claim and with what they did to it between the two: somebody held it, and
 /// to hold it is nothing to come back to.
 fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
-    let Some(claim) = claim_given_back(&event) else { return Ok(event) };
+    let Some(claim) = claim_given_back(&event) else {
+        return Ok(event);
+    };
     let mut own = Vec::new();
     walk_log(board, None, &mut |entry| {
         let is_later = entry.seq > claim;
-        let is_own = entry.seq <= event.seq && entry.token == Some(claim) && entry.change.is_of_item();
+        let is_own =
+            entry.seq <= event.seq && entry.token == Some(claim) && entry.change.is_of_item();
         own.extend(is_own.then_some(entry));
         is_later
     })?;
-    let Some(claimed) = own.pop().filter(|entry| entry.seq == claim) else { return Ok(event) };
-    let Some((mut was, mut held)) = claimed.change.before().map(str::to_owned).zip(claimed.change.after()) else {
+    let Some(claimed) = own.pop().filter(|entry| entry.seq == claim) else {
+        return Ok(event);
+    };
+    let Some((mut was, mut held)) = claimed
+        .change
+        .before()
+        .map(str::to_owned)
+        .zip(claimed.change.after())
+    else {
         return Ok(event);
     };
     for entry in own.iter().rev() {
-        let Some(before) = entry.change.before() else { return Ok(event) };
+        let Some(before) = entry.change.before() else {
+            return Ok(event);
+        };
         // What was typed meanwhile stays.
         let merged = merge(held, before, &was, &|_| false);
         if !merged.conflicts.is_empty() {
@@ -124,16 +147,26 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
         (was, held) = (merged.text, entry.change.after().unwrap_or_default());
     }
     let change = match claimed.change.from().zip(event.change.to()) {
-        None if event.change.after().is_none() => {
-            TextChange::Removed { from: claimed.change.from().unwrap_or(Status::Pending), before: was }
-        }
+        None if event.change.after().is_none() => TextChange::Removed {
+            from: claimed.change.from().unwrap_or(Status::Pending),
+            before: was,
+        },
         moved => {
             let moved = moved.filter(|(from, to)| from != to);
-            TextChange::Edited { before: was, after: held.to_owned(), moved }
+            TextChange::Edited {
+                before: was,
+                after: held.to_owned(),
+                moved,
+            }
         }
     };
     let (left, put) = (claimed.left.or(event.left), event.put.or(claimed.put));
-    Ok(Entry { change, left, put, ..event })
+    Ok(Entry {
+        change,
+        left,
+        put,
+        ..event
+    })
 }
 
 /// An undo that was found possible: what is to be written.
@@ -150,20 +183,43 @@ struct PreparedUndo {
 
 impl PreparedUndo {
     fn change(self) -> (Change, Undone) {
-        let PreparedUndo { event, entries, last, queue, sight, content } = self;
+        let PreparedUndo {
+            event,
+            entries,
+            last,
+            queue,
+            sight,
+            content,
+        } = self;
         let mut change = Change::rewrite(queue.clone(), sight, content, entries);
         change.number(last);
         let entry = change.entries.last().expect("an undo is logged").clone();
-        (change, Undone { event, entry, queue })
+        (
+            change,
+            Undone {
+                event,
+                entry,
+                queue,
+            },
+        )
     }
 
-    fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note) -> Result<PreparedUndo, Error> {
+    fn of(
+        view: &View<'_>,
+        event: Entry,
+        since: &[Entry],
+        note: &Note,
+    ) -> Result<PreparedUndo, Error> {
         let board = view.board;
         let mut event = with_claim(board, event)?;
         let name = name_of(&event);
         let seq = event.seq;
         if event.cause.as_deref() == Some(LANES) {
-            return Err(Obstacle::Lanes { seq, queue: event.queue.unwrap_or_default() }.into());
+            return Err(Obstacle::Lanes {
+                seq,
+                queue: event.queue.unwrap_or_default(),
+            }
+            .into());
         }
         let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
@@ -177,46 +233,83 @@ impl PreparedUndo {
         // The event changed the status: it must still be the one that the event gave.
         let (from, to) = (event.change.from(), event.change.to());
         let is_moved = from != to;
-        let changed_since = || Obstacle::Since { seq, name: name.clone(), since: since.to_vec() };
+        let changed_since = || Obstacle::Since {
+            seq,
+            name: name.clone(),
+            since: since.to_vec(),
+        };
         if is_moved && item.is_some() && item.map(|item| item.status) != to {
             return Err(changed_since().into());
         }
         if let Some(to) = from.filter(|from| is_moved && from.is_held()) {
-            return Err(Obstacle::InHands { seq, name, to, now: item.map(|item| item.status) }.into());
+            return Err(Obstacle::InHands {
+                seq,
+                name,
+                to,
+                now: item.map(|item| item.status),
+            }
+            .into());
         }
-        let status = if is_moved { from } else { item.map(|item| item.status) };
+        let status = if is_moved {
+            from
+        } else {
+            item.map(|item| item.status)
+        };
         let before = text_before(board, &event)?;
         let was = before.as_deref().map(|before| (before, status));
-        let id = before.as_deref().and_then(|before| parse(before).0.items().first()?.id.clone());
+        let id = before
+            .as_deref()
+            .and_then(|before| parse(before).0.items().first()?.id.clone());
         if let Some(id) = id.filter(|id| !matches!(board.lease(id), Ok(None))) {
             return Err(Obstacle::Held(id).into());
         }
-        let is_untouched =
-            item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
+        let is_untouched = item.is_none()
+            || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
-            let way = Way { from: event.put.clone(), to: event.left.clone() };
-            let marked = event.marked.as_deref().and_then(|marked| by_its_mark(&document, item, marked, was));
+            let way = Way {
+                from: event.put.clone(),
+                to: event.left.clone(),
+            };
+            let marked = event
+                .marked
+                .as_deref()
+                .and_then(|marked| by_its_mark(&document, item, marked, was));
             marked.unwrap_or_else(|| apply(&text.content, &set_item_by(&document, item, was, &way)))
         } else {
-            let Some(was) = was else { return Err(changed_since().into()) };
-            let after = event.change.after().map(|after| (after, item.map(|item| item.status)));
+            let Some(was) = was else {
+                return Err(changed_since().into());
+            };
+            let after = event
+                .change
+                .after()
+                .map(|after| (after, item.map(|item| item.status)));
             let base = apply(&text.content, &set_item(&document, item, after));
             let theirs = apply(&text.content, &set_item(&document, item, Some(was)));
-            let merged = merge(&base, &text.content, &theirs, &|id| board.lease(id).is_ok_and(|lease| lease.is_some()));
+            let merged = merge(&base, &text.content, &theirs, &|id| {
+                board.lease(id).is_ok_and(|lease| lease.is_some())
+            });
             if !merged.conflicts.is_empty() || text.content == *merged.text {
                 return Err(changed_since().into());
             }
             merged.text
         };
-        let odd = || Obstacle::Odd { seq, name: name.clone() };
-        let (task, change) = taken_back(&event, before.as_deref(), &document, item, &content).ok_or_else(odd)?;
+        let odd = || Obstacle::Odd {
+            seq,
+            name: name.clone(),
+        };
+        let (task, change) =
+            taken_back(&event, before.as_deref(), &document, item, &content).ok_or_else(odd)?;
         let is_as_it_was = change.after().is_none() || !is_moved || change.to() == from;
         if !is_as_it_was || !is_one_apart(&text.content, &content) {
             return Err(odd().into());
         }
         let sight = view.sight(&text);
         drop(document);
-        let kind = if event.kind == Kind::Undone { Kind::Redone } else { Kind::Undone };
+        let kind = if event.kind == Kind::Undone {
+            Kind::Redone
+        } else {
+            Kind::Undone
+        };
         let entry = Entry {
             task,
             queue: Some(text.queue.id.clone()),
@@ -237,7 +330,14 @@ impl PreparedUndo {
             ..Entry::new(Kind::Edited, view.now)
         });
         let entries = words.into_iter().chain([entry]).collect();
-        Ok(PreparedUndo { event, entries, last: view.last_seq, queue: text.queue, sight, content })
+        Ok(PreparedUndo {
+            event,
+            entries,
+            last: view.last_seq,
+            queue: text.queue,
+            sight,
+            content,
+        })
     }
 }
 
@@ -251,14 +351,20 @@ fn by_its_mark(
     match (item, was) {
         (Some(item), None) => {
             let held = Some((marked, None));
-            Some(apply(document.text(), &set_item(document, Some(item), held)))
+            Some(apply(
+                document.text(),
+                &set_item(document, Some(item), held),
+            ))
         }
         (None, Some(_)) => {
             let mut all = MarkedItem::all(document.text()).into_iter();
             let it = all.find(|other| bare(&other.block) == bare(marked))?;
             let opened = apply(document.text(), &[Edit::replace(it.mark, " ")]);
             let (document, _) = parse(&opened);
-            let item = document.items().iter().find(|item| item.span.start == it.start)?;
+            let item = document
+                .items()
+                .iter()
+                .find(|item| item.span.start == it.start)?;
             Some(apply(&opened, &set_item(&document, Some(item), was)))
         }
         _ => None,
@@ -275,9 +381,21 @@ fn without_id(change: TextChange) -> TextChange {
         Some((item.id.clone(), apply(text, &[Edit::delete(start..end)])))
     };
     match change {
-        TextChange::Edited { before, after, moved } => match (without(&before), without(&after)) {
-            (Some((was, before)), Some((is, after))) if was == is => TextChange::Edited { before, after, moved },
-            _ => TextChange::Edited { before, after, moved },
+        TextChange::Edited {
+            before,
+            after,
+            moved,
+        } => match (without(&before), without(&after)) {
+            (Some((was, before)), Some((is, after))) if was == is => TextChange::Edited {
+                before,
+                after,
+                moved,
+            },
+            _ => TextChange::Edited {
+                before,
+                after,
+                moved,
+            },
         },
         change => change,
     }
@@ -288,9 +406,16 @@ fn is_one_apart(old: &str, new: &str) -> bool {
     let [mut left, mut come] = [old, new].map(|text| {
         let (document, _) = parse(text);
         let items = document.items().iter().filter(|item| item.within.is_none());
-        items.map(|item| (bare(document.block(item)), item.status)).collect::<Vec<_>>()
+        items
+            .map(|item| (bare(document.block(item)), item.status))
+            .collect::<Vec<_>>()
     });
-    come.retain(|item| left.iter().position(|other| other == item).map(|at| left.swap_remove(at)).is_none());
+    come.retain(|item| {
+        left.iter()
+            .position(|other| other == item)
+            .map(|at| left.swap_remove(at))
+            .is_none()
+    });
     left.len() <= 1 && come.len() <= 1
 }
 
@@ -305,14 +430,20 @@ fn text_before(board: &Board, event: &Entry) -> Result<Option<String>, Error> {
             before.is_none()
         })?;
         // The log doesn't tell how it was, and it must not go.
-        let odd = || Obstacle::Odd { seq: event.seq, name: name_of(event) };
+        let odd = || Obstacle::Odd {
+            seq: event.seq,
+            name: name_of(event),
+        };
         before = Some(before.ok_or_else(odd)?);
     }
     Ok(before)
 }
 
 fn name_of(event: &Entry) -> String {
-    event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string)
+    event
+        .task
+        .as_ref()
+        .map_or_else(|| "the item".to_owned(), ToString::to_string)
 }
 
 /// What becomes of the item, and its ID; `None` if `content` does not plainly tell.
@@ -329,16 +460,33 @@ fn taken_back(
         return Some((event.task.clone(), TextChange::Removed { from, before }));
     };
     let (new, _) = parse(content);
-    let id = parse(before).0.items().first().and_then(|item| item.id.clone());
+    let id = parse(before)
+        .0
+        .items()
+        .first()
+        .and_then(|item| item.id.clone());
     let is_it = |now: &&Item<'_>| bare(new.block(now)) == bare(before);
-    let named = id.as_ref().or(event.task.as_ref()).map_or_else(Vec::new, |id| new.named(id));
+    let named = id
+        .as_ref()
+        .or(event.task.as_ref())
+        .map_or_else(Vec::new, |id| new.named(id));
     let now = named.iter().copied().find(is_it).or(named.first().copied());
     let in_place = || new.items().get(old.index_from(item?.span.start));
-    let now = now.or_else(|| new.items().iter().find(is_it)).or_else(in_place)?;
+    let now = now
+        .or_else(|| new.items().iter().find(is_it))
+        .or_else(in_place)?;
     let (after, to) = (new.block(now).to_owned(), now.status);
     let change = match was {
-        Some((before, from)) => TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) },
-        None => TextChange::Added { from: None, to, after },
+        Some((before, from)) => TextChange::Edited {
+            before,
+            after,
+            moved: (from != to).then_some((from, to)),
+        },
+        None => TextChange::Added {
+            from: None,
+            to,
+            after,
+        },
     };
     Some((now.id.clone().or_else(|| event.task.clone()), change))
 }
@@ -376,7 +524,11 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
         return Err(Obstacle::Already { seq: event.seq, by }.into());
     }
     if !is_change(&event) {
-        return Err(Obstacle::NoChange { seq: event.seq, kind: event.kind }.into());
+        return Err(Obstacle::NoChange {
+            seq: event.seq,
+            kind: event.kind,
+        }
+        .into());
     }
     later.retain(|entry| entry.task.is_some() && entry.task == event.task && is_change(entry));
     later.reverse();
@@ -384,23 +536,36 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
 }
 
 /// The queue that the event's item is in, and its place among its items; no place where the event took it out.
-fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<(Text, Option<usize>), Error> {
+fn place(
+    view: &View<'_>,
+    event: &Entry,
+    name: &str,
+    since: &[Entry],
+) -> Result<(Text, Option<usize>), Error> {
     let board = view.board;
     let own = event.queue.as_deref().unwrap_or_default();
     if let Some(task) = &event.task {
         match board.live_task(task) {
             Ok(found) if event.change.after().is_none() => {
-                return Err(Obstacle::Back { name: name.to_owned(), queue: found.queue.id }.into());
+                return Err(Obstacle::Back {
+                    name: name.to_owned(),
+                    queue: found.queue.id,
+                }
+                .into());
             }
             Ok(found) => {
                 let text = view.read(&found.queue)?;
                 let index = {
                     let (document, _) = parse(&text.content);
                     let place = |is_it: &dyn Fn(&Item<'_>) -> bool| {
-                        document.items().iter().position(|item| item.id.as_ref() == Some(task) && is_it(item))
+                        document
+                            .items()
+                            .iter()
+                            .position(|item| item.id.as_ref() == Some(task) && is_it(item))
                     };
                     let after = event.change.after().map(bare);
-                    place(&|item| Some(bare(document.block(item))) == after).or_else(|| place(&|_| true))
+                    place(&|item| Some(bare(document.block(item))) == after)
+                        .or_else(|| place(&|_| true))
                 };
                 if index.is_some() {
                     return Ok((text, index));
@@ -413,17 +578,39 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
     let text = view.read(&board.queue_by_id(own)?)?;
     let (document, _) = parse(&text.content);
     // It may go by no ID any more: then it reads as it was last left under it.
-    let as_left = since.last().map_or(event.change.after().or(event.change.before()), |last| last.change.after());
+    let as_left = since
+        .last()
+        .map_or(event.change.after().or(event.change.before()), |last| {
+            last.change.after()
+        });
     let wanted = as_left.map(bare).unwrap_or_default();
     let alike = document.items().iter().enumerate();
-    let alike: Vec<usize> = alike.filter(|(_, item)| bare(document.block(item)) == wanted).map(|(at, _)| at).collect();
-    let back = || Obstacle::Back { name: name.to_owned(), queue: own.to_owned() };
+    let alike: Vec<usize> = alike
+        .filter(|(_, item)| bare(document.block(item)) == wanted)
+        .map(|(at, _)| at)
+        .collect();
+    let back = || Obstacle::Back {
+        name: name.to_owned(),
+        queue: own.to_owned(),
+    };
     let index = match (alike.as_slice(), event.change.after()) {
         ([], None) => None,
         (_, None) => return Err(back().into()),
         ([one], Some(_)) => Some(*one),
-        ([], Some(_)) => return Err(Obstacle::Gone { name: name.to_owned(), since: since.to_vec() }.into()),
-        (_, Some(_)) => return Err(Obstacle::Twice { seq: event.seq, queue: own.to_owned() }.into()),
+        ([], Some(_)) => {
+            return Err(Obstacle::Gone {
+                name: name.to_owned(),
+                since: since.to_vec(),
+            }
+            .into());
+        }
+        (_, Some(_)) => {
+            return Err(Obstacle::Twice {
+                seq: event.seq,
+                queue: own.to_owned(),
+            }
+            .into());
+        }
     };
     drop(document);
     Ok((text, index))
@@ -431,7 +618,8 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
 
 /// Nobody holds the item, nor a part of it.
 fn free(board: &Board, document: &Document<'_>, item: &Item<'_>) -> Result<(), Error> {
-    let is_part = |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
+    let is_part =
+        |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
     for part in document.items().iter().filter(is_part) {
         let Some(task) = &part.id else { continue };
         // A lease that can't be read is somebody's too.

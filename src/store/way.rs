@@ -21,8 +21,16 @@ pub(super) fn way_back(
 ) -> Result<Way, Error> {
     let (mut way, mut met): (Way, Vec<(TaskId, Stood)>) = Default::default();
     walk_log(board, None, &mut |entry: Entry| {
-        let is_in = |status: Option<Status>, kind| status.is_some_and(|status| Some(LaneKind::of(status)) == kind);
-        let Some(id) = entry.task.clone().filter(|_| entry.queue.as_ref() == Some(&queue.id)) else { return true };
+        let is_in = |status: Option<Status>, kind| {
+            status.is_some_and(|status| Some(LaneKind::of(status)) == kind)
+        };
+        let Some(id) = entry
+            .task
+            .clone()
+            .filter(|_| entry.queue.as_ref() == Some(&queue.id))
+        else {
+            return true;
+        };
         let (was, is) = (entry.change.from(), entry.change.to());
         if id != *task {
             met.extend(entry.put.filter(|_| is_in(is, there)).map(|put| (id, put)));
@@ -36,7 +44,8 @@ pub(super) fn way_back(
         !is_last && (there.is_some() || way.from.is_none())
     })?;
     if let Some(stood) = &mut way.to {
-        met.iter().for_each(|(id, other)| stood.meet(names, id.to_string(), other));
+        met.iter()
+            .for_each(|(id, other)| stood.meet(names, id.to_string(), other));
     }
     Ok(way)
 }

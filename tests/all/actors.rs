@@ -20,7 +20,12 @@ fn each_event_tells_who_did_it() {
     line("tavern-release T-2 --force");
     line("tavern-add Four --id T-4");
     line("tavern-claim --task T-4 --agent Rosie --lease 1s");
-    scratch.program("tavern-reap").variable("USER", "merry").variable("TAVERN_TEST_NOW", "+600").run().ends(0);
+    scratch
+        .program("tavern-reap")
+        .variable("USER", "merry")
+        .variable("TAVERN_TEST_NOW", "+600")
+        .run()
+        .ends(0);
     let log = scratch.run("tavern-log", &[]).succeeds();
     has(
         &log,
@@ -36,20 +41,49 @@ fn each_event_tells_who_did_it() {
         ],
     );
     let events = scratch.records("tavern-log", &[]);
-    assert!(events.iter().all(|event| event["agent"].is_string()), "{log}");
-    let withdrawn = events.iter().find(|event| event["kind"] == "withdrawn").expect("it is logged");
-    assert_eq!((&withdrawn["agent"], &withdrawn["by"]), (&"Rosie".into(), &"pippin".into()));
-    scratch.run("tavern-log", &["--agent", "merry"]).ends(0).says("T-4 was taken from Rosie by merry");
+    assert!(
+        events.iter().all(|event| event["agent"].is_string()),
+        "{log}"
+    );
+    let withdrawn = events
+        .iter()
+        .find(|event| event["kind"] == "withdrawn")
+        .expect("it is logged");
+    assert_eq!(
+        (&withdrawn["agent"], &withdrawn["by"]),
+        (&"Rosie".into(), &"pippin".into())
+    );
+    scratch
+        .run("tavern-log", &["--agent", "merry"])
+        .ends(0)
+        .says("T-4 was taken from Rosie by merry");
 }
 
 #[test]
 fn what_an_agent_does_beside_its_runs_is_its_doing() {
     let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  touch one\n  ```\n");
-    by(&scratch, "pippin", "tavern-agent --until-empty --name Frodo").ends(0);
-    scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was merged by Frodo at ");
-    let run = scratch.json("tavern-runs", &["list", "T-1"])["run"].as_str().expect("it has a name").to_owned();
+    by(
+        &scratch,
+        "pippin",
+        "tavern-agent --until-empty --name Frodo",
+    )
+    .ends(0);
+    scratch
+        .run("tavern-log", &["T-1"])
+        .ends(0)
+        .says("T-1 was merged by Frodo at ");
+    let run = scratch.json("tavern-runs", &["list", "T-1"])["run"]
+        .as_str()
+        .expect("it has a name")
+        .to_owned();
     let token = run.trim_start_matches("T-1@");
-    let said = scratch.git(&["log", "-1", "--format=%s%n%(trailers)", "tavern/integration"]);
-    let trailers = format!("Tavern-Item: T-1\nTavern-Agent: Frodo\nTavern-Run: {run}\nTavern-Token: {token}");
+    let said = scratch.git(&[
+        "log",
+        "-1",
+        "--format=%s%n%(trailers)",
+        "tavern/integration",
+    ]);
+    let trailers =
+        format!("Tavern-Item: T-1\nTavern-Agent: Frodo\nTavern-Run: {run}\nTavern-Token: {token}");
     assert_eq!(said, format!("T-1: One\n{trailers}"));
 }

@@ -16,12 +16,17 @@ const LANES: [&str; 3] = ["Dead Letter", "Done", "Archive"];
 const OLD: &str = ".git/tavern/seen/main.old";
 
 fn board(last: &str) -> Scratch {
-    Scratch::board(&format!("## Pending\n\n- [ ] T-1: first\n\n## In Progress\n\n## {last}\n"))
+    Scratch::board(&format!(
+        "## Pending\n\n- [ ] T-1: first\n\n## In Progress\n\n## {last}\n"
+    ))
 }
 
 /// As `echo >>` does, with whatever file had the name when it was opened.
 fn append(scratch: &Scratch, path: &str, title: &str) {
-    let mut file = OpenOptions::new().append(true).open(scratch.work().join(path)).expect("it is there");
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(scratch.work().join(path))
+        .expect("it is there");
     writeln!(file, "- [ ] {title} (worktree: false, empty: allowed)").expect("it can be written");
 }
 
@@ -32,19 +37,43 @@ fn stand(scratch: &Scratch, expected: &[(&str, Status)]) {
     let (text, log) = (scratch.queue(), scratch.run("tavern-log", &[]).stdout);
     let (document, _) = parse(&text);
     for (title, status) in expected {
-        let found = document.items().iter().filter(|item| document.title(item) == *title);
-        assert_eq!(found.map(|item| item.status).collect::<Vec<_>>(), [*status], "{title}\n{text}\n{log}");
+        let found = document
+            .items()
+            .iter()
+            .filter(|item| document.title(item) == *title);
+        assert_eq!(
+            found.map(|item| item.status).collect::<Vec<_>>(),
+            [*status],
+            "{title}\n{text}\n{log}"
+        );
     }
     State::of(scratch).agrees();
 }
 
 /// Takes the item of this title and finishes it.
 fn work(scratch: &Scratch, title: &str) {
-    let claimed = scratch.run("tavern-claim", &["--agent", "Frodo", "--format", "env"]).ends(0).stdout;
-    let told = |name: &str| claimed.split_whitespace().find_map(|word| word.strip_prefix(name)).expect("it is told");
+    let claimed = scratch
+        .run("tavern-claim", &["--agent", "Frodo", "--format", "env"])
+        .ends(0)
+        .stdout;
+    let told = |name: &str| {
+        claimed
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(name))
+            .expect("it is told")
+    };
     let id = told("TAVERN_TASK=");
-    scratch.run("tavern-report", &[id, "--token", told("TAVERN_TOKEN="), "--done"]).ends(0);
-    assert!(scratch.queue().contains(&format!("[x] {id}: {title}\n")), "{}", scratch.queue());
+    scratch
+        .run(
+            "tavern-report",
+            &[id, "--token", told("TAVERN_TOKEN="), "--done"],
+        )
+        .ends(0);
+    assert!(
+        scratch.queue().contains(&format!("[x] {id}: {title}\n")),
+        "{}",
+        scratch.queue()
+    );
 }
 
 #[test]
@@ -63,16 +92,43 @@ fn a_line_stays_pending_whoever_goes_on_in_the_text_that_it_was_appended_to() {
         }
         stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending)]);
         // Some have been worked since.
-        scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Sam"]).ends(0);
+        scratch
+            .run("tavern-claim", &["--task", "T-1", "--agent", "Sam"])
+            .ends(0);
         scratch.write(QUEUE, &buffer);
-        stand(&scratch, &[("first", InProgress), ("a", Pending), ("b", Pending), ("c", Pending)]);
+        stand(
+            &scratch,
+            &[
+                ("first", InProgress),
+                ("a", Pending),
+                ("b", Pending),
+                ("c", Pending),
+            ],
+        );
         work(&scratch, "a");
         buffer += "- [ ] d\n";
         scratch.write(QUEUE, &buffer);
-        stand(&scratch, &[("a", Completed), ("b", Pending), ("c", Pending), ("d", Pending)]);
+        stand(
+            &scratch,
+            &[
+                ("a", Completed),
+                ("b", Pending),
+                ("c", Pending),
+                ("d", Pending),
+            ],
+        );
         work(&scratch, "b");
         scratch.write(QUEUE, &buffer);
-        stand(&scratch, &[("first", InProgress), ("a", Completed), ("b", Completed), ("c", Pending), ("d", Pending)]);
+        stand(
+            &scratch,
+            &[
+                ("first", InProgress),
+                ("a", Completed),
+                ("b", Completed),
+                ("c", Pending),
+                ("d", Pending),
+            ],
+        );
     }
 }
 
@@ -87,13 +143,29 @@ fn a_line_stays_pending_that_is_appended_to_a_file_that_is_replaced() {
         stand(&scratch, &[("a", Pending), ("b", Pending)]);
         append(&scratch, OLD, "c");
         append(&scratch, QUEUE, "d");
-        stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending), ("d", Pending)]);
+        stand(
+            &scratch,
+            &[
+                ("a", Pending),
+                ("b", Pending),
+                ("c", Pending),
+                ("d", Pending),
+            ],
+        );
         scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
         append(&scratch, OLD, "e");
         stand(&scratch, &[("a", Pending), ("d", Pending), ("e", Pending)]);
         work(&scratch, "a");
         append(&scratch, OLD, "f");
-        stand(&scratch, &[("a", Completed), ("b", Pending), ("e", Pending), ("f", Pending)]);
+        stand(
+            &scratch,
+            &[
+                ("a", Completed),
+                ("b", Pending),
+                ("e", Pending),
+                ("f", Pending),
+            ],
+        );
     }
 }
 
@@ -102,7 +174,12 @@ fn a_line_stays_pending_that_is_appended_to_a_file_that_is_replaced() {
 fn a_line_is_kept_that_is_appended_to_one_of_two_files_that_were_replaced() {
     let scratch = board("Completed");
     scratch.run("tavern-add", &["More"]).succeeds();
-    let open = |path: &str| OpenOptions::new().append(true).open(scratch.work().join(path)).expect("it is there");
+    let open = |path: &str| {
+        OpenOptions::new()
+            .append(true)
+            .open(scratch.work().join(path))
+            .expect("it is there")
+    };
     let editor = open(OLD);
     let mut shell = open(QUEUE);
     for title in ["And more", "And still more"] {
@@ -125,9 +202,16 @@ fn a_line_stays_pending_that_head_does_not_have() {
         append(&scratch, QUEUE, "a");
         let appended = scratch.queue();
         scratch.settle();
-        scratch.write(path, appended.replace("T-1: first\n", "T-1: first\n  Words.\n"));
+        scratch.write(
+            path,
+            appended.replace("T-1: first\n", "T-1: first\n  Words.\n"),
+        );
         stand(&scratch, &[("a", Status::Pending)]);
-        assert!(scratch.queue().contains("  Words.\n"), "{}", scratch.queue());
+        assert!(
+            scratch.queue().contains("  Words.\n"),
+            "{}",
+            scratch.queue()
+        );
     }
 }
 
@@ -144,16 +228,37 @@ fn a_line_stays_pending_that_is_appended_while_another_is_claimed() {
             append(&scratch, QUEUE, "b");
             append(&scratch, OLD, "c");
             claim.goes_on().ends(0);
-            stand(&scratch, &[("first", InProgress), ("a", Pending), ("b", Pending), ("c", Pending)]);
+            stand(
+                &scratch,
+                &[
+                    ("first", InProgress),
+                    ("a", Pending),
+                    ("b", Pending),
+                    ("c", Pending),
+                ],
+            );
             append(&scratch, OLD, "d");
             append(&scratch, QUEUE, "e");
-            stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending), ("d", Pending), ("e", Pending)]);
+            stand(
+                &scratch,
+                &[
+                    ("a", Pending),
+                    ("b", Pending),
+                    ("c", Pending),
+                    ("d", Pending),
+                    ("e", Pending),
+                ],
+            );
         }
         // Or is killed there.
         for place in ["log.appended", "replace.renamed", "replace.synced"] {
             let scratch = board(last);
             append(&scratch, QUEUE, "a");
-            scratch.failing(format!("{place}=kill"), "tavern-claim", &["--agent", "Frodo"]);
+            scratch.failing(
+                format!("{place}=kill"),
+                "tavern-claim",
+                &["--agent", "Frodo"],
+            );
             append(&scratch, QUEUE, "b");
             stand(&scratch, &[("a", Pending), ("b", Pending)]);
             append(&scratch, OLD, "c");
@@ -166,21 +271,33 @@ fn a_line_stays_pending_that_is_appended_while_another_is_claimed() {
 #[test]
 fn what_was_edited_stays_where_a_line_is_appended_at_the_same_moment() {
     for place in ["log.appended", "replace.synced"] {
-        let scratch = Scratch::board("Words.\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n");
+        let scratch = Scratch::board(
+            "Words.\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n",
+        );
         let script = "s/T-1: one/T-1: one, edited/; /T-2/d; s/Words/Other words/; $ a - [ ] four";
         let editor = format!("sed -i '{script}'");
         let go = scratch.folder().join("go");
         let edit = scratch.program("tavern-edit").variable("EDITOR", &editor);
-        let edit = edit.variable("TAVERN_FAILPOINT", format!("{place}=hold:{}", go.display())).start();
+        let edit = edit
+            .variable("TAVERN_FAILPOINT", format!("{place}=hold:{}", go.display()))
+            .start();
         wait_until("it is there", || go.with_extension("held").exists());
         append(&scratch, QUEUE, "a");
         std::fs::write(&go, "").expect("the folder is ours");
         edit.end().ends(0);
         scratch.settle();
         let queue = scratch.queue();
-        let mut titles: Vec<&str> = queue.lines().filter_map(|line| line.strip_prefix("- [ ] ")).collect();
+        let mut titles: Vec<&str> = queue
+            .lines()
+            .filter_map(|line| line.strip_prefix("- [ ] "))
+            .collect();
         titles.sort_unstable();
-        let expected = ["T-1: one, edited", "T-3: three", "a (worktree: false, empty: allowed)", "four"];
+        let expected = [
+            "T-1: one, edited",
+            "T-3: three",
+            "a (worktree: false, empty: allowed)",
+            "four",
+        ];
         assert_eq!(titles, expected, "{place}\n{queue}");
         assert!(queue.starts_with("Other words.\n"), "{queue}");
     }
@@ -198,7 +315,11 @@ fn a_line_that_was_moved_or_ticked_once_it_was_known_stays_so() {
         for to_end in [false, true] {
             let pending = scratch.queue();
             let ticked = line.replace("[ ]", "[x]");
-            let saved = if to_end { pending.replace(line, "") + &ticked } else { pending.replace(line, &ticked) };
+            let saved = if to_end {
+                pending.replace(line, "") + &ticked
+            } else {
+                pending.replace(line, &ticked)
+            };
             scratch.write(QUEUE, &saved);
             stand(&scratch, &[("a", Status::Completed)]);
             assert_eq!(scratch.queue(), saved);
@@ -209,7 +330,11 @@ fn a_line_that_was_moved_or_ticked_once_it_was_known_stays_so() {
         scratch.run("tavern-claim", &["--agent", "Frodo"]).ends(0);
         let saved = scratch.queue().replace(line, "") + line;
         scratch.write(QUEUE, &saved);
-        let shelved = if last == "Dead Letter" { Status::Dead } else { Status::Completed };
+        let shelved = if last == "Dead Letter" {
+            Status::Dead
+        } else {
+            Status::Completed
+        };
         stand(&scratch, &[("a", shelved), ("first", Status::InProgress)]);
         assert_eq!(scratch.queue(), saved);
         // Or taken out at once, in the text that it was appended to too.
@@ -218,7 +343,11 @@ fn a_line_that_was_moved_or_ticked_once_it_was_known_stays_so() {
             let before = scratch.queue();
             append(&scratch, QUEUE, "a");
             scratch.settle();
-            let saved = if is_loaded { scratch.queue().replace(line, "") } else { before };
+            let saved = if is_loaded {
+                scratch.queue().replace(line, "")
+            } else {
+                before
+            };
             scratch.write(QUEUE, &saved);
             scratch.settle();
             assert!(!scratch.queue().contains(line), "{}", scratch.queue());
@@ -238,23 +367,44 @@ fn a_line_that_is_appended_to_one_without_an_end_is_a_line_of_its_own() {
         }
         append(&scratch, QUEUE, "a");
         append(&scratch, QUEUE, "b");
-        stand(&scratch, &[("last", Completed), ("a", Pending), ("b", Pending)]);
+        stand(
+            &scratch,
+            &[("last", Completed), ("a", Pending), ("b", Pending)],
+        );
         append(&scratch, OLD, "c");
-        stand(&scratch, &[("last", Completed), ("a", Pending), ("b", Pending), ("c", Pending)]);
-        scratch.run("tavern-check", &[]).ends(0).says_not("begins in the middle");
+        stand(
+            &scratch,
+            &[
+                ("last", Completed),
+                ("a", Pending),
+                ("b", Pending),
+                ("c", Pending),
+            ],
+        );
+        scratch
+            .run("tavern-check", &[])
+            .ends(0)
+            .says_not("begins in the middle");
     }
     // What nobody saw before is named.
     let scratch = Scratch::board(&format!("{text}- [ ] a\n- [ ] same\n- [ ] same\n"));
-    scratch.run("tavern-check", &[]).says("an item begins in the middle of this line: `- [ ] a`");
+    scratch
+        .run("tavern-check", &[])
+        .says("an item begins in the middle of this line: `- [ ] a`");
     scratch.change(QUEUE, "## Done\n", "- [ ] b\n- [ ] b\n\n## Done\n");
-    scratch.run("tavern-check", &[]).says("this reads as the item in line 5 does, and both are worked");
+    scratch
+        .run("tavern-check", &[])
+        .says("this reads as the item in line 5 does, and both are worked");
 }
 
 #[test]
 fn what_ended_stays_so_beside_a_new_line_of_the_same_words_in_the_dead_letter_lane() {
     let scratch = Scratch::board("## Pending\n\n## Done\n\n- [ ] a\n\n## Dead Letter\n\n- [ ] a\n");
     scratch.settle();
-    assert_eq!(scratch.queue(), "## Pending\n\n- [ ] a\n\n## Done\n\n- [ ] a\n\n## Dead Letter\n");
+    assert_eq!(
+        scratch.queue(),
+        "## Pending\n\n- [ ] a\n\n## Done\n\n- [ ] a\n\n## Dead Letter\n"
+    );
 }
 
 /// Each of them would read as it should without the others.
@@ -282,5 +432,10 @@ fn dead_cards_behind_a_rule_leave_the_heading_below_them_as_it_was() {
     scratch.settle();
     has(&scratch.queue(), &["- [ ] p\n- [ ] a, b\n  c\n", below]);
     let items = scratch.records("tavern-status", &[])[1]["items"].clone();
-    assert_eq!(items, serde_json::json!({"pending": 4}), "{}", scratch.queue());
+    assert_eq!(
+        items,
+        serde_json::json!({"pending": 4}),
+        "{}",
+        scratch.queue()
+    );
 }

@@ -17,13 +17,19 @@ fn board(queue: &str, archive: &str) -> Scratch {
 }
 
 fn lanes(completed: &str) -> String {
-    format!("# Main\n\n## Pending\n\n- [ ] T-0: Go on (after: T-1)\n\n## Completed\n\n{completed}\n## Dead Letter\n")
+    format!(
+        "# Main\n\n## Pending\n\n- [ ] T-0: Go on (after: T-1)\n\n## Completed\n\n{completed}\n## Dead Letter\n"
+    )
 }
 
 fn ids(text: &str) -> Vec<String> {
     let (document, problems) = parse(text);
     assert_eq!(problems, []);
-    document.items().iter().filter_map(|item| Some(item.id.clone()?.to_string())).collect()
+    document
+        .items()
+        .iter()
+        .filter_map(|item| Some(item.id.clone()?.to_string()))
+        .collect()
 }
 
 fn archived(scratch: &Scratch) -> Vec<String> {
@@ -32,7 +38,8 @@ fn archived(scratch: &Scratch) -> Vec<String> {
 
 #[test]
 fn an_archived_item_is_still_known() {
-    let done = "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n- [ ] T-2: Two\n- [x] T-3: Three\n";
+    let done =
+        "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n- [ ] T-2: Two\n- [x] T-3: Three\n";
     let scratch = board(&lanes(done), "{after: 30d}");
     let before = (scratch.queue(), files(&scratch).len());
     let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
@@ -40,26 +47,51 @@ fn an_archived_item_is_still_known() {
     assert_eq!(scratch.queue(), before.0);
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), plan);
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
-    assert_eq!(scratch.read(ARCHIVE), "# Archive of main\n\n- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n");
+    assert_eq!(
+        scratch.read(ARCHIVE),
+        "# Archive of main\n\n- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n"
+    );
     assert_eq!(scratch.queue(), lanes("- [ ] T-2: Two\n- [x] T-3: Three\n"));
     State::of(&scratch).agrees();
     // Git has it.
-    assert!(scratch.git(&["status", "--short", "--untracked-files=all"]).contains(ARCHIVE));
+    assert!(
+        scratch
+            .git(&["status", "--short", "--untracked-files=all"])
+            .contains(ARCHIVE)
+    );
     let status = scratch.run("tavern-status", &[]).succeeds();
     assert_eq!(
         status.lines().next(),
-        Some("main: 1 pending, 2 completed, 1 archived, 1 that no configured agent can take: tavern check")
+        Some(
+            "main: 1 pending, 2 completed, 1 archived, 1 that no configured agent can take: tavern check"
+        )
     );
     let one = scratch.run("tavern-status", &["T-1"]).succeeds();
-    assert!(one.starts_with("T-1 One\n  status      completed\n  queue       archive/main, line 3\n"), "{one}");
-    scratch.run("tavern-status", &["T-0"]).ends(0).says("T-1 (completed)");
-    scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was moved to the archive");
+    assert!(
+        one.starts_with("T-1 One\n  status      completed\n  queue       archive/main, line 3\n"),
+        "{one}"
+    );
+    scratch
+        .run("tavern-status", &["T-0"])
+        .ends(0)
+        .says("T-1 (completed)");
+    scratch
+        .run("tavern-log", &["T-1"])
+        .ends(0)
+        .says("T-1 was moved to the archive");
     scratch.run("tavern-check", &[]).says_not("error");
     // Its ID is taken, what waited for it may go on, and it may come back.
-    scratch.run("tavern-add", &["--id", "T-1", "Another"]).ends(4);
+    scratch
+        .run("tavern-add", &["--id", "T-1", "Another"])
+        .ends(4);
     scratch.run("tavern-release", &["T-1", "--revive"]).ends(4);
     scratch.run("tavern-claim", &["--task", "T-0"]).succeeds();
-    assert_eq!(scratch.run("tavern-release", &["--reopen", "T-1"]).succeeds(), "T-1 is pending\n");
+    assert_eq!(
+        scratch
+            .run("tavern-release", &["--reopen", "T-1"])
+            .succeeds(),
+        "T-1 is pending\n"
+    );
     assert_eq!(scratch.read(ARCHIVE), "# Archive of main\n\n");
     let state = State::of(&scratch);
     state.agrees();
@@ -75,21 +107,38 @@ fn what_is_open_in_an_archive_is_named() {
     assert_eq!(archived(&scratch), ["T-1"]);
     scratch.run("tavern-check", &[]).ends(0).says_not("archive");
     let text = scratch.read(ARCHIVE);
-    scratch.write(ARCHIVE, text.replace("- [x] T-1", "- [ ] T-1") + "- [ ] Two\n");
+    scratch.write(
+        ARCHIVE,
+        text.replace("- [x] T-1", "- [ ] T-1") + "- [ ] Two\n",
+    );
     let told = "open items stand in an archive, and no agent takes them there: T-1, Two";
-    scratch.run("tavern-check", &[]).ends(0).says(told).says("move their lines to a queue");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says(told)
+        .says("move their lines to a queue");
 }
 
 #[test]
 fn parts_go_and_come_back_with_the_whole() {
-    let scratch = board("- [x] T-1: One\n  - [x] T-1.1: Part\n- [x] T-2: Two\n  - [ ] T-2.1: Part\n", "{keep: 1}");
+    let scratch = board(
+        "- [x] T-1: One\n  - [x] T-1.1: Part\n- [x] T-2: Two\n  - [ ] T-2.1: Part\n",
+        "{keep: 1}",
+    );
     scratch.write(CONFIG, "archive: {keep: 1}\n");
     scratch.write(QUEUE, format!("{}- [x] T-3: Three\n", scratch.queue()));
     scratch.run("tavern-reap", &[]).succeeds();
     assert_eq!(archived(&scratch), ["T-1", "T-1.1"]);
-    scratch.run("tavern-release", &["--reopen", "T-1.1"]).ends(4).says("tavern release --reopen T-1");
-    scratch.run("tavern-release", &["--reopen", "T-1"]).succeeds();
-    scratch.run("tavern-release", &["--reopen", "T-1.1"]).succeeds();
+    scratch
+        .run("tavern-release", &["--reopen", "T-1.1"])
+        .ends(4)
+        .says("tavern release --reopen T-1");
+    scratch
+        .run("tavern-release", &["--reopen", "T-1"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["--reopen", "T-1.1"])
+        .succeeds();
     assert_eq!(archived(&scratch), [""; 0]);
     assert_eq!(State::of(&scratch).status("T-1.1"), Some(Status::Pending));
 }
@@ -107,23 +156,46 @@ fn an_agents_look_archives_and_a_task_file_is_left_alone() {
     scratch.write(QUEUE, lanes(done).replace("# Main", "# Main queue"));
     scratch.run("tavern-reap", &[]).succeeds();
     let queue = scratch.queue();
-    assert!(queue.starts_with("# Main queue") && !queue.contains("T-1:"), "{queue}");
+    assert!(
+        queue.starts_with("# Main queue") && !queue.contains("T-1:"),
+        "{queue}"
+    );
     assert_eq!(archived(&scratch), ["T-1"]);
     // Nor does a merge of branches, though no log knows of it.
     fs::remove_dir_all(scratch.work().join(".git/tavern/events")).expect("it is there");
     fs::remove_dir_all(scratch.work().join(".git/tavern/seen")).expect("it is there");
-    scratch.write(QUEUE, queue.replace("- [x] T-2", "- [x] T-1: One\n- [x] T-2"));
+    scratch.write(
+        QUEUE,
+        queue.replace("- [x] T-2", "- [x] T-1: One\n- [x] T-2"),
+    );
     scratch.run("tavern-reap", &[]).succeeds();
-    assert_eq!((scratch.queue(), archived(&scratch)), (queue, vec!["T-1".to_owned()]));
+    assert_eq!(
+        (scratch.queue(), archived(&scratch)),
+        (queue, vec!["T-1".to_owned()])
+    );
 }
 
 #[test]
 fn agents_archive_many_at_once_or_what_is_due_once_an_hour() {
     let scratch = board(&lanes(""), "{keep: 4}");
     let first = scratch.queue();
-    for (completed, now, moved) in [(4, "+0", 0), (5, "+60", 0), (6, "+120", 2), (5, "+180", 2), (5, "+7300", 3)] {
-        let done: String = (1..=completed).map(|number| format!("- [x] T{now}-{number}: Item\n")).collect();
-        scratch.write(QUEUE, first.replace("## Completed\n\n", &format!("## Completed\n\n{}", done.replace('+', ""))));
+    for (completed, now, moved) in [
+        (4, "+0", 0),
+        (5, "+60", 0),
+        (6, "+120", 2),
+        (5, "+180", 2),
+        (5, "+7300", 3),
+    ] {
+        let done: String = (1..=completed)
+            .map(|number| format!("- [x] T{now}-{number}: Item\n"))
+            .collect();
+        scratch.write(
+            QUEUE,
+            first.replace(
+                "## Completed\n\n",
+                &format!("## Completed\n\n{}", done.replace('+', "")),
+            ),
+        );
         scratch.at(now, "tavern-agent", &["--until-empty"]);
         assert_eq!(archived(&scratch).len(), moved, "{completed} at {now}");
     }
@@ -132,7 +204,9 @@ fn agents_archive_many_at_once_or_what_is_due_once_an_hour() {
 #[test]
 fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
     const ITEMS: usize = 1_000;
-    let done: String = (1..=ITEMS).map(|number| format!("- [x] T-{number}: Item {number}\n")).collect();
+    let done: String = (1..=ITEMS)
+        .map(|number| format!("- [x] T-{number}: Item {number}\n"))
+        .collect();
     let all: Vec<String> = (1..=ITEMS).map(|number| format!("T-{number}")).collect();
     let mut reached = Vec::new();
     for (name, _) in LIST {
@@ -155,8 +229,16 @@ fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
             assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "", "{plan}");
         }
     }
-    for plan in ["log.appended=kill@1", "archive.written=kill@1", "replace.written=kill@2", "log.torn=kill@1"] {
-        assert!(reached.iter().any(|reached| reached == plan), "{plan} of {reached:?}");
+    for plan in [
+        "log.appended=kill@1",
+        "archive.written=kill@1",
+        "replace.written=kill@2",
+        "log.torn=kill@1",
+    ] {
+        assert!(
+            reached.iter().any(|reached| reached == plan),
+            "{plan} of {reached:?}"
+        );
     }
 }
 
@@ -165,21 +247,32 @@ fn what_does_not_say_when_it_was_completed_is_as_old_as_the_log_tells() {
     // T-5 and one item without an ID had ended when the log began.
     let first = lanes("- [x] T-5: Five\n- [x] Once\n").replace("(after: T-1)", "");
     let open = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n- [ ] Later\n";
-    let scratch = board(&first.replace("- [ ] T-0", &format!("{open}- [ ] T-0")), "{after: 30d}");
+    let scratch = board(
+        &first.replace("- [ ] T-0", &format!("{open}- [ ] T-0")),
+        "{after: 30d}",
+    );
     let at = |day: u32, program: &str, arguments: &[&str]| {
         let now = format!("+{}", day * 86_400);
         scratch.at(now, program, arguments).succeeds()
     };
     at(0, "tavern-claim", &["--task", "T-0"]);
     at(0, "tavern-release", &["T-0", "--force"]);
-    let ticked = scratch.queue().replace("[ ] T-1", "[x] T-1").replace("[ ] Later", "[x] Later");
+    let ticked = scratch
+        .queue()
+        .replace("[ ] T-1", "[x] T-1")
+        .replace("[ ] Later", "[x] Later");
     scratch.write(QUEUE, ticked);
     at(10, "tavern-reap", &[]);
     at(20, "tavern-release", &["T-2", "--cancel"]);
     let gone = |day: u32, ids: &[&str]| {
         let planned = at(day, "tavern-reap", &["--dry-run"]);
         assert_eq!(at(day, "tavern-reap", &[]), planned, "day {day}");
-        assert_eq!(archived(&scratch), ids, "day {day}: {planned}{}", scratch.queue());
+        assert_eq!(
+            archived(&scratch),
+            ids,
+            "day {day}: {planned}{}",
+            scratch.queue()
+        );
     };
     gone(29, &[]);
     gone(34, &["T-5"]);
@@ -194,17 +287,25 @@ fn what_does_not_say_when_it_was_completed_is_as_old_as_the_log_tells() {
 #[test]
 fn a_drain_counts_what_was_archived_meanwhile() {
     let items = |range: std::ops::RangeInclusive<u32>| -> String {
-        range.map(|id| format!("- [ ] T-{id}: It\n  ```sh\n  echo {id} >>{id}\n  ```\n")).collect()
+        range
+            .map(|id| format!("- [ ] T-{id}: It\n  ```sh\n  echo {id} >>{id}\n  ```\n"))
+            .collect()
     };
     let old = "- [x] T-8: Old\n  - [x] T-8.1: Part\n- [x] T-9: Given up (status: cancelled)\n";
     let scratch = board(&(items(1..=4) + old), "{keep: 1}");
     let drain = || {
         let summary = scratch.json("tavern-drain", &["--agents", "1"]);
-        (summary["completed"].as_u64(), summary["cancelled"].as_u64(), archived(&scratch).len())
+        (
+            summary["completed"].as_u64(),
+            summary["cancelled"].as_u64(),
+            archived(&scratch).len(),
+        )
     };
     assert_eq!(drain(), (Some(4), Some(0), 6));
     // What had ended before is not counted; what is done again counts once.
-    scratch.run("tavern-release", &["T-1", "--reopen"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--reopen"])
+        .succeeds();
     let (completed, cancelled, _) = drain();
     assert_eq!((completed, cancelled), (Some(1), Some(0)));
 }
@@ -213,12 +314,19 @@ fn a_drain_counts_what_was_archived_meanwhile() {
 #[test]
 fn a_branch_switched_under_an_archive_loses_no_item() {
     let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three (after: T-1)\n";
-    let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 1}");
+    let scratch = board(
+        &format!("## Pending\n\n{items}\n## Completed\n"),
+        "{keep: 1}",
+    );
     scratch.settle();
     scratch.commit(&["--all"], "Board");
     scratch.git(&["branch", "older"]);
-    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-1"]);
     scratch.commit(&["--all"], "Archived");
@@ -227,7 +335,12 @@ fn a_branch_switched_under_an_archive_loses_no_item() {
     scratch.run("tavern-add", &["More"]).succeeds();
     let state = State::of(&scratch);
     for task in ["T-1", "T-2"] {
-        assert_eq!(state.status(task), Some(Status::Cancelled), "{}", scratch.queue());
+        assert_eq!(
+            state.status(task),
+            Some(Status::Cancelled),
+            "{}",
+            scratch.queue()
+        );
     }
     scratch.run("tavern-check", &["--quiet"]).ends(0);
     scratch.settle();
@@ -237,7 +350,10 @@ fn a_branch_switched_under_an_archive_loses_no_item() {
 /// git reads the archive before the queue, and what comes from one into the other in between would be in neither.
 #[test]
 fn what_git_commits_or_stashes_in_the_middle_of_an_archive_has_all_items() {
-    for (line, index, made) in [("commit -qam More", "index", "HEAD"), ("stash push -q", "index.stash", "stash")] {
+    for (line, index, made) in [
+        ("commit -qam More", "index", "HEAD"),
+        ("stash push -q", "index.stash", "stash"),
+    ] {
         let done = "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n";
         let scratch = board(&lanes(""), "{after: 30d}");
         scratch.write(ARCHIVE, "# Archive of main\n");
@@ -245,16 +361,23 @@ fn what_git_commits_or_stashes_in_the_middle_of_an_archive_has_all_items() {
         scratch.settle();
         scratch.commit(&["--all"], "Board");
         let wait = "while [ ! -e ~/go ]; do sleep 0.02; done";
-        let clean = format!("cat; case ${{GIT_INDEX_FILE:-}} in *{index}*|'') : >~/reads; {wait};; esac");
+        let clean =
+            format!("cat; case ${{GIT_INDEX_FILE:-}} in *{index}*|'') : >~/reads; {wait};; esac");
         scratch.git(&["config", "filter.slow.clean", &clean]);
         scratch.write(ARCHIVE, "# Archive of main\n\nOld ones.\n");
         scratch.write(QUEUE, lanes(done));
-        let git = scratch.command(Path::new("git")).args(&line.split(' ').collect::<Vec<_>>()).start();
-        wait_until("git reads the archive", || scratch.folder().join("home/reads").exists());
+        let git = scratch
+            .command(Path::new("git"))
+            .args(&line.split(' ').collect::<Vec<_>>())
+            .start();
+        wait_until("git reads the archive", || {
+            scratch.folder().join("home/reads").exists()
+        });
         scratch.run("tavern-reap", &[]).succeeds();
         scratch.write("../home/go", "");
         git.end().succeeds();
-        let [queue, archive] = [QUEUE, ARCHIVE].map(|path| scratch.git(&["show", &format!("{made}:{path}")]));
+        let [queue, archive] =
+            [QUEUE, ARCHIVE].map(|path| scratch.git(&["show", &format!("{made}:{path}")]));
         has(&format!("{queue}{archive}"), &["T-1: One", "Old ones."]);
         if made == "stash" {
             scratch.git(&["stash", "pop", "-q"]);
@@ -268,22 +391,39 @@ fn what_git_commits_or_stashes_in_the_middle_of_an_archive_has_all_items() {
 #[test]
 fn what_is_typed_in_an_item_that_was_archived_meanwhile_is_kept_and_brings_nothing_back() {
     let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n";
-    let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 1}");
+    let scratch = board(
+        &format!("## Pending\n\n{items}\n## Completed\n"),
+        "{keep: 1}",
+    );
     scratch.settle();
     let buffer = scratch.queue();
-    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-1"]);
     scratch.write(QUEUE, buffer.replace("Three", "Three and more"));
     scratch.settle();
-    assert_eq!((ids(&scratch.queue()), archived(&scratch)), (vec!["T-3".into(), "T-2".into()], vec!["T-1".into()]));
-    scratch.write(QUEUE, buffer.replace("One", "One and more").replace("Three", "Three and more"));
+    assert_eq!(
+        (ids(&scratch.queue()), archived(&scratch)),
+        (vec!["T-3".into(), "T-2".into()], vec!["T-1".into()])
+    );
+    scratch.write(
+        QUEUE,
+        buffer
+            .replace("One", "One and more")
+            .replace("Three", "Three and more"),
+    );
     scratch.run("tavern-add", &["Another"]).succeeds();
     scratch.stands("T-1", "cancelled", 0);
     State::of(&scratch).agrees();
     // It takes the other's place once it is due again.
-    scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-3", "--cancel"])
+        .succeeds();
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-2", "T-1"]);
     has(&scratch.read(ARCHIVE), &["T-1: ~~One and more~~"]);
@@ -293,23 +433,39 @@ fn what_is_typed_in_an_item_that_was_archived_meanwhile_is_kept_and_brings_nothi
 #[test]
 fn what_is_typed_in_an_item_while_it_is_archived_is_kept_and_brings_nothing_back() {
     let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n";
-    let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 9}");
+    let scratch = board(
+        &format!("## Pending\n\n{items}\n## Completed\n"),
+        "{keep: 9}",
+    );
     scratch.settle();
     let buffer = scratch.queue();
-    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    let mut file =
-        OpenOptions::new().write(true).truncate(false).open(scratch.work().join(QUEUE)).expect("it is there");
+    scratch
+        .run("tavern-release", &["T-1", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
+    let mut file = OpenOptions::new()
+        .write(true)
+        .truncate(false)
+        .open(scratch.work().join(QUEUE))
+        .expect("it is there");
     scratch.write(CONFIG, "archive: {keep: 1}\n");
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-1"]);
     file.set_len(0).expect("it is open");
-    file.write_all(buffer.replace("One", "One\n  and more").as_bytes()).expect("it is open");
+    file.write_all(buffer.replace("One", "One\n  and more").as_bytes())
+        .expect("it is open");
     drop(file);
     scratch.settle();
     scratch.stands("T-1", "cancelled", 0);
     State::of(&scratch).agrees();
-    assert_eq!(format!("{}{}", scratch.queue(), scratch.read(ARCHIVE)).matches("and more").count(), 1);
+    assert_eq!(
+        format!("{}{}", scratch.queue(), scratch.read(ARCHIVE))
+            .matches("and more")
+            .count(),
+        1
+    );
 }
 
 /// A buffer, or a branch, has an item that is archived as it was before somebody else typed in it.
@@ -336,7 +492,11 @@ fn what_others_typed_in_an_item_before_it_was_archived_stays_in_the_archive() {
         assert_eq!(archived(&scratch).len(), 2, "{}", scratch.queue());
         has(&scratch.read(ARCHIVE), &["One and more", "T-2: Two"]);
     };
-    for (from, to) in [("Go on", "Go on, friend"), ("# Main\n", "# Main\n\nSome words.\n"), ("Two", "Two, too")] {
+    for (from, to) in [
+        ("Go on", "Go on, friend"),
+        ("# Main\n", "# Main\n\nSome words.\n"),
+        ("Two", "Two, too"),
+    ] {
         let (scratch, buffer) = begin();
         scratch.write(QUEUE, buffer.replace(from, to));
         scratch.settle();
@@ -374,7 +534,10 @@ fn what_others_typed_in_an_item_before_it_was_archived_stays_in_the_archive() {
 /// git takes an archive back to where an item stood with fewer words.
 #[test]
 fn what_an_archive_has_no_more_stays_in_the_queue_that_has_it() {
-    let scratch = board(&lanes("- [x] T-1: One and more\n- [x] T-2: Two\n"), "{keep: 2}");
+    let scratch = board(
+        &lanes("- [x] T-1: One and more\n- [x] T-2: Two\n"),
+        "{keep: 2}",
+    );
     scratch.write(ARCHIVE, "# Archive of main\n\n- [x] T-1: One\n");
     scratch.settle();
     scratch.commit(&["--all"], "Board");
@@ -383,7 +546,10 @@ fn what_an_archive_has_no_more_stays_in_the_queue_that_has_it() {
     has(&scratch.read(ARCHIVE), &["One and more"]);
     scratch.git(&["reset", "--quiet", "--hard"]);
     scratch.settle();
-    has(&(scratch.queue() + &scratch.read(ARCHIVE)), &["One and more"]);
+    has(
+        &(scratch.queue() + &scratch.read(ARCHIVE)),
+        &["One and more"],
+    );
     scratch.write(CONFIG, scratch.read(CONFIG).replace("keep: 2", "keep: 1"));
     scratch.run("tavern-reap", &[]).succeeds();
     has(&scratch.read(ARCHIVE), &["One and more"]);

@@ -7,7 +7,11 @@ use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
 fn says(scratch: &Scratch, ran: &Ran, code: i32, words: &str) {
     let place = scratch.folder().join("work");
     let words = words.replace('~', &place.to_string_lossy());
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(code), "", words.as_str()), "{ran}");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (Some(code), "", words.as_str()),
+        "{ran}"
+    );
 }
 
 #[test]
@@ -16,26 +20,57 @@ fn a_place_that_is_no_board() {
     let plain = Scratch::repository();
     let bare = Scratch::empty();
     bare.git(&["init", "--quiet", "--bare", "."]);
-    let no_repository =
-        "error: `~` is not in a git repository\nhint: make one with `git init` and a first commit, or cd into one\n";
-    let no_board =
-        "error: no board in `~`\nhint: make one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
+    let no_repository = "error: `~` is not in a git repository\nhint: make one with `git init` and a first commit, or cd into one\n";
+    let no_board = "error: no board in `~`\nhint: make one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
     let is_bare = "error: `~` is a bare repository: a board needs a main work tree\nhint: clone it, and run Tavern in the clone\n";
-    let (spawn, report) = ("tavern-spawn T-1 --token 1", "tavern-report T-1 --token 1 --done");
-    let (renew, release, agent) = ("tavern-renew T-1 --token 1", "tavern-release T-1", "tavern-agent --until-empty");
-    let others =
-        ["tavern-add x", "tavern-status", "tavern-log", "tavern-runs", "tavern-claim", "tavern-merge", "tavern-reap"];
-    for line in [spawn, report, renew, release, agent].into_iter().chain(others) {
-        for (scratch, words) in [(&nowhere, no_repository), (&plain, no_board), (&bare, is_bare)] {
+    let (spawn, report) = (
+        "tavern-spawn T-1 --token 1",
+        "tavern-report T-1 --token 1 --done",
+    );
+    let (renew, release, agent) = (
+        "tavern-renew T-1 --token 1",
+        "tavern-release T-1",
+        "tavern-agent --until-empty",
+    );
+    let others = [
+        "tavern-add x",
+        "tavern-status",
+        "tavern-log",
+        "tavern-runs",
+        "tavern-claim",
+        "tavern-merge",
+        "tavern-reap",
+    ];
+    for line in [spawn, report, renew, release, agent]
+        .into_iter()
+        .chain(others)
+    {
+        for (scratch, words) in [
+            (&nowhere, no_repository),
+            (&plain, no_board),
+            (&bare, is_bare),
+        ] {
             says(scratch, &scratch.line(line).run(), 1, words);
         }
         let named = nowhere.line(line).args(&["--dir", "missing"]).run();
-        assert_eq!((named.code, named.stderr), (Some(1), no_board.replace('~', "missing")), "{line}");
+        assert_eq!(
+            (named.code, named.stderr),
+            (Some(1), no_board.replace('~', "missing")),
+            "{line}"
+        );
     }
     says(&nowhere, &nowhere.run("tavern-init", &[]), 1, no_repository);
     says(&bare, &bare.run("tavern-init", &[]), 1, is_bare);
-    says(&nowhere, &nowhere.run("tavern-drain", &["TODO.md"]), 1, no_repository);
-    assert!(!plain.work().join(".tavern").exists(), "nobody has made one by the way");
+    says(
+        &nowhere,
+        &nowhere.run("tavern-drain", &["TODO.md"]),
+        1,
+        no_repository,
+    );
+    assert!(
+        !plain.work().join(".tavern").exists(),
+        "nobody has made one by the way"
+    );
 }
 
 #[test]
@@ -57,31 +92,79 @@ fn a_board_is_one_and_the_same_from_every_linked_worktree() {
         has_it(&plain, ".", &["--dir", dir]);
     }
 
-    let check = || plain.program("tavern-check").within(&plain.folder().join("linked")).run().ends(0);
+    let check = || {
+        plain
+            .program("tavern-check")
+            .within(&plain.folder().join("linked"))
+            .run()
+            .ends(0)
+    };
     check().says_not("copy");
-    plain.write("../linked/.tavern/queues/main.md", "## Pending\n- [ ] T-5: Five\n");
+    plain.write(
+        "../linked/.tavern/queues/main.md",
+        "## Pending\n- [ ] T-5: Five\n",
+    );
     let there = plain.work().join(QUEUE);
-    check().says("this copy was edited").says(&format!("put the lines into {}", there.display()));
+    check()
+        .says("this copy was edited")
+        .says(&format!("put the lines into {}", there.display()));
 
     let apart = Scratch::empty();
-    apart.git(&["init", "--quiet", "--initial-branch=main", "--separate-git-dir=../apart"]);
+    apart.git(&[
+        "init",
+        "--quiet",
+        "--initial-branch=main",
+        "--separate-git-dir=../apart",
+    ]);
     apart.git(&["commit", "--quiet", "--allow-empty", "--message=Begin"]);
-    apart.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    apart
+        .run("tavern-init", &["--quiet", "--runner", "shell"])
+        .succeeds();
     apart.run("tavern-add", &["--id", "T-1", "One"]).succeeds();
     apart.git(&["worktree", "add", "--quiet", "../linked"]);
     let git_dir = apart.folder().join("apart").display().to_string();
-    let told = apart.program("tavern-status").within(&apart.work().join("../linked")).run().ends(1);
-    let hint = format!("git --git-dir={git_dir} config core.worktree FOLDER; or pass the board: --dir FOLDER");
-    told.says(&format!("`{git_dir}` does not say where its main work tree is")).says(&hint);
-    has_it(&apart, "../linked", &["--dir", &apart.work().display().to_string()]);
-    apart.git(&["config", "core.worktree", &apart.work().display().to_string()]);
+    let told = apart
+        .program("tavern-status")
+        .within(&apart.work().join("../linked"))
+        .run()
+        .ends(1);
+    let hint = format!(
+        "git --git-dir={git_dir} config core.worktree FOLDER; or pass the board: --dir FOLDER"
+    );
+    told.says(&format!(
+        "`{git_dir}` does not say where its main work tree is"
+    ))
+    .says(&hint);
+    has_it(
+        &apart,
+        "../linked",
+        &["--dir", &apart.work().display().to_string()],
+    );
+    apart.git(&[
+        "config",
+        "core.worktree",
+        &apart.work().display().to_string(),
+    ]);
     has_it(&apart, "../linked", &[]);
     apart.run("tavern-check", &[]).ends(0);
 
     let outer = Scratch::repository();
     let inner = plain.work().display().to_string();
-    outer.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &inner, "inner"]);
-    outer.program("tavern-add").within(&outer.work().join("inner")).args(&["--id", "T-1", "One"]).run().ends(0);
+    outer.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        &inner,
+        "inner",
+    ]);
+    outer
+        .program("tavern-add")
+        .within(&outer.work().join("inner"))
+        .args(&["--id", "T-1", "One"])
+        .run()
+        .ends(0);
     outer.git(&["-C", "inner", "worktree", "add", "--quiet", "../../linked"]);
     has_it(&outer, "../linked", &[]);
 }
@@ -90,24 +173,39 @@ fn a_board_is_one_and_the_same_from_every_linked_worktree() {
 fn a_repository_without_commits() {
     let scratch = Scratch::empty();
     scratch.git(&["init", "--quiet", "--initial-branch=main"]);
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell", "--demo"]).succeeds();
-    let words =
-        "error: the repository has no commits yet\nhint: make a first one: git add -A && git commit -m 'first'\n";
+    scratch
+        .run("tavern-init", &["--quiet", "--runner", "shell", "--demo"])
+        .succeeds();
+    let words = "error: the repository has no commits yet\nhint: make a first one: git add -A && git commit -m 'first'\n";
     says(&scratch, &scratch.run("tavern-drain", &[]), 1, words);
     let check = scratch.run("tavern-check", &[]).ends(5);
     check.says("error: the repository has no commits yet\n  = hint: make a first one");
-    assert!(scratch.run("tavern-status", &[]).succeeds().starts_with("main: 3 pending"));
+    assert!(
+        scratch
+            .run("tavern-status", &[])
+            .succeeds()
+            .starts_with("main: 3 pending")
+    );
 }
 
 #[test]
 fn words_on_the_command_line() {
     let scratch = Scratch::initialized();
-    let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
+    let id =
+        "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
     let rows: [(&str, i32, &str); 40] = [
-        ("tavern help juggle", 2, "error: no verb `juggle`\nhint: list them all with `tavern`"),
-        ("tavern ../check", 2, "error: no verb `../check`\nhint: list them all with `tavern`"),
+        (
+            "tavern help juggle",
+            2,
+            "error: no verb `juggle`\nhint: list them all with `tavern`",
+        ),
+        (
+            "tavern ../check",
+            2,
+            "error: no verb `../check`\nhint: list them all with `tavern`",
+        ),
         ("tavern-check --frmat json", 2, "--format"),
         ("tavern-add x --id 'a b'", 2, id),
         ("tavern-add x --id=-rf", 2, id),
@@ -115,43 +213,155 @@ fn words_on_the_command_line() {
         ("tavern-claim --task x/../y", 2, id),
         ("tavern-add '  '", 2, title),
         ("tavern-add T-5:", 2, title),
-        ("tavern-add 'x \u{1b}[31m'", 2, "a title can't hold the control character '\\u{1b}'"),
-        ("tavern-add 'T-1: x' --id T-2", 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
-        ("tavern-add x --queue nope", 2, "error: no queue or file `nope`\nhint: name one that there is: --queue main"),
-        ("tavern-add x --queue mian", 2, "hint: name one that there is: --queue main"),
-        ("tavern-add x --queue ../x --create", 2, "error: `../x` can't be the name of a queue\nhint: use letters"),
+        (
+            "tavern-add 'x \u{1b}[31m'",
+            2,
+            "a title can't hold the control character '\\u{1b}'",
+        ),
+        (
+            "tavern-add 'T-1: x' --id T-2",
+            2,
+            "two IDs for one item: --id T-2, and `T-1:` in the title",
+        ),
+        (
+            "tavern-add x --queue nope",
+            2,
+            "error: no queue or file `nope`\nhint: name one that there is: --queue main",
+        ),
+        (
+            "tavern-add x --queue mian",
+            2,
+            "hint: name one that there is: --queue main",
+        ),
+        (
+            "tavern-add x --queue ../x --create",
+            2,
+            "error: `../x` can't be the name of a queue\nhint: use letters",
+        ),
         ("tavern-add x --create", 2, "--queue <QUEUE>"),
-        ("tavern-add x --budget 2", 2, "'2' for '--budget <WHAT=N,…>': name it and its amount: `usd=2`"),
+        (
+            "tavern-add x --budget 2",
+            2,
+            "'2' for '--budget <WHAT=N,…>': name it and its amount: `usd=2`",
+        ),
         ("tavern-add x --budget usd=a", 2, "`a` is no number"),
-        ("tavern-add x --budget euro=2", 2, "unknown field `euro`, expected one of `usd`, `minutes`"),
-        ("tavern-add x --budget usd=-1", 2, "error: invalid value for `budget`"),
-        ("tavern-drain nope", 2, "error: no queue or file `nope`\nhint: name one that there is: main\n"),
-        ("tavern-drain --junit -", 2, "'-' for '--junit <FILE>': name a file, such as junit.xml\n"),
-        ("tavern-drain --max-time 0", 2, "nothing is done in no time: name one such as 45m, or none\n"),
-        ("tavern-edit T-nope", 2, "error: no queue, file or item `T-nope`\nhint: list the items: tavern"),
-        ("tavern-queue add 'a b'", 2, "hint: use letters, digits, `-` and `_`, such as `next-week`\n"),
-        ("tavern-add x --queue in/x.md --create", 2, "hint: write the file first: touch in/x.md\n"),
-        ("tavern-add x --due tomorrow", 2, "or 2026-11-22 10:00 where you are\n"),
-        ("tavern-runs grep naught", 3, "no run has the text `naught`; list them all: tavern runs\n"),
-        ("tavern-trust mian", 2, "hint: name one that there is: main\n"),
-        ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
-        ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
-        ("tavern-add x -p hi", 2, "error: invalid value 'hi' for '--priority <0-9>': a priority is a number"),
-        ("tavern-plan x -p 10", 2, "error: invalid value '10' for '--priority <0-9>': a priority is a number from 0"),
+        (
+            "tavern-add x --budget euro=2",
+            2,
+            "unknown field `euro`, expected one of `usd`, `minutes`",
+        ),
+        (
+            "tavern-add x --budget usd=-1",
+            2,
+            "error: invalid value for `budget`",
+        ),
+        (
+            "tavern-drain nope",
+            2,
+            "error: no queue or file `nope`\nhint: name one that there is: main\n",
+        ),
+        (
+            "tavern-drain --junit -",
+            2,
+            "'-' for '--junit <FILE>': name a file, such as junit.xml\n",
+        ),
+        (
+            "tavern-drain --max-time 0",
+            2,
+            "nothing is done in no time: name one such as 45m, or none\n",
+        ),
+        (
+            "tavern-edit T-nope",
+            2,
+            "error: no queue, file or item `T-nope`\nhint: list the items: tavern",
+        ),
+        (
+            "tavern-queue add 'a b'",
+            2,
+            "hint: use letters, digits, `-` and `_`, such as `next-week`\n",
+        ),
+        (
+            "tavern-add x --queue in/x.md --create",
+            2,
+            "hint: write the file first: touch in/x.md\n",
+        ),
+        (
+            "tavern-add x --due tomorrow",
+            2,
+            "or 2026-11-22 10:00 where you are\n",
+        ),
+        (
+            "tavern-runs grep naught",
+            3,
+            "no run has the text `naught`; list them all: tavern runs\n",
+        ),
+        (
+            "tavern-trust mian",
+            2,
+            "hint: name one that there is: main\n",
+        ),
+        (
+            "tavern-agent --runner codex",
+            1,
+            "error: `codex` is not on PATH\nhint: install it, or choose another",
+        ),
+        (
+            "tavern-agent --name ../x",
+            2,
+            "'../x' for '--name <NAME>': use letters, digits",
+        ),
+        (
+            "tavern-add x -p hi",
+            2,
+            "error: invalid value 'hi' for '--priority <0-9>': a priority is a number",
+        ),
+        (
+            "tavern-plan x -p 10",
+            2,
+            "error: invalid value '10' for '--priority <0-9>': a priority is a number from 0",
+        ),
         ("tavern-init --runner x", 2, runners),
-        ("tavern-status T-404", 2, "error: no item `T-404` in any queue"),
+        (
+            "tavern-status T-404",
+            2,
+            "error: no item `T-404` in any queue",
+        ),
         ("tavern-log T-404", 2, "error: no item `T-404` in any queue"),
-        ("tavern-undo T-404", 2, "error: no item `T-404` in any queue"),
-        ("tavern-status nope", 2, "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9"),
-        ("tavern-check NO.md", 2, "error: no queue or file `NO.md`\nhint: "),
-        ("tavern-runs show nope", 2, "error: no run `nope`\nhint: list them: tavern runs list"),
-        ("tavern-renew T-1", 2, "hint: take an item first: claim=$(tavern claim --format env) && eval "),
+        (
+            "tavern-undo T-404",
+            2,
+            "error: no item `T-404` in any queue",
+        ),
+        (
+            "tavern-status nope",
+            2,
+            "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9",
+        ),
+        (
+            "tavern-check NO.md",
+            2,
+            "error: no queue or file `NO.md`\nhint: ",
+        ),
+        (
+            "tavern-runs show nope",
+            2,
+            "error: no run `nope`\nhint: list them: tavern runs list",
+        ),
+        (
+            "tavern-renew T-1",
+            2,
+            "hint: take an item first: claim=$(tavern claim --format env) && eval ",
+        ),
     ];
     let before = scratch.queue();
     for (line, code, words) in rows {
         // What is not there on this machine is not there at all.
         let ran = scratch.line(line).variable("PATH", "/usr/bin:/bin").run();
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{line}: {ran}");
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(code), ""),
+            "{line}: {ran}"
+        );
         assert!(ran.stderr.contains(words), "{line}: {ran}");
     }
     assert_eq!(scratch.queue(), before);
@@ -160,14 +370,36 @@ fn words_on_the_command_line() {
 #[test]
 fn a_mistake_of_the_command_line_is_no_wider_than_the_terminal() {
     let scratch = Scratch::initialized();
-    for line in
-        ["tavern-status --status foo", "tavern log yesterday", "tavern-add x -p urgent", "tavern-drain --max-time x"]
-    {
-        let said = |columns: &str| scratch.line(line).variable("COLUMNS", columns).run().ends(2).stderr;
+    for line in [
+        "tavern-status --status foo",
+        "tavern log yesterday",
+        "tavern-add x -p urgent",
+        "tavern-drain --max-time x",
+    ] {
+        let said = |columns: &str| {
+            scratch
+                .line(line)
+                .variable("COLUMNS", columns)
+                .run()
+                .ends(2)
+                .stderr
+        };
         let (narrow, whole) = (said("80"), said(""));
-        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
-        assert!(whole.lines().next().is_some_and(|line| line.starts_with("error: invalid value '")), "{whole}");
-        assert_eq!(narrow.split_whitespace().collect::<Vec<_>>(), whole.split_whitespace().collect::<Vec<_>>());
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 80),
+            "{narrow}"
+        );
+        assert!(
+            whole
+                .lines()
+                .next()
+                .is_some_and(|line| line.starts_with("error: invalid value '")),
+            "{whole}"
+        );
+        assert_eq!(
+            narrow.split_whitespace().collect::<Vec<_>>(),
+            whole.split_whitespace().collect::<Vec<_>>()
+        );
     }
 }
 
@@ -183,11 +415,18 @@ fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
         ("Support (this: too)", "Support (this: too)"),
         ("ends with (", "ends with ("),
         ("two\nlines", "two lines"),
-        ("`code` *stars* _under_ # hash", "`code` *stars* _under_ # hash"),
+        (
+            "`code` *stars* _under_ # hash",
+            "`code` *stars* _under_ # hash",
+        ),
         ("- [ ] boxed", "boxed"),
         ("AUTH-7: named", "named"),
     ] {
-        let id = scratch.program("tavern-add").args(&["--", typed]).run().succeeds();
+        let id = scratch
+            .program("tavern-add")
+            .args(&["--", typed])
+            .run()
+            .succeeds();
         let item = scratch.json("tavern-status", &[id.trim()]);
         assert_eq!(item["title"], kept, "{typed}");
     }
@@ -198,18 +437,30 @@ fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
 fn items_on_standard_input() {
     let scratch = Scratch::initialized();
     let item = "- [ ] T-7: Whole (priority: 1)\n  More.\n\n  ```sh\n  echo hi\n    two\n  ```\n  ```yaml task\n  done_when: [true]\n  ```\n";
-    assert_eq!(scratch.program("tavern-add").input(item).run().succeeds(), "T-7\n");
+    assert_eq!(
+        scratch.program("tavern-add").input(item).run().succeeds(),
+        "T-7\n"
+    );
     assert!(scratch.queue().contains(item));
     let rows: [(&[u8], &str); 4] = [
         (b"", "error: an item needs a title\n"),
-        (b"caf\xe9\n", "error: can't read the item from standard input: "),
+        (
+            b"caf\xe9\n",
+            "error: can't read the item from standard input: ",
+        ),
         (b"- [ ] a\n- [ ] b\n", "error: one item at a time\n"),
-        (b"nul \0\n", "error: a title can't hold the control character '\\0'\n"),
+        (
+            b"nul \0\n",
+            "error: a title can't hold the control character '\\0'\n",
+        ),
     ];
     let before = scratch.queue();
     for (input, words) in rows {
         let ran = scratch.program("tavern-add").input(input).run().ends(2);
-        assert!(ran.stderr.starts_with(words) && ran.stderr.contains("\nhint: "), "{ran}");
+        assert!(
+            ran.stderr.starts_with(words) && ran.stderr.contains("\nhint: "),
+            "{ran}"
+        );
     }
     assert_eq!(scratch.queue(), before);
 }
@@ -222,16 +473,30 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
         "## Pending\n- [ ] T-1: One (max_attempts: few)\n- [ ] T-2: Two (after: T-3)\n- [ ] T-3: Three (after: T-2)\n\
          - [ ] T-4: Four (role: codr)\n- [ ] T-5: Five (runner: shel)\n- [ ] T-6: Six\n- [ ] T-8: Eight (after: T-99)\n",
     );
-    scratch.write(".tavern/queues/other.md", "- [ ] T-6: Six again\n  ```sh\n  true\n  ```\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "- [ ] T-6: Six again\n  ```sh\n  true\n  ```\n",
+    );
     scratch.write(".tavern/queues/latin.md", b"- [ ] caf\xe9\n");
     scratch.write(".tavern/queues/folder.md/x", "");
     scratch.write(".tavern/templates/coder.md", "Do\n{{ this }}\n");
     scratch.write(".git/tavern/leases/T-1.yaml", "nonsense: 1\n");
     scratch.write(".tavern/PAUSE", "lunch\n");
-    scratch.write(CONFIG, "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n");
+    scratch.write(
+        CONFIG,
+        "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n",
+    );
     let ran = scratch.run("tavern-check", &[]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), "10 errors, 3 warnings\n"), "{ran}");
-    let heads: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with('.')).collect();
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(5), "10 errors, 3 warnings\n"),
+        "{ran}"
+    );
+    let heads: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with('.'))
+        .collect();
     assert_eq!(
         heads,
         [
@@ -250,17 +515,31 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".git/tavern/leases/T-1.yaml: warning: left by a process that died; to do: remove the lease of T-1, which can't be read",
         ]
     );
-    assert_eq!(ran.stdout.matches(" = hint: ").count(), heads.len(), "each has a hint");
+    assert_eq!(
+        ran.stdout.matches(" = hint: ").count(),
+        heads.len(),
+        "each has a hint"
+    );
     ran.says(
         "\n2 | - [ ] T-1: One (max_attempts: few)\n  |                               ^^^\n  = hint: write a whole ",
     );
     // One file, and what others say of it.
     let one = scratch.run("tavern-check", &["other"]);
-    assert_eq!((one.code, one.stdout.lines().count()), (Some(5), 4), "{one}");
+    assert_eq!(
+        (one.code, one.stdout.lines().count()),
+        (Some(5), 4),
+        "{one}"
+    );
     let broken = scratch.write(CONFIG, "leese: 2m\n");
     // The queues are looked at all the same.
-    let ran = scratch.run("tavern-check", &[]).says("main.md:3:24: error: dependency cycle");
-    assert!(ran.stdout.starts_with(".tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n"), "{ran}");
+    let ran = scratch
+        .run("tavern-check", &[])
+        .says("main.md:3:24: error: dependency cycle");
+    assert!(
+        ran.stdout
+            .starts_with(".tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n"),
+        "{ran}"
+    );
     std::fs::remove_file(broken).expect("it is ours");
 }
 
@@ -269,14 +548,23 @@ fn a_board_with_warnings_alone_is_fit_for_work() {
     let scratch = Scratch::initialized();
     scratch.run("tavern-add", &["No script"]).succeeds();
     let ran = scratch.run("tavern-check", &[]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 warning\n"), "{ran}");
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(0), "1 warning\n"),
+        "{ran}"
+    );
     // What is left is told as `tavern-reap` would.
     let own = std::process::id().to_string();
     scratch.run("tavern-claim", &["--pid", &own]).succeeds();
-    scratch.run("tavern-check", &[]).says("nothing is wrong with queue main and .tavern\n");
+    scratch
+        .run("tavern-check", &[])
+        .says("nothing is wrong with queue main and .tavern\n");
     scratch.write(".tavern/worktrees/T-404/x", "");
     let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
-    assert!(planned.starts_with("remove the worktree of T-404 "), "{planned}");
+    assert!(
+        planned.starts_with("remove the worktree of T-404 "),
+        "{planned}"
+    );
     let told = format!("warning: to do: {}", planned.trim_end());
     scratch.run("tavern-check", &[]).says(&told);
 }
@@ -287,30 +575,66 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
     let item = |text: &str| format!("- [ ] {text}{script}");
     let rows = [
         // The queue, and which item is taken.
-        (item("T-1: twin") + &item("T-1: twin") + &item("T-2: fine"), "T-2"),
-        (item("T-1: circle (after: T-3)") + &item("T-3: circle (after: T-1)") + &item("T-2: fine"), "T-2"),
-        (item("T-1: itself (after: T-1)") + &item("T-2: fine"), "T-2"),
-        (item("T-1: unknown (after: T-9)") + &item("T-2: fine"), "T-2"),
-        (item("T-1: wrong (budget: 5)") + &item("T-2: fine"), "T-2"),
-        (item("T-7: also in the other queue") + &item("T-2: fine"), "T-7"),
         (
-            format!("<<<<<<< a\n{}=======\n{}>>>>>>> b\n", item("T-1: mine"), item("T-1: theirs")) + &item("T-2: fine"),
+            item("T-1: twin") + &item("T-1: twin") + &item("T-2: fine"),
             "T-2",
         ),
-        ("\u{feff}- [ ] nul \0 and more\n".to_owned() + &item("T-2: fine (priority: 0)"), "T-2"),
-        (format!("- [ ] {} (priority: 9)\n", "long ".repeat(1_000_000)) + &item("T-2: fine"), "T-2"),
+        (
+            item("T-1: circle (after: T-3)")
+                + &item("T-3: circle (after: T-1)")
+                + &item("T-2: fine"),
+            "T-2",
+        ),
+        (item("T-1: itself (after: T-1)") + &item("T-2: fine"), "T-2"),
+        (
+            item("T-1: unknown (after: T-9)") + &item("T-2: fine"),
+            "T-2",
+        ),
+        (item("T-1: wrong (budget: 5)") + &item("T-2: fine"), "T-2"),
+        (
+            item("T-7: also in the other queue") + &item("T-2: fine"),
+            "T-7",
+        ),
+        (
+            format!(
+                "<<<<<<< a\n{}=======\n{}>>>>>>> b\n",
+                item("T-1: mine"),
+                item("T-1: theirs")
+            ) + &item("T-2: fine"),
+            "T-2",
+        ),
+        (
+            "\u{feff}- [ ] nul \0 and more\n".to_owned() + &item("T-2: fine (priority: 0)"),
+            "T-2",
+        ),
+        (
+            format!("- [ ] {} (priority: 9)\n", "long ".repeat(1_000_000)) + &item("T-2: fine"),
+            "T-2",
+        ),
     ];
     for (text, taken) in rows {
         let scratch = Scratch::initialized();
         scratch.write(QUEUE, &text);
-        scratch.write(".tavern/queues/other.md", item("T-7: also in the main queue"));
+        scratch.write(
+            ".tavern/queues/other.md",
+            item("T-7: also in the main queue"),
+        );
         scratch.write(".tavern/queues/zlatin.md", b"- [ ] caf\xe9\n");
         let held = scratch.json("tavern-claim", &[]);
-        assert_eq!(held["id"], taken, "{}", text.chars().take(200).collect::<String>());
+        assert_eq!(
+            held["id"],
+            taken,
+            "{}",
+            text.chars().take(200).collect::<String>()
+        );
         // All other bytes are as they were.
         let after = scratch.queue();
         let first = text.lines().next().unwrap_or_default();
-        assert!(after.starts_with(first), "{}", after.chars().take(200).collect::<String>());
+        assert!(
+            after.starts_with(first),
+            "{}",
+            after.chars().take(200).collect::<String>()
+        );
         assert!(after.lines().count() == text.lines().count());
     }
 }
@@ -321,37 +645,73 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     scratch.write(QUEUE, b"- [ ] caf\xe9\n");
     let words = "error: `~/.tavern/queues/main.md` is not UTF-8 (line 1)\n\
                  hint: save the file as UTF-8; to see the place: tavern check ~/.tavern/queues/main.md\n";
-    says(&scratch, &scratch.run("tavern-claim", &["--queue", "main"]), 5, words);
+    says(
+        &scratch,
+        &scratch.run("tavern-claim", &["--queue", "main"]),
+        5,
+        words,
+    );
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
     scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
-    assert_eq!(scratch.run("tavern-claim", &[]).succeeds(), "T-1 fine (token 1)\n");
+    assert_eq!(
+        scratch.run("tavern-claim", &[]).succeeds(),
+        "T-1 fine (token 1)\n"
+    );
     // Where the others have nothing, it is told: nobody waits for what he does not see.
     says(&scratch, &scratch.run("tavern-claim", &[]), 5, words);
-    scratch.run("tavern-agent", &["--once"]).says("is not UTF-8");
-    scratch.run("tavern-status", &[]).ends(0).says("other: 1 in_progress").says("is not UTF-8");
+    scratch
+        .run("tavern-agent", &["--once"])
+        .says("is not UTF-8");
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says("other: 1 in_progress")
+        .says("is not UTF-8");
 }
 
 #[test]
 fn a_drain_of_a_board_works_the_queues_beside_one_that_is_no_text() {
     let scratch = Scratch::shell("- [ ] T-1: One\n  ```sh\n  echo > one\n  ```\n", "");
     scratch.write(".tavern/queues/latin.md", b"- [ ] caf\xe9\n");
-    for (flags, words) in [(&["--dry-run"][..], "main:1 pending One"), (&[], "1 of 1 completed")] {
+    for (flags, words) in [
+        (&["--dry-run"][..], "main:1 pending One"),
+        (&[], "1 of 1 completed"),
+    ] {
         let told = scratch.run("tavern-drain", flags).ends(5).says(words);
-        told.says("left as it is: `").says("latin.md` is not UTF-8 (line 1); save the file as UTF-8");
+        told.says("left as it is: `")
+            .says("latin.md` is not UTF-8 (line 1); save the file as UTF-8");
     }
     // Who names it means it.
-    scratch.run("tavern-drain", &["latin"]).ends(5).says("error: `").says("is not UTF-8").says_not("completed");
+    scratch
+        .run("tavern-drain", &["latin"])
+        .ends(5)
+        .says("error: `")
+        .says("is not UTF-8")
+        .says_not("completed");
 }
 
 #[test]
 fn a_broken_configuration_is_shown_with_its_place() {
     let scratch = Scratch::initialized();
     scratch.write(CONFIG, "lease: soon\n");
-    for program in ["tavern-agent", "tavern-drain", "tavern-claim", "tavern-reap", "tavern-merge"] {
+    for program in [
+        "tavern-agent",
+        "tavern-drain",
+        "tavern-claim",
+        "tavern-reap",
+        "tavern-merge",
+    ] {
         let ran = scratch.run(program, &[]).ends(5);
         let place = scratch.folder().join("work/.tavern/config.yaml");
-        assert!(ran.stderr.starts_with(&format!("error: {}:1:", place.display())), "{program}: {ran}");
-        assert!(ran.stderr.contains("\n1 | lease: soon\n  | "), "{program}: {ran}");
+        assert!(
+            ran.stderr
+                .starts_with(&format!("error: {}:1:", place.display())),
+            "{program}: {ran}"
+        );
+        assert!(
+            ran.stderr.contains("\n1 | lease: soon\n  | "),
+            "{program}: {ran}"
+        );
     }
     // What needs no setting works.
     scratch.run("tavern-status", &[]).succeeds();
@@ -362,30 +722,58 @@ fn a_broken_configuration_is_shown_with_its_place() {
 #[test]
 fn pause_and_stop_say_how_to_go_on() {
     let scratch = Scratch::initialized();
-    scratch.run("tavern-add", &["x", "-m", "```sh\ntrue\n```"]).succeeds();
+    scratch
+        .run("tavern-add", &["x", "-m", "```sh\ntrue\n```"])
+        .succeeds();
     scratch.write(".tavern/PAUSE", "lunch\n");
     let paused = "error: the board is paused: lunch\nhint: to go on: rm .tavern/PAUSE\n";
     says(&scratch, &scratch.run("tavern-claim", &[]), 3, paused);
-    says(&scratch, &scratch.run("tavern-claim", &["--wait=10ms"]), 3, paused);
+    says(
+        &scratch,
+        &scratch.run("tavern-claim", &["--wait=10ms"]),
+        3,
+        paused,
+    );
     says(&scratch, &scratch.run("tavern-drain", &[]), 4, paused);
-    assert!(scratch.run("tavern-status", &[]).succeeds().starts_with("the board is paused: lunch\n"));
+    assert!(
+        scratch
+            .run("tavern-status", &[])
+            .succeeds()
+            .starts_with("the board is paused: lunch\n")
+    );
     scratch.write(".tavern/STOP", "");
     let stopped = "error: the board is stopped\nhint: to go on: rm .tavern/STOP\n";
-    says(&scratch, &scratch.run("tavern-claim", &["--wait"]), 4, stopped);
+    says(
+        &scratch,
+        &scratch.run("tavern-claim", &["--wait"]),
+        4,
+        stopped,
+    );
     says(&scratch, &scratch.run("tavern-drain", &[]), 4, stopped);
     let agent = scratch.run("tavern-agent", &["--name", "Sam"]);
-    assert!(agent.ends(0).stderr.ends_with("Sam ends: .tavern/STOP is there\n"));
+    assert!(
+        agent
+            .ends(0)
+            .stderr
+            .ends_with("Sam ends: .tavern/STOP is there\n")
+    );
 }
 
 #[test]
 fn what_has_ended_can_not_be_taken_or_revived() {
     let scratch = Scratch::initialized();
     scratch.write(QUEUE, "- [x] T-2: two\n");
-    let taken =
-        "error: `T-2` can't be taken: it is completed\nhint: to have it done again: tavern release T-2 --reopen\n";
-    says(&scratch, &scratch.run("tavern-claim", &["--task", "T-2"]), 3, taken);
+    let taken = "error: `T-2` can't be taken: it is completed\nhint: to have it done again: tavern release T-2 --reopen\n";
+    says(
+        &scratch,
+        &scratch.run("tavern-claim", &["--task", "T-2"]),
+        3,
+        taken,
+    );
     let revived = scratch.run("tavern-release", &["T-2", "--revive"]).ends(4);
-    revived.says("error: `T-2` is completed, so it can't be revived").says("\nhint: ");
+    revived
+        .says("error: `T-2` is completed, so it can't be revived")
+        .says("\nhint: ");
 }
 
 #[test]
@@ -394,7 +782,8 @@ fn what_people_read_is_never_an_endless_line() {
     let (endless, long) = ("x".repeat(100_000), "y".repeat(300));
     let script = "  ```sh\n  echo 1 >one\n  ```\n";
     let failing = "  ```sh\n  false\n  ```\n";
-    let queue = format!("- [ ] T-1: {endless} (max_attempts: 1)\n{failing}- [ ] T-2: {long}\n{script}");
+    let queue =
+        format!("- [ ] T-1: {endless} (max_attempts: 1)\n{failing}- [ ] T-2: {long}\n{script}");
     scratch.write(QUEUE, &queue);
     // Another queue's items have nothing to run.
     scratch.write("PLAIN.md", format!("- [ ] {endless}\n"));
@@ -413,42 +802,83 @@ fn what_people_read_is_never_an_endless_line() {
         "tavern-check",
     ] {
         let ran = scratch.line(line).run();
-        let longest = ran.stdout.lines().chain(ran.stderr.lines()).map(|line| line.chars().count()).max();
+        let longest = ran
+            .stdout
+            .lines()
+            .chain(ran.stderr.lines())
+            .map(|line| line.chars().count())
+            .max();
         assert!(longest < Some(400), "{line}: {longest:?}");
         assert!(matches!(ran.code, Some(0 | 1 | 4)), "{line}: {ran}");
     }
-    scratch.run("tavern-status", &["--items"]).ends(0).says(&format!(" {}…\n", "y".repeat(120)));
-    let whole = scratch.run("tavern-status", &["--items", "--format", "json"]).succeeds();
-    assert!(whole.contains(&endless) && whole.contains(&long), "JSON has them whole");
+    scratch
+        .run("tavern-status", &["--items"])
+        .ends(0)
+        .says(&format!(" {}…\n", "y".repeat(120)));
+    let whole = scratch
+        .run("tavern-status", &["--items", "--format", "json"])
+        .succeeds();
+    assert!(
+        whole.contains(&endless) && whole.contains(&long),
+        "JSON has them whole"
+    );
 }
 
 #[test]
 fn a_task_file_that_is_hardly_one() {
     let scratch = Scratch::repository();
     let work = |name: &str| format!("\n  ```sh\n  echo 1 >{name}.txt\n  ```\n");
-    let drain = |file: &str| scratch.run("tavern-drain", &[file, "--agents", "1", "--runner", "shell"]);
+    let drain = |file: &str| {
+        scratch.run(
+            "tavern-drain",
+            &[file, "--agents", "1", "--runner", "shell"],
+        )
+    };
     // A NUL goes no further than the file; in a command nothing could be started with it.
     let nul = format!("- [ ] nul \0 here{}- [ ] b{}", work("nul"), work("b"));
-    scratch.write("NUL.md", nul.clone() + "- [ ] c (done_when: \"a\\0\")" + &work("c"));
+    scratch.write(
+        "NUL.md",
+        nul.clone() + "- [ ] c (done_when: \"a\\0\")" + &work("c"),
+    );
     let ran = drain("NUL.md").ends(5);
-    assert!(ran.stdout.starts_with("2 of 3 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
+    assert!(
+        ran.stdout.starts_with("2 of 3 completed, 1 left") && ran.stdout.contains("has a problem"),
+        "{ran}"
+    );
     let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
     assert!(kept.contains(": nul \0 here\n  (attempt: 1"), "{kept:?}");
     scratch.write("real/todo.md", format!("- [ ] linked{}", work("linked")));
-    std::os::unix::fs::symlink("real/todo.md", scratch.work().join("LINK.md")).expect("the folder is ours");
+    std::os::unix::fs::symlink("real/todo.md", scratch.work().join("LINK.md"))
+        .expect("the folder is ours");
     assert_eq!(drain("LINK.md").code, Some(0));
-    assert!(scratch.work().join("LINK.md").is_symlink(), "a link stays one");
-    assert!(scratch.read("real/todo.md").starts_with("- [x] T-"), "and is written through");
+    assert!(
+        scratch.work().join("LINK.md").is_symlink(),
+        "a link stays one"
+    );
+    assert!(
+        scratch.read("real/todo.md").starts_with("- [x] T-"),
+        "and is written through"
+    );
 }
 
 #[test]
 fn a_role_that_is_not_there_is_a_mistake_wherever_it_is_typed() {
     let scratch = Scratch::board("- [ ] T-1: Do it\n");
-    for line in ["tavern-claim --role rogue", "tavern-agent --role rogue", "tavern-drain --role rogue"] {
-        scratch.line(line).run().ends(2).says("there is no role `rogue`").says("others are added under `roles:`");
+    for line in [
+        "tavern-claim --role rogue",
+        "tavern-agent --role rogue",
+        "tavern-drain --role rogue",
+    ] {
+        scratch
+            .line(line)
+            .run()
+            .ends(2)
+            .says("there is no role `rogue`")
+            .says("others are added under `roles:`");
     }
     let ran = scratch.run("tavern-claim", &["T-1"]).ends(2);
-    ran.says("unexpected argument 'T-1'").says("tip: to name an item: tavern-claim --task T-1\n");
+    ran.says("unexpected argument 'T-1'")
+        .says("tip: to name an item: tavern-claim --task T-1\n");
     scratch.run("tavern-claim", &["--task", "T-1"]).ends(0);
 }
 
@@ -466,17 +896,25 @@ fn a_task_file_that_is_not_read_says_what_is_odd_about_it() {
         .says("this text is UTF-16, not UTF-8")
         .says("iconv -f UTF-16 -t UTF-8 wide.md");
     scratch.write("-x.md", "- [ ] a\n");
-    let words =
-        "the name of `./-x.md` begins with `-`, as a flag does: nothing in it is read\nhint: give it another name";
-    scratch.run("tavern-drain", &["./-x.md"]).ends(2).says(words);
+    let words = "the name of `./-x.md` begins with `-`, as a flag does: nothing in it is read\nhint: give it another name";
+    scratch
+        .run("tavern-drain", &["./-x.md"])
+        .ends(2)
+        .says(words);
 }
 
 #[test]
 fn a_link_that_a_clone_has_brought_is_kept_where_a_file_of_the_board_would_be() {
     let scratch = Scratch::repository();
     std::fs::create_dir(scratch.work().join(".tavern")).expect("it is not there");
-    std::os::unix::fs::symlink("/nowhere/at/all", scratch.work().join(".tavern/config.yaml")).expect("it is not there");
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    std::os::unix::fs::symlink(
+        "/nowhere/at/all",
+        scratch.work().join(".tavern/config.yaml"),
+    )
+    .expect("it is not there");
+    scratch
+        .run("tavern-init", &["--runner", "shell"])
+        .succeeds();
     assert!(scratch.work().join(".tavern/config.yaml").is_symlink());
     scratch.run("tavern-check", &[]).ends(5).says("config.yaml");
 }
@@ -484,8 +922,14 @@ fn a_link_that_a_clone_has_brought_is_kept_where_a_file_of_the_board_would_be() 
 #[test]
 fn a_text_may_begin_as_a_list_does() {
     let scratch = Scratch::board("");
-    scratch.run("tavern-add", &["x", "--description", "- first\n- second"]).succeeds();
-    assert!(scratch.queue().contains("x\n\n  - first\n  - second\n"), "{}", scratch.queue());
+    scratch
+        .run("tavern-add", &["x", "--description", "- first\n- second"])
+        .succeeds();
+    assert!(
+        scratch.queue().contains("x\n\n  - first\n  - second\n"),
+        "{}",
+        scratch.queue()
+    );
 }
 
 #[test]
@@ -517,15 +961,28 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
         let scratch = Scratch::board(&list);
         scratch.run("tavern-check", &[]).ends(0);
         let claimed = scratch.json("tavern-claim", &["--task", "AUTH-7"]);
-        assert_eq!(format!("AUTH-7: {}", claimed["title"].as_str().unwrap_or("")), title);
-        has(&scratch.queue(), &[&format!("- [ ] {title} (agent: "), "attempt: 1, "]);
+        assert_eq!(
+            format!("AUTH-7: {}", claimed["title"].as_str().unwrap_or("")),
+            title
+        );
+        has(
+            &scratch.queue(),
+            &[&format!("- [ ] {title} (agent: "), "attempt: 1, "],
+        );
         // Taken, taken back and taken again it is what was typed.
-        scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
+        scratch
+            .run("tavern-release", &["AUTH-7", "--force"])
+            .succeeds();
         scratch.run("tavern-undo", &[]).succeeds();
         assert_eq!(scratch.queue(), list);
         scratch.claim("AUTH-7", &[]);
-        scratch.run("tavern-release", &["AUTH-7", "--force"]).succeeds();
-        has(&scratch.queue(), &[&format!("- [ ] {title} (returns: 1, reason: given back)")]);
+        scratch
+            .run("tavern-release", &["AUTH-7", "--force"])
+            .succeeds();
+        has(
+            &scratch.queue(),
+            &[&format!("- [ ] {title} (returns: 1, reason: given back)")],
+        );
     }
 }
 
@@ -533,8 +990,14 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
 fn a_parenthesis_of_which_nothing_can_be_read_is_title_with_an_id_and_without() {
     for (words, hint) in [
         ("status: urgent", "write draft, pending, in_progress, "),
-        ("lane: fast", "write draft or pending; as it stands it is part of the title"),
-        ("after: the launch", "to wait for an item, write its ID or its title"),
+        (
+            "lane: fast",
+            "write draft or pending; as it stands it is part of the title",
+        ),
+        (
+            "after: the launch",
+            "to wait for an item, write its ID or its title",
+        ),
         ("due: friday", "write a time such as 2026-11-22T10:00:00Z"),
         ("Due: friday", "did you mean `due`?"),
         ("role: two words", "write one word"),
@@ -547,19 +1010,40 @@ fn a_parenthesis_of_which_nothing_can_be_read_is_title_with_an_id_and_without() 
             let title = format!("Login fails ({words})");
             let list = format!("## Pending\n\n- [ ] {id}{title}\n");
             let scratch = Scratch::board(&list);
-            scratch.run("tavern-check", &[]).ends(0).says("warning: ").says("part of the title").says(hint);
+            scratch
+                .run("tavern-check", &[])
+                .ends(0)
+                .says("warning: ")
+                .says("part of the title")
+                .says(hint);
             let claimed = scratch.json("tavern-claim", &[]);
             assert_eq!(claimed["title"], title);
             let name = claimed["id"].as_str().expect("it has one").to_owned();
-            has(&scratch.queue(), &[&format!("- [ ] {name}: {title} (agent: ")]);
-            scratch.run("tavern-release", &[&name, "--force"]).succeeds();
+            has(
+                &scratch.queue(),
+                &[&format!("- [ ] {name}: {title} (agent: ")],
+            );
+            scratch
+                .run("tavern-release", &[&name, "--force"])
+                .succeeds();
             scratch.run("tavern-undo", &[]).succeeds();
             assert_eq!(scratch.queue(), list);
             let claimed = scratch.json("tavern-claim", &[]);
             let name = claimed["id"].as_str().expect("it has one");
-            for then in [["--force"].as_slice(), &["--cancel"], &["--reopen", "-m", "again"]] {
-                scratch.run("tavern-release", &[&[name], then].concat()).succeeds();
-                assert_eq!(scratch.json("tavern-status", &[name])["title"], title, "{}", scratch.queue());
+            for then in [
+                ["--force"].as_slice(),
+                &["--cancel"],
+                &["--reopen", "-m", "again"],
+            ] {
+                scratch
+                    .run("tavern-release", &[&[name], then].concat())
+                    .succeeds();
+                assert_eq!(
+                    scratch.json("tavern-status", &[name])["title"],
+                    title,
+                    "{}",
+                    scratch.queue()
+                );
             }
         }
     }
@@ -585,7 +1069,9 @@ fn what_an_item_is_not_to_be_worked_without_stops_it_with_an_id_and_without() {
         "priority: 1, status: urgent",
     ] {
         for id in ["T-1: ", ""] {
-            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {id}one ({words})\n- [x] T-2: the second\n"));
+            let scratch = Scratch::board(&format!(
+                "## Pending\n\n- [ ] {id}one ({words})\n- [x] T-2: the second\n"
+            ));
             scratch.run("tavern-check", &[]).ends(5).says("error: ");
             scratch.run("tavern-claim", &[]).ends(3);
         }
@@ -624,15 +1110,26 @@ fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
         "\n  ```task\n  done_when: make\n  steps: 3\n  ```",
     ];
     for id in ["T-1: ", ""] {
-        for (below, code) in stops.map(|it| (it, 5)).into_iter().chain(words.map(|it| (it, 0))) {
-            let scratch = Scratch::board(&format!("## Pending\n\n- [ ] {id}Ship{below}\n- [x] Build\n"));
+        for (below, code) in stops
+            .map(|it| (it, 5))
+            .into_iter()
+            .chain(words.map(|it| (it, 0)))
+        {
+            let scratch = Scratch::board(&format!(
+                "## Pending\n\n- [ ] {id}Ship{below}\n- [x] Build\n"
+            ));
             let told = scratch.run("tavern-check", &[]);
             assert_eq!(
-                (told.code, told.stdout.contains("is not read as it stands here")),
+                (
+                    told.code,
+                    told.stdout.contains("is not read as it stands here")
+                ),
                 (Some(code), code == 5),
                 "{below}: {told}"
             );
-            scratch.run("tavern-claim", &[]).ends(if code == 5 { 3 } else { 0 });
+            scratch
+                .run("tavern-claim", &[])
+                .ends(if code == 5 { 3 } else { 0 });
         }
     }
     // What was begun can be ended whatever stands there by then.
@@ -640,18 +1137,32 @@ fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
     scratch.claim("T-1", &[]);
     scratch.run("tavern-add", &["The launch"]).succeeds();
     scratch.run("tavern-check", &[]).ends(0);
-    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
-    scratch.run("tavern-check", &[]).ends(5).says("is not read as it stands here");
+    scratch
+        .run("tavern-release", &["T-1", "--force"])
+        .succeeds();
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("is not read as it stands here");
     // What it says already is words below.
-    let scratch = Scratch::board("## Pending\n\n- [ ] Ship (done_when: make)\n\n  See (done_when: make).\n");
+    let scratch =
+        Scratch::board("## Pending\n\n- [ ] Ship (done_when: make)\n\n  See (done_when: make).\n");
     scratch.run("tavern-check", &[]).ends(0);
 }
 
 #[test]
 fn what_is_cancelled_does_not_look_done_whatever_its_title_ends_with() {
     for (title, below, shown) in [
-        ("ends with \\", "", "- [x] T-1: ends with \\ (reason: for a long while no longer, status: cancelled)\n"),
-        ("odd `", "", "- [x] T-1: ~~odd `~~\n  (reason: for a long while no longer, status: cancelled)\n"),
+        (
+            "ends with \\",
+            "",
+            "- [x] T-1: ends with \\ (reason: for a long while no longer, status: cancelled)\n",
+        ),
+        (
+            "odd `",
+            "",
+            "- [x] T-1: ~~odd `~~\n  (reason: for a long while no longer, status: cancelled)\n",
+        ),
         (
             "odd `",
             "  and `x`\n",
@@ -660,7 +1171,12 @@ fn what_is_cancelled_does_not_look_done_whatever_its_title_ends_with() {
     ] {
         let list = format!("- [ ] T-1: {title}\n{below}- [ ] T-2: two\n");
         let scratch = Scratch::board(&list);
-        scratch.run("tavern-release", &["T-1", "--cancel", "-m", "for a long while no longer"]).succeeds();
+        scratch
+            .run(
+                "tavern-release",
+                &["T-1", "--cancel", "-m", "for a long while no longer"],
+            )
+            .succeeds();
         has(&scratch.queue(), &[shown]);
         scratch.run("tavern-undo", &[]).succeeds();
         assert_eq!(scratch.queue(), list);
@@ -673,13 +1189,22 @@ fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
     scratch.claim("AUTH-8", &[]);
     scratch.change(QUEUE, "fails", "fails (reason: token expired)");
     scratch.claim("AUTH-7", &[]);
-    has(&scratch.queue(), &["AUTH-7: Login fails (reason: token expired) (agent: "]);
+    has(
+        &scratch.queue(),
+        &["AUTH-7: Login fails (reason: token expired) (agent: "],
+    );
     // What Tavern wrote goes with the next claim, and what was typed into it does not.
     scratch.begin("## Pending\n\n- [ ] AUTH-9: Nine\n");
-    scratch.run("tavern-release", &["AUTH-9", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["AUTH-9", "--reopen", "-m", "again"]).succeeds();
+    scratch
+        .run("tavern-release", &["AUTH-9", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["AUTH-9", "--reopen", "-m", "again"])
+        .succeeds();
     has(&scratch.queue(), &["AUTH-9: Nine (reason: again)"]);
-    let title = |scratch: &Scratch| scratch.json("tavern-claim", &["--task", "AUTH-9", "--dry-run"])["title"].clone();
+    let title = |scratch: &Scratch| {
+        scratch.json("tavern-claim", &["--task", "AUTH-9", "--dry-run"])["title"].clone()
+    };
     assert_eq!(title(&scratch), "Nine");
     scratch.change(QUEUE, "again", "again and again");
     assert_eq!(title(&scratch), "Nine (reason: again and again)");
@@ -690,39 +1215,86 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
     let list = "## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1, reason: token expired)\n- [ ] T-2: two\n";
     let scratch = Scratch::board(list);
     let told = "`reason` is a key of Tavern's, which the next claim replaces";
-    scratch.run("tavern-check", &[]).says(told).says("put them into a parenthesis of their own");
-    scratch.change(QUEUE, "(priority: 1, reason: token expired)", "(reason: token expired) (priority: 1)");
+    scratch
+        .run("tavern-check", &[])
+        .says(told)
+        .says("put them into a parenthesis of their own");
+    scratch.change(
+        QUEUE,
+        "(priority: 1, reason: token expired)",
+        "(reason: token expired) (priority: 1)",
+    );
     scratch.run("tavern-check", &[]).says_not(told);
     // What Tavern wrote is no news.
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--reopen", "-m", "again"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--reopen", "-m", "again"])
+        .succeeds();
     has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
-    scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
-    for typed in ["answer: Anna", "author: Anna", "approvals: Anna", "returns: 404", "rounds: 3", "mode: plan"] {
-        scratch.begin(&format!("## Pending\n\n- [ ] AUTH-7: Login fails ({typed}, priority: 1)\n"));
+    scratch
+        .run("tavern-check", &[])
+        .says_not("is a key of Tavern's");
+    for typed in [
+        "answer: Anna",
+        "author: Anna",
+        "approvals: Anna",
+        "returns: 404",
+        "rounds: 3",
+        "mode: plan",
+    ] {
+        scratch.begin(&format!(
+            "## Pending\n\n- [ ] AUTH-7: Login fails ({typed}, priority: 1)\n"
+        ));
         let key = typed.split(':').next().expect("it has a key");
-        scratch.run("tavern-check", &[]).says(&format!("`{key}` is a key"));
+        scratch
+            .run("tavern-check", &[])
+            .says(&format!("`{key}` is a key"));
     }
     // Nor is how often Tavern says that it was tried.
     scratch.begin("## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1)\n");
     let token = scratch.claim("AUTH-7", &[]);
-    scratch.run("tavern-report", &["AUTH-7", "--token", &token, "--failed", "no time"]).ends(1);
+    scratch
+        .run(
+            "tavern-report",
+            &["AUTH-7", "--token", &token, "--failed", "no time"],
+        )
+        .ends(1);
     has(&scratch.queue(), &["attempt: 1"]);
-    scratch.run("tavern-check", &[]).says_not("is a key of Tavern's");
+    scratch
+        .run("tavern-check", &[])
+        .says_not("is a key of Tavern's");
     for id in ["", "AUTH-7: "] {
         let block = "  ```yaml task\n  reason: token expired\n  ```";
-        scratch.begin(&format!("## Pending\n\n- [ ] {id}Login fails\n{block}\n- [ ] T-2: two\n"));
-        scratch.run("tavern-check", &[]).says(told).says("write them outside of the `yaml task` block");
+        scratch.begin(&format!(
+            "## Pending\n\n- [ ] {id}Login fails\n{block}\n- [ ] T-2: two\n"
+        ));
+        scratch
+            .run("tavern-check", &[])
+            .says(told)
+            .says("write them outside of the `yaml task` block");
     }
 }
 
 #[test]
 fn a_status_beside_keys_that_stand_below_stops_its_item() {
-    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: Deploy (status: draft)\n  (tags: ops)\n");
-    scratch.run("tavern-check", &[]).ends(5).says("`status` is not read as it stands here");
+    let scratch =
+        Scratch::board("## Pending\n\n- [ ] T-1: Deploy (status: draft)\n  (tags: ops)\n");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("`status` is not read as it stands here");
     scratch.run("tavern-claim", &[]).ends(3);
-    scratch.change(QUEUE, " (status: draft)\n  (tags: ops)", "\n  (status: draft, tags: ops)");
-    has(&scratch.run("tavern-status", &[]).ends(0).stdout, &["1 draft"]);
+    scratch.change(
+        QUEUE,
+        " (status: draft)\n  (tags: ops)",
+        "\n  (status: draft, tags: ops)",
+    );
+    has(
+        &scratch.run("tavern-status", &[]).ends(0).stdout,
+        &["1 draft"],
+    );
 }
 
 #[test]
@@ -730,7 +1302,11 @@ fn who_waits_by_the_signs_of_obsidian_is_left_while_that_is_open() {
     let list = "- [ ] Build 🆔 abc-1 📅 2026-12-01\n- [ ] Ship 📅 2026-12-02 ⛔ xyz, abc-1\n- [ ] Tell them ⛔ abc\n- [x] Plan 🆔 p\n- [ ] Draw ⛔ p\n";
     let scratch = Scratch::board(list);
     let told = ".tavern/queues/main.md:2:25: error: `⛔` is not read as it stands here";
-    scratch.run("tavern-check", &[]).ends(5).says(told).says("`(after: …)`");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says(told)
+        .says("`(after: …)`");
     let taken = || scratch.run("tavern-claim", &["--agent", "Sam"]);
     for title in ["Build", "Tell them", "Draw"] {
         taken().ends(0).says(title);
@@ -748,32 +1324,52 @@ fn keys_of_tavern_below_a_typed_id_stop_neither_their_item_nor_others() {
         "TODO.md",
         format!("- [ ] T-1: a\n  ```sh\n  echo 1 > a\n  ```\n{below}- [ ] T-3: c\n  ```sh\n  echo 3 > c\n  ```\n"),
     );
-    scratch.run("tavern-check", &["TODO.md"]).says("to keep the words put a blank line above them");
-    scratch.run("tavern-drain", &["TODO.md"]).ends(0).says("3 of 3 completed");
+    scratch
+        .run("tavern-check", &["TODO.md"])
+        .says("to keep the words put a blank line above them");
+    scratch
+        .run("tavern-drain", &["TODO.md"])
+        .ends(0)
+        .says("3 of 3 completed");
 }
 
 #[test]
 fn a_card_that_a_person_has_begun_is_left_alone_whatever_keys_it_has() {
     let scratch = Scratch::repository();
-    let card = "- [ ] JIRA-12: mine (agent: bob, started: 2026-11-01)\n  ```sh\n  echo 1 > a\n  ```\n";
+    let card =
+        "- [ ] JIRA-12: mine (agent: bob, started: 2026-11-01)\n  ```sh\n  echo 1 > a\n  ```\n";
     let other = "- [ ] JIRA-13: free\n  ```sh\n  echo 2 > b\n  ```\n";
-    scratch.write("TODO.md", format!("## Todo\n\n{other}\n## In Progress\n\n{card}\n## Done\n"));
+    scratch.write(
+        "TODO.md",
+        format!("## Todo\n\n{other}\n## In Progress\n\n{card}\n## Done\n"),
+    );
     scratch.run("tavern-drain", &["TODO.md"]);
     let left = std::fs::read_to_string(scratch.work().join("TODO.md")).expect("it is there");
-    assert!(left.contains(card) && left.contains("- [x] JIRA-13: free"), "{left}");
+    assert!(
+        left.contains(card) && left.contains("- [x] JIRA-13: free"),
+        "{left}"
+    );
 }
 
 #[test]
 fn what_is_added_begins_as_it_says_or_not_at_all() {
     let scratch = Scratch::pending("");
-    scratch.run("tavern-add", &["Wipe it (status: draft)"]).ends(0);
-    assert_eq!(scratch.records("tavern-status", &["--items"])[2]["status"], "draft");
+    scratch
+        .run("tavern-add", &["Wipe it (status: draft)"])
+        .ends(0);
+    assert_eq!(
+        scratch.records("tavern-status", &["--items"])[2]["status"],
+        "draft"
+    );
     scratch
         .run("tavern-add", &["Wipe it (status: completed)"])
         .ends(2)
         .says("begins as pending or draft, and not as completed");
     for ticked in ["- [x] Done", "- [-] Dropped"] {
-        let add = scratch.program("tavern-add").input(format!("{ticked}\n")).run();
+        let add = scratch
+            .program("tavern-add")
+            .input(format!("{ticked}\n"))
+            .run();
         add.ends(2).says("leave out what is in its box");
     }
 }
@@ -781,15 +1377,28 @@ fn what_is_added_begins_as_it_says_or_not_at_all() {
 #[test]
 fn a_heading_or_a_key_that_everybody_has_makes_no_board_and_stops_nothing() {
     let item = "- [ ] Look at it\n  ```sh\n  echo 1 > a\n  ```\n";
-    for head in ["# Review\n\n", "---\npriority: P1\n---\n", "---\nname: [a, b]\n---\n"] {
+    for head in [
+        "# Review\n\n",
+        "---\npriority: P1\n---\n",
+        "---\nname: [a, b]\n---\n",
+    ] {
         let scratch = Scratch::repository();
         scratch.write("TODO.md", format!("{head}{item}"));
-        scratch.run("tavern-drain", &["TODO.md"]).ends(0).says("1 of 1 completed");
+        scratch
+            .run("tavern-drain", &["TODO.md"])
+            .ends(0)
+            .says("1 of 1 completed");
     }
     // Two are a board, and a key that only queues have is meant.
     let scratch = Scratch::repository();
     scratch.write("TODO.md", format!("## Review\n\n{item}\n## Pending\n"));
-    scratch.run("tavern-drain", &["TODO.md"]).ends(1).says("waits for");
+    scratch
+        .run("tavern-drain", &["TODO.md"])
+        .ends(1)
+        .says("waits for");
     scratch.write("TODO.md", format!("---\nmax_attempts: many\n---\n{item}"));
-    scratch.run("tavern-drain", &["TODO.md"]).ends(5).says("invalid value for the queue's `max_attempts`");
+    scratch
+        .run("tavern-drain", &["TODO.md"])
+        .ends(5)
+        .says("invalid value for the queue's `max_attempts`");
 }

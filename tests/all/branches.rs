@@ -38,7 +38,11 @@ fn git(scratch: &Scratch, line: &str) {
 
 /// As [`git`], which refuses to begin or stops in the middle.
 fn git_stops(scratch: &Scratch, line: &str) -> Ran {
-    let ran = scratch.command(Path::new("git")).args(&line.split_whitespace().collect::<Vec<_>>()).run().ends(1);
+    let ran = scratch
+        .command(Path::new("git"))
+        .args(&line.split_whitespace().collect::<Vec<_>>())
+        .run()
+        .ends(1);
     scratch.settle();
     ran
 }
@@ -46,19 +50,37 @@ fn git_stops(scratch: &Scratch, line: &str) -> Ran {
 /// Sam takes the first item: its ID, which it may have got by that, and his token.
 fn taken(scratch: &Scratch) -> [String; 2] {
     let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
-    [claim["id"].as_str().expect("an ID").to_owned(), claim["lease"]["token"].to_string()]
+    [
+        claim["id"].as_str().expect("an ID").to_owned(),
+        claim["lease"]["token"].to_string(),
+    ]
 }
 
 /// The titles of the items with their boxes, in the order of the file.
 fn items(scratch: &Scratch) -> Vec<String> {
     let queue = scratch.queue();
-    let item = |line: &str| Some(line.strip_prefix("- [")?.split(" (").next()?.replacen(']', "", 1).replace("~~", ""));
-    queue.lines().filter_map(item).map(|item| item.trim().to_owned()).collect()
+    let item = |line: &str| {
+        Some(
+            line.strip_prefix("- [")?
+                .split(" (")
+                .next()?
+                .replacen(']', "", 1)
+                .replace("~~", ""),
+        )
+    };
+    queue
+        .lines()
+        .filter_map(item)
+        .map(|item| item.trim().to_owned())
+        .collect()
 }
 
 /// Nothing is left to say, and nothing was set aside.
 fn is_calm(scratch: &Scratch) {
-    scratch.run("tavern-check", &[]).ends(0).says_not("set aside");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says_not("set aside");
 }
 
 const FOUR: &str = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n";
@@ -71,12 +93,16 @@ fn what_another_branch_lacks_comes_back_as_it_was() {
     let before = scratch.queue();
     git(&scratch, "checkout --quiet -f other");
     assert_eq!(items(&scratch), ["T-2: two"]);
-    scratch.run("tavern-log", &["T-3"]).says("checkout: moving from main to other");
+    scratch
+        .run("tavern-log", &["T-3"])
+        .says("checkout: moving from main to other");
     scratch.run("tavern-log", &[]).says("it was put back: T-2");
     is_calm(&scratch);
     git(&scratch, "checkout --quiet -f main");
     assert_eq!(scratch.queue(), before);
-    scratch.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    scratch
+        .run("tavern-renew", &["T-2", "--token", &held])
+        .ends(0);
     is_calm(&scratch);
 }
 
@@ -84,13 +110,15 @@ fn what_another_branch_lacks_comes_back_as_it_was() {
 fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
     let scratch = board(EMPTY, &pending(FOUR));
     scratch.git(&["switch", "--quiet", "other"]);
-    let theirs =
-        "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] T-3: three\n- [ ] T-4: four\n- [ ] five\n";
+    let theirs = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] T-3: three\n- [ ] T-4: four\n- [ ] five\n";
     scratch.write(QUEUE, pending(theirs));
     scratch.settle();
     scratch.commit(&[QUEUE], "Typed");
     git(&scratch, "switch --quiet main");
-    assert_eq!(items(&scratch), ["T-1: one", "T-2: two", "T-3: three", "T-4: four"]);
+    assert_eq!(
+        items(&scratch),
+        ["T-1: one", "T-2: two", "T-3: three", "T-4: four"]
+    );
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
     scratch.claim("T-3", &[]);
     scratch.commit(&[QUEUE], "Done");
@@ -98,7 +126,15 @@ fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
     // Nobody has looked since.
     scratch.change(QUEUE, "- [ ] five\n", "- [ ] five\n- [ ] six\n");
     scratch.settle();
-    has(&scratch.queue(), &["Words.\n", "- [ ] T-2: two\n  More words.\n", "- [ ] five\n", "- [ ] six\n"]);
+    has(
+        &scratch.queue(),
+        &[
+            "Words.\n",
+            "- [ ] T-2: two\n  More words.\n",
+            "- [ ] five\n",
+            "- [ ] six\n",
+        ],
+    );
     scratch.stands("T-1", "cancelled", 0);
     scratch.stands("T-3", "in_progress", 1);
     assert_eq!(items(&scratch).len(), 6);
@@ -111,19 +147,30 @@ fn who_replaces_words_in_what_git_has_just_brought_takes_nothing_else_out() {
     let typed = pending("- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n");
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &typed);
     git(&scratch, "switch --quiet other");
-    let log = scratch.run("tavern-log", &[]).says("`four` was taken out of main by git checkout");
-    log.says("T-3 was taken out of main by git checkout: moving from main to other\n").says_not("git, ");
+    let log = scratch
+        .run("tavern-log", &[])
+        .says("`four` was taken out of main by git checkout");
+    log.says("T-3 was taken out of main by git checkout: moving from main to other\n")
+        .says_not("git, ");
     scratch.claim("T-2", &[]);
     scratch.commit(&[QUEUE], "Held");
     scratch.git(&["switch", "--quiet", "main"]);
     scratch.change(QUEUE, "Words.", "Others.");
     scratch.settle();
-    has(&scratch.queue(), &["T-1: one\n  Others.\n", "- [ ] T-3: three\n", "- [ ] four\n"]);
+    has(
+        &scratch.queue(),
+        &[
+            "T-1: one\n  Others.\n",
+            "- [ ] T-3: three\n",
+            "- [ ] four\n",
+        ],
+    );
     scratch.stands("T-2", "in_progress", 1);
     is_calm(&scratch);
 }
 
-const WORDS_AND_FIVE: &str = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
+const WORDS_AND_FIVE: &str =
+    "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
 
 /// A board with four items, on whose branch `other` somebody has typed and committed `theirs`; `main` is checked out.
 fn typed_elsewhere(theirs: &str) -> Scratch {
@@ -145,7 +192,15 @@ fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
         scratch.change(QUEUE, "- [ ] five\n", "- [ ] five\n- [ ] six\n");
         claim.goes_on().ends(0);
         scratch.settle();
-        has(&scratch.queue(), &["Words.\n", "- [ ] T-2: two\n  More words.\n", "- [ ] five\n", "- [ ] six\n"]);
+        has(
+            &scratch.queue(),
+            &[
+                "Words.\n",
+                "- [ ] T-2: two\n  More words.\n",
+                "- [ ] five\n",
+                "- [ ] six\n",
+            ],
+        );
         scratch.stands("T-1", "in_progress", 1);
         is_calm(&scratch);
     }
@@ -159,9 +214,18 @@ fn what_git_is_about_to_bring_is_no_save() {
     scratch.commit(&[QUEUE], "Held");
     scratch.git(&["read-tree", "-m", "-u", "HEAD", "other"]);
     scratch.claim("T-2", &[]);
-    scratch.git(&["symbolic-ref", "-m", "checkout: moving from main to other", "HEAD", "refs/heads/other"]);
+    scratch.git(&[
+        "symbolic-ref",
+        "-m",
+        "checkout: moving from main to other",
+        "HEAD",
+        "refs/heads/other",
+    ]);
     scratch.settle();
-    has(&scratch.queue(), &["Words.\n", "  More words.\n", "- [ ] five\n"]);
+    has(
+        &scratch.queue(),
+        &["Words.\n", "  More words.\n", "- [ ] five\n"],
+    );
     scratch.stands("T-1", "in_progress", 1);
     scratch.stands("T-2", "in_progress", 1);
     is_calm(&scratch);
@@ -183,7 +247,15 @@ fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
     }
     scratch.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
     scratch.settle();
-    has(&scratch.queue(), &["Words.\n", "- [ ] T-2: second\n  More words.\n", ": eight\n", ": nine\n"]);
+    has(
+        &scratch.queue(),
+        &[
+            "Words.\n",
+            "- [ ] T-2: second\n  More words.\n",
+            ": eight\n",
+            ": nine\n",
+        ],
+    );
     scratch.stands("T-1", "in_progress", 1);
     is_calm(&scratch);
 }
@@ -199,23 +271,35 @@ fn what_git_had_brought_is_put_back() {
     assert_eq!(scratch.queue(), brought);
     scratch.write(QUEUE, brought.replace("T-1: one", "T-1: first"));
     scratch.settle();
-    has(&scratch.queue(), &["Words.\n", "T-1: first", "- [ ] T-2: two\n  More words.\n"]);
+    has(
+        &scratch.queue(),
+        &["Words.\n", "T-1: first", "- [ ] T-2: two\n  More words.\n"],
+    );
     is_calm(&scratch);
 }
 
 #[test]
 fn a_branch_has_its_own_order_and_words() {
-    let turned = pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
+    let turned =
+        pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
     let scratch = board(&turned, &pending(FOUR));
     git(&scratch, "switch --quiet other");
     assert_eq!(scratch.queue(), turned);
     let held = scratch.claim("T-1", &[]);
     git(&scratch, "switch --quiet --discard-changes main");
-    assert_eq!(items(&scratch), ["T-2: two", "T-3: three", "T-4: four", "T-1: one"]);
+    assert_eq!(
+        items(&scratch),
+        ["T-2: two", "T-3: three", "T-4: four", "T-1: one"]
+    );
     git(&scratch, "switch --quiet --discard-changes other");
-    assert_eq!(items(&scratch), ["T-3: three", "T-2: second", "T-9: nine", "T-1: one"]);
+    assert_eq!(
+        items(&scratch),
+        ["T-3: three", "T-2: second", "T-9: nine", "T-1: one"]
+    );
     has(&scratch.queue(), &["## Pending\n\nWords.\n"]);
-    scratch.run("tavern-release", &["T-1", "--token", &held]).ends(0);
+    scratch
+        .run("tavern-release", &["T-1", "--token", &held])
+        .ends(0);
     is_calm(&scratch);
 }
 
@@ -224,7 +308,12 @@ fn clone_of(items: &str) -> [Scratch; 2] {
     let origin = Scratch::board(&pending(items));
     origin.commit(&["--all"], "Board");
     let clone = Scratch::empty();
-    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    clone.git(&[
+        "clone",
+        "--quiet",
+        &origin.work().display().to_string(),
+        ".",
+    ]);
     clone.run("tavern-init", &["--quiet"]).succeeds();
     clone.settle();
     [origin, clone]
@@ -287,7 +376,9 @@ fn what_was_given_back_is_not_held_again_after_a_merge() {
         let token = scratch.claim("T-1", &[]);
         scratch.commit(&[QUEUE], "Held");
         git(&scratch, "switch --quiet main");
-        let report = scratch.line(&format!("tavern-report T-1 --token {token} {how}")).run();
+        let report = scratch
+            .line(&format!("tavern-report T-1 --token {token} {how}"))
+            .run();
         assert!(matches!(report.code, Some(1 | 8)), "{report}");
         scratch.commit(&[QUEUE], "Given back");
         git(&scratch, "merge --quiet --no-edit other");
@@ -304,7 +395,12 @@ fn what_was_given_back_is_not_held_again_because_git_has_a_text_of_then() {
     scratch.change(QUEUE, "T-2: two", "T-2: second");
     scratch.commit(&[QUEUE], "Held");
     git(&scratch, "switch --quiet main");
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     git(&scratch, "reset --quiet --hard other");
     scratch.stands("T-1", "waiting", 0);
     // Of this text, in which it is held, nobody but git ever knew.
@@ -326,14 +422,20 @@ fn what_an_old_save_lacks_is_not_lost_because_it_was_committed_at_once() {
     ] {
         let scratch = board(EMPTY, &pending(FOUR));
         scratch.git(&["switch", "--quiet", "other"]);
-        scratch.write(QUEUE, pending("Theirs.\n\n- [ ] T-1: one\n- [ ] T-2: two\n"));
+        scratch.write(
+            QUEUE,
+            pending("Theirs.\n\n- [ ] T-1: one\n- [ ] T-2: two\n"),
+        );
         scratch.commit(&[QUEUE], "Theirs");
         git(&scratch, "switch --quiet main");
         if !is_word {
             git(&scratch, "reset --quiet --hard other");
         }
         let buffer = scratch.queue();
-        let typed = buffer.replace("- [ ] T-1: one\n", "Words.\n\n- [ ] T-1: first\n  More words.\n");
+        let typed = buffer.replace(
+            "- [ ] T-1: one\n",
+            "Words.\n\n- [ ] T-1: first\n  More words.\n",
+        );
         scratch.write(QUEUE, typed);
         scratch.settle();
         scratch.run("tavern-add", &["nine", "--id", "T-9"]).ends(0);
@@ -348,8 +450,21 @@ fn what_an_old_save_lacks_is_not_lost_because_it_was_committed_at_once() {
         }
         scratch.git(&line.split(' ').collect::<Vec<_>>());
         scratch.settle();
-        has(&scratch.queue(), &["Words.\n", "T-1: first\n  More words.\n", "T-9: nine\n", "Theirs"]);
-        assert_eq!(scratch.queue().contains("T-2: second"), !is_word, "{}", scratch.queue());
+        has(
+            &scratch.queue(),
+            &[
+                "Words.\n",
+                "T-1: first\n  More words.\n",
+                "T-9: nine\n",
+                "Theirs",
+            ],
+        );
+        assert_eq!(
+            scratch.queue().contains("T-2: second"),
+            !is_word,
+            "{}",
+            scratch.queue()
+        );
         is_calm(&scratch);
     }
 }
@@ -360,7 +475,10 @@ fn what_was_committed_is_not_lost_because_an_old_save_was_committed_over_it() {
     for line in ["switch --quiet other", "reset --quiet --hard other"] {
         let scratch = board(EMPTY, &pending(FOUR));
         let buffer = scratch.queue();
-        let typed = buffer.replace("- [ ] T-1: one\n", "Words.\n\n- [ ] T-1: first\n  More words.\n- [ ] five\n");
+        let typed = buffer.replace(
+            "- [ ] T-1: one\n",
+            "Words.\n\n- [ ] T-1: first\n  More words.\n- [ ] five\n",
+        );
         scratch.write(QUEUE, typed);
         scratch.settle();
         scratch.commit(&[QUEUE], "Typed");
@@ -368,7 +486,10 @@ fn what_was_committed_is_not_lost_because_an_old_save_was_committed_over_it() {
         scratch.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
         scratch.commit(&[QUEUE], "An old text");
         git(&scratch, line);
-        has(&scratch.queue(), &["Words.\n", "  More words.\n", "- [ ] five\n", "T-9: nine\n"]);
+        has(
+            &scratch.queue(),
+            &["Words.\n", "  More words.\n", "- [ ] five\n", "T-9: nine\n"],
+        );
         is_calm(&scratch);
     }
 }
@@ -379,11 +500,21 @@ fn an_item_that_got_its_id_since_is_the_same_on_another_branch() {
     git(&scratch, "switch --quiet -C other");
     git(&scratch, "switch --quiet main");
     let [id, token] = taken(&scratch);
-    scratch.run("tavern-report", &[&id, "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &[&id, "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     scratch.commit(&[QUEUE], "Asked");
     git(&scratch, "switch --quiet other");
     scratch.stands(&id, "waiting", 0);
-    assert_eq!(scratch.queue().matches("one").count(), 1, "{}", scratch.queue());
+    assert_eq!(
+        scratch.queue().matches("one").count(),
+        1,
+        "{}",
+        scratch.queue()
+    );
     is_calm(&scratch);
 }
 
@@ -393,7 +524,12 @@ fn an_item_that_got_its_id_since_is_the_same_on_a_third_branch() {
     let scratch = board(EMPTY, &pending("- [ ] one\n- [ ] two\n"));
     scratch.git(&["branch", "third"]);
     let [id, token] = taken(&scratch);
-    scratch.run("tavern-report", &[&id, "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &[&id, "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     scratch.commit(&[QUEUE], "Asked");
     git(&scratch, "switch --quiet other");
     assert!(items(&scratch).is_empty(), "{}", scratch.queue());
@@ -418,10 +554,15 @@ fn an_item_that_got_a_longer_title_and_its_id_is_the_same_on_another_branch() {
 
 #[test]
 fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before() {
-    let scratch = board(EMPTY, &pending("- [ ] one (worktree: false, empty: allowed)\n"));
+    let scratch = board(
+        EMPTY,
+        &pending("- [ ] one (worktree: false, empty: allowed)\n"),
+    );
     scratch.git(&["branch", "third"]);
     let [id, token] = taken(&scratch);
-    scratch.run("tavern-report", &[&id, "--token", &token, "--done"]).ends(0);
+    scratch
+        .run("tavern-report", &[&id, "--token", &token, "--done"])
+        .ends(0);
     scratch.write(CONFIG, "archive: {after: 1h}\n");
     scratch.at("+7200", "tavern-reap", &[]).succeeds();
     assert!(items(&scratch).is_empty(), "{}", scratch.queue());
@@ -440,7 +581,9 @@ fn what_git_puts_back_without_its_id_is_the_item_also_where_it_was_merged_so() {
     scratch.git(&["branch", "third"]);
     let give_back = || {
         let [id, token] = taken(&scratch);
-        scratch.run("tavern-release", &[&id, "--token", &token]).succeeds();
+        scratch
+            .run("tavern-release", &[&id, "--token", &token])
+            .succeeds();
         id
     };
     let id = give_back();
@@ -459,17 +602,24 @@ fn what_git_puts_back_without_its_id_is_the_item_also_where_it_was_merged_so() {
 #[test]
 fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_saved() {
     for [was_archived, is_saved_since] in [[false, false], [true, false], [true, true]] {
-        let scratch = board(EMPTY, &pending(&FOUR.replace("one", "one (worktree: false, empty: allowed)")));
+        let scratch = board(
+            EMPTY,
+            &pending(&FOUR.replace("one", "one (worktree: false, empty: allowed)")),
+        );
         scratch.write(ARCHIVE, "# Archive of main\n");
         scratch.git(&["add", ARCHIVE]);
         scratch.commit(&["--all"], "Archive");
         let token = scratch.claim("T-1", &[]);
-        scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+        scratch
+            .run("tavern-release", &["T-1", "--token", &token])
+            .succeeds();
         let given_back = scratch.queue();
         scratch.change(QUEUE, "T-1: one", "T-1: one, typed");
         scratch.settle();
         let token = scratch.claim("T-1", &[]);
-        scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+        scratch
+            .run("tavern-report", &["T-1", "--token", &token, "--done"])
+            .ends(0);
         scratch.write(CONFIG, "archive: {after: 1h}\n");
         scratch.at("+7200", "tavern-reap", &[]).succeeds();
         let archived = scratch.queue();
@@ -485,7 +635,10 @@ fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_sav
         }
         scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
         scratch.settle();
-        has(&scratch.queue(), &["- [x] T-1: one, typed\n", "T-3: three, typed"]);
+        has(
+            &scratch.queue(),
+            &["- [x] T-1: one, typed\n", "T-3: three, typed"],
+        );
     }
 }
 
@@ -498,7 +651,10 @@ fn an_old_buffer_takes_nothing_out_that_git_took_away_and_brought_back() {
     git(&scratch, "switch --quiet other");
     git(&scratch, "switch --quiet main");
     let [id, _] = taken(&scratch);
-    scratch.write(QUEUE, buffer.replace("- [ ] one\n", "- [ ] one\n  Words.\n"));
+    scratch.write(
+        QUEUE,
+        buffer.replace("- [ ] one\n", "- [ ] one\n  Words.\n"),
+    );
     scratch.settle();
     scratch.stands("T-5", "pending", 0);
     scratch.stands(&id, "in_progress", 1);
@@ -513,21 +669,36 @@ fn a_buffer_from_before_a_switch_and_back_contradicts_nothing_that_was_done_sinc
     let buffer = scratch.queue();
     git(&scratch, "switch --quiet other");
     let token = scratch.claim("T-1", &[]);
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     scratch.commit(&[QUEUE], "Asked");
     git(&scratch, "switch --quiet main");
     let token = scratch.claim("T-4", &[]);
-    scratch.run("tavern-release", &["T-4", "--token", &token]).succeeds();
+    scratch
+        .run("tavern-release", &["T-4", "--token", &token])
+        .succeeds();
     scratch.change(QUEUE, "T-2: two\n", "T-2: second\n");
     scratch.settle();
     scratch.commit(&[QUEUE], "Second");
-    scratch.write(QUEUE, buffer.replace("T-3: three\n", "T-3: three\n  Typed.\n"));
+    scratch.write(
+        QUEUE,
+        buffer.replace("T-3: three\n", "T-3: three\n  Typed.\n"),
+    );
     scratch.git(&["add", QUEUE]);
     scratch.settle();
     assert!(!scratch.queue().contains("conflict"), "{}", scratch.queue());
     has(
         &scratch.queue(),
-        &["T-2: second\n", "T-3: three\n  Typed.\n", "T-1: one (question: which?", "T-4: four (returns: 1"],
+        &[
+            "T-2: second\n",
+            "T-3: three\n  Typed.\n",
+            "T-1: one (question: which?",
+            "T-4: four (returns: 1",
+        ],
     );
     scratch.stands("T-1", "waiting", 0);
     is_calm(&scratch);
@@ -539,7 +710,13 @@ fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     let buffer = clone.queue();
     clone.run("tavern-release", &["T-1", "--cancel"]).ends(0);
     clone.commit(&[QUEUE], "Cancelled");
-    origin.git(&["pull", "--quiet", "--ff-only", &clone.work().display().to_string(), "main"]);
+    origin.git(&[
+        "pull",
+        "--quiet",
+        "--ff-only",
+        &clone.work().display().to_string(),
+        "main",
+    ]);
     origin.change(QUEUE, "T-3: three", "T-3: third");
     origin.change(QUEUE, "T-4: four", "T-4: fourth");
     origin.commit(&[QUEUE], "Changed");
@@ -551,15 +728,32 @@ fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     clone.settle();
     clone.stands("T-1", "cancelled", 0);
     clone.stands("T-2", "cancelled", 0);
-    has(&clone.queue(), &["T-2: ~~second~~", "T-3: third", "T-4: fourth"]);
+    has(
+        &clone.queue(),
+        &["T-2: ~~second~~", "T-3: third", "T-4: fourth"],
+    );
 }
 
 /// Tavern takes over at once what was pulled and what somebody saved upon it.
 #[test]
 fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
     let [origin, clone] = clone_of(FOUR);
-    pull(&origin, &clone, &format!("Words.\n\n{}", pending(&FOUR.replace("two", "2").replace("three", "3"))));
-    pull(&origin, &clone, &format!("Words.\n\nMore words.\n\n{}", pending(&FOUR.replace("two", "2!"))));
+    pull(
+        &origin,
+        &clone,
+        &format!(
+            "Words.\n\n{}",
+            pending(&FOUR.replace("two", "2").replace("three", "3"))
+        ),
+    );
+    pull(
+        &origin,
+        &clone,
+        &format!(
+            "Words.\n\nMore words.\n\n{}",
+            pending(&FOUR.replace("two", "2!"))
+        ),
+    );
     origin.change(QUEUE, "2!", "two, 3 and 4");
     origin.change(QUEUE, "four\n", "four\n  Still more.\n");
     origin.commit(&[QUEUE], "Still more");
@@ -574,9 +768,15 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
         clone.write(QUEUE, loaded.replace("T-1: one", typed));
         clone.settle();
         let queue = clone.queue();
-        has(&queue, &[typed, "- [ ] another\n", "Between.\n", "T-2: two, 3 and 4"]);
+        has(
+            &queue,
+            &[typed, "- [ ] another\n", "Between.\n", "T-2: two, 3 and 4"],
+        );
         let mut words = ["Words.", "More words.", "Still more."].into_iter();
-        assert!(words.all(|words| queue.matches(&format!("{words}\n")).count() == 1), "{queue}");
+        assert!(
+            words.all(|words| queue.matches(&format!("{words}\n")).count() == 1),
+            "{queue}"
+        );
         clone.stands("T-4", "in_progress", 1);
     }
     is_calm(&clone);
@@ -586,19 +786,36 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
 #[test]
 fn who_loaded_what_was_pulled_takes_nothing_out_that_was_typed_in_it_at_once() {
     let [origin, clone] = clone_of("- [ ] T-1: one\n- [ ] T-2: two\n");
-    pull(&origin, &clone, &pending("- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n"));
+    pull(
+        &origin,
+        &clone,
+        &pending("- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n"),
+    );
     origin.change(QUEUE, "T-3: three", "T-3: three, theirs");
-    origin.change(QUEUE, "- [ ] T-4: four\n", "- [ ] T-4: four\n- [ ] T-5: five\n");
+    origin.change(
+        QUEUE,
+        "- [ ] T-4: four\n",
+        "- [ ] T-4: four\n- [ ] T-5: five\n",
+    );
     origin.commit(&[QUEUE], "Theirs");
     clone.git(&["pull", "--quiet", "--ff-only"]);
     let loaded = clone.queue();
     clone.change(QUEUE, "- [ ] T-3", "- [ ] another\n- [ ] T-3");
     clone.settle();
     let token = clone.claim("T-2", &[]);
-    clone.run("tavern-release", &["T-2", "--token", &token]).succeeds();
+    clone
+        .run("tavern-release", &["T-2", "--token", &token])
+        .succeeds();
     clone.write(QUEUE, loaded.replace("T-1: one", "T-1: one, typed"));
     clone.settle();
-    has(&clone.queue(), &["T-1: one, typed\n", "- [ ] another\n", "T-2: two (returns: 1"]);
+    has(
+        &clone.queue(),
+        &[
+            "T-1: one, typed\n",
+            "- [ ] another\n",
+            "T-2: two (returns: 1",
+        ],
+    );
 }
 
 /// Another branch lacks an item, and others have been done since: an editor loads what git puts back, and saves it twice.
@@ -608,18 +825,29 @@ fn who_saves_again_what_head_has_finds_nothing_twice() {
     let scratch = board(&apart(FOUR), &apart(&format!("{FOUR}- [ ] T-5: five\n")));
     git(&scratch, "switch --quiet other");
     git(&scratch, "switch --quiet main");
-    let cancel =
-        |ids: &[&str]| ids.iter().for_each(|id| drop(scratch.run("tavern-release", &[id, "--cancel"]).ends(0)));
+    let cancel = |ids: &[&str]| {
+        ids.iter()
+            .for_each(|id| drop(scratch.run("tavern-release", &[id, "--cancel"]).ends(0)))
+    };
     cancel(&["T-1", "T-2", "T-3"]);
     scratch.git(&["reset", "--quiet", "--hard"]);
-    let first = scratch.queue().replacen("- [ ] T-1", "\n  First.\n- [ ] T-1", 1);
+    let first = scratch
+        .queue()
+        .replacen("- [ ] T-1", "\n  First.\n- [ ] T-1", 1);
     scratch.write(QUEUE, &first);
     scratch.settle();
     cancel(&["T-4", "T-5"]);
     scratch.write(QUEUE, format!("Second.\n\n{first}"));
     scratch.settle();
     let queue = scratch.queue();
-    assert_eq!([queue.matches("First.").count(), queue.matches("Second.").count()], [1, 1], "{queue}");
+    assert_eq!(
+        [
+            queue.matches("First.").count(),
+            queue.matches("Second.").count()
+        ],
+        [1, 1],
+        "{queue}"
+    );
     scratch.stands("T-1", "cancelled", 0);
     is_calm(&scratch);
 }
@@ -630,7 +858,10 @@ fn who_saves_what_head_has_throws_nothing_away_that_another_typed() {
     let scratch = Scratch::board(&pending(FOUR));
     scratch.commit(&[QUEUE], "Four items");
     let loaded = scratch.queue();
-    scratch.write(QUEUE, loaded.replace("T-2: two\n", "T-2: two\n  Alice's.\n"));
+    scratch.write(
+        QUEUE,
+        loaded.replace("T-2: two\n", "T-2: two\n  Alice's.\n"),
+    );
     scratch.settle();
     scratch.claim("T-4", &[]);
     scratch.write(QUEUE, &loaded);
@@ -649,14 +880,21 @@ fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
         scratch.commit(&["--all"], "Four items");
         scratch.run("tavern-status", &[]).succeeds();
         let loaded = scratch.queue();
-        let typed =
-            loaded.replace("T-2: two\n", "T-2: two\n  Alice's.\n").replace("\n## In", "- [ ] T-5: five\n\n## In");
+        let typed = loaded
+            .replace("T-2: two\n", "T-2: two\n  Alice's.\n")
+            .replace("\n## In", "- [ ] T-5: five\n\n## In");
         scratch.write(QUEUE, format!("Hers.\n\n{typed}"));
         scratch.settle();
         taken(&scratch);
-        scratch.write(QUEUE, loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"));
+        scratch.write(
+            QUEUE,
+            loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"),
+        );
         scratch.settle();
-        has(&scratch.queue(), &["Hers.\n", "  Alice's.\n", "T-5: five\n", "  Bob's.\n"]);
+        has(
+            &scratch.queue(),
+            &["Hers.\n", "  Alice's.\n", "T-5: five\n", "  Bob's.\n"],
+        );
         is_calm(&scratch);
     }
 }
@@ -664,11 +902,15 @@ fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
 /// What was archived before somebody loaded the queue says nothing of which text that was.
 #[test]
 fn what_was_committed_stays_whoever_goes_on_in_a_text_from_after_an_archiving() {
-    let done: String = (5..9).map(|n| format!("- [ ] T-{n}: done (worktree: false, empty: allowed)\n")).collect();
+    let done: String = (5..9)
+        .map(|n| format!("- [ ] T-{n}: done (worktree: false, empty: allowed)\n"))
+        .collect();
     let scratch = Scratch::board(&pending(&format!("{done}{FOUR}")));
     for item in ["T-5", "T-6", "T-7", "T-8"] {
         let token = scratch.claim(item, &[]);
-        scratch.run("tavern-report", &[item, "--token", &token, "--done"]).ends(0);
+        scratch
+            .run("tavern-report", &[item, "--token", &token, "--done"])
+            .ends(0);
     }
     scratch.write(CONFIG, "archive: {after: 1h, keep: 0}\n");
     scratch.at("+7200", "tavern-reap", &[]).succeeds();
@@ -684,13 +926,21 @@ fn what_was_committed_stays_whoever_goes_on_in_a_text_from_after_an_archiving() 
     scratch.change(QUEUE, "T-1: one\n", "T-1: one\n  Others'.\n");
     scratch.settle();
     let token = scratch.claim("T-3", &[]);
-    scratch.run("tavern-report", &["T-3", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-3", "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     scratch.commit(&["--all"], "All of it");
     scratch.claim("T-2", &[]);
     git(&scratch, "reset --quiet --hard");
     scratch.stands("T-2", "in_progress", 1);
     save("Mine, too", "Mine again");
-    has(&scratch.queue(), &["Mine.\n", "Mine again", "T-1: one\n  Others'.\n"]);
+    has(
+        &scratch.queue(),
+        &["Mine.\n", "Mine again", "T-1: one\n  Others'.\n"],
+    );
     scratch.stands("T-3", "waiting", 0);
     is_calm(&scratch);
 }
@@ -698,7 +948,13 @@ fn what_was_committed_stays_whoever_goes_on_in_a_text_from_after_an_archiving() 
 #[test]
 fn what_was_corrected_since_a_commit_stands_once() {
     for scratch in boards() {
-        scratch.write(QUEUE, format!("Wrods.\n\n{}", pending("- [ ] Fix lgoin\n- [ ] T-2: two, soon\n- [ ] three\n")));
+        scratch.write(
+            QUEUE,
+            format!(
+                "Wrods.\n\n{}",
+                pending("- [ ] Fix lgoin\n- [ ] T-2: two, soon\n- [ ] three\n")
+            ),
+        );
         scratch.commit(&["--all"], "Items");
         let corrected = pending("- [ ] Fix login\n- [ ] T-2: two, very soon\n");
         scratch.write(QUEUE, format!("Words.\n\n{corrected}"));
@@ -716,12 +972,22 @@ fn what_was_committed_twice_since_anybody_looked_stays_whoever_goes_on_in_the_fi
         scratch.commit(&["--all"], "Four items");
         let loaded = scratch.queue();
         scratch.change(QUEUE, "T-4: fuor", "T-4: four");
-        scratch.change(QUEUE, "T-2: two\n", "T-2: two\n  Alice's.\n- [ ] T-5: five\n");
+        scratch.change(
+            QUEUE,
+            "T-2: two\n",
+            "T-2: two\n  Alice's.\n- [ ] T-5: five\n",
+        );
         scratch.commit(&["--all"], "More");
         taken(&scratch);
-        scratch.write(QUEUE, loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"));
+        scratch.write(
+            QUEUE,
+            loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"),
+        );
         scratch.settle();
-        has(&scratch.queue(), &["  Alice's.\n", "T-5: five\n", "  Bob's.\n", "T-4: four\n"]);
+        has(
+            &scratch.queue(),
+            &["  Alice's.\n", "T-5: five\n", "  Bob's.\n", "T-4: four\n"],
+        );
         assert!(!scratch.queue().contains("fuor"), "{}", scratch.queue());
         is_calm(&scratch);
     }
@@ -732,7 +998,11 @@ fn what_was_committed_twice_since_anybody_looked_stays_whoever_goes_on_in_the_fi
 fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
     for lines in [
         &["switch --quiet main", "cherry-pick feature"][..],
-        &["switch --quiet main", "cherry-pick more", "cherry-pick feature"],
+        &[
+            "switch --quiet main",
+            "cherry-pick more",
+            "cherry-pick feature",
+        ],
         &["rebase --quiet main"],
         &["switch --quiet main", "switch --quiet feature"],
         &["switch --quiet main", "reset --quiet --hard feature"],
@@ -753,9 +1023,17 @@ fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
         scratch.change(QUEUE, "T-4: four\n", "T-4: four\n  Theirs.\n");
         scratch.git(&["add", QUEUE]);
         // What is picked within the second would be the very same commit.
-        let commit = scratch.command(Path::new("git")).args(&["commit", "--quiet", "--message=Words"]);
-        commit.variable("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z").run().succeeds();
-        lines.iter().for_each(|line| drop(scratch.git(&line.split(' ').collect::<Vec<_>>())));
+        let commit =
+            scratch
+                .command(Path::new("git"))
+                .args(&["commit", "--quiet", "--message=Words"]);
+        commit
+            .variable("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
+            .run()
+            .succeeds();
+        lines
+            .iter()
+            .for_each(|line| drop(scratch.git(&line.split(' ').collect::<Vec<_>>())));
         scratch.write(QUEUE, loaded.replace("T-2: two\n", "T-2: two\n  Mine.\n"));
         scratch.settle();
         has(&scratch.queue(), &["  Theirs.\n", "  Mine.\n"]);
@@ -772,8 +1050,13 @@ fn what_was_ticked_on_another_branch_and_picked_is_done() {
     scratch.change(QUEUE, "- [ ] T-2: two\n", "- [x] T-2: two\n  Theirs.\n");
     scratch.git(&["add", QUEUE]);
     // What is picked within the second would be the very same commit.
-    let commit = scratch.command(Path::new("git")).args(&["commit", "--quiet", "--message=Ticked"]);
-    commit.variable("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z").run().succeeds();
+    let commit = scratch
+        .command(Path::new("git"))
+        .args(&["commit", "--quiet", "--message=Ticked"]);
+    commit
+        .variable("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
+        .run()
+        .succeeds();
     scratch.git(&["switch", "--quiet", "main"]);
     scratch.git(&["cherry-pick", "feature"]);
     scratch.settle();
@@ -808,10 +1091,19 @@ fn what_was_committed_in_part_throws_nothing_away() {
 #[test]
 fn what_was_committed_just_before_a_pull_is_there() {
     let typed = |text: &str| {
-        let text = text.replacen("- [ ] T-1: one", "- [x] T-1: one", 1).replacen("T-2: two", "T-2: two MORE", 1);
-        format!("Words.\n\n{}", text.replacen("- [ ] nameless", "- [ ] nameless, typed on", 1))
+        let text = text
+            .replacen("- [ ] T-1: one", "- [x] T-1: one", 1)
+            .replacen("T-2: two", "T-2: two MORE", 1);
+        format!(
+            "Words.\n\n{}",
+            text.replacen("- [ ] nameless", "- [ ] nameless, typed on", 1)
+        )
     };
-    for how in ["pull --quiet --no-rebase --no-edit", "cherry-pick FETCH_HEAD", "pull --quiet --rebase"] {
+    for how in [
+        "pull --quiet --no-rebase --no-edit",
+        "cherry-pick FETCH_HEAD",
+        "pull --quiet --rebase",
+    ] {
         let [origin, clone] = clone_of(&format!("{FOUR}- [ ] nameless\n"));
         origin.change(QUEUE, "T-4: four", "T-4: four, theirs");
         origin.commit(&[QUEUE], "Theirs");
@@ -819,9 +1111,20 @@ fn what_was_committed_just_before_a_pull_is_there() {
         clone.commit(&[QUEUE], "Mine");
         clone.git(&["fetch", "--quiet"]);
         git(&clone, how);
-        has(&clone.queue(), &["Words.\n", "- [x] T-1: one", "T-2: two MORE\n", "T-4: four, theirs\n"]);
+        has(
+            &clone.queue(),
+            &[
+                "Words.\n",
+                "- [x] T-1: one",
+                "T-2: two MORE\n",
+                "T-4: four, theirs\n",
+            ],
+        );
         assert_eq!(items(&clone).len(), 5, "{how}\n{}", clone.queue());
-        clone.run("tavern-log", &[]).says("T-2 was edited by").says("T-4 was edited by git");
+        clone
+            .run("tavern-log", &[])
+            .says("T-2 was edited by")
+            .says("T-4 was edited by git");
         is_calm(&clone);
     }
 }
@@ -829,9 +1132,12 @@ fn what_was_committed_just_before_a_pull_is_there() {
 /// git brings it as it was, until Tavern makes it right.
 #[test]
 fn what_was_archived_and_is_pulled_is_not_opened_by_whoever_loaded_what_git_wrote() {
-    let [origin, clone] = clone_of("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+    let [origin, clone] =
+        clone_of("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
     let token = clone.claim("T-1", &[]);
-    clone.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+    clone
+        .run("tavern-report", &["T-1", "--token", &token, "--done"])
+        .ends(0);
     clone.write(CONFIG, "archive: {after: 1h}\n");
     clone.at("+7200", "tavern-reap", &[]).succeeds();
     clone.commit(&["--all"], "Archived");
@@ -852,22 +1158,42 @@ fn what_was_archived_and_is_pulled_is_not_opened_by_whoever_loaded_what_git_wrot
 /// HEAD has two items as they stood at different times, so no version of the queue tells of both.
 #[test]
 fn a_reset_to_what_was_merged_undoes_nothing() {
-    let scratch = board(&pending("- [ ] T-2: two\n"), &pending("- [ ] T-1: one\n- [ ] T-2: two\n"));
+    let scratch = board(
+        &pending("- [ ] T-2: two\n"),
+        &pending("- [ ] T-1: one\n- [ ] T-2: two\n"),
+    );
     scratch.git(&["branch", "old"]);
     let token = scratch.claim("T-1", &[]);
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", &token, "--failed", "no"],
+        )
+        .ends(1);
     scratch.commit(&[QUEUE], "Failed");
     git(&scratch, "switch --quiet other");
-    scratch.run("tavern-add", &["nine", "--id", "T-9"]).succeeds();
+    scratch
+        .run("tavern-add", &["nine", "--id", "T-9"])
+        .succeeds();
     let token = scratch.claim("T-9", &[]);
     scratch.commit(&[QUEUE], "Held");
     git(&scratch, "merge --quiet --no-edit old");
-    scratch.run("tavern-report", &["T-9", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-9", "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     let before = scratch.queue();
     git(&scratch, "reset --quiet --hard");
     assert_eq!(items(&scratch).len(), 3, "{}", scratch.queue());
     for (item, status) in [("T-9", "waiting"), ("T-1", "pending")] {
-        assert_eq!(scratch.item(item)["status"], status, "{before}\n{}", scratch.queue());
+        assert_eq!(
+            scratch.item(item)["status"],
+            status,
+            "{before}\n{}",
+            scratch.queue()
+        );
     }
     has(&scratch.queue(), &["T-1: one (attempt: 1, "]);
     is_calm(&scratch);
@@ -877,33 +1203,63 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
 #[test]
 fn who_loaded_what_was_merged_undoes_nothing() {
     let items = "- [ ] T-2: two\n- [ ] T-3: three\n";
-    let scratch = board(&pending(items), &pending(&format!("- [ ] T-1: one\n{items}")));
+    let scratch = board(
+        &pending(items),
+        &pending(&format!("- [ ] T-1: one\n{items}")),
+    );
     scratch.git(&["branch", "old"]);
     let token = scratch.claim("T-1", &[]);
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", &token, "--failed", "no"],
+        )
+        .ends(1);
     scratch.commit(&[QUEUE], "Failed");
     git(&scratch, "switch --quiet other");
     let token = scratch.claim("T-2", &[]);
-    scratch.run("tavern-report", &["T-2", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-2", "--token", &token, "--waiting", "which?"],
+        )
+        .ends(8);
     scratch.commit(&[QUEUE], "Asked");
     scratch.git(&["merge", "--quiet", "--no-edit", "old"]);
     let loaded = scratch.queue();
     scratch.settle();
-    has(&scratch.queue(), &["T-1: one (attempt: 1, ", "question: which?"]);
+    has(
+        &scratch.queue(),
+        &["T-1: one (attempt: 1, ", "question: which?"],
+    );
     let token = scratch.claim("T-3", &[]);
-    scratch.run("tavern-release", &["T-3", "--token", &token]).succeeds();
+    scratch
+        .run("tavern-release", &["T-3", "--token", &token])
+        .succeeds();
     scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
     scratch.settle();
-    has(&scratch.queue(), &["T-1: one (attempt: 1, ", "question: which?", "T-3: three, typed (returns: 1"]);
+    has(
+        &scratch.queue(),
+        &[
+            "T-1: one (attempt: 1, ",
+            "question: which?",
+            "T-3: three, typed (returns: 1",
+        ],
+    );
 }
 
 #[test]
 fn a_reset_takes_items_away_and_undoes_nothing() {
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
-    scratch.run("tavern-add", &["never committed", "--id", "T-5"]).ends(0);
+    scratch
+        .run("tavern-add", &["never committed", "--id", "T-5"])
+        .ends(0);
     git(&scratch, "reset --quiet --hard HEAD~1");
-    assert_eq!(items(&scratch), ["T-2: two", "T-5: never committed", "x T-1: one"]);
+    assert_eq!(
+        items(&scratch),
+        ["T-2: two", "T-5: never committed", "x T-1: one"]
+    );
     git(&scratch, "reset --quiet --hard ORIG_HEAD");
     scratch.stands("T-1", "cancelled", 0);
     assert_eq!(items(&scratch).len(), 5);
@@ -914,7 +1270,9 @@ fn a_reset_takes_items_away_and_undoes_nothing() {
 fn a_stash_without_items_is_no_broken_save() {
     let scratch = Scratch::empty();
     let long_ago = |arguments: &[&str]| {
-        let git = scratch.command(Path::new("git")).variable("GIT_COMMITTER_DATE", "2026-01-01T10:00:00Z");
+        let git = scratch
+            .command(Path::new("git"))
+            .variable("GIT_COMMITTER_DATE", "2026-01-01T10:00:00Z");
         git.args(arguments).run().succeeds();
     };
     long_ago(&["init", "--quiet", "--initial-branch=main"]);
@@ -936,33 +1294,49 @@ fn a_stash_without_items_is_no_broken_save() {
     assert_eq!(scratch.queue(), before);
     git(&scratch, "clean -fdxq");
     assert_eq!(scratch.queue(), before);
-    scratch.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    scratch
+        .run("tavern-renew", &["T-2", "--token", &held])
+        .ends(0);
     is_calm(&scratch);
 }
 
 /// To Tavern the stash throws away what was only typed, until it is popped.
 #[test]
 fn what_a_stash_took_away_is_there_when_it_is_popped() {
-    let scratch = Scratch::board(&pending("- [x] T-0: none\n- [ ] T-1: one\n- [ ] T-2: two\n"));
+    let scratch = Scratch::board(&pending(
+        "- [x] T-0: none\n- [ ] T-1: one\n- [ ] T-2: two\n",
+    ));
     scratch.commit(&["--all"], "Board");
-    let typed = "Words.\n\n- [ ] T-1: first\n  More words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n";
+    let typed =
+        "Words.\n\n- [ ] T-1: first\n  More words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n";
     scratch.write(QUEUE, pending(typed));
     scratch.settle();
     git(&scratch, "stash --quiet");
     assert_eq!(items(&scratch), ["x T-0: none", "T-1: one", "T-2: two"]);
-    scratch.run("tavern-log", &[]).says("T-3 was taken out of main by git restore");
+    scratch
+        .run("tavern-log", &[])
+        .says("T-3 was taken out of main by git restore");
     let held = scratch.claim("T-2", &[]);
     scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
     git(&scratch, "checkout --quiet .");
     scratch.run("tavern-release", &["T-5", "--cancel"]).ends(0);
     scratch.git(&["checkout", "--quiet", "."]);
     git(&scratch, "stash pop --quiet");
-    has(&scratch.queue(), &["Words.\n", "- [ ] T-1: first\n  More words.\n", "- [ ] four\n"]);
+    has(
+        &scratch.queue(),
+        &[
+            "Words.\n",
+            "- [ ] T-1: first\n  More words.\n",
+            "- [ ] four\n",
+        ],
+    );
     assert_eq!(items(&scratch).len(), 5, "{}", scratch.queue());
     scratch.stands("T-2", "in_progress", 1);
     scratch.stands("T-3", "pending", 0);
     scratch.stands("T-5", "cancelled", 0);
-    scratch.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    scratch
+        .run("tavern-renew", &["T-2", "--token", &held])
+        .ends(0);
     is_calm(&scratch);
 }
 
@@ -980,7 +1354,9 @@ fn what_a_stash_took_from_an_old_buffer_is_there_when_it_is_popped() {
     scratch.write(QUEUE, &buffer);
     git(&scratch, "stash --quiet");
     assert!(!scratch.queue().contains("second"), "{}", scratch.queue());
-    scratch.run("tavern-release", &["T-4", "--token", &token]).succeeds();
+    scratch
+        .run("tavern-release", &["T-4", "--token", &token])
+        .succeeds();
     scratch.claim("T-3", &[]);
     scratch.git(&["checkout", "--quiet", "."]);
     git(&scratch, "stash pop --quiet");
@@ -999,7 +1375,16 @@ fn what_a_person_saved_and_committed_is_theirs() {
     scratch.write(QUEUE, old.replace("T-1: one", "T-1: first"));
     scratch.commit(&["--all"], "Typed");
     scratch.settle();
-    assert_eq!(items(&scratch), ["T-1: first", "T-2: two", "T-3: three", "T-4: four", "T-5: five"]);
+    assert_eq!(
+        items(&scratch),
+        [
+            "T-1: first",
+            "T-2: two",
+            "T-3: three",
+            "T-4: four",
+            "T-5: five"
+        ]
+    );
     // Nobody believes that they took out all that there is.
     scratch.write(QUEUE, EMPTY);
     scratch.commit(&["--all"], "Emptied");
@@ -1021,7 +1406,8 @@ fn while_git_is_about_it_nothing_is_taken_over() {
     assert_eq!(items(&scratch), ["T-5: five"]);
     // One that a killed git has left keeps nobody.
     let lock = std::fs::File::create(&lock).expect("the folder is ours");
-    lock.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("it is ours");
+    lock.set_modified(SystemTime::now() - Duration::from_secs(60))
+        .expect("it is ours");
     scratch.write(QUEUE, pending("- [ ] T-5: five\n- [ ] T-6: six\n"));
     scratch.settle();
     assert_eq!(items(&scratch), ["T-5: five", "T-6: six"]);
@@ -1046,22 +1432,33 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     clone.commit(&[QUEUE], "Cancelled");
     let held = clone.claim("T-2", &[]);
     clone.commit(&[QUEUE], "Taken");
-    origin.write(QUEUE, pending("- [ ] T-1: first\n- [ ] T-2: second\n- [ ] T-4: four\n- [ ] T-6: six\n"));
+    origin.write(
+        QUEUE,
+        pending("- [ ] T-1: first\n- [ ] T-2: second\n- [ ] T-4: four\n- [ ] T-6: six\n"),
+    );
     origin.commit(&[QUEUE], "Changed");
     git_stops(&clone, "pull --quiet --rebase");
-    clone.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    clone
+        .run("tavern-renew", &["T-2", "--token", &held])
+        .ends(0);
     clone.git(&["rebase", "--abort"]);
     clone.settle();
     clone.stands("T-1", "cancelled", 0);
     clone.stands("T-2", "in_progress", 1);
-    assert_eq!(items(&clone), ["T-3: three", "T-4: four", "T-2: two", "x T-1: one"]);
+    assert_eq!(
+        items(&clone),
+        ["T-3: three", "T-4: four", "T-2: two", "x T-1: one"]
+    );
     // With the driver there are none.
     clone.run("tavern-init", &["--quiet"]).succeeds();
     clone.git(&["stash", "--quiet"]);
     git(&clone, "pull --quiet --rebase");
     clone.stands("T-1", "cancelled", 0);
     clone.stands("T-2", "in_progress", 1);
-    assert_eq!(items(&clone), ["T-4: four", "T-6: six", "T-2: second", "x T-1: first"]);
+    assert_eq!(
+        items(&clone),
+        ["T-4: four", "T-6: six", "T-2: second", "x T-1: first"]
+    );
 }
 
 /// What stood in others' commits below those that git puts there anew was never here.
@@ -1071,10 +1468,17 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
     for lines in [
         &["pull --quiet --rebase"][..],
         &["fetch --quiet", "rebase --quiet --apply origin/main"],
-        &["fetch --quiet", "reset --quiet --hard origin/main", "cherry-pick ORIG_HEAD"],
+        &[
+            "fetch --quiet",
+            "reset --quiet --hard origin/main",
+            "cherry-pick ORIG_HEAD",
+        ],
     ] {
-        let [origin, clone] =
-            clone_of(&["T-1", "T-2", "T-3", "T-4"].map(|id| format!("- [ ] {id}: do {plain}\n")).concat());
+        let [origin, clone] = clone_of(
+            &["T-1", "T-2", "T-3", "T-4"]
+                .map(|id| format!("- [ ] {id}: do {plain}\n"))
+                .concat(),
+        );
         let done = |scratch: &Scratch, id: &str, how: &[&str]| {
             let token = scratch.claim(id, &[]);
             scratch.run("tavern-report", &[&[id, "--token", &token], how].concat());
@@ -1085,10 +1489,22 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
         origin.commit(&[QUEUE], "Theirs");
         done(&clone, "T-4", &["--done"]);
         clone.commit(&[QUEUE], "Mine");
-        lines.iter().for_each(|line| drop(clone.git(&line.split(' ').collect::<Vec<_>>())));
+        lines
+            .iter()
+            .for_each(|line| drop(clone.git(&line.split(' ').collect::<Vec<_>>())));
         clone.settle();
-        for (id, status) in [("T-1", "completed"), ("T-2", "waiting"), ("T-3", "cancelled"), ("T-4", "completed")] {
-            assert_eq!(clone.item(id)["status"], status, "{lines:?} {id}\n{}", clone.queue());
+        for (id, status) in [
+            ("T-1", "completed"),
+            ("T-2", "waiting"),
+            ("T-3", "cancelled"),
+            ("T-4", "completed"),
+        ] {
+            assert_eq!(
+                clone.item(id)["status"],
+                status,
+                "{lines:?} {id}\n{}",
+                clone.queue()
+            );
         }
         is_calm(&clone);
     }
@@ -1098,7 +1514,8 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
 #[test]
 fn a_rebase_that_skips_a_commit_undoes_nothing() {
     for is_last in [true, false] {
-        let [origin, clone] = clone_of("- [ ] T-1: do (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+        let [origin, clone] =
+            clone_of("- [ ] T-1: do (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
         let changed = |scratch: &Scratch, text: &str| {
             scratch.write("code", text);
             scratch.git(&["add", "code"]);
@@ -1107,7 +1524,9 @@ fn a_rebase_that_skips_a_commit_undoes_nothing() {
         origin.commit(&["code"], "Theirs");
         changed(&clone, "mine\n");
         let token = clone.claim("T-1", &[]);
-        clone.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+        clone
+            .run("tavern-report", &["T-1", "--token", &token, "--done"])
+            .ends(0);
         clone.commit(&[QUEUE], "Mine");
         if !is_last {
             clone.change(QUEUE, "T-2: two", "T-2: two, mine");
@@ -1137,8 +1556,12 @@ fn a_branch_without_a_queue_keeps_what_is_held() {
 /// The item got its ID and its question on another branch; a pull has brought it as it was typed, among others.
 #[test]
 fn what_git_puts_back_without_its_id_undoes_no_question() {
-    let items: String = (1..=6).map(|number| format!("- [ ] A-{number}: x{number}\n")).collect();
-    let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## Waiting\n\n## Completed\n\n- [x] A-9: nine\n"));
+    let items: String = (1..=6)
+        .map(|number| format!("- [ ] A-{number}: x{number}\n"))
+        .collect();
+    let scratch = Scratch::board(&format!(
+        "## Pending\n\n{items}\n## Waiting\n\n## Completed\n\n- [x] A-9: nine\n"
+    ));
     scratch.settle();
     scratch.commit(&["--all"], "Board");
     let lines = r#"git branch other
@@ -1161,7 +1584,11 @@ fn what_git_puts_back_without_its_id_undoes_no_question() {
         tavern release A-2 --cancel
         git reset -q --hard
         tavern reap"#;
-    scratch.command(Path::new("sh")).args(&["-ec", lines]).run().ends(0);
+    scratch
+        .command(Path::new("sh"))
+        .args(&["-ec", lines])
+        .run()
+        .ends(0);
     has(&scratch.queue(), &["Typed. (question: which?)"]);
     State::of(&scratch).agrees();
 }
@@ -1169,16 +1596,24 @@ fn what_git_puts_back_without_its_id_undoes_no_question() {
 /// Whoever goes on in what a switch has put there has their own words once, however they correct them.
 #[test]
 fn who_corrects_what_they_typed_in_what_was_switched_to_has_it_once() {
-    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## In Progress\n\n## Completed\n");
+    let scratch = Scratch::board(
+        "## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## In Progress\n\n## Completed\n",
+    );
     scratch.commit(&["--all"], "Board");
     scratch.git(&["branch", "other"]);
     let token = scratch.claim("T-2", &[]);
-    scratch.run("tavern-release", &["T-2", "--token", &token]).succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--token", &token])
+        .succeeds();
     scratch.claim("T-1", &[]);
     scratch.commit(&["--all"], "Queue");
     scratch.git(&["switch", "--quiet", "other"]);
     let mut buffer = scratch.queue();
-    let edits = [("\n\n## In", "\n- [ ] Write teh manual\n\n## In"), ("teh", "the"), ("T-2: two", "T-2: two, mine")];
+    let edits = [
+        ("\n\n## In", "\n- [ ] Write teh manual\n\n## In"),
+        ("teh", "the"),
+        ("T-2: two", "T-2: two, mine"),
+    ];
     for (from, to) in edits {
         buffer = buffer.replacen(from, to, 1);
         scratch.write(QUEUE, &buffer);
@@ -1186,5 +1621,12 @@ fn who_corrects_what_they_typed_in_what_was_switched_to_has_it_once() {
         scratch.run("tavern-add", &["More"]).succeeds();
     }
     let queue = scratch.queue();
-    assert_eq!((queue.matches("the manual").count(), queue.matches("teh manual").count()), (1, 0), "{queue}");
+    assert_eq!(
+        (
+            queue.matches("the manual").count(),
+            queue.matches("teh manual").count()
+        ),
+        (1, 0),
+        "{queue}"
+    );
 }

@@ -45,7 +45,10 @@ fn board() -> Scratch {
 impl Talk {
     /// Begins one in a terminal of its own, and waits until the program reads.
     fn begin(scratch: Scratch, task: &str) -> Talk {
-        let line = format!("{} --chat {task} --name Frodo", program("tavern-agent").display());
+        let line = format!(
+            "{} --chat {task} --name Frodo",
+            program("tavern-agent").display()
+        );
         let terminal = Terminal::start(&scratch, &line);
         let ready = scratch.folder().join("home/notes/ready");
         wait_until("the program has the terminal", || ready.exists());
@@ -54,7 +57,9 @@ impl Talk {
 
     fn hears(&self, text: &str) {
         let said = self.scratch.folder().join("home/notes/said");
-        wait_until(text, || std::fs::read_to_string(&said).is_ok_and(|said| said.contains(text)));
+        wait_until(text, || {
+            std::fs::read_to_string(&said).is_ok_and(|said| said.contains(text))
+        });
     }
 
     /// The supervisor.
@@ -63,9 +68,14 @@ impl Talk {
         let is_it = |pid: u32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains("tavern-agent\0--chat") && cwd.starts_with(&folder)
+            String::from_utf8_lossy(&line).contains("tavern-agent\0--chat")
+                && cwd.starts_with(&folder)
         };
-        let pid = table::all().into_iter().map(|entry| entry.pid).find(|pid| is_it(*pid)).expect("it runs");
+        let pid = table::all()
+            .into_iter()
+            .map(|entry| entry.pid)
+            .find(|pid| is_it(*pid))
+            .expect("it runs");
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
 
@@ -84,11 +94,20 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         // Held by a lease, and by nobody else meanwhile.
         let held = talk.scratch.queue();
         assert!(held.contains(&format!("- [ ] {task}")) && held != ITEMS);
-        talk.scratch.run("tavern-claim", &["--task", task, "--agent", "Sam"]).says("Frodo");
-        talk.scratch.run("tavern-status", &[]).ends(0).says("Frodo      working").says("talks with a person");
+        talk.scratch
+            .run("tavern-claim", &["--task", task, "--agent", "Sam"])
+            .says("Frodo");
+        talk.scratch
+            .run("tavern-status", &[])
+            .ends(0)
+            .says("Frodo      working")
+            .says("talks with a person");
         let other = talk.scratch.command(Path::new("script")).args(&[
             "-qec",
-            &format!("{} --chat {task} --name Sam", program("tavern-agent").display()),
+            &format!(
+                "{} --chat {task} --name Sam",
+                program("tavern-agent").display()
+            ),
             "/dev/null",
         ]);
         other.run().ends(4).says("is held by Frodo");
@@ -108,20 +127,52 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
 
         // Nothing is thrown away, and nothing left running.
         let worktree = format!(".tavern/worktrees/{task}");
-        assert_eq!(scratch.read(format!("{worktree}/work.txt")).lines().next_back(), Some("more"));
-        assert_eq!(scratch.note("pwd").trim(), scratch.work().join(&worktree).display().to_string());
+        assert_eq!(
+            scratch
+                .read(format!("{worktree}/work.txt"))
+                .lines()
+                .next_back(),
+            Some("more")
+        );
+        assert_eq!(
+            scratch.note("pwd").trim(),
+            scratch.work().join(&worktree).display().to_string()
+        );
         let env = scratch.note("env");
-        assert_eq!(env.split_whitespace().count(), 2, "a person's git has an editor: {env}");
+        assert_eq!(
+            env.split_whitespace().count(),
+            2,
+            "a person's git has an editor: {env}"
+        );
         scratch.has_no_process();
-        let run = scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
-        assert!(run.contains("\"outcome\":\"success\"") && run.contains("\"reason\":\"chat\""), "{run}");
+        let run = scratch
+            .run("tavern-runs", &["list", "--format", "json"])
+            .succeeds();
+        assert!(
+            run.contains("\"outcome\":\"success\"") && run.contains("\"reason\":\"chat\""),
+            "{run}"
+        );
         let prompt = scratch.note("prompt");
         assert!(prompt.contains(&format!("Task: {task}: ")), "{prompt}");
-        assert!(prompt.contains("a person talks with you") && !prompt.contains("unattended"), "{prompt}");
+        assert!(
+            prompt.contains("a person talks with you") && !prompt.contains("unattended"),
+            "{prompt}"
+        );
         let token = env.split_whitespace().nth(1).expect("a token");
-        assert_eq!(scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")), prompt);
-        scratch.run("tavern-log", &[task]).ends(0).says(&format!("Frodo took {task} to talk with a person"));
-        assert!(std::fs::read_dir(scratch.work().join(".git/tavern/leases")).expect("it is there").count() == 0);
+        assert_eq!(
+            scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")),
+            prompt
+        );
+        scratch
+            .run("tavern-log", &[task])
+            .ends(0)
+            .says(&format!("Frodo took {task} to talk with a person"));
+        assert!(
+            std::fs::read_dir(scratch.work().join(".git/tavern/leases"))
+                .expect("it is there")
+                .count()
+                == 0
+        );
     }
 }
 
@@ -134,7 +185,10 @@ fn a_talk_that_dies_leaves_the_item_as_it_was() {
         kill_process(talk.agent(), signal).expect("it is ours");
         let (scratch, ran) = talk.end();
         if signal == Signal::KILL {
-            scratch.run("tavern-reap", &[]).ends(0).says("give T-2 back from Frodo");
+            scratch
+                .run("tavern-reap", &[])
+                .ends(0)
+                .says("give T-2 back from Frodo");
         } else {
             assert_eq!(ran.code, Some(143), "{ran}");
         }
@@ -148,9 +202,18 @@ fn a_talk_that_dies_leaves_the_item_as_it_was() {
 fn without_a_terminal_it_says_what_to_do_instead() {
     let scratch = board();
     let ran = scratch.run("tavern-agent", &["--chat", "T-2"]).ends(2);
-    ran.says("standard input is none").says("tavern tell T-2").says("tavern agent --once");
-    let foreseen = scratch.run("tavern-agent", &["--chat", "T-2", "--dry-run"]).succeeds();
-    assert!(foreseen.starts_with("cd ") && foreseen.contains("agent.sh") && foreseen.contains("T-2@"), "{foreseen}");
+    ran.says("standard input is none")
+        .says("tavern tell T-2")
+        .says("tavern agent --once");
+    let foreseen = scratch
+        .run("tavern-agent", &["--chat", "T-2", "--dry-run"])
+        .succeeds();
+    assert!(
+        foreseen.starts_with("cd ") && foreseen.contains("agent.sh") && foreseen.contains("T-2@"),
+        "{foreseen}"
+    );
     assert_eq!(scratch.queue(), ITEMS);
-    scratch.run("tavern-agent", &["--chat", "T-9", "--dry-run"]).ends(2);
+    scratch
+        .run("tavern-agent", &["--chat", "T-9", "--dry-run"])
+        .ends(2);
 }

@@ -60,7 +60,10 @@ fn read(page: &str) -> Vec<Part> {
         match info.split_once(' ') {
             _ if info == "console" => parts.extend(commands(&block).into_iter().map(Part::Command)),
             Some(("markdown" | "yaml", name)) => {
-                parts.push(Part::File { name: name.to_owned(), content: block.concat() });
+                parts.push(Part::File {
+                    name: name.to_owned(),
+                    content: block.concat(),
+                });
             }
             _ => parts.push(Part::Text(block.concat())),
         }
@@ -73,7 +76,11 @@ fn commands(block: &[&str]) -> Vec<Command> {
     let mut commands: Vec<Command> = Vec::new();
     for line in block {
         if let Some(typed) = line.strip_prefix("$ ") {
-            commands.push(Command { typed: typed.trim_end().to_owned(), exit: 0, printed: String::new() });
+            commands.push(Command {
+                typed: typed.trim_end().to_owned(),
+                exit: 0,
+                printed: String::new(),
+            });
             continue;
         }
         let command = commands.last_mut().expect("a block begins with a command");
@@ -81,7 +88,9 @@ fn commands(block: &[&str]) -> Vec<Command> {
             (Some(more), _) if command.printed.is_empty() => {
                 let _ = write!(command.typed, "\n{}", more.trim_end());
             }
-            (_, Some(code)) if command.printed.is_empty() => command.exit = code.trim().parse().expect("a number"),
+            (_, Some(code)) if command.printed.is_empty() => {
+                command.exit = code.trim().parse().expect("a number")
+            }
             _ => command.printed.push_str(line),
         }
     }
@@ -95,8 +104,17 @@ fn show(parts: &[Part]) -> String {
             Part::Text(text) => page.push_str(text),
             Part::File { content, .. } => page.push_str(content),
             Part::Command(command) => {
-                let exit = if command.exit == 0 { String::new() } else { format!("? {}\n", command.exit) };
-                let _ = write!(page, "$ {}\n{exit}{}", command.typed.replace('\n', "\n> "), command.printed);
+                let exit = if command.exit == 0 {
+                    String::new()
+                } else {
+                    format!("? {}\n", command.exit)
+                };
+                let _ = write!(
+                    page,
+                    "$ {}\n{exit}{}",
+                    command.typed.replace('\n', "\n> "),
+                    command.printed
+                );
             }
         }
     }
@@ -123,12 +141,21 @@ fn run(parts: &[Part]) -> Vec<(String, i32)> {
         }
     }
     let scratch = Scratch::repository();
-    let ran = scratch.command(Path::new("sh")).args(&["-c", &script]).variable("USER", "rosie").run();
+    let ran = scratch
+        .command(Path::new("sh"))
+        .args(&["-c", &script])
+        .variable("USER", "rosie")
+        .run();
     scratch.has_no_process();
     let work = scratch.folder().join("work");
     let printed = ran.stdout.replace(&*work.to_string_lossy(), PLACE);
     let pieces: Vec<&str> = printed.split(MARK).collect();
-    let ended = |piece: &[&str]| (piece[0].to_owned(), piece[1].parse().expect("the shell prints a number"));
+    let ended = |piece: &[&str]| {
+        (
+            piece[0].to_owned(),
+            piece[1].parse().expect("the shell prints a number"),
+        )
+    };
     pieces.chunks_exact(2).map(ended).collect()
 }
 
@@ -137,15 +164,29 @@ fn normal(text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '@' | '.');
     let mut out = String::new();
     // Columns are as wide as what is in them, and an age may fill the one that it is in.
-    let text: String = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect();
+    let text: String = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n")
+        .collect();
     let mut rest = text.as_str();
     while let Some(start) = rest.find(is_word) {
-        let end = rest[start..].find(|c| !is_word(c)).map_or(rest.len(), |length| start + length);
+        let end = rest[start..]
+            .find(|c| !is_word(c))
+            .map_or(rest.len(), |length| start + length);
         out.push_str(&rest[..start]);
         let word = &rest[start..end];
-        let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        let is_seconds = is_number && [" s\n", " s at ", " s …"].iter().any(|after| rest[end..].starts_with(after));
-        out.push_str(&if is_seconds { "some".to_owned() } else { normal_word(word) });
+        let is_number = word
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let is_seconds = is_number
+            && [" s\n", " s at ", " s …"]
+                .iter()
+                .any(|after| rest[end..].starts_with(after));
+        out.push_str(&if is_seconds {
+            "some".to_owned()
+        } else {
+            normal_word(word)
+        });
         rest = &rest[end..];
     }
     out.push_str(rest);
@@ -156,14 +197,25 @@ fn normal_word(word: &str) -> String {
     let core = word.trim_end_matches([':', '.']);
     let core = core.split_once('@').map_or(core, |(core, _)| core);
     let tail = &word[core.len()..];
-    let shape: String = core.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let shape: String = core
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
     let is_minted = core
         .strip_prefix(['T', 'L'])
         .and_then(|rest| rest.strip_prefix('-'))
         .is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
-    let is_commit = (7..=40).contains(&core.len()) && core.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let is_time =
-        ["0000-00-00", "00-00", "00:00", "00:00:00", "00:00:00Z", "0000-00-00T00:00:00Z"].contains(&shape.as_str());
+    let is_commit = (7..=40).contains(&core.len())
+        && core.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_time = [
+        "0000-00-00",
+        "00-00",
+        "00:00",
+        "00:00:00",
+        "00:00:00Z",
+        "0000-00-00T00:00:00Z",
+    ]
+    .contains(&shape.as_str());
     let is_length = ["0ms", "00ms", "000ms", "0.0s", "0s", "00s"].contains(&shape.as_str());
     match () {
         () if is_minted => format!("T-mint{tail}"),
@@ -177,13 +229,24 @@ fn normal_word(word: &str) -> String {
 
 /// The page is as it was printed, but for what differs from run to run.
 fn holds(page: &Path) {
-    let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    let text =
+        fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let mut parts = read(&text);
     let ran = run(&parts);
-    let commands =
-        parts.iter_mut().filter_map(|part| if let Part::Command(command) = part { Some(command) } else { None });
+    let commands = parts.iter_mut().filter_map(|part| {
+        if let Part::Command(command) = part {
+            Some(command)
+        } else {
+            None
+        }
+    });
     let commands: Vec<&mut Command> = commands.collect();
-    assert_eq!(commands.len(), ran.len(), "the shell has not ended before the page: {}", page.display());
+    assert_eq!(
+        commands.len(),
+        ran.len(),
+        "the shell has not ended before the page: {}",
+        page.display()
+    );
     for (command, (printed, exit)) in commands.into_iter().zip(ran) {
         command.exit = exit;
         if normal(&command.printed) != normal(&printed) {
@@ -205,26 +268,37 @@ fn folder() -> PathBuf {
 fn every_program_has_a_manual() {
     for program in PROGRAMS {
         let path = folder().join(format!("{}.md", program.name));
-        let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let page =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(
             page.starts_with(&format!("# {}\n\n{}", program.name, program.job())),
             "{} begins with its job",
             program.name
         );
         for heading in ["## Examples\n", "## Exit codes\n"] {
-            assert!(page.contains(heading), "{} has `{}`", program.name, heading.trim_end());
+            assert!(
+                page.contains(heading),
+                "{} has `{}`",
+                program.name,
+                heading.trim_end()
+            );
         }
     }
 }
 
 #[test]
 fn the_manuals_show_what_is_printed() {
-    let mut pages: Vec<PathBuf> =
-        fs::read_dir(folder()).expect("it is there").map(|entry| entry.expect("it can be read").path()).collect();
+    let mut pages: Vec<PathBuf> = fs::read_dir(folder())
+        .expect("it is there")
+        .map(|entry| entry.expect("it can be read").path())
+        .collect();
     pages.sort();
     assert!(pages.len() >= PROGRAMS.len());
     std::thread::scope(|scope| {
-        let pages: Vec<_> = pages.iter().map(|page| (page, scope.spawn(|| holds(page)))).collect();
+        let pages: Vec<_> = pages
+            .iter()
+            .map(|page| (page, scope.spawn(|| holds(page))))
+            .collect();
         for (page, thread) in pages {
             assert!(thread.join().is_ok(), "{}", page.display());
         }
@@ -236,18 +310,41 @@ fn the_manuals_show_what_is_printed() {
 fn the_tour_of_the_readme_is_true() {
     let scratch = Scratch::empty();
     let mut folder = scratch.work();
-    let is_command = |part| if let Part::Command(command) = part { Some(command) } else { None };
-    let steps: Vec<Command> = read(include_str!("../../README.md")).into_iter().filter_map(is_command).collect();
+    let is_command = |part| {
+        if let Part::Command(command) = part {
+            Some(command)
+        } else {
+            None
+        }
+    };
+    let steps: Vec<Command> = read(include_str!("../../README.md"))
+        .into_iter()
+        .filter_map(is_command)
+        .collect();
     assert!(steps.len() >= 10, "the tour is there");
     for Command { typed, printed, .. } in steps {
         if let Some(inner) = typed.strip_prefix("cd ") {
             folder = folder.join(inner);
             continue;
         }
-        let ran = scratch.command(Path::new("sh")).args(&["-c", &typed]).within(&folder).run();
+        let ran = scratch
+            .command(Path::new("sh"))
+            .args(&["-c", &typed])
+            .within(&folder)
+            .run();
         // What is printed is compared with `/` for each backslash.
-        let line = |line: &str| if line == "…\n" { "...\n".to_owned() } else { line.replace('…', "[..]") };
-        let expected: String = printed.replace('\\', "/").split_inclusive('\n').map(line).collect();
+        let line = |line: &str| {
+            if line == "…\n" {
+                "...\n".to_owned()
+            } else {
+                line.replace('…', "[..]")
+            }
+        };
+        let expected: String = printed
+            .replace('\\', "/")
+            .split_inclusive('\n')
+            .map(line)
+            .collect();
         assert_data_eq!(ran.stdout, snapbox::IntoData::into_data(expected));
     }
 }
@@ -261,13 +358,24 @@ fn what_differs_from_run_to_run_is_not_compared() {
             "3 of 3 completed, 0 left in 0 s\nsee .tavern/runs/T-k3f9@5",
             "3 of 3 completed, 0 left in 12 s\nsee .tavern/runs/T-0000@5",
         ),
-        ("exited with code 1 in 0.0 s at 1a2b3c4, output", "exited with code 1 in 12.5 s at ffffff0, output"),
+        (
+            "exited with code 1 in 0.0 s at 1a2b3c4, output",
+            "exited with code 1 in 12.5 s at ffffff0, output",
+        ),
         ("2026-11-22 10:00:00 Sam", "2030-01-02 23:59:59 Sam"),
-        ("(completed: 2026-11-22T10:00:00Z, commit: 896644d)", "(completed: 2026-11-23T10:00:01Z, commit: 0000000)"),
+        (
+            "(completed: 2026-11-22T10:00:00Z, commit: 896644d)",
+            "(completed: 2026-11-23T10:00:01Z, commit: 0000000)",
+        ),
     ] {
         assert_eq!(normal(one), normal(other));
     }
-    for (one, other) in [("T-1", "T-2"), ("1 item", "2 items"), ("added", "decade"), ("exit 4", "exit 5")] {
+    for (one, other) in [
+        ("T-1", "T-2"),
+        ("1 item", "2 items"),
+        ("added", "decade"),
+        ("exit 4", "exit 5"),
+    ] {
         assert_ne!(normal(one), normal(other));
     }
 }

@@ -37,12 +37,23 @@ const fn change(
     command: &'static str,
     after: Status,
 ) -> Verb {
-    Verb { name, queue, first, command, after, is_one_change: true, late: &[] }
+    Verb {
+        name,
+        queue,
+        first,
+        command,
+        after,
+        is_one_change: true,
+        late: &[],
+    }
 }
 
 impl Verb {
     const fn of_many(self) -> Verb {
-        Verb { is_one_change: false, ..self }
+        Verb {
+            is_one_change: false,
+            ..self
+        }
     }
 
     const fn late(self, late: &'static [i32]) -> Verb {
@@ -50,12 +61,14 @@ impl Verb {
     }
 }
 
-const PLAIN: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: Stay as you are, ünchanged\n";
+const PLAIN: &str =
+    "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: Stay as you are, ünchanged\n";
 const WORK: &str = "- [ ] T-1: Write one\n  ```sh\n  echo one >one.txt\n  ```\n\n  \
     ```yaml task\n  done_when: [\"test -f one.txt\"]\n  ```\n\n- [ ] T-2: Stay as you are (role: nobody)\n";
 
 /// A person has to approve it.
-const REVIEWED: &str = "- [ ] T-1: Write one (worktree: false, review: person)\n- [ ] T-2: Stay (role: nobody)\n";
+const REVIEWED: &str =
+    "- [ ] T-1: Write one (worktree: false, review: person)\n- [ ] T-2: Stay (role: nobody)\n";
 
 const CLAIM: &str = "tavern-claim --task T-1 --agent Frodo";
 /// The item is held by a process that is gone when the line has ended.
@@ -64,13 +77,16 @@ const SPAWN: &str = "tavern-spawn T-1 --token $TOKEN";
 const DONE: &str = "tavern-report T-1 --token $TOKEN --done";
 
 const NAMELESS: &str = "- [ ] Write one (worktree: false)\n- [ ] T-2: Stay (role: nobody)\n";
-const PARENT: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: A part of it (parent: T-1)\n";
+const PARENT: &str =
+    "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: A part of it (parent: T-1)\n";
 const ASKING: &str = "- [ ] T-1: Write one (status: waiting, question: which?)\n- [ ] T-2: Stay\n";
 const WAITING: &str = "- [ ] T-1: Write one (status: waiting, reason: why)\n- [ ] T-2: Stay\n";
 const DEAD: &str = "- [ ] T-1: Write one (status: dead, attempt: 3)\n- [ ] T-2: Stay\n";
-const STEPS: &str = "- [ ] T-1: Write one (worktree: false)\n  - [x] a\n  - [ ] b\n- [ ] T-2: Stay\n";
+const STEPS: &str =
+    "- [ ] T-1: Write one (worktree: false)\n  - [x] a\n  - [ ] b\n- [ ] T-2: Stay\n";
 const ENDED: &str = "- [x] T-1: Write one\n- [ ] T-2: Stay\n";
-const LONG_AGO: &str = "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n";
+const LONG_AGO: &str =
+    "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n";
 const ARCHIVED: &str = "- [ ] T-2: Stay\n- [x] T-1: Write one (completed: 2020-01-01T00:00:00Z)\n";
 const TWICE: &str = "- [ ] T-1: Write one\n- [ ] T-2: Stay\n- [ ] T-1: Write another\n";
 const TO_PLAN: &str = "- [ ] T-1: Write one (role: planner)\n- [ ] T-2: Stay\n";
@@ -79,31 +95,133 @@ const PLAN: &str = "plan: - [ ] P-1: One (done_when: \"true\")\n- [ ] P-2: Two (
 const CANCEL: &str = "tavern-release T-1 --cancel";
 const RELEASE: &str = "tavern-release T-1 --token $TOKEN";
 const REOPEN: &str = "tavern-release T-1 --reopen";
-const EDIT_BACK: &str = "edit: /T-1/d; s/^## Pending$/## Pending\\n\\n- [ ] T-1: Write one (worktree: false)/";
+const EDIT_BACK: &str =
+    "edit: /T-1/d; s/^## Pending$/## Pending\\n\\n- [ ] T-1: Write one (worktree: false)/";
 
 const VERBS: &[Verb] = &[
-    change("add", PLAIN, &[], "tavern-add --id T-9 something else", Status::Pending).late(&[4]),
+    change(
+        "add",
+        PLAIN,
+        &[],
+        "tavern-add --id T-9 something else",
+        Status::Pending,
+    )
+    .late(&[4]),
     change("claim", PLAIN, &[], CLAIM, Status::InProgress).late(&[3]),
-    change("claim of an item without ID", NAMELESS, &[], "tavern-claim --agent Frodo", Status::InProgress).late(&[3]),
+    change(
+        "claim of an item without ID",
+        NAMELESS,
+        &[],
+        "tavern-claim --agent Frodo",
+        Status::InProgress,
+    )
+    .late(&[3]),
     change("spawn", WORK, &[CLAIM], SPAWN, Status::InProgress).of_many(),
-    change("report --done", WORK, &[CLAIM, SPAWN], DONE, Status::Approved).late(&[4]),
-    change("report --failed", PLAIN, &[CLAIM], "tavern-report T-1 --token $TOKEN --failed no", Status::Pending)
-        .late(&[1, 4]),
-    change("report --waiting", PLAIN, &[CLAIM], "tavern-report T-1 --token $TOKEN --waiting which?", Status::Waiting)
-        .late(&[4, 8]),
-    change("report --approve", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --approve", Status::Completed).late(&[4]),
-    change("report --reject", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --reject no", Status::Pending).late(&[4]),
-    change("report --done of a parent", PARENT, &[CLAIM], DONE, Status::Waiting).late(&[4]),
-    change("tell an answer", ASKING, &[], "tavern-tell T-1 blue", Status::Pending),
-    change("report --step", STEPS, &[CLAIM], "tavern-report T-1 --token $TOKEN --step 2", Status::InProgress),
+    change(
+        "report --done",
+        WORK,
+        &[CLAIM, SPAWN],
+        DONE,
+        Status::Approved,
+    )
+    .late(&[4]),
+    change(
+        "report --failed",
+        PLAIN,
+        &[CLAIM],
+        "tavern-report T-1 --token $TOKEN --failed no",
+        Status::Pending,
+    )
+    .late(&[1, 4]),
+    change(
+        "report --waiting",
+        PLAIN,
+        &[CLAIM],
+        "tavern-report T-1 --token $TOKEN --waiting which?",
+        Status::Waiting,
+    )
+    .late(&[4, 8]),
+    change(
+        "report --approve",
+        REVIEWED,
+        &[CLAIM, DONE],
+        "tavern-report T-1 --approve",
+        Status::Completed,
+    )
+    .late(&[4]),
+    change(
+        "report --reject",
+        REVIEWED,
+        &[CLAIM, DONE],
+        "tavern-report T-1 --reject no",
+        Status::Pending,
+    )
+    .late(&[4]),
+    change(
+        "report --done of a parent",
+        PARENT,
+        &[CLAIM],
+        DONE,
+        Status::Waiting,
+    )
+    .late(&[4]),
+    change(
+        "tell an answer",
+        ASKING,
+        &[],
+        "tavern-tell T-1 blue",
+        Status::Pending,
+    ),
+    change(
+        "report --step",
+        STEPS,
+        &[CLAIM],
+        "tavern-report T-1 --token $TOKEN --step 2",
+        Status::InProgress,
+    ),
     change("release", PLAIN, &[CLAIM], RELEASE, Status::Pending).late(&[4]),
-    change("release --force", PLAIN, &[CLAIM], "tavern-release T-1 --force", Status::Pending).late(&[4]),
-    change("release of a waiting item", WAITING, &[], "tavern-release T-1", Status::Pending).late(&[4]),
-    change("release --revive", DEAD, &[], "tavern-release T-1 --revive", Status::Pending).late(&[4]),
+    change(
+        "release --force",
+        PLAIN,
+        &[CLAIM],
+        "tavern-release T-1 --force",
+        Status::Pending,
+    )
+    .late(&[4]),
+    change(
+        "release of a waiting item",
+        WAITING,
+        &[],
+        "tavern-release T-1",
+        Status::Pending,
+    )
+    .late(&[4]),
+    change(
+        "release --revive",
+        DEAD,
+        &[],
+        "tavern-release T-1 --revive",
+        Status::Pending,
+    )
+    .late(&[4]),
     change("release --reopen", ENDED, &[], REOPEN, Status::Pending).late(&[4]),
     change("release --cancel", PLAIN, &[], CANCEL, Status::Cancelled).late(&[4]),
-    change("merge", WORK, &[CLAIM, SPAWN, DONE], "tavern-merge", Status::Completed).of_many(),
-    change("reap of a dead holder", WORK, &[CLAIM_OF_THE_DEAD, SPAWN], "tavern-reap", Status::Pending).of_many(),
+    change(
+        "merge",
+        WORK,
+        &[CLAIM, SPAWN, DONE],
+        "tavern-merge",
+        Status::Completed,
+    )
+    .of_many(),
+    change(
+        "reap of a dead holder",
+        WORK,
+        &[CLAIM_OF_THE_DEAD, SPAWN],
+        "tavern-reap",
+        Status::Pending,
+    )
+    .of_many(),
     change(
         "reap of a cancelled item's worktree",
         WORK,
@@ -112,20 +230,81 @@ const VERBS: &[Verb] = &[
         Status::Cancelled,
     )
     .of_many(),
-    change("reap of what ended long ago", LONG_AGO, &[], "tavern-reap", Status::Pending).of_many(),
-    change("add --parent", PLAIN, &[], "tavern-add --parent T-2 --id T-9 a part of it", Status::Pending).late(&[4]),
-    change("edit", PLAIN, &[], "edit: s/- \\[ \\] T-1/- [x] T-1/; s/# Main/# The main one/", Status::Completed),
+    change(
+        "reap of what ended long ago",
+        LONG_AGO,
+        &[],
+        "tavern-reap",
+        Status::Pending,
+    )
+    .of_many(),
+    change(
+        "add --parent",
+        PLAIN,
+        &[],
+        "tavern-add --parent T-2 --id T-9 a part of it",
+        Status::Pending,
+    )
+    .late(&[4]),
+    change(
+        "edit",
+        PLAIN,
+        &[],
+        "edit: s/- \\[ \\] T-1/- [x] T-1/; s/# Main/# The main one/",
+        Status::Completed,
+    ),
     // What it makes of the item reads as an older version of it, and must not be taken for an old save.
     change("edit back", PLAIN, &[CANCEL], EDIT_BACK, Status::Pending),
     change("undo", PLAIN, &[CANCEL], "tavern-undo T-1", Status::Pending).late(&[3]),
-    change("undo --redo", PLAIN, &[CANCEL, "tavern-undo T-1"], "tavern-undo T-1 --redo", Status::Cancelled).late(&[3]),
-    change("release --reopen from the archive", ARCHIVED, &["tavern-reap"], REOPEN, Status::Pending).late(&[4]),
-    change("check --fix", TWICE, &[], "tavern-check --fix", Status::Pending).late(&[5]),
+    change(
+        "undo --redo",
+        PLAIN,
+        &[CANCEL, "tavern-undo T-1"],
+        "tavern-undo T-1 --redo",
+        Status::Cancelled,
+    )
+    .late(&[3]),
+    change(
+        "release --reopen from the archive",
+        ARCHIVED,
+        &["tavern-reap"],
+        REOPEN,
+        Status::Pending,
+    )
+    .late(&[4]),
+    change(
+        "check --fix",
+        TWICE,
+        &[],
+        "tavern-check --fix",
+        Status::Pending,
+    )
+    .late(&[5]),
     change("plan", TO_PLAN, &[CLAIM_OF_PLAN], PLAN, Status::Completed).late(&[4]),
-    change("init", PLAIN, &["lost: .tavern/.gitignore .tavern/.gitattributes"], "tavern-init", Status::Pending),
+    change(
+        "init",
+        PLAIN,
+        &["lost: .tavern/.gitignore .tavern/.gitattributes"],
+        "tavern-init",
+        Status::Pending,
+    ),
     // A save is there before anybody logs it, so a program that fails of it has changed nothing, and the save stands.
-    change("hand", PLAIN, &["tavern-status"], "hand: s/- \\[ \\] T-1/- [x] T-1/", Status::Completed).of_many(),
-    change("agent", WORK, &[], "tavern-agent --until-empty --name Sam", Status::Completed).of_many(),
+    change(
+        "hand",
+        PLAIN,
+        &["tavern-status"],
+        "hand: s/- \\[ \\] T-1/- [x] T-1/",
+        Status::Completed,
+    )
+    .of_many(),
+    change(
+        "agent",
+        WORK,
+        &[],
+        "tavern-agent --until-empty --name Sam",
+        Status::Completed,
+    )
+    .of_many(),
 ];
 
 /// What happens at the failpoint.
@@ -146,15 +325,24 @@ fn every_verb_survives_every_failpoint() {
     let mut cases = Vec::new();
     let mut reached = BTreeSet::new();
     let only = std::env::var("TAVERN_TEST_VERB").ok();
-    for verb in VERBS.iter().filter(|verb| only.as_deref().is_none_or(|only| verb.name.starts_with(only))) {
+    for verb in VERBS.iter().filter(|verb| {
+        only.as_deref()
+            .is_none_or(|only| verb.name.starts_with(only))
+    }) {
         let hits = hits(verb);
         reached.extend(hits.iter().cloned());
         cases.extend(faults(verb, &hits).into_iter().map(|fault| (verb, fault)));
     }
     // Not every machine has sandboxes: `sandbox.rs` has what is left in one survive. And `notify.rs` has who tells people.
-    let names = LIST.iter().map(|(name, _)| *name).filter(|name| !["cell.taken", "notices.sent"].contains(name));
+    let names = LIST
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !["cell.taken", "notices.sent"].contains(name));
     let missing: Vec<&str> = names.filter(|name| !reached.contains(*name)).collect();
-    assert!(missing.is_empty() || only.is_some(), "failpoints that no verb reaches: {missing:?}");
+    assert!(
+        missing.is_empty() || only.is_some(),
+        "failpoints that no verb reaches: {missing:?}"
+    );
 
     let cases = Mutex::new(cases);
     let fatal = Mutex::new(Vec::new());
@@ -162,14 +350,22 @@ fn every_verb_survives_every_failpoint() {
         let next = || cases.lock().expect("nobody panics with it").pop();
         while let Some((verb, fault)) = next() {
             if std::panic::catch_unwind(|| survives(verb, &fault)).is_err() {
-                fatal.lock().expect("nobody panics with it").push(format!("{} with {fault}", verb.name));
+                fatal
+                    .lock()
+                    .expect("nobody panics with it")
+                    .push(format!("{} with {fault}", verb.name));
             }
         }
     };
     // Most of the time goes into waiting for the disk.
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
     let fatal = fatal.into_inner().expect("nobody panicked with it");
-    assert!(fatal.is_empty(), "{} did not survive (see above):\n  {}\n", fatal.len(), fatal.join("\n  "));
+    assert!(
+        fatal.is_empty(),
+        "{} did not survive (see above):\n  {}\n",
+        fatal.len(),
+        fatal.join("\n  ")
+    );
 }
 
 /// Each failpoint at each time that it is hit, killed and failing. A verb of many changes replaces many files, and is not
@@ -177,14 +373,23 @@ fn every_verb_survives_every_failpoint() {
 fn faults(verb: &Verb, hits: &[String]) -> Vec<Fault> {
     let mut faults = Vec::new();
     // Who ends while they only read has changed nothing.
-    for (at, place) in hits.iter().enumerate().filter(|(_, place)| *place != "queue.open") {
+    for (at, place) in hits
+        .iter()
+        .enumerate()
+        .filter(|(_, place)| *place != "queue.open")
+    {
         let nth = hits[..=at].iter().filter(|other| *other == place).count();
         let is_early = matches!(place.as_str(), "replace.staged" | "replace.written");
         let is_file = place.starts_with("replace.");
         for action in ["kill", "error"] {
-            let is_again = verb.name == "agent" && nth > 1 && (is_early || (is_file && action == "error"));
+            let is_again =
+                verb.name == "agent" && nth > 1 && (is_early || (is_file && action == "error"));
             if !is_again {
-                faults.push(Fault { place: place.clone(), nth, action });
+                faults.push(Fault {
+                    place: place.clone(),
+                    nth,
+                    action,
+                });
             }
         }
     }
@@ -194,30 +399,56 @@ fn faults(verb: &Verb, hits: &[String]) -> Vec<Fault> {
 /// The failpoints that the verb passes, in order.
 fn hits(verb: &Verb) -> Vec<String> {
     let scratch = prepared(verb);
-    let all: Vec<String> = LIST.iter().map(|(name, _)| format!("{name}=sleep:0")).collect();
-    let ran = command(&scratch, verb.command).variable("TAVERN_FAILPOINT", all.join(";")).run();
+    let all: Vec<String> = LIST
+        .iter()
+        .map(|(name, _)| format!("{name}=sleep:0"))
+        .collect();
+    let ran = command(&scratch, verb.command)
+        .variable("TAVERN_FAILPOINT", all.join(";"))
+        .run();
     let state = State::of(&scratch);
-    assert_eq!(subject(verb, &state), Some(verb.after), "{}\n{ran}", verb.name);
-    ran.stderr.lines().filter_map(|line| line.strip_prefix("failpoint: ").map(str::to_owned)).collect()
+    assert_eq!(
+        subject(verb, &state),
+        Some(verb.after),
+        "{}\n{ran}",
+        verb.name
+    );
+    ran.stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("failpoint: ").map(str::to_owned))
+        .collect()
 }
 
 fn survives(verb: &Verb, fault: &Fault) {
     let scratch = prepared(verb);
     let before = State::of(&scratch);
-    let ran = command(&scratch, verb.command).variable("TAVERN_FAILPOINT", fault.to_string()).run();
+    let ran = command(&scratch, verb.command)
+        .variable("TAVERN_FAILPOINT", fault.to_string())
+        .run();
     let told = format!("{} with {fault}:\n{ran}", verb.name);
-    assert!(ran.stderr.contains(&format!("failpoint: {}\n", fault.place)), "the place was reached: {told}");
+    assert!(
+        ran.stderr
+            .contains(&format!("failpoint: {}\n", fault.place)),
+        "the place was reached: {told}"
+    );
     assert_eq!(ran.code.is_none(), fault.action == "kill", "{told}");
 
     // The next program that takes the lock, whatever it is, finishes or forgets what was begun.
-    command(&scratch, "tavern-add --id T-8 the next program").run().succeeds();
+    command(&scratch, "tavern-add --id T-8 the next program")
+        .run()
+        .succeeds();
     let state = State::of(&scratch);
     // (What is there twice is what it mends.)
     if verb.name != "check --fix" || subject(verb, &state).is_some() {
         state.agrees();
     }
-    assert_eq!(state.items.get("T-2"), before.items.get("T-2"), "the other item is untouched: {told}");
-    let is_before = subject(verb, &state) == subject(verb, &before) && state.leases == before.leases;
+    assert_eq!(
+        state.items.get("T-2"),
+        before.items.get("T-2"),
+        "the other item is untouched: {told}"
+    );
+    let is_before =
+        subject(verb, &state) == subject(verb, &before) && state.leases == before.leases;
     if verb.is_one_change {
         let is_after = subject(verb, &state) == Some(verb.after);
         assert!(is_before || is_after, "{told}\n{state:#?}");
@@ -232,19 +463,45 @@ fn survives(verb: &Verb, fault: &Fault) {
     }
 
     retry(verb, &scratch, &told);
-    let late = command(&scratch, "tavern-reap").variable("TAVERN_TEST_NOW", "+100000").run();
+    let late = command(&scratch, "tavern-reap")
+        .variable("TAVERN_TEST_NOW", "+100000")
+        .run();
     assert_eq!(late.code, Some(0), "reap after {told}\n{late}");
     let state = State::of(&scratch);
     state.agrees();
     assert!(state.leases.is_empty(), "{told}\n{state:#?}");
-    assert!(state.items.values().all(|(status, _)| !status.is_held()), "{told}\n{state:#?}");
-    assert_eq!(temp_files(&scratch), Vec::<std::path::PathBuf>::new(), "{told}\n{late}");
-    assert_eq!(state.items.len(), before.items.len() + 1 + added(verb, &before), "{told}\n{state:#?}");
+    assert!(
+        state.items.values().all(|(status, _)| !status.is_held()),
+        "{told}\n{state:#?}"
+    );
+    assert_eq!(
+        temp_files(&scratch),
+        Vec::<std::path::PathBuf>::new(),
+        "{told}\n{late}"
+    );
+    assert_eq!(
+        state.items.len(),
+        before.items.len() + 1 + added(verb, &before),
+        "{told}\n{state:#?}"
+    );
     if verb.after == Status::Completed && verb.queue == WORK {
         let merges = scratch.git(&["log", "--first-parent", "--format=%s", "tavern/integration"]);
-        assert_eq!(merges.lines().filter(|line| *line == "T-1: Write one").count(), 1, "{told}\n{merges}");
+        assert_eq!(
+            merges
+                .lines()
+                .filter(|line| *line == "T-1: Write one")
+                .count(),
+            1,
+            "{told}\n{merges}"
+        );
         assert_eq!(scratch.git(&["show", "tavern/integration:one.txt"]), "one");
-        let commit = scratch.git(&["log", "--first-parent", "--format=%h", "--grep=^T-1: ", "tavern/integration"]);
+        let commit = scratch.git(&[
+            "log",
+            "--first-parent",
+            "--format=%h",
+            "--grep=^T-1: ",
+            "tavern/integration",
+        ]);
         assert_eq!(state.task("T-1").commit(), Some(commit.as_str()), "{told}");
     }
     scratch.has_no_process();
@@ -259,12 +516,27 @@ fn retry(verb: &Verb, scratch: &Scratch, told: &str) {
     }
     let again = command(scratch, verb.command).run();
     let code = again.code.expect("nobody kills it");
-    assert!(code == 0 || verb.late.contains(&code), "retry of {told}\n{again}");
+    assert!(
+        code == 0 || verb.late.contains(&code),
+        "retry of {told}\n{again}"
+    );
     let state = State::of(scratch);
     state.agrees();
-    assert_eq!(subject(verb, &state), Some(verb.after), "retry of {told}\n{again}\n{state:#?}");
-    assert!(scratch.read(".tavern/.gitignore").contains("leases/"), "retry of {told}\n{again}");
-    assert!(scratch.read(".tavern/.gitattributes").contains("merge=tavern"), "retry of {told}\n{again}");
+    assert_eq!(
+        subject(verb, &state),
+        Some(verb.after),
+        "retry of {told}\n{again}\n{state:#?}"
+    );
+    assert!(
+        scratch.read(".tavern/.gitignore").contains("leases/"),
+        "retry of {told}\n{again}"
+    );
+    assert!(
+        scratch
+            .read(".tavern/.gitattributes")
+            .contains("merge=tavern"),
+        "retry of {told}\n{again}"
+    );
 }
 
 /// How many items the verb gives an ID or adds.
@@ -279,9 +551,15 @@ fn added(verb: &Verb, before: &State) -> usize {
 fn subject(verb: &Verb, state: &State) -> Option<Status> {
     match verb.name {
         "add" | "add --parent" => state.status("T-9"),
-        "check --fix" => state.status("T-1").filter(|_| !state.items.contains_key("T-1#2")),
+        "check --fix" => state
+            .status("T-1")
+            .filter(|_| !state.items.contains_key("T-1#2")),
         "claim of an item without ID" => {
-            let named: Vec<_> = state.items.iter().filter(|(id, _)| !["T-2", "T-8"].contains(&id.as_str())).collect();
+            let named: Vec<_> = state
+                .items
+                .iter()
+                .filter(|(id, _)| !["T-2", "T-8"].contains(&id.as_str()))
+                .collect();
             assert!(named.len() < 2, "{state:#?}");
             named.first().map(|(_, (status, _))| *status)
         }
@@ -291,9 +569,20 @@ fn subject(verb: &Verb, state: &State) -> Option<Status> {
 
 fn prepared(verb: &Verb) -> Scratch {
     let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
-    scratch.write(CONFIG, "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, not_ready: {backoff: 1s}}\n");
-    scratch.write(QUEUE, format!("# Main\n\n## Pending\n\n{}\n## Completed\n\n## Notes\n", verb.queue));
+    scratch
+        .run("tavern-init", &["--runner", "shell", "-q"])
+        .succeeds();
+    scratch.write(
+        CONFIG,
+        "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, not_ready: {backoff: 1s}}\n",
+    );
+    scratch.write(
+        QUEUE,
+        format!(
+            "# Main\n\n## Pending\n\n{}\n## Completed\n\n## Notes\n",
+            verb.queue
+        ),
+    );
     for line in verb.first {
         let ran: Ran = command(&scratch, line).run();
         assert_eq!(ran.code, Some(0), "{line}\n{ran}");
@@ -307,27 +596,46 @@ fn command(scratch: &Scratch, line: &str) -> Run {
         // The token of the lease, or, where that has ended, of the last one.
         let state = State::of(scratch);
         let last = state.log.iter().rev().find_map(|entry| entry.token);
-        state.leases.get("T-1").copied().or(last).unwrap_or(0).to_string()
+        state
+            .leases
+            .get("T-1")
+            .copied()
+            .or(last)
+            .unwrap_or(0)
+            .to_string()
     } else {
         String::new()
     };
     let line = line.replace("$TOKEN", &token);
     if let Some(line) = line.strip_prefix("dead: ") {
-        return scratch.command(Path::new("sh")).args(&["-c", &format!("{line} --pid $$")]);
+        return scratch
+            .command(Path::new("sh"))
+            .args(&["-c", &format!("{line} --pid $$")]);
     }
     if let Some(files) = line.strip_prefix("lost: ") {
-        return scratch.command(Path::new("rm")).args(&files.split(' ').collect::<Vec<_>>());
+        return scratch
+            .command(Path::new("rm"))
+            .args(&files.split(' ').collect::<Vec<_>>());
     }
     if let Some(plan) = line.strip_prefix("plan: ") {
         scratch.write(format!(".tavern/runs/T-1@{token}/plan.md"), plan);
-        return scratch.program("tavern-report").args(&["T-1", "--token", &token, "--done"]);
+        return scratch
+            .program("tavern-report")
+            .args(&["T-1", "--token", &token, "--done"]);
     }
     if let Some(edits) = line.strip_prefix("edit: ") {
-        let editor = scratch.executable("../editor", &format!("#!/bin/sh\nsed -i '{edits}' \"$1\"\n"));
+        let editor = scratch.executable(
+            "../editor",
+            &format!("#!/bin/sh\nsed -i '{edits}' \"$1\"\n"),
+        );
         return scratch.program("tavern-edit").variable("EDITOR", editor);
     }
     if let Some(edits) = line.strip_prefix("hand: ") {
-        scratch.command(Path::new("sed")).args(&["-i", edits, QUEUE]).run().succeeds();
+        scratch
+            .command(Path::new("sed"))
+            .args(&["-i", edits, QUEUE])
+            .run()
+            .succeeds();
         return scratch.program("tavern-reap");
     }
     scratch.line(&line)

@@ -15,5 +15,8 @@ impl Dice {
 
 /// A number that whoever runs the tests may set, to look further than the usual run does.
 pub fn number(variable: &str, usual: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    std::env::var(variable)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(usual)
 }

@@ -31,7 +31,11 @@ fn a_queue_is_drained_whoever_is_killed() {
     let (mut kills, mut drains) = (Kills::default(), 0);
     let mut drain = start(&scratch, drains);
     loop {
-        assert!(begun.elapsed() < PATIENCE, "not done after {kills:?}\n{}", told(&scratch));
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "not done after {kills:?}\n{}",
+            told(&scratch)
+        );
         if drain.has_ended() {
             let ran = drain.end();
             if ran.code == Some(0) {
@@ -54,14 +58,24 @@ fn a_queue_is_drained_whoever_is_killed() {
     everything_is_done_once(&scratch);
     let ran = scratch.at("+3600", "tavern-reap", &[]).ends(0);
     nothing_is_left(&scratch, &ran.stdout);
-    assert_eq!(Photograph::of(&scratch), before, "the user's own checkout, index and files");
+    assert_eq!(
+        Photograph::of(&scratch),
+        before,
+        "the user's own checkout, index and files"
+    );
 }
 
 fn everything_is_done_once(scratch: &Scratch) {
     let state = State::of(scratch);
     state.agrees();
     assert_eq!(state.items.len(), ITEMS);
-    let merges = scratch.git(&["log", "--first-parent", "--reverse", "--format=%h %s", "tavern/integration"]);
+    let merges = scratch.git(&[
+        "log",
+        "--first-parent",
+        "--reverse",
+        "--format=%h %s",
+        "tavern/integration",
+    ]);
     let mut commits: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (commit, subject) in merges.lines().filter_map(|line| line.split_once(' ')) {
         if let Some((id, _)) = subject.split_once(": ") {
@@ -71,19 +85,35 @@ fn everything_is_done_once(scratch: &Scratch) {
     let files = scratch.git(&["ls-tree", "-r", "--name-only", "tavern/integration"]);
     for number in 0..ITEMS {
         let id = id(number);
-        assert_eq!(state.status(&id), Some(Status::Completed), "{id}\n{}", told(scratch));
+        assert_eq!(
+            state.status(&id),
+            Some(Status::Completed),
+            "{id}\n{}",
+            told(scratch)
+        );
         let found = commits.get(id.as_str()).cloned().unwrap_or_default();
         assert_eq!(found.len(), 1, "merges of {id}: {found:?}\n{merges}");
         let task = state.task(&id);
         let commit = task.commit().expect("a completed item names its commit");
         assert_eq!(commit, found[0], "{id} names its merge\n{merges}");
-        assert_eq!(scratch.git(&["show", &format!("tavern/integration:done/{id}")]), format!("{id} is done"));
+        assert_eq!(
+            scratch.git(&["show", &format!("tavern/integration:done/{id}")]),
+            format!("{id} is done")
+        );
         let changed = scratch.git(&["show", &format!("tavern/integration:{}", file(number))]);
         assert_eq!(changed, format!("file {number}\nchanged for {id}"));
     }
-    let unmerged = scratch.git(&["for-each-ref", "--no-merged=tavern/integration", "refs/heads/tavern/"]);
+    let unmerged = scratch.git(&[
+        "for-each-ref",
+        "--no-merged=tavern/integration",
+        "refs/heads/tavern/",
+    ]);
     assert_eq!(unmerged, "", "branches with work that is not merged");
-    assert_eq!(files.lines().count(), FILES + ITEMS + 1, "all files, and no other");
+    assert_eq!(
+        files.lines().count(),
+        FILES + ITEMS + 1,
+        "all files, and no other"
+    );
 }
 
 fn nothing_is_left(scratch: &Scratch, reaped: &str) {
@@ -91,17 +121,34 @@ fn nothing_is_left(scratch: &Scratch, reaped: &str) {
     assert!(state.leases.is_empty(), "{state:#?}");
     scratch.has_no_process();
     assert_eq!(temp_files(scratch), Vec::<PathBuf>::new(), "{reaped}");
-    let branches = scratch.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tavern/"]);
+    let branches = scratch.git(&[
+        "for-each-ref",
+        "--format=%(refname:short)",
+        "refs/heads/tavern/",
+    ]);
     assert_eq!(branches, "tavern/integration", "{reaped}");
     let board = scratch.work().join(".tavern");
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(board.join(folder)).expect("the folder is there");
-        entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect()
+        entries
+            .map(|entry| {
+                entry
+                    .expect("it can be read")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
     };
     assert_eq!(names("agents"), Vec::<String>::new());
-    assert_eq!(names("worktrees"), ["integration"], "the scratch worktree of merges, and no other: {reaped}");
+    assert_eq!(
+        names("worktrees"),
+        ["integration"],
+        "the scratch worktree of merges, and no other: {reaped}"
+    );
     for slot in names("../.git/tavern/slots") {
-        let file = fs::File::open(board.join("../.git/tavern/slots").join(&slot)).expect("it is there");
+        let file =
+            fs::File::open(board.join("../.git/tavern/slots").join(&slot)).expect("it is there");
         assert!(file.try_lock().is_ok(), "slot {slot} is held");
     }
     let lock = fs::File::open(board.join("../.git/tavern/lock")).expect("it is there");
@@ -110,7 +157,10 @@ fn nothing_is_left(scratch: &Scratch, reaped: &str) {
     let locks: Vec<PathBuf> = walkdir::WalkDir::new(scratch.work().join(".git"))
         .into_iter()
         .filter_map(|entry| entry.ok().map(walkdir::DirEntry::into_path))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "lock"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "lock")
+        })
         .collect();
     assert_eq!(locks, Vec::<PathBuf>::new(), "git's own locks");
     // The repository is as whole as it was.
@@ -126,7 +176,9 @@ fn repository() -> Scratch {
         scratch.write(file(number), format!("file {number}\n"));
     }
     scratch.commit(&["--all"], "A thousand files");
-    scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
+    scratch
+        .run("tavern-init", &["--runner", "shell", "-q"])
+        .succeeds();
     let again = "attempt: true, backoff: 0s, max_backoff: 0s";
     scratch.write(
         CONFIG,
@@ -162,8 +214,15 @@ fn queue() -> String {
         if number >= 10 && number % 3 == 0 {
             after.push(id(number - 10));
         }
-        let depends = if after.is_empty() { String::new() } else { format!(" (after: [{}])", after.join(", ")) };
-        text.push_str(&format!("- [ ] {}: Change file {number}{depends}\n  ```sh\n", id(number)));
+        let depends = if after.is_empty() {
+            String::new()
+        } else {
+            format!(" (after: [{}])", after.join(", "))
+        };
+        text.push_str(&format!(
+            "- [ ] {}: Change file {number}{depends}\n  ```sh\n",
+            id(number)
+        ));
         for line in script(number, &after).lines() {
             text.push_str(&format!("  {line}\n"));
         }
@@ -182,7 +241,10 @@ fn queue() -> String {
 /// Does its work from whatever an earlier attempt has left. `done/` shows which dependencies are merged.
 fn script(number: usize, after: &[String]) -> String {
     let (id, file) = (id(number), file(number));
-    let mut lines: Vec<String> = after.iter().map(|id| format!("test -f done/{id} || exit 9")).collect();
+    let mut lines: Vec<String> = after
+        .iter()
+        .map(|id| format!("test -f done/{id} || exit 9"))
+        .collect();
     if number % 5 == 3 {
         // Fails at the first attempt, having begun.
         lines.push(format!(
@@ -197,19 +259,26 @@ fn script(number: usize, after: &[String]) -> String {
     if number % 5 == 2 {
         lines.push("sleep 0.3".to_owned());
     }
-    lines.push(format!("printf 'file {number}\\nchanged for {id}\\n' >{file}"));
+    lines.push(format!(
+        "printf 'file {number}\\nchanged for {id}\\n' >{file}"
+    ));
     // One that is killed ends the script: on the left of `&&` it would be passed over.
     lines.push("mkdir -p done".to_owned());
     lines.push(format!("echo '{id} is done' >done/{id}"));
     if number % 5 != 1 {
-        lines.push(format!("git add --all && (git diff --cached --quiet || git commit --quiet -m 'Work on {id}')"));
+        lines.push(format!(
+            "git add --all && (git diff --cached --quiet || git commit --quiet -m 'Work on {id}')"
+        ));
     }
     lines.join("\n")
 }
 
 fn start(scratch: &Scratch, number: usize) -> Running {
-    let run = scratch.program("tavern-drain").args(&["--agents", "4", "--runner", "shell"]);
-    run.told_to(&scratch.folder().join(format!("drain-{number:03}.log"))).start()
+    let run = scratch
+        .program("tavern-drain")
+        .args(&["--agents", "4", "--runner", "shell"]);
+    run.told_to(&scratch.folder().join(format!("drain-{number:03}.log")))
+        .start()
 }
 
 /// What the drains have said, and where the queue stands, for a test that fails.
@@ -224,7 +293,11 @@ fn told(scratch: &Scratch) -> String {
         .collect();
     logs.sort();
     for log in logs {
-        text.push_str(&format!("== {}\n{}", log.display(), fs::read_to_string(&log).unwrap_or_default()));
+        text.push_str(&format!(
+            "== {}\n{}",
+            log.display(),
+            fs::read_to_string(&log).unwrap_or_default()
+        ));
     }
     format!("{text}\n{}\n{:#?}", scratch.queue(), scratch.processes())
 }
@@ -242,10 +315,20 @@ impl Photograph {
     fn of(scratch: &Scratch) -> Photograph {
         Photograph {
             head: scratch.git(&["rev-parse", "HEAD", "--abbrev-ref", "HEAD"]),
-            status: scratch.git(&["--no-optional-locks", "status", "--porcelain=v2", "--branch"]),
+            status: scratch.git(&[
+                "--no-optional-locks",
+                "status",
+                "--porcelain=v2",
+                "--branch",
+            ]),
             index: scratch.git(&["ls-files", "--stage"]),
-            files: scratch.git(&["ls-files", "--others", "--exclude=.tavern", "--modified", "--cached"])
-                + &scratch.read(file(FILES - 1))
+            files: scratch.git(&[
+                "ls-files",
+                "--others",
+                "--exclude=.tavern",
+                "--modified",
+                "--cached",
+            ]) + &scratch.read(file(FILES - 1))
                 + &scratch.read(file(FILES - 2))
                 + &scratch.read("notes.txt"),
         }
@@ -271,7 +354,9 @@ impl Kills {
         let (count, tenths, kind): (&mut usize, usize, fn(&str) -> bool) = match dice.below(10) {
             0 => (&mut self.drains, 1, |line| line.contains("tavern-drain ")),
             1..6 => (&mut self.agents, 5, |line| line.contains("tavern-agent ")),
-            _ => (&mut self.programs, 4, |line| !line.contains("tavern-") || line.contains("script.sh")),
+            _ => (&mut self.programs, 4, |line| {
+                !line.contains("tavern-") || line.contains("script.sh")
+            }),
         };
         if *count * 10 >= most * tenths {
             return;
@@ -282,10 +367,17 @@ impl Kills {
             return;
         }
         let chosen = candidates[dice.below(candidates.len() as u64) as usize];
-        let pid = chosen.split(' ').next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        let pid = chosen
+            .split(' ')
+            .next()
+            .and_then(|pid| pid.parse().ok())
+            .and_then(Pid::from_raw);
         // It may have ended meanwhile; by its handle no other process of the same number is hit.
-        let Ok(handle) = pidfd_open(pid.expect("a pid"), PidfdFlags::empty()) else { return };
-        if scratch.processes().contains(chosen) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
+        let Ok(handle) = pidfd_open(pid.expect("a pid"), PidfdFlags::empty()) else {
+            return;
+        };
+        if scratch.processes().contains(chosen) && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+        {
             *count += 1;
         }
     }
@@ -297,9 +389,14 @@ fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
     let items = (2..=500)
         .map(|number| format!("- [ ] T-{number}: Other (after: T-1)\n  ```sh\n  true\n  ```\n"))
         .collect::<String>();
-    scratch.write(QUEUE, format!("- [ ] T-1: Work\n  ```sh\n  : >begun\n  sleep 1000\n  ```\n{items}"));
+    scratch.write(
+        QUEUE,
+        format!("- [ ] T-1: Work\n  ```sh\n  : >begun\n  sleep 1000\n  ```\n{items}"),
+    );
     let drain = scratch.program("tavern-drain").start();
-    wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+    wait_until("it works", || {
+        scratch.work().join(".tavern/worktrees/T-1/begun").exists()
+    });
     drain.signal(Signal::INT);
     let ran = drain.end();
     assert!(ran.stdout.lines().count() < 30, "{ran}");
@@ -311,9 +408,17 @@ fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
 #[test]
 fn who_would_work_is_told_by_the_items() {
     let own = "runners: {own: {command: [cat]}}\n";
-    let scratch = Scratch::shell("- [ ] T-1: Write (runner: own)\n- [ ] T-2: Other (role: nobody)\n", own);
+    let scratch = Scratch::shell(
+        "- [ ] T-1: Write (runner: own)\n- [ ] T-2: Other (role: nobody)\n",
+        own,
+    );
     let dry = scratch.run("tavern-drain", &["--dry-run"]);
     dry.says("draining 1 item with 1 agent, runner own; 1 more is left as it is\n");
-    scratch.write(QUEUE, "- [ ] T-1: Write (runner: own)\n- [ ] T-3: Build\n  ```sh\n  true\n  ```\n");
-    scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runners own, shell\n");
+    scratch.write(
+        QUEUE,
+        "- [ ] T-1: Write (runner: own)\n- [ ] T-3: Build\n  ```sh\n  true\n  ```\n",
+    );
+    scratch
+        .run("tavern-drain", &["--dry-run"])
+        .says("draining 2 items with 2 agents, runners own, shell\n");
 }

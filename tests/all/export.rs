@@ -11,11 +11,19 @@ use crate::support::{QUEUE, Running, Scratch, has, wait_until};
 /// The kinds that the schema describes, as it stands, and one that lets nothing pass that it does not name.
 fn schema() -> (BTreeSet<String>, Value) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/status.schema.json");
-    let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("it is there")).expect("JSON");
+    let mut schema: Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("it is there")).expect("JSON");
     let records = schema["oneOf"].as_array_mut().expect("a list of records");
-    let kinds = records.iter().map(|record| record["properties"]["kind"]["const"].as_str().expect("a kind").to_owned());
+    let kinds = records.iter().map(|record| {
+        record["properties"]["kind"]["const"]
+            .as_str()
+            .expect("a kind")
+            .to_owned()
+    });
     let kinds = kinds.collect();
-    records.iter_mut().for_each(|record| record["unevaluatedProperties"] = json!(false));
+    records
+        .iter_mut()
+        .for_each(|record| record["unevaluatedProperties"] = json!(false));
     (kinds, schema)
 }
 
@@ -28,11 +36,18 @@ fn the_schema_in_the_specs_is_what_the_program_prints() {
         std::fs::write(&path, &printed).expect("the page can be written");
     }
     let stands = std::fs::read_to_string(path).expect("it is there");
-    assert!(printed == stands, "TAVERN_WRITE_MANUALS=1 cargo test --test all export writes specs/status.schema.json");
+    assert!(
+        printed == stands,
+        "TAVERN_WRITE_MANUALS=1 cargo test --test all export writes specs/status.schema.json"
+    );
     has(&stands, &["tavern status --format json, version 1"]);
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/specs/export.md")).expect("it is there");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/specs/export.md"))
+        .expect("it is there");
     for kind in schema().0 {
-        assert!(page.contains(&format!("| `{kind}` |")), "specs/export.md lacks `{kind}`");
+        assert!(
+            page.contains(&format!("| `{kind}` |")),
+            "specs/export.md lacks `{kind}`"
+        );
     }
 }
 
@@ -53,7 +68,12 @@ fn full_board() -> (Scratch, Running) {
         scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
     }
     let marks = scratch.work().join(".tavern/worktrees");
-    let start = |name| scratch.program("tavern-agent").args(&["--once", "--name", name]).start();
+    let start = |name| {
+        scratch
+            .program("tavern-agent")
+            .args(&["--once", "--name", name])
+            .start()
+    };
     let agent = start("Merry");
     wait_until("T-5 is at work", || marks.join("held").exists());
     let orphan = start("Gone");
@@ -77,7 +97,10 @@ fn all_that_is_printed_is_as_the_schema_says() {
     let reader = jsonschema::draft202012::new(&schema).expect("the schema is one");
     let (scratch, agent) = full_board();
     scratch.run("tavern-notify", &[]);
-    scratch.write(".tavern/quota/other.yaml", "closed_until: 2099-01-01T00:00:00Z\nreason: spent\n");
+    scratch.write(
+        ".tavern/quota/other.yaml",
+        "closed_until: 2099-01-01T00:00:00Z\nreason: spent\n",
+    );
     scratch.write(".tavern/PAUSE", "lunch\n");
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for line in [
@@ -100,17 +123,36 @@ fn all_that_is_printed_is_as_the_schema_says() {
             scratch.write(".tavern/queues/broken.md", b"- [ ] T-9: \xff\xfe\n");
             continue;
         }
-        let odd = scratch.queue().lines().position(|line| line.contains("No ID")).map(|at| (at + 1).to_string());
-        let ran = scratch.line(&line.replace("ODD", &odd.unwrap_or_default())).args(&["--format", "json"]).run();
-        for record in ran.records().into_iter().filter(|_| line.starts_with("tavern-status")) {
+        let odd = scratch
+            .queue()
+            .lines()
+            .position(|line| line.contains("No ID"))
+            .map(|at| (at + 1).to_string());
+        let ran = scratch
+            .line(&line.replace("ODD", &odd.unwrap_or_default()))
+            .args(&["--format", "json"])
+            .run();
+        for record in ran
+            .records()
+            .into_iter()
+            .filter(|_| line.starts_with("tavern-status"))
+        {
             if let Err(error) = reader.validate(&record) {
                 panic!("{line}: {record}\n{error}");
             }
-            *seen.entry(record["kind"].as_str().expect("a kind").to_owned()).or_default() += 1;
+            *seen
+                .entry(record["kind"].as_str().expect("a kind").to_owned())
+                .or_default() += 1;
         }
     }
-    let unseen: Vec<&String> = kinds.iter().filter(|kind| !seen.contains_key(*kind)).collect();
-    assert!(unseen.is_empty(), "no record of {unseen:?} was seen, but of {seen:?}");
+    let unseen: Vec<&String> = kinds
+        .iter()
+        .filter(|kind| !seen.contains_key(*kind))
+        .collect();
+    assert!(
+        unseen.is_empty(),
+        "no record of {unseen:?} was seen, but of {seen:?}"
+    );
     let is_right = |record: Value| reader.is_valid(&record);
     let board = json!({"kind": "board", "version": 1, "board": "/x", "seq": 1, "time": "2026-11-28T20:00:00Z"});
     assert!(is_right(board.clone()));
@@ -119,8 +161,14 @@ fn all_that_is_printed_is_as_the_schema_says() {
         record.as_object_mut().expect("an object").remove(key);
         record
     };
-    assert!(!is_right(without("seq")) && !is_right(without("kind")), "what lacks a key is not right");
-    assert!(!is_right(json!({"kind": "problem", "problem": "x", "more": 1})), "nor is what has one more");
+    assert!(
+        !is_right(without("seq")) && !is_right(without("kind")),
+        "what lacks a key is not right"
+    );
+    assert!(
+        !is_right(json!({"kind": "problem", "problem": "x", "more": 1})),
+        "nor is what has one more"
+    );
     end(&scratch, agent);
 }
 
@@ -129,13 +177,27 @@ fn a_look_names_the_event_from_which_the_stream_goes_on() {
     let scratch = Scratch::pending("- [ ] T-1: One\n");
     let board = scratch.records("tavern-status", &[]).remove(0);
     let folder = scratch.work().canonicalize().expect("it is there");
-    assert_eq!((&board["kind"], &board["board"]), (&json!("board"), &json!(folder)));
+    assert_eq!(
+        (&board["kind"], &board["board"]),
+        (&json!("board"), &json!(folder))
+    );
     let seq = board["seq"].as_u64().expect("a number");
     scratch.claim("T-1", &[]);
-    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--force"])
+        .succeeds();
     let told = scratch.records("tavern-log", &["--after", &seq.to_string()]);
-    let told: Vec<_> = told.iter().map(|event| (event["seq"].as_u64(), event["kind"].as_str())).collect();
-    assert_eq!(told, [(Some(seq + 1), Some("claimed")), (Some(seq + 2), Some("withdrawn"))]);
+    let told: Vec<_> = told
+        .iter()
+        .map(|event| (event["seq"].as_u64(), event["kind"].as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Some(seq + 1), Some("claimed")),
+            (Some(seq + 2), Some("withdrawn"))
+        ]
+    );
 }
 
 /// Reads the text format: name and labels of each number, and the types by name.
@@ -144,12 +206,20 @@ fn read_metrics(text: &str) -> (BTreeMap<String, f64>, BTreeMap<String, String>)
     for line in text.lines() {
         if let Some(told) = line.strip_prefix("# TYPE ") {
             let (name, kind) = told.split_once(' ').expect("a name and a type");
-            assert!(types.insert(name.to_owned(), kind.to_owned()).is_none(), "{name} has one type");
+            assert!(
+                types.insert(name.to_owned(), kind.to_owned()).is_none(),
+                "{name} has one type"
+            );
         } else if !line.starts_with("# HELP ") {
             let (name, number) = line.rsplit_once(' ').expect("a name and a number");
             let family = name.split('{').next().expect("a name");
-            assert!(types.contains_key(family), "{line}: its type stands before it");
-            let is_new = numbers.insert(name.to_owned(), number.parse().expect("a number")).is_none();
+            assert!(
+                types.contains_key(family),
+                "{line}: its type stands before it"
+            );
+            let is_new = numbers
+                .insert(name.to_owned(), number.parse().expect("a number"))
+                .is_none();
             assert!(is_new, "{line}: it is told once");
         }
     }
@@ -166,7 +236,9 @@ fn the_numbers_of_a_board_are_told_as_prometheus_reads_them() {
     let number = |name: &str, labels: &str| {
         let comma = if labels.is_empty() { "" } else { "," };
         let named = format!("{name}{{board=\"{}\"{comma}{labels}}}", folder.display());
-        *numbers.get(&named).unwrap_or_else(|| panic!("{named} is not in\n{text}"))
+        *numbers
+            .get(&named)
+            .unwrap_or_else(|| panic!("{named} is not in\n{text}"))
     };
     let told = [
         ("tavern_items", "queue=\"main\",status=\"pending\"", 2.0),
@@ -185,26 +257,59 @@ fn the_numbers_of_a_board_are_told_as_prometheus_reads_them() {
         ("tavern_runs_total", "", 6.0),
     ];
     for (name, labels, expected) in told {
-        assert!((number(name, labels) - expected).abs() < f64::EPSILON, "{name} {labels}\n{text}");
-        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        assert!(
+            (number(name, labels) - expected).abs() < f64::EPSILON,
+            "{name} {labels}\n{text}"
+        );
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
         assert_eq!(types[name], kind);
     }
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/specs/export.md")).expect("it is there");
-    types.keys().for_each(|name| assert!(page.contains(&format!("`{name}`")), "specs/export.md lacks {name}"));
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/specs/export.md"))
+        .expect("it is there");
+    types.keys().for_each(|name| {
+        assert!(
+            page.contains(&format!("`{name}`")),
+            "specs/export.md lacks {name}"
+        )
+    });
     scratch.write(".tavern/PAUSE", "lunch\n");
     // Done by hand, beside a queue that nobody can read.
-    scratch.write(QUEUE, scratch.queue().replace("- [ ] T-7: Later", "- [x] T-7: Later"));
+    scratch.write(
+        QUEUE,
+        scratch
+            .queue()
+            .replace("- [ ] T-7: Later", "- [x] T-7: Later"),
+    );
     scratch.settle();
     scratch.write(".tavern/queues/broken.md", b"- [ ] T-9: \xff\xfe\n");
-    scratch.run("tavern-status", &["--stats"]).ends(0).says("2 in all");
+    scratch
+        .run("tavern-status", &["--stats"])
+        .ends(0)
+        .says("2 in all");
     let text = scratch.run("tavern-status", &["--metrics"]).succeeds();
     let read = |name: &str| {
-        read_metrics(&text).0.into_iter().find(|(found, _)| found.starts_with(name)).map(|(_, number)| number)
+        read_metrics(&text)
+            .0
+            .into_iter()
+            .find(|(found, _)| found.starts_with(name))
+            .map(|(_, number)| number)
     };
-    assert_eq!((read("tavern_queues_with_losses"), read("tavern_completed_total")), (Some(1.0), Some(2.0)));
+    assert_eq!(
+        (
+            read("tavern_queues_with_losses"),
+            read("tavern_completed_total")
+        ),
+        (Some(1.0), Some(2.0))
+    );
     assert!(read("tavern_board_open") == Some(0.0));
     end(&scratch, agent);
     let scratch = Scratch::empty();
     scratch.run("tavern-status", &["--metrics"]).ends(1);
-    scratch.run("tavern-status", &["--metrics", "--items"]).ends(2);
+    scratch
+        .run("tavern-status", &["--metrics", "--items"])
+        .ends(2);
 }

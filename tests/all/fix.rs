@@ -18,7 +18,10 @@ pub fn files(scratch: &Scratch) -> BTreeMap<String, Vec<u8>> {
             if path.is_dir() {
                 walk(&path, files);
             } else {
-                files.insert(path.display().to_string(), fs::read(&path).expect("it can be read"));
+                files.insert(
+                    path.display().to_string(),
+                    fs::read(&path).expect("it can be read"),
+                );
             }
         }
     }
@@ -34,7 +37,11 @@ fn fixed(scratch: &Scratch) -> Ran {
     let plan = fix(scratch, &["--dry-run"]);
     assert_eq!(files(scratch), before, "a dry run changes nothing");
     let done = fix(scratch, &[]);
-    assert_eq!((plan.code, &plan.stdout), (done.code, &done.stdout), "{plan}{done}");
+    assert_eq!(
+        (plan.code, &plan.stdout),
+        (done.code, &done.stdout),
+        "{plan}{done}"
+    );
     let again = fix(scratch, &["--dry-run"]);
     assert!(again.stderr.starts_with("nothing can be fixed"), "{again}");
     done
@@ -44,9 +51,19 @@ fn fixed(scratch: &Scratch) -> Ran {
 fn an_id_that_stands_twice_is_mended() {
     let sh = "\n  ```sh\n  true\n  ```\n";
     let scratch = Scratch::board(&format!("- [ ] T-1: One{sh}- [ ] T-1: Two{sh}"));
-    scratch.run("tavern-check", &[]).ends(5).says("= hint: give all but one a fresh ID: tavern check --fix");
-    let done = fixed(&scratch).ends(0).says("\n-- [ ] T-1: Two\n").says("\n+- [ ] T-");
-    assert!(done.stdout.starts_with("--- .tavern/queues/main.md\n+++ .tavern/queues/main.md\n@@ "), "{done}");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("= hint: give all but one a fresh ID: tavern check --fix");
+    let done = fixed(&scratch)
+        .ends(0)
+        .says("\n-- [ ] T-1: Two\n")
+        .says("\n+- [ ] T-");
+    assert!(
+        done.stdout
+            .starts_with("--- .tavern/queues/main.md\n+++ .tavern/queues/main.md\n@@ "),
+        "{done}"
+    );
     scratch.run("tavern-check", &[]).ends(0);
     scratch.run("tavern-log", &[]).ends(0).says("line ");
 }
@@ -54,20 +71,30 @@ fn an_id_that_stands_twice_is_mended() {
 #[test]
 fn who_holds_an_id_keeps_it_and_what_waits_for_it_waits_for_the_first() {
     let item = |line: &str| format!("- [ ] {line}\n  ```sh\n  true\n  ```\n");
-    let text: String = ["T-1: One", "T-1: Two", "T-3: Three (after: T-1)"].map(item).concat();
+    let text: String = ["T-1: One", "T-1: Two", "T-3: Three (after: T-1)"]
+        .map(item)
+        .concat();
     let scratch = Scratch::board(&text.replace("T-1: One", "One"));
-    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+    scratch
+        .run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"])
+        .succeeds();
     scratch.change(QUEUE, "] One", "] T-1: One");
     scratch.run("tavern-reap", &[]).succeeds();
     fix(&scratch, &[]);
     let queue = scratch.queue();
-    assert!(queue.contains("] T-1: Two (agent: Rosie") && queue.contains("(after: T-1)"), "{queue}");
+    assert!(
+        queue.contains("] T-1: Two (agent: Rosie") && queue.contains("(after: T-1)"),
+        "{queue}"
+    );
     assert!(!queue.contains("T-1: One"), "{queue}");
     // Nobody holds either: the first.
     let scratch = Scratch::board(&text);
     fixed(&scratch);
     let queue = scratch.queue();
-    assert!(queue.contains("] T-1: One") && !queue.contains("T-1: Two"), "{queue}");
+    assert!(
+        queue.contains("] T-1: One") && !queue.contains("T-1: Two"),
+        "{queue}"
+    );
 }
 
 #[test]
@@ -76,14 +103,25 @@ fn a_queue_that_was_lost_is_put_back() {
     for is_gone in [true, false] {
         let scratch = Scratch::board(text);
         let path = scratch.work().join(QUEUE);
-        if is_gone { fs::remove_file(&path) } else { fs::write(&path, "") }.expect("it is ours");
-        scratch.run("tavern-check", &[]).says("put it back: tavern check --fix; or forget it: rm ");
+        if is_gone {
+            fs::remove_file(&path)
+        } else {
+            fs::write(&path, "")
+        }
+        .expect("it is ours");
+        scratch
+            .run("tavern-check", &[])
+            .says("put it back: tavern check --fix; or forget it: rm ");
         fixed(&scratch).says("\n+- [ ] T-1: One\n");
         assert_eq!(scratch.queue(), text);
     }
     // Renamed, or nothing was left to do in it.
     let scratch = Scratch::board(text);
-    fs::rename(scratch.work().join(QUEUE), scratch.work().join(".tavern/queues/other.md")).expect("it is ours");
+    fs::rename(
+        scratch.work().join(QUEUE),
+        scratch.work().join(".tavern/queues/other.md"),
+    )
+    .expect("it is ours");
     assert_eq!(fix(&scratch, &[]).stdout, "");
     let scratch = Scratch::board(&text.replace("[ ]", "[x]"));
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is ours");
@@ -94,15 +132,23 @@ fn a_queue_that_was_lost_is_put_back() {
 fn an_archive_that_was_lost_is_put_back_from_the_log() {
     let done = "## Pending\n\n- [ ] T-1: One\n\n## Completed\n\n- [x] T-2: Two (completed: 2026-01-01T00:00:00Z)\n";
     let scratch = Scratch::shell(done, "archive: {after: 30d}\n");
-    scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
+    scratch
+        .run("tavern-reap", &[])
+        .ends(0)
+        .says("move 1 ended item");
     let archived = scratch.read(ARCHIVE);
     let torn = archived.find("Two").expect("it is there") + 1;
     for damage in [None, Some(""), Some("\0\0\0"), Some(&archived[..torn])] {
         match damage {
             Some(text) => drop(scratch.write(ARCHIVE, text)),
-            None => fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is ours"),
+            None => fs::remove_dir_all(scratch.work().join(".tavern/queues/archive"))
+                .expect("it is ours"),
         }
-        scratch.run("tavern-check", &[]).ends(0).says("the log has what was moved there").says("tavern check --fix");
+        scratch
+            .run("tavern-check", &[])
+            .ends(0)
+            .says("the log has what was moved there")
+            .says("tavern check --fix");
         fix(&scratch, &[]).says("+- [x] T-2: Two");
         assert_eq!(scratch.read(ARCHIVE), archived);
         scratch.run("tavern-check", &[]).says_not("archive");
@@ -122,19 +168,30 @@ fn an_archive_that_was_lost_is_put_back_from_the_log() {
 /// What is archived next does not stand there alone.
 #[test]
 fn an_archive_that_was_lost_is_put_back_before_anything_is_moved_there() {
-    let scratch =
-        Scratch::shell("## Completed\n\n- [x] T-2: Two (completed: 2026-01-01T00:00:00Z)\n", "archive: {after: 30d}\n");
-    scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
+    let scratch = Scratch::shell(
+        "## Completed\n\n- [x] T-2: Two (completed: 2026-01-01T00:00:00Z)\n",
+        "archive: {after: 30d}\n",
+    );
+    scratch
+        .run("tavern-reap", &[])
+        .ends(0)
+        .says("move 1 ended item");
     let archived = scratch.read(ARCHIVE);
     let torn = &archived[..=archived.find("Two").expect("it is there")];
-    for (id, damage) in ["T-3", "T-4", "T-5"].into_iter().zip([None, Some(""), Some(torn)]) {
+    for (id, damage) in ["T-3", "T-4", "T-5"]
+        .into_iter()
+        .zip([None, Some(""), Some(torn)])
+    {
         match damage {
             Some(text) => drop(scratch.write(ARCHIVE, text)),
             None => fs::remove_file(scratch.work().join(ARCHIVE)).expect("it is there"),
         }
         let next = format!("## Completed\n\n- [x] {id}: more (completed: 2026-01-01T00:00:00Z)\n");
         scratch.change(QUEUE, "## Completed\n", &next);
-        scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
+        scratch
+            .run("tavern-reap", &[])
+            .ends(0)
+            .says("move 1 ended item");
         has(&scratch.read(ARCHIVE), &["- [x] T-2: Two (", id]);
     }
 }
@@ -151,7 +208,10 @@ fn a_plain_task_file_is_left_alone_unless_it_is_named() {
     let plan = fix(&scratch, &["TODO.md", "--dry-run"]);
     assert_eq!(fix(&scratch, &["TODO.md"]).stdout, plan.stdout);
     let named = scratch.read("TODO.md");
-    assert!(named.starts_with("- [ ] T-1: One\r\n\r\n- [ ] T-") && !named.contains("T-1: Two"), "{named:?}");
+    assert!(
+        named.starts_with("- [ ] T-1: One\r\n\r\n- [ ] T-") && !named.contains("T-1: Two"),
+        "{named:?}"
+    );
 }
 
 #[test]
@@ -165,15 +225,29 @@ fn a_file_that_goes_by_two_names_is_one_queue() {
         std::os::unix::fs::symlink("../../TODO.md", link).expect("the folder is ours");
     }
     let told = scratch.run("tavern-check", &[]).ends(0);
-    assert!(told.stdout.contains("other.md: warning: this is the same file as .tavern/queues/main.md"), "{told}");
+    assert!(
+        told.stdout
+            .contains("other.md: warning: this is the same file as .tavern/queues/main.md"),
+        "{told}"
+    );
     fix(&scratch, &[]).ends(0);
     assert_eq!(scratch.read("TODO.md"), text);
-    scratch.run("tavern-status", &[]).ends(0).says("main: 1 pending").says_not("other");
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says("main: 1 pending")
+        .says_not("other");
     for name in ["TODO.md", "other"] {
-        scratch.run("tavern-claim", &["--queue", name, "--format", "json"]).ends(0).says("\"queue\":\"main\"");
+        scratch
+            .run("tavern-claim", &["--queue", name, "--format", "json"])
+            .ends(0)
+            .says("\"queue\":\"main\"");
         scratch.run("tavern-release", &["T-1", "--force"]).ends(0);
     }
-    assert!(scratch.work().join(QUEUE).is_symlink(), "it is written through");
+    assert!(
+        scratch.work().join(QUEUE).is_symlink(),
+        "it is written through"
+    );
     scratch.run("tavern-log", &[]).ends(0).says_not("by hand");
 }
 
@@ -182,25 +256,47 @@ fn a_file_that_goes_by_two_names_is_one_queue() {
 fn a_copy_of_an_item_is_left_to_a_person() {
     let item = "- [ ] T-1: Do it (empty: allowed)\n  ```sh\n  true\n  ```\n";
     for has_ended in [false, true] {
-        let scratch = Scratch::board(&format!("## Pending\n\n{item}\n## In Progress\n\n## Completed\n"));
+        let scratch = Scratch::board(&format!(
+            "## Pending\n\n{item}\n## In Progress\n\n## Completed\n"
+        ));
         if has_ended {
             scratch.run("tavern-drain", &[]).ends(0);
         } else {
-            scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+            scratch
+                .run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"])
+                .succeeds();
         }
         scratch.change(QUEUE, "## Pending\n", &format!("## Pending\n\n{item}"));
-        scratch.run("tavern-check", &[]).ends(5).says("= hint: remove one of them");
-        scratch.run("tavern-check", &["--fix"]).ends(5).says("nothing can be fixed without you");
-        scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Sam"]).ends(3);
+        scratch
+            .run("tavern-check", &[])
+            .ends(5)
+            .says("= hint: remove one of them");
+        scratch
+            .run("tavern-check", &["--fix"])
+            .ends(5)
+            .says("nothing can be fixed without you");
+        scratch
+            .run("tavern-claim", &["--task", "T-1", "--agent", "Sam"])
+            .ends(3);
         if !has_ended {
-            scratch.run("tavern-renew", &["T-1", "--token", "1"]).ends(0);
+            scratch
+                .run("tavern-renew", &["T-1", "--token", "1"])
+                .ends(0);
         }
         // With another title it is something else.
-        scratch.write(QUEUE, scratch.queue().replacen("T-1: Do it", "T-1: Do that", 1));
+        scratch.write(
+            QUEUE,
+            scratch.queue().replacen("T-1: Do it", "T-1: Do that", 1),
+        );
         assert_eq!(fixed(&scratch).code, Some(0));
         let queue = scratch.queue();
-        let (pending, rest) = queue.split_once("## In Progress").expect("the lane is there");
-        assert!(!pending.contains("T-1:") && pending.contains(": Do that"), "{queue}");
+        let (pending, rest) = queue
+            .split_once("## In Progress")
+            .expect("the lane is there");
+        assert!(
+            !pending.contains("T-1:") && pending.contains(": Do that"),
+            "{queue}"
+        );
         assert!(rest.contains("T-1: Do it"), "{queue}");
     }
 }
@@ -210,12 +306,18 @@ fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
     scratch.write("TODO.md", "- [ ] T-2: Two\n- [ ] T-2: Three\n");
     scratch.write(".git/tavern/files", "TODO.md\n");
-    scratch.run("tavern-check", &[]).ends(5).says("tavern check --fix TODO.md\n");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("tavern check --fix TODO.md\n");
     fix(&scratch, &["TODO.md"]);
     scratch.run("tavern-check", &[]).ends(0);
     // Of one in each file the item keeps its ID that the log knows.
     scratch.write("TODO.md", "- [ ] T-1: Two\n");
-    scratch.run("tavern-check", &[]).ends(5).says("a fresh ID: tavern check --fix TODO.md\n");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("a fresh ID: tavern check --fix TODO.md\n");
     fix(&scratch, &["TODO.md"]).ends(0);
     assert_eq!(scratch.queue(), "- [ ] T-1: One\n");
 }
@@ -224,10 +326,19 @@ fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
 #[test]
 fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
     for is_folder in [false, true] {
-        let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+        let scratch = Scratch::board(
+            "## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n",
+        );
         let before = scratch.queue();
-        let removed = scratch.work().join(if is_folder { ".tavern/queues" } else { QUEUE });
-        if is_folder { fs::remove_dir_all(removed) } else { fs::remove_file(removed) }.expect("it is there");
+        let removed = scratch
+            .work()
+            .join(if is_folder { ".tavern/queues" } else { QUEUE });
+        if is_folder {
+            fs::remove_dir_all(removed)
+        } else {
+            fs::remove_file(removed)
+        }
+        .expect("it is there");
         for (line, code) in [
             ("tavern-status", 0),
             ("tavern-status T-1", 2),
@@ -236,16 +347,26 @@ fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
             ("tavern-agent --until-empty", 0),
             ("tavern-add more", 2),
         ] {
-            let told = scratch.line(line).run().ends(code).says("put it back: tavern check --fix; or forget it: rm ");
+            let told = scratch
+                .line(line)
+                .run()
+                .ends(code)
+                .says("put it back: tavern check --fix; or forget it: rm ");
             told.says_not("add one");
         }
         fix(&scratch, &[]).ends(0);
         assert_eq!(scratch.queue(), before);
-        scratch.run("tavern-status", &[]).ends(0).says_not("removed");
+        scratch
+            .run("tavern-status", &[])
+            .ends(0)
+            .says_not("removed");
         scratch.run("tavern-drain", &[]).ends(0);
         // Nothing is left to do in it: nothing is lost, and it is made when somebody needs it.
         fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
-        scratch.run("tavern-status", &[]).ends(0).says_not("removed");
+        scratch
+            .run("tavern-status", &[])
+            .ends(0)
+            .says_not("removed");
         scratch.run("tavern-add", &["More"]).ends(0);
         assert!(scratch.queue().ends_with(": More\n"));
     }
@@ -253,16 +374,33 @@ fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
 
 #[test]
 fn a_queue_that_a_role_takes_from_is_made_by_whoever_needs_it_first() {
-    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n");
-    scratch.write(CONFIG, "roles: {coder: {runner: shell, queues: [urgent, main]}}\n");
+    let scratch =
+        Scratch::board("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+    scratch.write(
+        CONFIG,
+        "roles: {coder: {runner: shell, queues: [urgent, main]}}\n",
+    );
     let urgent = ".tavern/queues/urgent.md";
-    scratch.run("tavern-add", &["x", "--queue", "urgent", "--dry-run"]).ends(0);
-    scratch.run("tavern-add", &["x", "--queue", "urgency"]).ends(2).says("no queue or file `urgency`");
+    scratch
+        .run("tavern-add", &["x", "--queue", "urgent", "--dry-run"])
+        .ends(0);
+    scratch
+        .run("tavern-add", &["x", "--queue", "urgency"])
+        .ends(2)
+        .says("no queue or file `urgency`");
     assert!(!scratch.work().join(urgent).exists());
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0).says("T-1 done\n");
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .ends(0)
+        .says("T-1 done\n");
     let made = scratch.read(urgent);
-    assert!(made.starts_with("---\nid: urgent\n---\n") && made.ends_with("## Pending\n"), "{made}");
-    scratch.run("tavern-add", &["Two", "--queue", "urgent"]).ends(0);
+    assert!(
+        made.starts_with("---\nid: urgent\n---\n") && made.ends_with("## Pending\n"),
+        "{made}"
+    );
+    scratch
+        .run("tavern-add", &["Two", "--queue", "urgent"])
+        .ends(0);
     scratch.run("tavern-check", &["--quiet"]).ends(0);
     assert!(scratch.read(urgent).starts_with(&made));
 }
@@ -284,7 +422,10 @@ fn settings_and_templates_that_went_before_they_were_committed_are_put_back() {
         scratch
     };
     let is_back = |scratch: &Scratch| {
-        assert_eq!([CONFIG, TEMPLATE].map(|path| scratch.read(path)), [settings, "Words of mine.\n"]);
+        assert_eq!(
+            [CONFIG, TEMPLATE].map(|path| scratch.read(path)),
+            [settings, "Words of mine.\n"]
+        );
         scratch.run("tavern-check", &[]).says_not("put it back");
         scratch.run("tavern-status", &[]).says_not("put it back");
     };
@@ -301,28 +442,36 @@ fn settings_and_templates_that_went_before_they_were_committed_are_put_back() {
         } else {
             scratch.write(CONFIG, "\0\0\0\0");
         }
-        for line in
-            ["tavern-check", "tavern-status", "tavern-claim"].iter().take(if damage == "removed" { 3 } else { 2 })
+        for line in ["tavern-check", "tavern-status", "tavern-claim"]
+            .iter()
+            .take(if damage == "removed" { 3 } else { 2 })
         {
             let told = scratch.line(line).run();
-            told.says(&format!("config.yaml was {damage}")).says("put it back: tavern check --fix; or forget it: rm ");
+            told.says(&format!("config.yaml was {damage}"))
+                .says("put it back: tavern check --fix; or forget it: rm ");
         }
         fix(&scratch, &[]);
         is_back(&scratch);
-        scratch.run("tavern-log", &[]).says("config.yaml: the file was removed; it was put back");
+        scratch
+            .run("tavern-log", &[])
+            .says("config.yaml: the file was removed; it was put back");
     }
     // Who means it says so. What git has, git brings back.
     let scratch = board();
     fs::remove_file(scratch.work().join(CONFIG)).expect("it is there");
     fs::remove_file(scratch.work().join(".git/tavern/typed/config.yaml")).expect("it is there");
-    scratch.run("tavern-status", &[]).says_not("config.yaml was removed");
+    scratch
+        .run("tavern-status", &[])
+        .says_not("config.yaml was removed");
     let scratch = board();
     scratch.write(CONFIG, settings);
     scratch.commit(&["--all"], "Board");
     scratch.git(&["switch", "--quiet", "--create", "other"]);
     scratch.git(&["rm", "--quiet", CONFIG]);
     scratch.git(&["commit", "--quiet", "--message=Without"]);
-    scratch.run("tavern-status", &[]).says_not("config.yaml was removed");
+    scratch
+        .run("tavern-status", &[])
+        .says_not("config.yaml was removed");
 }
 
 #[test]
@@ -337,7 +486,11 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
         (IGNORE, half, "this lacks /applied, /events/"),
         (ATTRIBUTES, "", "this file is gone"),
         (ATTRIBUTES, " \n", "this file is empty"),
-        (ATTRIBUTES, "* text", "this lacks /queues/**/*.md merge=tavern"),
+        (
+            ATTRIBUTES,
+            "* text",
+            "this lacks /queues/**/*.md merge=tavern",
+        ),
     ] {
         for line in ["tavern-check --fix", "tavern-init"] {
             let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One\n");
@@ -347,7 +500,9 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
                 fs::remove_file(scratch.work().join(path)).expect("it is there");
             }
             let checked = scratch.run("tavern-check", &[]).ends(0);
-            checked.says(&format!("{path}: warning: {told}")).says("tavern check --fix");
+            checked
+                .says(&format!("{path}: warning: {told}"))
+                .says("tavern check --fix");
             let dry = scratch.line(&format!("{line} --dry-run")).run().ends(0);
             let ran = scratch.line(line).run().ends(0).says(path);
             let text = scratch.read(path);
@@ -359,9 +514,19 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
             } else {
                 assert!(text.starts_with(&format!("{damage}\n")), "{text}");
             }
-            let lines = if path == IGNORE { ["agents", "runs", "worktrees"].as_slice() } else { &[MERGES] };
+            let lines = if path == IGNORE {
+                ["agents", "runs", "worktrees"].as_slice()
+            } else {
+                &[MERGES]
+            };
             for line in lines.iter().map(|line| line.trim_matches('/')) {
-                assert_eq!(text.lines().filter(|found| found.trim_matches('/') == line).count(), 1, "{line}\n{text}");
+                assert_eq!(
+                    text.lines()
+                        .filter(|found| found.trim_matches('/') == line)
+                        .count(),
+                    1,
+                    "{line}\n{text}"
+                );
             }
             scratch.run("tavern-check", &[]).says_not(path);
         }
@@ -369,13 +534,22 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
     // No text: a person looks at it.
     let scratch = Scratch::board("");
     scratch.write(IGNORE, b"caf\xe9\n");
-    scratch.run("tavern-check", &[]).ends(0).says("mv .tavern/.gitignore").says("tavern check --fix");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says("mv .tavern/.gitignore")
+        .says("tavern check --fix");
     // A person's own way to say it.
     scratch.write(IGNORE, "*\n");
     scratch.write(ATTRIBUTES, "queues/* -merge\n");
     scratch.run("tavern-check", &[]).says_not(".git");
     let plain = Scratch::repository();
-    plain.run("tavern-init", &["--quiet", "--runner", "shell", "--no-merge-driver"]).succeeds();
+    plain
+        .run(
+            "tavern-init",
+            &["--quiet", "--runner", "shell", "--no-merge-driver"],
+        )
+        .succeeds();
     plain.run("tavern-check", &[]).says("nothing is wrong");
 }
 
@@ -383,12 +557,25 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
 #[test]
 fn only_what_commands_have_shown_is_told_as_verified() {
     let script = "  ```sh\n  echo done > $TAVERN_TASK.txt\n  ```\n";
-    let items = format!("- [ ] T-1: One\n{script}- [ ] T-2: Two (done_when: test -s T-2.txt)\n{script}");
+    let items =
+        format!("- [ ] T-1: One\n{script}- [ ] T-2: Two (done_when: test -s T-2.txt)\n{script}");
     let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## Completed\n"));
-    let told = scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
-    assert!(told.contains("T-1 done\n") && told.contains("T-2 done and verified\n"), "{told}");
+    let told = scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
+    assert!(
+        told.contains("T-1 done\n") && told.contains("T-2 done and verified\n"),
+        "{told}"
+    );
     let log = scratch.run("tavern-log", &[]).succeeds();
-    assert!(log.contains("finished T-1 at ") && log.contains("finished T-2, and its commands passed at "), "{log}");
+    assert!(
+        log.contains("finished T-1 at ")
+            && log.contains("finished T-2, and its commands passed at "),
+        "{log}"
+    );
     let runs = scratch.records("tavern-runs", &["list"]);
-    assert_eq!((&runs[0]["verified"], &runs[1]["verified"]), (&serde_json::Value::Null, &serde_json::json!(true)));
+    assert_eq!(
+        (&runs[0]["verified"], &runs[1]["verified"]),
+        (&serde_json::Value::Null, &serde_json::json!(true))
+    );
 }

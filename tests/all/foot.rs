@@ -21,7 +21,10 @@ fn go(scratch: &Scratch) {
 
 /// The lines of agents at work, and the sum beneath.
 fn foot(screen: &str) -> Vec<&str> {
-    screen.lines().filter(|line| line.contains(" shell ") || line.starts_with("completed ")).collect()
+    screen
+        .lines()
+        .filter(|line| line.contains(" shell ") || line.starts_with("completed "))
+        .collect()
 }
 
 /// All that stays is told, and nothing of the foot.
@@ -33,8 +36,14 @@ fn is_clean(screen: &str, told: &[&str]) {
     }
 }
 
-const TOLD: [&str; 6] =
-    ["draining 2 items", "T-1 claimed", "T-2 claimed", "T-1 merged", "T-2 merged", "2 of 2 completed, 0 left"];
+const TOLD: [&str; 6] = [
+    "draining 2 items",
+    "T-1 claimed",
+    "T-2 claimed",
+    "T-1 merged",
+    "T-2 merged",
+    "2 of 2 completed, 0 left",
+];
 
 #[test]
 fn each_agent_has_a_line_while_it_works_and_what_is_told_stays_above() {
@@ -44,7 +53,12 @@ fn each_agent_has_a_line_while_it_works_and_what_is_told_stays_above() {
     wait_until("both are shown", || foot(&window.screen()).len() == 3);
     let screen = window.screen();
     let lines = foot(&screen);
-    assert!(lines[..2].iter().all(|line| line.starts_with("Frodo ") || line.starts_with("Sam ")), "{screen}");
+    assert!(
+        lines[..2]
+            .iter()
+            .all(|line| line.starts_with("Frodo ") || line.starts_with("Sam ")),
+        "{screen}"
+    );
     assert!(lines[2].starts_with("completed 0/2"), "{screen}");
     for (rows, columns) in [(24, 40), (10, 100)] {
         // After what was drawn at the size before.
@@ -55,7 +69,11 @@ fn each_agent_has_a_line_while_it_works_and_what_is_told_stays_above() {
         wait_until("it is drawn anew", || window.written().len() > before);
         wait_until("it fits", || {
             let screen = window.screen();
-            foot(&screen).len() == 3 && screen.lines().last().is_some_and(|line| line.starts_with("completed 0/2"))
+            foot(&screen).len() == 3
+                && screen
+                    .lines()
+                    .last()
+                    .is_some_and(|line| line.starts_with("completed 0/2"))
         });
     }
     go(&scratch);
@@ -67,15 +85,30 @@ fn each_agent_has_a_line_while_it_works_and_what_is_told_stays_above() {
 fn what_is_left_on_the_terminal_is_what_is_printed_without_one() {
     for (columns, words) in [(80, ""), (40, "NO_COLOR=1 "), (80, "LC_ALL=C ")] {
         let scratch = both_held();
-        let window = Window::start(&scratch, 40, columns, &format!("{words}tavern-drain --agents 2"));
+        let window = Window::start(
+            &scratch,
+            40,
+            columns,
+            &format!("{words}tavern-drain --agents 2"),
+        );
         wait_until("both are shown", || foot(&window.screen()).len() == 3);
         go(&scratch);
         let (ran, screen) = window.end(0);
         is_clean(&screen, &TOLD[..5]);
-        assert!(screen.lines().next().is_some_and(|line| line.starts_with("draining 2 items")), "{screen}");
+        assert!(
+            screen
+                .lines()
+                .next()
+                .is_some_and(|line| line.starts_with("draining 2 items")),
+            "{screen}"
+        );
         let has_colours = ran.stdout.contains("\u{1b}[38;5;2") || ran.stdout.contains("\u{1b}[32");
         assert_eq!(has_colours, !words.contains("NO_COLOR"), "{words}");
-        assert_eq!(ran.stdout.contains(" · "), !words.contains("LC_ALL"), "{words}");
+        assert_eq!(
+            ran.stdout.contains(" · "),
+            !words.contains("LC_ALL"),
+            "{words}"
+        );
     }
     let scratch = both_held();
     let window = Window::start(&scratch, 24, 80, "TERM=dumb tavern-drain --agents 2");
@@ -95,7 +128,12 @@ fn interrupted_it_leaves_a_clean_screen() {
     let (_, screen) = window.end(130);
     is_clean(
         &screen,
-        &["T-1 claimed", "T-2 claimed", "0 of 2 completed, 2 left", "to go on where it was: tavern drain"],
+        &[
+            "T-1 claimed",
+            "T-2 claimed",
+            "0 of 2 completed, 2 left",
+            "to go on where it was: tavern drain",
+        ],
     );
 }
 

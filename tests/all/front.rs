@@ -7,8 +7,19 @@ use crate::terminal::Terminal;
 fn every_program_is_listed_as_json() {
     let records = Scratch::empty().records("tavern", &[]);
     let listed: Vec<&serde_json::Value> = records.iter().map(|record| &record["name"]).collect();
-    assert_eq!(listed, tavern::cli::PROGRAMS.iter().map(|program| program.name).collect::<Vec<_>>());
-    assert!(records.iter().all(|record| record["job"].as_str().is_some_and(|job| !job.is_empty())), "{records:?}");
+    assert_eq!(
+        listed,
+        tavern::cli::PROGRAMS
+            .iter()
+            .map(|program| program.name)
+            .collect::<Vec<_>>()
+    );
+    assert!(
+        records
+            .iter()
+            .all(|record| record["job"].as_str().is_some_and(|job| !job.is_empty())),
+        "{records:?}"
+    );
 }
 
 #[test]
@@ -21,10 +32,22 @@ fn a_verb_is_the_program_in_process() {
         "exit 5\n--- stdout\n.tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n  | ^^^^^\n  \
          = hint: did you mean `lease`?\n--- stderr\n1 error\n"
     );
-    assert_eq!(scratch.run("tavern", &["check", "--dir", ".tavern"]), program);
+    assert_eq!(
+        scratch.run("tavern", &["check", "--dir", ".tavern"]),
+        program
+    );
     // Flags before the verb are the verb's.
-    assert_eq!(scratch.run("tavern", &["--dir", ".tavern", "check"]), program);
-    assert_eq!(scratch.program("tavern-check").variable("TAVERN_DIR", ".tavern").run(), program);
+    assert_eq!(
+        scratch.run("tavern", &["--dir", ".tavern", "check"]),
+        program
+    );
+    assert_eq!(
+        scratch
+            .program("tavern-check")
+            .variable("TAVERN_DIR", ".tavern")
+            .run(),
+        program
+    );
 }
 
 #[test]
@@ -35,9 +58,16 @@ fn help_and_version_are_asked_for_and_no_error() {
     assert_eq!(scratch.run("tavern", &["check", "--help"]).succeeds(), help);
     let all = scratch.run("tavern", &["help"]).succeeds();
     for program in tavern::cli::PROGRAMS {
-        assert!(all.contains(&program.job()), "{} is missing in\n{all}", program.name);
+        assert!(
+            all.contains(&program.job()),
+            "{} is missing in\n{all}",
+            program.name
+        );
         let version = scratch.run(program.name, &["--version"]).succeeds();
-        assert_eq!(version, format!("{} {}\n", program.name, env!("CARGO_PKG_VERSION")));
+        assert_eq!(
+            version,
+            format!("{} {}\n", program.name, env!("CARGO_PKG_VERSION"))
+        );
     }
 }
 
@@ -49,45 +79,82 @@ fn what_tells_of_verbs_is_told_of_too() {
         assert!(help.contains(&format!("Usage: tavern {verb} ")), "{help}");
         assert_eq!(scratch.run("tavern", &[verb, "--help"]).succeeds(), help);
     }
-    scratch.run("tavern", &["help", "manul"]).ends(2).says("hint: did you mean `tavern manual`?\n");
+    scratch
+        .run("tavern", &["help", "manul"])
+        .ends(2)
+        .says("hint: did you mean `tavern manual`?\n");
     // The list of verbs is as wide as the terminal, and stays a column.
-    let narrow = scratch.program("tavern").args(&["--help"]).variable("COLUMNS", "60").run().succeeds();
-    let list = "  manual        Show the man page of a verb, or of `tavern`\n                itself\n";
-    assert!(narrow.contains(list) && narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    let narrow = scratch
+        .program("tavern")
+        .args(&["--help"])
+        .variable("COLUMNS", "60")
+        .run()
+        .succeeds();
+    let list =
+        "  manual        Show the man page of a verb, or of `tavern`\n                itself\n";
+    assert!(
+        narrow.contains(list) && narrow.lines().all(|line| line.chars().count() <= 60),
+        "{narrow}"
+    );
 }
 
 #[test]
 fn man_pages_name_values_and_variables() {
     let scratch = Scratch::empty();
     let page = scratch.run("tavern", &["manual", "claim"]).succeeds();
-    assert!(page.starts_with(".ie") && page.contains("\\fBtavern\\-claim\\fR"), "{page}");
-    for words in ["[\\-\\-task <ID>] ", " [\\-\\-wait[=<TIME>]] ", "\\fBTAVERN_ROLE\\fR environment variable"] {
+    assert!(
+        page.starts_with(".ie") && page.contains("\\fBtavern\\-claim\\fR"),
+        "{page}"
+    );
+    for words in [
+        "[\\-\\-task <ID>] ",
+        " [\\-\\-wait[=<TIME>]] ",
+        "\\fBTAVERN_ROLE\\fR environment variable",
+    ] {
         assert!(page.contains(words), "`{words}` is not in\n{page}");
     }
     let own = scratch.run("tavern", &["manual"]).succeeds();
-    assert!(own.contains("VERB [ARGUMENTS]...") && own.contains("tavern\\-claim"), "{own}");
-    scratch.run("tavern", &["manual", "chek"]).ends(2).says("hint: did you mean `tavern check`?\n");
+    assert!(
+        own.contains("VERB [ARGUMENTS]...") && own.contains("tavern\\-claim"),
+        "{own}"
+    );
+    scratch
+        .run("tavern", &["manual", "chek"])
+        .ends(2)
+        .says("hint: did you mean `tavern check`?\n");
     // On a terminal it is to be read.
-    scratch.executable("bin/man", "#!/bin/sh\necho \"shown by $* $(grep -c 'TH tavern-claim')\"\n");
+    scratch.executable(
+        "bin/man",
+        "#!/bin/sh\necho \"shown by $* $(grep -c 'TH tavern-claim')\"\n",
+    );
     let line = format!(
         "env PATH={}:/usr/bin:/bin {} manual claim",
         scratch.work().join("bin").display(),
         program("tavern").display()
     );
-    Terminal::start(&scratch, &line).end().ends(0).says("shown by -l - 1");
+    Terminal::start(&scratch, &line)
+        .end()
+        .ends(0)
+        .says("shown by -l - 1");
 }
 
 /// A real shell asks, as it does when somebody presses the tab key.
 #[test]
 fn a_shell_completes_what_is_on_the_board() {
     let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] AUTH-7: Three\n";
-    let scratch = Scratch::shell(items, "roles: {scribe: {queues: [urgent]}}\nrunners: {own: {command: [cat]}}\n");
+    let scratch = Scratch::shell(
+        items,
+        "roles: {scribe: {queues: [urgent]}}\nrunners: {own: {command: [cat]}}\n",
+    );
     scratch.write(".tavern/queues/urgent.md", "");
     scratch.write(".tavern/queues/$(touch made).md", "");
     scratch.write("TODO.md", "");
     scratch.settle();
     for shell in ["bash", "zsh", "fish", "elvish"] {
-        scratch.run("tavern", &["completions", shell]).ends(0).says("tavern-check");
+        scratch
+            .run("tavern", &["completions", shell])
+            .ends(0)
+            .says("tavern-check");
     }
     scratch.run("tavern", &["completions", "smallsh"]).ends(2);
     let script = scratch.run("tavern", &["completions", "bash"]).succeeds();
@@ -106,15 +173,25 @@ fn a_shell_completes_what_is_on_the_board() {
         ("tavern renew --f", "--format"),
     ] {
         let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
-        let (first, last) = (words[0].trim_matches('\''), words.last().map_or("", String::as_str));
+        let (first, last) = (
+            words[0].trim_matches('\''),
+            words.last().map_or("", String::as_str),
+        );
         let ask = format!(
             "COMP_WORDS=({}); COMP_CWORD={}; _clap_complete_{} {first} {last} x; echo \"${{COMPREPLY[*]}}\"",
             words.join(" "),
             words.len() - 1,
             first.replace('-', "_")
         );
-        let ran = scratch.command("bash".as_ref()).args(&["-c", &format!("{script}\n{ask}")]).run();
-        assert_eq!(ran.to_string(), format!("exit 0\n--- stdout\n{expected}\n--- stderr\n"), "{line}");
+        let ran = scratch
+            .command("bash".as_ref())
+            .args(&["-c", &format!("{script}\n{ask}")])
+            .run();
+        assert_eq!(
+            ran.to_string(),
+            format!("exit 0\n--- stdout\n{expected}\n--- stderr\n"),
+            "{line}"
+        );
     }
     assert!(!scratch.work().join("made").exists());
 }
@@ -122,9 +199,20 @@ fn a_shell_completes_what_is_on_the_board() {
 #[test]
 fn what_cannot_be_printed_is_a_failure_of_help_too() {
     let scratch = Scratch::empty();
-    for line in ["tavern --help", "tavern claim --version", "tavern help add", "tavern manual add", "tavern"] {
-        let ran = scratch.command("sh".as_ref()).args(&["-c", &format!("{line} >/dev/full")]).run();
-        ran.ends(1).says("error: can't write standard output").says("hint: check where standard output goes");
+    for line in [
+        "tavern --help",
+        "tavern claim --version",
+        "tavern help add",
+        "tavern manual add",
+        "tavern",
+    ] {
+        let ran = scratch
+            .command("sh".as_ref())
+            .args(&["-c", &format!("{line} >/dev/full")])
+            .run();
+        ran.ends(1)
+            .says("error: can't write standard output")
+            .says("hint: check where standard output goes");
     }
 }
 
@@ -132,9 +220,20 @@ fn what_cannot_be_printed_is_a_failure_of_help_too() {
 fn a_foreign_program_on_the_path_is_a_verb() {
     let scratch = Scratch::empty();
     scratch.executable("bin/tavern-sing", "#!/bin/sh\necho \"sings $*\"\nexit 9\n");
-    let path = format!("{}:{}", scratch.work().join("bin").display(), std::env::var("PATH").expect("PATH is set"));
-    let ran = scratch.program("tavern").args(&["--quiet", "sing", "a song"]).variable("PATH", path).run();
-    assert_eq!(ran.to_string(), "exit 9\n--- stdout\nsings --quiet a song\n--- stderr\n");
+    let path = format!(
+        "{}:{}",
+        scratch.work().join("bin").display(),
+        std::env::var("PATH").expect("PATH is set")
+    );
+    let ran = scratch
+        .program("tavern")
+        .args(&["--quiet", "sing", "a song"])
+        .variable("PATH", path)
+        .run();
+    assert_eq!(
+        ran.to_string(),
+        "exit 9\n--- stdout\nsings --quiet a song\n--- stderr\n"
+    );
 }
 
 #[test]
@@ -158,12 +257,23 @@ fn a_reader_that_has_gone_is_no_error() {
 #[test]
 fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
-    let verbs = "next ls list show approve reject done start retry kill stop run work new queues cancel";
+    let verbs =
+        "next ls list show approve reject done start retry kill stop run work new queues cancel";
     for verb in verbs.split(' ') {
         let ran = scratch.run("tavern", &[verb, "T-1"]).ends(2);
-        ran.says(&format!("error: no verb `{verb}`\nhint: ")).says_not("did you mean");
+        ran.says(&format!("error: no verb `{verb}`\nhint: "))
+            .says_not("did you mean");
     }
-    scratch.run("tavern", &["list"]).ends(2).says("hint: list the items: tavern status --items\n");
-    scratch.run("tavern", &["statsu"]).ends(2).says("hint: did you mean `tavern status`?\n");
-    scratch.run("tavern", &["runs", "T-1"]).ends(2).says("tavern runs list T-1, or tavern runs show T-1\n");
+    scratch
+        .run("tavern", &["list"])
+        .ends(2)
+        .says("hint: list the items: tavern status --items\n");
+    scratch
+        .run("tavern", &["statsu"])
+        .ends(2)
+        .says("hint: did you mean `tavern status`?\n");
+    scratch
+        .run("tavern", &["runs", "T-1"])
+        .ends(2)
+        .says("tavern runs list T-1, or tavern runs show T-1\n");
 }

@@ -1,5 +1,8 @@
 //! The one test program: everything that is tested through real programs, files and processes.
-#![expect(clippy::disallowed_methods, reason = "tests make and break files, and start the programs, on purpose")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files, and start the programs, on purpose"
+)]
 
 #[cfg(not(debug_assertions))]
 compile_error!(

@@ -32,10 +32,16 @@ fn commits_of_a_rebase_that_was_not_ended_are_kept_when_the_next_attempt_starts_
     assert!(work_once(&scratch).contains("merged"));
     let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/salvage/*"]);
     for name in ["Mine-one", "Mine-two", "Salvage T-1: Rebase"] {
-        assert!(kept.lines().any(|line| line == name), "{name} is not among\n{kept}");
+        assert!(
+            kept.lines().any(|line| line == name),
+            "{name} is not among\n{kept}"
+        );
     }
     // Whoever works on it next is told where.
-    scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).ends(0).says("refs/tavern/salvage/T-1/");
+    scratch
+        .run("tavern-runs", &["cat", "T-1", "prompt.md"])
+        .ends(0)
+        .says("refs/tavern/salvage/T-1/");
 }
 
 #[test]
@@ -46,7 +52,10 @@ fn commits_on_no_branch_are_kept_where_the_worktree_was_deleted_after_them() {
   echo precious >work.txt; git add work.txt; git commit -qm Precious
   cd ..; rm -rf T-1
   exit 1\n";
-    let scratch = board(&format!("- [ ] T-1: Leave nothing\n  ```sh\n{script}  ```\n"), "");
+    let scratch = board(
+        &format!("- [ ] T-1: Leave nothing\n  ```sh\n{script}  ```\n"),
+        "",
+    );
     assert!(work_once(&scratch).contains("failed"));
     assert!(work_once(&scratch).contains("merged"));
     let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/salvage/*"]);
@@ -59,10 +68,16 @@ fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
   touch ~/once
   echo precious >work.txt
   exit 1\n";
-    let scratch = board(&format!("- [ ] T-1: Change my mind\n  ```sh\n{script}  ```\n"), "");
+    let scratch = board(
+        &format!("- [ ] T-1: Change my mind\n  ```sh\n{script}  ```\n"),
+        "",
+    );
     assert!(work_once(&scratch).contains("failed"));
     let queue = scratch.queue();
-    scratch.write(QUEUE, queue.replace("(attempt: 1", "(worktree: false, attempt: 1"));
+    scratch.write(
+        QUEUE,
+        queue.replace("(attempt: 1", "(worktree: false, attempt: 1"),
+    );
     assert!(work_once(&scratch).contains("completed"));
     let kept = scratch.git(&["log", "--all", "--format=%s", "--", "work.txt"]);
     assert_eq!(kept, "Salvage T-1: Change my mind");
@@ -71,14 +86,23 @@ fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
 
 #[test]
 fn what_is_made_in_a_folder_without_a_repository_is_kept_with_its_run() {
-    let script = |last: &str| format!("  ```sh\n  mkdir notes\n  echo precious >notes/text\n  {last}\n  ```\n");
-    let item = |id: &str, last: &str| format!("- [ ] {id}: Look (worktree: false)\n{}", script(last));
-    let scratch = board(&(item("T-1", "true") + &item("T-2", "false")), "max_attempts: 1\n");
+    let script = |last: &str| {
+        format!("  ```sh\n  mkdir notes\n  echo precious >notes/text\n  {last}\n  ```\n")
+    };
+    let item =
+        |id: &str, last: &str| format!("- [ ] {id}: Look (worktree: false)\n{}", script(last));
+    let scratch = board(
+        &(item("T-1", "true") + &item("T-2", "false")),
+        "max_attempts: 1\n",
+    );
     scratch.run("tavern-agent", &["--until-empty"]);
     for id in ["T-1", "T-2"] {
         let run = scratch.json("tavern-runs", &["list", id]);
         let run = run["run"].as_str().expect("a run has a name");
-        assert_eq!(scratch.read(format!(".tavern/runs/{run}/files/notes/text")), "precious\n");
+        assert_eq!(
+            scratch.read(format!(".tavern/runs/{run}/files/notes/text")),
+            "precious\n"
+        );
         assert!(!scratch.work().join(".tavern/worktrees").join(id).exists());
     }
 }
@@ -98,8 +122,15 @@ fn git_in_a_folder_without_a_repository_takes_no_other() {
             scratch.write("mine.txt", "mine\n");
             drop(scratch.run("tavern-agent", &["--once"]));
             let told = |line: &str| scratch.git(&line.split(' ').collect::<Vec<_>>());
-            assert!(!told("log --all --format=%s").contains("Reached"), "{keys}, {runner}");
-            assert_eq!(told("status --short -- mine.txt"), "?? mine.txt", "{keys}, {runner}");
+            assert!(
+                !told("log --all --format=%s").contains("Reached"),
+                "{keys}, {runner}"
+            );
+            assert_eq!(
+                told("status --short -- mine.txt"),
+                "?? mine.txt",
+                "{keys}, {runner}"
+            );
         }
     }
 }
@@ -107,8 +138,10 @@ fn git_in_a_folder_without_a_repository_takes_no_other() {
 /// Outcome and reason of each run, oldest first.
 fn outcomes(scratch: &Scratch) -> Vec<(String, String)> {
     let runs = scratch.records("tavern-runs", &["list"]).into_iter();
-    let text = |run: &serde_json::Value, name: &str| run[name].as_str().unwrap_or("none").to_owned();
-    runs.map(|run| (text(&run, "outcome"), text(&run, "reason"))).collect()
+    let text =
+        |run: &serde_json::Value, name: &str| run[name].as_str().unwrap_or("none").to_owned();
+    runs.map(|run| (text(&run, "outcome"), text(&run, "reason")))
+        .collect()
 }
 
 #[test]
@@ -116,32 +149,60 @@ fn a_mess_that_keeps_work_from_being_looked_at_is_an_attempt() {
     let diverge = "echo mine >a; git add a; git commit -qm Mine
   git switch -qc side-$TAVERN_TOKEN HEAD~1; echo side >a; git add a; git commit -qm Side; git switch -q -";
     for (mess, told) in [
-        ("cd /; rm -rf \"$TAVERN_WORKTREE\"".to_owned(), "is not a linked worktree"),
-        (format!("{diverge}; git merge -q - || true"), "unresolved conflicts"),
-        (format!("{diverge}; git rebase -q - || true"), "in the middle of a rebase"),
+        (
+            "cd /; rm -rf \"$TAVERN_WORKTREE\"".to_owned(),
+            "is not a linked worktree",
+        ),
+        (
+            format!("{diverge}; git merge -q - || true"),
+            "unresolved conflicts",
+        ),
+        (
+            format!("{diverge}; git rebase -q - || true"),
+            "in the middle of a rebase",
+        ),
     ] {
-        let scratch = board(&format!("- [ ] T-1: Mess\n  ```sh\n  {mess}\n  ```\n"), "max_attempts: 1\n");
+        let scratch = board(
+            &format!("- [ ] T-1: Mess\n  ```sh\n  {mess}\n  ```\n"),
+            "max_attempts: 1\n",
+        );
         let said = work_once(&scratch);
         assert!(said.contains("T-1 failed, now dead"), "{mess}: {said}");
         let (outcome, reason) = outcomes(&scratch).remove(0);
-        assert!(outcome == "failed" && reason.contains(told), "{mess}: {outcome}: {reason}");
+        assert!(
+            outcome == "failed" && reason.contains(told),
+            "{mess}: {outcome}: {reason}"
+        );
     }
 }
 
 #[test]
 fn a_run_whose_program_could_not_be_started_has_ended() {
-    let scratch = board("- [ ] T-1: Do it\n", "runners: {mine: {kind: command, command: [/bin/mine]}}\n");
+    let scratch = board(
+        "- [ ] T-1: Do it\n",
+        "runners: {mine: {kind: command, command: [/bin/mine]}}\n",
+    );
     let program = scratch.executable("mine", "#!/no/such/interpreter\n");
-    let config = scratch.read(CONFIG).replace("/bin/mine", &program.display().to_string());
+    let config = scratch
+        .read(CONFIG)
+        .replace("/bin/mine", &program.display().to_string());
     let config = config.replace("not_ready: {backoff: 0s}", "not_ready: {backoff: 1h}");
     scratch.write(CONFIG, config);
-    let said = scratch.run("tavern-agent", &["--once", "--runner", "mine"]).succeeds();
-    assert!(said.contains("T-1 not_ready, now pending: can't start the agent"), "{said}");
+    let said = scratch
+        .run("tavern-agent", &["--once", "--runner", "mine"])
+        .succeeds();
+    assert!(
+        said.contains("T-1 not_ready, now pending: can't start the agent"),
+        "{said}"
+    );
     // Not at once again, and for nobody's fault.
     assert!(said.contains("; again at "), "{said}");
     has(&scratch.queue(), &["returns: 1", "can't start the agent"]);
     let (outcome, reason) = outcomes(&scratch).remove(0);
-    assert!(outcome == "not_ready" && reason.contains("can't start the agent"), "{outcome}: {reason}");
+    assert!(
+        outcome == "not_ready" && reason.contains("can't start the agent"),
+        "{outcome}: {reason}"
+    );
 }
 
 #[test]
@@ -156,13 +217,23 @@ fn a_holder_that_slept_while_another_took_its_task_leaves_the_worktree_alone() {
     });
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
-    let git = |arguments| scratch.command(Path::new("git")).within(&worktree).args(arguments).run();
+    let git = |arguments| {
+        scratch
+            .command(Path::new("git"))
+            .within(&worktree)
+            .args(arguments)
+            .run()
+    };
     git(&["switch", "--quiet", "--detach"]).succeeds();
     git(&["commit", "--quiet", "--allow-empty", "--message=Half"]).succeeds();
     late.signal(Signal::CONT);
     late.end().succeeds();
     git(&["symbolic-ref", "--quiet", "HEAD"]).ends(1);
-    assert!(!scratch.git(&["log", "--format=%s", "tavern/T-1"]).contains("Half"));
+    assert!(
+        !scratch
+            .git(&["log", "--format=%s", "tavern/T-1"])
+            .contains("Half")
+    );
 }
 
 #[test]
@@ -171,16 +242,24 @@ fn what_a_dead_supervisor_left_running_is_ended_also_when_its_item_was_taken_fro
     let agent = scratch.program("tavern-agent").args(&["--once"]).start();
     wait_until("it has begun", || scratch.work().join("pid").exists());
     agent.kill();
-    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--force"])
+        .succeeds();
     scratch.run("tavern-reap", &[]).succeeds();
     scratch.has_no_process();
-    assert_eq!(outcomes(&scratch), [("killed".to_owned(), "its supervisor died".to_owned())]);
+    assert_eq!(
+        outcomes(&scratch),
+        [("killed".to_owned(), "its supervisor died".to_owned())]
+    );
 }
 
 #[test]
 fn what_the_checks_of_one_item_leave_where_merges_are_verified_stops_no_other() {
     // The second one is in nobody's way who is root.
-    for check in ["git switch --quiet --create checked-$$", "mkdir -p left/in; touch left/in/file; chmod -R a-w left"] {
+    for check in [
+        "git switch --quiet --create checked-$$",
+        "mkdir -p left/in; touch left/in/file; chmod -R a-w left",
+    ] {
         let item = |id: &str, check: &str| {
             format!("- [ ] {id}: Do it (done_when: ['{check}'])\n  ```sh\n  touch {id}\n  ```\n")
         };
@@ -193,24 +272,42 @@ fn what_the_checks_of_one_item_leave_where_merges_are_verified_stops_no_other() 
 #[test]
 fn a_worktree_that_can_not_be_removed_keeps_nothing_else_from_being_cleared() {
     let script = "git worktree add -q -b inner inner\n  echo precious >inner/file\n  touch made";
-    let scratch = board(&format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"), "");
+    let scratch = board(
+        &format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"),
+        "",
+    );
     assert!(work_once(&scratch).contains("merged"));
-    let gone = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
+    let gone = scratch
+        .program("tavern-agent")
+        .args(&["--name", "Sam"])
+        .start();
     let file = scratch.work().join(".tavern/agents/Sam.yaml");
     wait_until("another agent waits", || file.exists());
     gone.kill();
-    scratch.run("tavern-reap", &[]).ends(4).says("inner").says("Sam");
+    scratch
+        .run("tavern-reap", &[])
+        .ends(4)
+        .says("inner")
+        .says("Sam");
     assert!(!file.exists());
-    assert_eq!(scratch.read(".tavern/worktrees/T-1/inner/file"), "precious\n");
+    assert_eq!(
+        scratch.read(".tavern/worktrees/T-1/inner/file"),
+        "precious\n"
+    );
 }
 
 #[test]
 fn nobody_is_asked_for_a_password() {
     let ask = "printf \"protocol=https\\nhost=example.org\\n\\n\" | git credential fill";
-    let queue = format!("- [ ] T-1: Push (done_when: ['! {{ {ask}; }}'])\n  ```sh\n  {ask} || touch made\n  ```\n");
+    let queue = format!(
+        "- [ ] T-1: Push (done_when: ['! {{ {ask}; }}'])\n  ```sh\n  {ask} || touch made\n  ```\n"
+    );
     let scratch = board(&queue, &format!("worktree: {{setup: '{ask} || true'}}\n"));
     let program = scratch.executable("ask", "#!/bin/sh\ntouch ~/asked\necho secret\n");
-    let agent = scratch.program("tavern-agent").args(&["--once"]).variable("SSH_ASKPASS", &program);
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--once"])
+        .variable("SSH_ASKPASS", &program);
     // As the terminals of editors set it.
     let agent = agent.variable("GIT_ASKPASS", &program);
     agent.without("GIT_TERMINAL_PROMPT").run().succeeds();
@@ -226,15 +323,25 @@ fn git_clean_in_the_middle_of_a_run_uses_no_attempt_and_ends_no_agent() {
             let script = format!(
                 "[ -e ~/cleaned ] || {{ touch ~/cleaned; (cd ../../.. && git clean {flags}); }}\n  echo 1 > 1.txt"
             );
-            let items = format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n{}", item("T-2", ""));
-            let scratch = Scratch::shell(&format!("## Pending\n\n{items}"), &format!("base: main\n{AT_ONCE}"));
+            let items = format!(
+                "- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n{}",
+                item("T-2", "")
+            );
+            let scratch = Scratch::shell(
+                &format!("## Pending\n\n{items}"),
+                &format!("base: main\n{AT_ONCE}"),
+            );
             if is_committed {
                 scratch.commit(&["--all"], "Board");
             }
-            let ran = scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0);
-            let told = "what was kept of its run was removed while it ran, as `git clean -fdx` does";
+            let ran = scratch
+                .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+                .ends(0);
+            let told =
+                "what was kept of its run was removed while it ran, as `git clean -fdx` does";
             if is_worktree_gone {
-                ran.says(&format!("T-1 not_ready, now pending: {told}")).says("T-2 merged as");
+                ran.says(&format!("T-1 not_ready, now pending: {told}"))
+                    .says("T-2 merged as");
             } else {
                 scratch.run("tavern-log", &["T-1"]).says(told);
             }

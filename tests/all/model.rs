@@ -217,9 +217,14 @@ impl Model {
             Step::Reap(item, whose, life, blame) => {
                 self.shown = whose.map_or(0, |whose| self.token(item, whose));
                 let item = &mut self.items[item];
-                let Some(status) = item.status else { return Answer::NoTask };
+                let Some(status) = item.status else {
+                    return Answer::NoTask;
+                };
                 let Some((token, heartbeat)) = item.lease else {
-                    assert!(!matches!(status, Status::InProgress | Status::Reviewing), "who holds an item has a lease");
+                    assert!(
+                        !matches!(status, Status::InProgress | Status::Reviewing),
+                        "who holds an item has a lease"
+                    );
                     return Answer::WrongStatus;
                 };
                 let is_live = now < heartbeat + i64::from(LEASE);
@@ -239,10 +244,16 @@ impl Model {
 
     /// What leads on from each item, so that random steps come far.
     fn rightful(&self) -> impl Fn(usize) -> BoxedStrategy<Step> + use<> {
-        let (statuses, now) = (self.items.clone().map(|item| (item.status, item.not_before)), self.now);
+        let (statuses, now) = (
+            self.items
+                .clone()
+                .map(|item| (item.status, item.not_before)),
+            self.now,
+        );
         move |item| {
             use Status::{
-                Approved, Cancelled, Completed, Dead, Draft, InProgress, InReview, Pending, Reviewing, Waiting,
+                Approved, Cancelled, Completed, Dead, Draft, InProgress, InReview, Pending,
+                Reviewing, Waiting,
             };
             let (status, not_before) = statuses[item];
             let person = |person| Step::Person(item, person);
@@ -254,12 +265,30 @@ impl Model {
                 None => vec![Step::Add(item)],
                 Some(Draft) => unreachable!("nothing is drafted here"),
                 Some(Pending) => vec![Step::Claim(item)],
-                Some(InProgress) => vec![held(Held::Submit), held(Held::Submit), held(Held::Fail), held(Held::Return)],
+                Some(InProgress) => vec![
+                    held(Held::Submit),
+                    held(Held::Submit),
+                    held(Held::Fail),
+                    held(Held::Return),
+                ],
                 Some(InReview) => {
-                    vec![Step::Review(item, Reviewer::Sam), Step::Review(item, Reviewer::Frodo), person(Person::Reject)]
+                    vec![
+                        Step::Review(item, Reviewer::Sam),
+                        Step::Review(item, Reviewer::Frodo),
+                        person(Person::Reject),
+                    ]
                 }
-                Some(Reviewing) => vec![held(Held::Approve), held(Held::Reject), held(Held::Fail), held(Held::Fail)],
-                Some(Waiting) => vec![person(Person::Resume), person(Person::Resume), Step::Claim(item)],
+                Some(Reviewing) => vec![
+                    held(Held::Approve),
+                    held(Held::Reject),
+                    held(Held::Fail),
+                    held(Held::Fail),
+                ],
+                Some(Waiting) => vec![
+                    person(Person::Resume),
+                    person(Person::Resume),
+                    Step::Claim(item),
+                ],
                 Some(Approved) => vec![person(Person::Integrate), person(Person::SendBack)],
                 Some(Dead) => vec![person(Person::Revive)],
                 Some(Completed | Cancelled) => vec![person(Person::Reopen)],
@@ -287,7 +316,11 @@ impl Item {
             Held::Submit => {
                 (self.has_work, self.has_consent) = (true, false);
                 self.returns = if self.needs_review { 0 } else { self.returns };
-                self.goes(if self.needs_review { Status::InReview } else { Status::Approved });
+                self.goes(if self.needs_review {
+                    Status::InReview
+                } else {
+                    Status::Approved
+                });
             }
             Held::Park => {
                 self.goes(Status::Waiting);
@@ -314,7 +347,11 @@ impl Item {
     fn is_rejected(&mut self) {
         self.rounds += 1;
         (self.attempt, self.returns, self.has_work) = (self.attempt.saturating_sub(1), 0, false);
-        self.ends(if self.rounds >= ROUNDS { Status::Dead } else { Status::Pending });
+        self.ends(if self.rounds >= ROUNDS {
+            Status::Dead
+        } else {
+            Status::Pending
+        });
     }
 
     fn goes(&mut self, status: Status) {
@@ -341,7 +378,11 @@ impl Item {
             Blame::Agent => {}
             Blame::Nobody => {
                 self.attempt = self.attempt.saturating_sub(1);
-                if self.returns >= MOST { self.ends(Status::Waiting) } else { self.returns += 1 }
+                if self.returns >= MOST {
+                    self.ends(Status::Waiting)
+                } else {
+                    self.returns += 1
+                }
             }
         }
     }
@@ -353,9 +394,15 @@ impl Item {
     }
 
     fn person(&mut self, person: Person, now: i64) -> Answer {
-        use Status::{Approved, Cancelled, Completed, Dead, InProgress, InReview, Pending, Reviewing, Waiting};
-        let Some(status) = self.status else { return Answer::NoTask };
-        let is_live = self.lease.is_some_and(|(_, heartbeat)| now < heartbeat + i64::from(LEASE));
+        use Status::{
+            Approved, Cancelled, Completed, Dead, InProgress, InReview, Pending, Reviewing, Waiting,
+        };
+        let Some(status) = self.status else {
+            return Answer::NoTask;
+        };
+        let is_live = self
+            .lease
+            .is_some_and(|(_, heartbeat)| now < heartbeat + i64::from(LEASE));
         match (person, status) {
             (Person::Integrate, Approved) => {
                 self.ends(Completed);
@@ -369,7 +416,9 @@ impl Item {
                 self.ends(if self.has_work { InReview } else { Pending });
                 (self.returns, self.is_parked) = (0, false);
             }
-            (Person::Resume, Pending | InReview) if self.not_before.is_some() => self.not_before = None,
+            (Person::Resume, Pending | InReview) if self.not_before.is_some() => {
+                self.not_before = None
+            }
             (Person::Revive, Dead) | (Person::Reopen, Completed | Cancelled) => {
                 self.ends(Pending);
                 (self.attempt, self.returns, self.rounds) = (0, 0, 0);
@@ -401,7 +450,13 @@ impl ReferenceStateMachine for Model {
     type Transition = Step;
 
     fn init_state() -> BoxedStrategy<Model> {
-        let model = Model { items: Default::default(), now: 0, events: 0, shown: 0, answer: Answer::Renewed };
+        let model = Model {
+            items: Default::default(),
+            now: 0,
+            events: 0,
+            shown: 0,
+            answer: Answer::Renewed,
+        };
         Just(model).boxed()
     }
 
@@ -409,10 +464,30 @@ impl ReferenceStateMachine for Model {
         use Held::{Ask, Fail, Park, Return, Start, Submit};
         use Person::{Cancel, Integrate, Reopen, Resume, Revive, SendBack};
         let item = || prop_oneof![1 => Just(0), 1 => Just(1), 3 => Just(REVIEWED)];
-        let whose =
-            || prop_oneof![6 => Just(Whose::Newest), 1 => Just(Whose::Former), 1 => Just(Whose::Another)].boxed();
-        let held = vec![Start, Submit, Fail, Fail, Return, Ask, Park, Held::Approve, Held::Reject];
-        let person = vec![Integrate, SendBack, Resume, Revive, Reopen, Cancel, Person::Approve, Person::Reject];
+        let whose = || {
+            prop_oneof![6 => Just(Whose::Newest), 1 => Just(Whose::Former), 1 => Just(Whose::Another)].boxed()
+        };
+        let held = vec![
+            Start,
+            Submit,
+            Fail,
+            Fail,
+            Return,
+            Ask,
+            Park,
+            Held::Approve,
+            Held::Reject,
+        ];
+        let person = vec![
+            Integrate,
+            SendBack,
+            Resume,
+            Revive,
+            Reopen,
+            Cancel,
+            Person::Approve,
+            Person::Reject,
+        ];
         let life = vec![Life::Alive, Life::Gone, Life::Unknown];
         let blame = vec![Blame::Agent, Blame::Nobody];
         let reviewer = vec![Reviewer::Frodo, Reviewer::Sam];
@@ -449,12 +524,21 @@ struct Real {
 
 impl Real {
     fn files(&self) -> Files {
-        let entries =
-            walkdir::WalkDir::new(self.scratch.work()).into_iter().map(|entry| entry.expect("it can be read"));
-        let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+        let entries = walkdir::WalkDir::new(self.scratch.work())
+            .into_iter()
+            .map(|entry| entry.expect("it can be read"));
+        let files = entries
+            .filter(|entry| entry.file_type().is_file())
+            .map(walkdir::DirEntry::into_path);
         let file = |path: PathBuf| {
-            let is_lease = path.parent().is_some_and(|folder| folder.ends_with("leases"));
-            let beat = || fs::metadata(&path).and_then(|file| file.modified()).expect("it is there");
+            let is_lease = path
+                .parent()
+                .is_some_and(|folder| folder.ends_with("leases"));
+            let beat = || {
+                fs::metadata(&path)
+                    .and_then(|file| file.modified())
+                    .expect("it is there")
+            };
             let file = (fs::read(&path).expect("it is there"), is_lease.then(beat));
             (path, file)
         };
@@ -464,23 +548,50 @@ impl Real {
     fn send(&self, model: &Model, step: &Step) -> Result<Option<Kind>, Error> {
         let board = board(&self.scratch);
         let token = model.shown;
-        let retry = |blame| Retry { blame, not_before: Some(at(model.now + BACK_OFF)), most: MOST };
+        let retry = |blame| Retry {
+            blame,
+            not_before: Some(at(model.now + BACK_OFF)),
+            most: MOST,
+        };
         let reason = || "because".to_owned();
         let review = |token: Option<u64>| Review {
             token,
-            by: if token.is_some() { "Sam".into() } else { "Rosie".into() },
-            role: if token.is_some() { "reviewer".into() } else { PERSON.into() },
+            by: if token.is_some() {
+                "Sam".into()
+            } else {
+                "Rosie".into()
+            },
+            role: if token.is_some() {
+                "reviewer".into()
+            } else {
+                PERSON.into()
+            },
             reviewers: vec!["reviewer".into()],
         };
         let claim = |agent: &str, role: &str, item| {
-            let seek = Seek { item: Some(NamedItem::Id(task(item))), ..seek(&board, agent, role, LEASE)? };
-            Ok(board.claim(&seek, &|_, _, _, _| Ok(()))?.ok().map(|_| Kind::Claimed))
+            let seek = Seek {
+                item: Some(NamedItem::Id(task(item))),
+                ..seek(&board, agent, role, LEASE)?
+            };
+            Ok(board
+                .claim(&seek, &|_, _, _, _| Ok(()))?
+                .ok()
+                .map(|_| Kind::Claimed))
         };
         let (item, event) = match *step {
             Step::Pass(_) => return Ok(None),
             Step::Add(item) => {
-                let fields = if item == REVIEWED { vec![(Key::Review, "reviewer".into())] } else { Vec::new() };
-                let new = NewItem { id: Some(task(item)), title: format!("Item {item}"), fields, ..NewItem::default() };
+                let fields = if item == REVIEWED {
+                    vec![(Key::Review, "reviewer".into())]
+                } else {
+                    Vec::new()
+                };
+                let new = NewItem {
+                    id: Some(task(item)),
+                    title: format!("Item {item}"),
+                    fields,
+                    ..NewItem::default()
+                };
                 board.add(&board.queues()?[0], new, Status::Pending, &Note::default())?;
                 return Ok(Some(Kind::Added));
             }
@@ -502,40 +613,93 @@ impl Real {
                         Event::Start { token, work }
                     }
                     Held::Submit => {
-                        let reviewers = if item == REVIEWED { vec!["reviewer".into()] } else { Vec::new() };
-                        Event::Submit { token, commit: Some("1a2b3c4".into()), reviewers, asks: None }
+                        let reviewers = if item == REVIEWED {
+                            vec!["reviewer".into()]
+                        } else {
+                            Vec::new()
+                        };
+                        Event::Submit {
+                            token,
+                            commit: Some("1a2b3c4".into()),
+                            reviewers,
+                            asks: None,
+                        }
                     }
-                    Held::Fail => Event::Fail { token, retry: retry(Blame::Agent), reason: reason() },
-                    Held::Return => Event::Return { token, retry: retry(Blame::Nobody), reason: reason() },
-                    Held::Ask => Event::Ask { token, question: "which?".into() },
-                    Held::Park => Event::Park { token, children: vec![task(7)] },
-                    Held::Approve => Event::Approve { review: review(Some(token)), commit: Some("1a2b3c4".into()) },
-                    Held::Reject => Event::Reject { review: review(Some(token)), findings: reason(), most: ROUNDS },
+                    Held::Fail => Event::Fail {
+                        token,
+                        retry: retry(Blame::Agent),
+                        reason: reason(),
+                    },
+                    Held::Return => Event::Return {
+                        token,
+                        retry: retry(Blame::Nobody),
+                        reason: reason(),
+                    },
+                    Held::Ask => Event::Ask {
+                        token,
+                        question: "which?".into(),
+                    },
+                    Held::Park => Event::Park {
+                        token,
+                        children: vec![task(7)],
+                    },
+                    Held::Approve => Event::Approve {
+                        review: review(Some(token)),
+                        commit: Some("1a2b3c4".into()),
+                    },
+                    Held::Reject => Event::Reject {
+                        review: review(Some(token)),
+                        findings: reason(),
+                        most: ROUNDS,
+                    },
                 },
             ),
-            Step::Reap(item, whose, life, blame) => {
-                (item, Event::Reap { token: whose.map(|_| token), life, retry: retry(blame), reason: reason() })
-            }
+            Step::Reap(item, whose, life, blame) => (
+                item,
+                Event::Reap {
+                    token: whose.map(|_| token),
+                    life,
+                    retry: retry(blame),
+                    reason: reason(),
+                },
+            ),
             Step::Person(item, person) => (
                 item,
                 match person {
                     Person::Integrate => Event::Integrate { commit: None },
-                    Person::SendBack => Event::SendBack { retry: retry(Blame::Agent), reason: reason() },
-                    Person::Resume => Event::Resume { reason: Some(reason()) },
+                    Person::SendBack => Event::SendBack {
+                        retry: retry(Blame::Agent),
+                        reason: reason(),
+                    },
+                    Person::Resume => Event::Resume {
+                        reason: Some(reason()),
+                    },
                     Person::Revive => Event::Revive { reason: None },
                     Person::Reopen => Event::Reopen { reason: None },
                     Person::Cancel => Event::Cancel { reason: None },
-                    Person::Approve => Event::Approve { review: review(None), commit: None },
-                    Person::Reject => Event::Reject { review: review(None), findings: reason(), most: ROUNDS },
+                    Person::Approve => Event::Approve {
+                        review: review(None),
+                        commit: None,
+                    },
+                    Person::Reject => Event::Reject {
+                        review: review(None),
+                        findings: reason(),
+                        most: ROUNDS,
+                    },
                 },
             ),
         };
-        board.submit(&task(item), &event, &Note::default()).map(|done| Some(done.entry.kind))
+        board
+            .submit(&task(item), &event, &Note::default())
+            .map(|done| Some(done.entry.kind))
     }
 }
 
 fn at(seconds: i64) -> Timestamp {
-    "2026-11-22T10:00:00Z".parse::<Timestamp>().expect("it is a time") + TimeDelta::seconds(seconds)
+    "2026-11-22T10:00:00Z"
+        .parse::<Timestamp>()
+        .expect("it is a time")
+        + TimeDelta::seconds(seconds)
 }
 
 fn task(item: usize) -> TaskId {
@@ -576,7 +740,10 @@ impl StateMachineTest for Real {
         let board = board(&scratch);
         board.make_folders().expect("the folder is ours");
         at_moment(at(0), || board.settle()).expect("the folder is ours");
-        let mut real = Real { scratch, files: BTreeMap::new() };
+        let mut real = Real {
+            scratch,
+            files: BTreeMap::new(),
+        };
         real.files = real.files();
         real
     }
@@ -590,11 +757,23 @@ impl StateMachineTest for Real {
         match model.answer {
             Answer::Done => {
                 let last = last_line(&real.scratch);
-                assert_eq!((last.seq, Some(last.kind)), (model.events, result.ok().flatten()), "{step:?}");
+                assert_eq!(
+                    (last.seq, Some(last.kind)),
+                    (model.events, result.ok().flatten()),
+                    "{step:?}"
+                );
                 tells(&last, &before, &State::of(&real.scratch));
             }
-            _ if is_beat => assert_eq!(bytes(&real.files()), bytes(&real.files), "a heartbeat changes no byte"),
-            _ => assert_eq!(real.files(), real.files, "what is refused changes nothing: {step:?}"),
+            _ if is_beat => assert_eq!(
+                bytes(&real.files()),
+                bytes(&real.files),
+                "a heartbeat changes no byte"
+            ),
+            _ => assert_eq!(
+                real.files(),
+                real.files,
+                "what is refused changes nothing: {step:?}"
+            ),
         }
         real.files = real.files();
         real
@@ -612,11 +791,19 @@ impl StateMachineTest for Real {
                 let not_before = item.not_before.map(at);
                 let has = (task.state.attempt, task.state.returns, task.state.rounds);
                 let wants = (item.attempt, item.returns, item.rounds);
-                assert_eq!((has, task.state.not_before()), (wants, not_before), "{name}\n{state:#?}");
+                assert_eq!(
+                    (has, task.state.not_before()),
+                    (wants, not_before),
+                    "{name}\n{state:#?}"
+                );
             }
             let lease = leases.iter().find(|lease| lease.task.as_str() == name);
             let on_disk = lease.map(|lease| (lease.token, lease.heartbeat_at));
-            assert_eq!(on_disk, item.lease.map(|(token, heartbeat)| (token, at(heartbeat))), "{name}");
+            assert_eq!(
+                on_disk,
+                item.lease.map(|(token, heartbeat)| (token, at(heartbeat))),
+                "{name}"
+            );
             assert!(
                 on_disk.is_none_or(|(token, _)| Some(&token) == item.tokens.iter().max()),
                 "the newest token holds"
@@ -633,22 +820,36 @@ impl StateMachineTest for Real {
 }
 
 fn bytes(files: &Files) -> Vec<(&PathBuf, &Vec<u8>)> {
-    files.iter().map(|(path, (bytes, _))| (path, bytes)).collect()
+    files
+        .iter()
+        .map(|(path, (bytes, _))| (path, bytes))
+        .collect()
 }
 
 fn last_line(scratch: &Scratch) -> Entry {
-    tail_log(&board(scratch), 0).expect("the log can be read").pop().expect("something happened")
+    tail_log(&board(scratch), 0)
+        .expect("the log can be read")
+        .pop()
+        .expect("something happened")
 }
 
 /// The log's line says from what to what, and nothing but its item is another.
 fn tells(last: &Entry, before: &State, after: &State) {
     let task = last.task.as_ref().expect("each step has an item").as_str();
     let (from, to) = (before.status(task), after.status(task));
-    assert_eq!((last.change.from(), last.change.to()), if from == to { (None, None) } else { (from, to) }, "{last:?}");
+    assert_eq!(
+        (last.change.from(), last.change.to()),
+        if from == to { (None, None) } else { (from, to) },
+        "{last:?}"
+    );
     if let Some(text) = last.change.after() {
         assert_eq!(text.trim_end(), after.items[task].1.trim_end());
     }
-    assert_eq!(last.change.before().is_some(), last.change.after().is_some() && from.is_some(), "{last:?}");
+    assert_eq!(
+        last.change.before().is_some(),
+        last.change.after().is_some() && from.is_some(),
+        "{last:?}"
+    );
     for (name, item) in after.items.iter().filter(|(name, _)| *name != task) {
         assert_eq!(Some(item), before.items.get(name), "{name} is not {task}");
     }

@@ -7,15 +7,19 @@ use tavern::board::task::Status;
 use crate::state::State;
 use crate::support::{QUEUE, Scratch, has};
 
-const MAIN: &str =
-    "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n- [ ] four\n\n## In Progress\n\n## Completed\n";
+const MAIN: &str = "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n- [ ] four\n\n## In Progress\n\n## Completed\n";
 
 const WORK: &str = ".tavern/queues/work.md";
 
 /// The board `MAIN`, with T-1 held. The holder's token is 1.
 fn held() -> Scratch {
     let scratch = Scratch::board(MAIN);
-    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo", "--quiet"]).succeeds();
+    scratch
+        .run(
+            "tavern-claim",
+            &["--task", "T-1", "--agent", "Frodo", "--quiet"],
+        )
+        .succeeds();
     scratch
 }
 
@@ -35,15 +39,30 @@ fn is_held_once(scratch: &Scratch) {
     scratch.settle();
     let state = State::of(scratch);
     state.agrees();
-    assert_eq!(state.items.keys().collect::<Vec<_>>(), ["T-1", "T-2", "T-3"], "{state:#?}");
+    assert_eq!(
+        state.items.keys().collect::<Vec<_>>(),
+        ["T-1", "T-2", "T-3"],
+        "{state:#?}"
+    );
     assert_eq!(state.status("T-1"), Some(Status::InProgress), "{state:#?}");
-    scratch.run("tavern-renew", &["T-1", "--token", "1"]).ends(0);
-    scratch.run("tavern-report", &["T-1", "--token", "1", "--failed", "no time"]).ends(1);
+    scratch
+        .run("tavern-renew", &["T-1", "--token", "1"])
+        .ends(0);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", "1", "--failed", "no time"],
+        )
+        .ends(1);
     State::of(scratch).agrees();
     assert_eq!(State::of(scratch).task("T-1").state.attempt, 1);
     for id in ["T-2", "T-3"] {
-        scratch.run("tavern-claim", &["--task", id, "--agent", "Sam"]).ends(0);
-        scratch.run("tavern-claim", &["--task", id, "--agent", "Rosie"]).ends(3);
+        scratch
+            .run("tavern-claim", &["--task", id, "--agent", "Sam"])
+            .ends(0);
+        scratch
+            .run("tavern-claim", &["--task", id, "--agent", "Rosie"])
+            .ends(3);
     }
 }
 
@@ -55,10 +74,21 @@ fn a_queue_that_is_renamed_takes_its_items_along() {
     scratch.settle();
     assert_eq!(scratch.read(WORK), text);
     assert!(!scratch.work().join(QUEUE).exists());
-    scratch.run("tavern-check", &[]).ends(0).says_not("lost").says_not("copy");
-    scratch.run("tavern-check", &["--fix"]).ends(0).says("nothing can be fixed");
-    scratch.run("tavern-log", &["T-1"]).says("T-1 was moved to work by hand");
-    scratch.run("tavern-undo", &["T-2", "--list"]).says_not("T-2");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says_not("lost")
+        .says_not("copy");
+    scratch
+        .run("tavern-check", &["--fix"])
+        .ends(0)
+        .says("nothing can be fixed");
+    scratch
+        .run("tavern-log", &["T-1"])
+        .says("T-1 was moved to work by hand");
+    scratch
+        .run("tavern-undo", &["T-2", "--list"])
+        .says_not("T-2");
     is_held_once(&scratch);
     // A new one by the old name begins empty.
     scratch.write(QUEUE, "## Pending\n\n- [ ] five\n");
@@ -70,25 +100,39 @@ fn a_queue_that_is_renamed_takes_its_items_along() {
 fn a_plain_list_that_is_renamed_is_not_put_back() {
     let scratch = Scratch::board("- [ ] one\n- [ ] two\n");
     fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
-    scratch.run("tavern-check", &["--fix"]).says("nothing can be fixed");
+    scratch
+        .run("tavern-check", &["--fix"])
+        .says("nothing can be fixed");
     scratch.settle();
-    scratch.run("tavern-check", &["--fix"]).says("nothing can be fixed");
+    scratch
+        .run("tavern-check", &["--fix"])
+        .says("nothing can be fixed");
     assert!(!scratch.work().join(QUEUE).exists());
 }
 
 #[test]
 fn items_that_are_cut_and_pasted_into_another_queue_are_moved() {
-    for old in ["", "# Work\n\n## In Progress\n\n- [ ] T-3: Three\n\n## Pending\n\n"] {
+    for old in [
+        "",
+        "# Work\n\n## In Progress\n\n- [ ] T-3: Three\n\n## Pending\n\n",
+    ] {
         let scratch = held();
         if !old.is_empty() {
             scratch.change(QUEUE, "- [ ] T-3: Three\n", "");
-            scratch.write(WORK, old.replace("## In Progress\n\n- [ ] T-3: Three\n\n", "") + "- [ ] T-3: Three\n");
+            scratch.write(
+                WORK,
+                old.replace("## In Progress\n\n- [ ] T-3: Three\n\n", "") + "- [ ] T-3: Three\n",
+            );
             scratch.settle();
         }
         cut_and_paste(&scratch, QUEUE, WORK, &["T-1", "T-2"]);
         scratch.settle();
         has(&scratch.read(WORK), &["T-1: One (agent: Frodo", "T-2: Two"]);
-        assert!(!scratch.queue().contains("T-1") && !scratch.queue().contains("T-2"), "{}", scratch.queue());
+        assert!(
+            !scratch.queue().contains("T-1") && !scratch.queue().contains("T-2"),
+            "{}",
+            scratch.queue()
+        );
         is_held_once(&scratch);
         // And back.
         scratch.run("tavern-release", &["T-2", "--force"]).ends(0);
@@ -110,7 +154,10 @@ fn the_only_line_of_a_list_is_moved_once_also_without_an_id() {
     scratch.write(QUEUE, &main);
     scratch.write(WORK, "");
     scratch.settle();
-    assert_eq!([scratch.read(QUEUE), scratch.read(WORK)], [main, String::new()]);
+    assert_eq!(
+        [scratch.read(QUEUE), scratch.read(WORK)],
+        [main, String::new()]
+    );
 }
 
 /// Pasted and saved, and only then cut; or the other way round, from a buffer that is old by now.
@@ -120,27 +167,68 @@ fn an_item_that_is_moved_by_two_saves_has_its_newest_state() {
     let old = scratch.queue();
     scratch.write(WORK, "- [ ] T-1: One\n  And more.\n");
     scratch.settle();
-    scratch.run("tavern-claim", &["--agent", "Frodo", "--quiet", "--task", "T-1"]).ends(0);
+    scratch
+        .run(
+            "tavern-claim",
+            &["--agent", "Frodo", "--quiet", "--task", "T-1"],
+        )
+        .ends(0);
     let token = State::of(&scratch).leases["T-1"].to_string();
-    scratch.write(QUEUE, scratch.queue().lines().filter(|line| !line.contains("T-1")).collect::<Vec<_>>().join("\n"));
+    scratch.write(
+        QUEUE,
+        scratch
+            .queue()
+            .lines()
+            .filter(|line| !line.contains("T-1"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     scratch.settle();
-    has(&scratch.read(WORK), &["T-1: One (agent: Frodo", "And more."]);
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no time"]).ends(1);
+    has(
+        &scratch.read(WORK),
+        &["T-1: One (agent: Frodo", "And more."],
+    );
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", &token, "--failed", "no time"],
+        )
+        .ends(1);
     State::of(&scratch).agrees();
     scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
-    scratch.write(QUEUE, scratch.queue().lines().filter(|line| !line.contains("T-2")).collect::<Vec<_>>().join("\n"));
+    scratch.write(
+        QUEUE,
+        scratch
+            .queue()
+            .lines()
+            .filter(|line| !line.contains("T-2"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     scratch.settle();
-    let line = old.lines().find(|line| line.contains("T-2")).expect("it is there");
+    let line = old
+        .lines()
+        .find(|line| line.contains("T-2"))
+        .expect("it is there");
     for queue in [WORK, ".tavern/queues/new.md"] {
         let text = fs::read_to_string(scratch.work().join(queue)).unwrap_or_default();
         scratch.write(queue, format!("{text}{line}\n"));
         scratch.settle();
         let state = State::of(&scratch);
         state.agrees();
-        assert_eq!(state.status("T-2"), Some(Status::Cancelled), "{queue}: {state:#?}");
+        assert_eq!(
+            state.status("T-2"),
+            Some(Status::Cancelled),
+            "{queue}: {state:#?}"
+        );
         scratch.write(
             queue,
-            scratch.read(queue).lines().filter(|line| !line.contains("T-2")).collect::<Vec<_>>().join("\n"),
+            scratch
+                .read(queue)
+                .lines()
+                .filter(|line| !line.contains("T-2"))
+                .collect::<Vec<_>>()
+                .join("\n"),
         );
         scratch.settle();
     }
@@ -160,14 +248,25 @@ fn what_an_old_text_lacks_stays_where_it_is_though_a_copy_of_it_stands_elsewhere
         for id in ["T-1", "T-7"].iter().take(if is_held { 2 } else { 1 }) {
             scratch.claim(id, &[]);
         }
-        let line = scratch.queue().lines().find(|line| line.contains("T-7")).expect("it is there").to_owned();
+        let line = scratch
+            .queue()
+            .lines()
+            .find(|line| line.contains("T-7"))
+            .expect("it is there")
+            .to_owned();
         scratch.change(QUEUE, &line, &format!("{line}\n  Words."));
         scratch.settle();
         scratch.write(QUEUE, loaded.replace("four", "four, typed"));
         scratch.settle();
-        has(&scratch.queue(), &[&format!("{line}\n  Words.\n"), "four, typed"]);
+        has(
+            &scratch.queue(),
+            &[&format!("{line}\n  Words.\n"), "four, typed"],
+        );
         assert_eq!(scratch.read(WORK), copy);
-        scratch.run("tavern-log", &[]).says("what it lacks stays: T-7").says_not("moved to work");
+        scratch
+            .run("tavern-log", &[])
+            .says("what it lacks stays: T-7")
+            .says_not("moved to work");
     }
 }
 
@@ -190,8 +289,12 @@ fn an_item_whose_copy_was_pasted_before_goes_along_with_what_was_typed_since() {
 #[test]
 fn a_copy_of_a_queue_is_worked_by_nobody() {
     let sh = "\n  ```sh\n  true\n  ```";
-    let text = MAIN.replace("- [ ] four\n", "").replace(": Two", &format!(": Two (empty: allowed){sh}"));
-    let text = text.replace(": One", ": One (role: planner)").replace(": Three", ": Three (role: planner)");
+    let text = MAIN
+        .replace("- [ ] four\n", "")
+        .replace(": Two", &format!(": Two (empty: allowed){sh}"));
+    let text = text
+        .replace(": One", ": One (role: planner)")
+        .replace(": Three", ": Three (role: planner)");
     let scratch = Scratch::board(&text);
     let backup = ".tavern/queues/backup.md";
     scratch.write(backup, &text);
@@ -202,23 +305,47 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
     // The work goes on, and what is done in the one place stays undone in the other.
     scratch.run("tavern-drain", &[]).says("1 of 6 completed");
     assert_eq!(scratch.read(backup), text);
-    let told = scratch.run("tavern-check", &[]).says("this and 2 more are copies of items in .tavern/queues/main.md");
+    let told = scratch
+        .run("tavern-check", &[])
+        .says("this and 2 more are copies of items in .tavern/queues/main.md");
     assert!(!told.stdout.contains("duplicate"), "{told}");
-    scratch.run("tavern-check", &["--fix"]).says("nothing can be fixed without you");
-    scratch.run("tavern-claim", &["--queue", "backup", "--agent", "Sam"]).ends(3).says("copies of items in main");
-    scratch.run("tavern-status", &["T-2"]).says("completed").says("main, line");
+    scratch
+        .run("tavern-check", &["--fix"])
+        .says("nothing can be fixed without you");
+    scratch
+        .run("tavern-claim", &["--queue", "backup", "--agent", "Sam"])
+        .ends(3)
+        .says("copies of items in main");
+    scratch
+        .run("tavern-status", &["T-2"])
+        .says("completed")
+        .says("main, line");
     scratch.run("tavern-release", &["T-3", "--cancel"]).ends(0);
     has(&scratch.queue(), &["- [x] T-3: ~~Three~~"]);
     // A copy with another title is something else.
     scratch.change(backup, "T-3: Three", "T-3: Another");
-    scratch.run("tavern-check", &[]).ends(5).says("`T-3` is also the ID").says("tavern check --fix");
-    scratch.run("tavern-check", &["--fix"]).says("\n-- [ ] T-3: Another (role: planner)\n");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("`T-3` is also the ID")
+        .says("tavern check --fix");
+    scratch
+        .run("tavern-check", &["--fix"])
+        .says("\n-- [ ] T-3: Another (role: planner)\n");
     has(&scratch.queue(), &["- [x] T-3: ~~Three~~"]);
-    State::of(&scratch).items.keys().for_each(|id| assert_ne!(id, "T-3#2"));
+    State::of(&scratch)
+        .items
+        .keys()
+        .for_each(|id| assert_ne!(id, "T-3#2"));
     // Whoever removes the item leaves the copy as the item.
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
     scratch.settle();
-    assert_eq!(State::of(&scratch).status("T-2"), Some(Status::Completed), "{}", scratch.read(backup));
+    assert_eq!(
+        State::of(&scratch).status("T-2"),
+        Some(Status::Completed),
+        "{}",
+        scratch.read(backup)
+    );
 }
 
 /// The queue of the copy comes first in every list.
@@ -229,14 +356,30 @@ fn a_copy_stays_one_after_another_was_named_first() {
     scratch.settle();
     scratch.write(".tavern/queues/backup.md", MAIN);
     scratch.settle();
-    scratch.run("tavern-claim", &["--queue", "backup", "--task", "T-1", "--agent", "Frodo"]).ends(3);
-    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).ends(0);
+    scratch
+        .run(
+            "tavern-claim",
+            &["--queue", "backup", "--task", "T-1", "--agent", "Frodo"],
+        )
+        .ends(3);
+    scratch
+        .run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"])
+        .ends(0);
     has(&scratch.read(WORK), &["T-1: One (agent: Frodo"]);
     scratch.change(".tavern/queues/backup.md", "- [ ] T-1: One\n", "");
     scratch.settle();
     has(&scratch.read(WORK), &["T-1: One (agent: Frodo"]);
     assert_eq!(State::of(&scratch).leases.len(), 1);
-    scratch.run("tavern-renew", &["T-1", "--token", &State::of(&scratch).leases["T-1"].to_string()]).ends(0);
+    scratch
+        .run(
+            "tavern-renew",
+            &[
+                "T-1",
+                "--token",
+                &State::of(&scratch).leases["T-1"].to_string(),
+            ],
+        )
+        .ends(0);
 }
 
 /// Whoever holds an item carries it to its end, wherever a person has put it meanwhile.
@@ -244,19 +387,25 @@ fn a_copy_stays_one_after_another_was_named_first() {
 fn an_item_that_is_moved_while_an_agent_works_it_is_merged_and_counted() {
     let script = "touch \"$HOME/started\"; until test -e \"$HOME/go\"; do sleep 0.05; done; echo done > done.txt";
     let text = format!("## Pending\n\n- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n");
-    let works: [&[&str]; 3] =
-        [&["tavern-agent", "--until-empty"], &["tavern-drain", "main"], &["tavern-drain", "--agents", "2"]];
+    let works: [&[&str]; 3] = [
+        &["tavern-agent", "--until-empty"],
+        &["tavern-drain", "main"],
+        &["tavern-drain", "--agents", "2"],
+    ];
     for work in works {
         for is_renamed in [false, true] {
             let scratch = Scratch::board(&format!("{text}\n## In Progress\n\n## Completed\n"));
             let working = scratch.program(work[0]).args(&work[1..]).start();
-            crate::support::wait_until("it has started", || scratch.folder().join("home/started").exists());
+            crate::support::wait_until("it has started", || {
+                scratch.folder().join("home/started").exists()
+            });
             if is_renamed {
-                fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
+                fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK))
+                    .expect("it is there");
             } else {
                 let old = scratch.queue();
-                let item =
-                    &old[old.find("- [ ] T-1").expect("it is there")..old.find("\n## Completed").expect("a lane")];
+                let item = &old[old.find("- [ ] T-1").expect("it is there")
+                    ..old.find("\n## Completed").expect("a lane")];
                 scratch.write(WORK, item);
                 scratch.write(QUEUE, old.replace(item, ""));
             }
@@ -277,14 +426,20 @@ fn an_item_that_is_moved_while_an_agent_works_it_is_merged_and_counted() {
 
 #[test]
 fn a_drain_works_what_comes_into_a_queue_that_was_made_meanwhile() {
-    let script = "touch \"$HOME/started\"; until test -e \"$HOME/go\"; do sleep 0.05; done; echo 1 > 1.txt";
+    let script =
+        "touch \"$HOME/started\"; until test -e \"$HOME/go\"; do sleep 0.05; done; echo 1 > 1.txt";
     let queue = format!(
         "## Pending\n\n- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 > 2.txt\n  ```\n\n## Completed\n"
     );
     let scratch = Scratch::board(&queue);
     let draining = scratch.program("tavern-drain").start();
-    crate::support::wait_until("it has started", || scratch.folder().join("home/started").exists());
-    let (old, item) = (scratch.queue(), "- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 > 2.txt\n  ```\n");
+    crate::support::wait_until("it has started", || {
+        scratch.folder().join("home/started").exists()
+    });
+    let (old, item) = (
+        scratch.queue(),
+        "- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 > 2.txt\n  ```\n",
+    );
     scratch.write(WORK, format!("## Pending\n\n{item}\n## Completed\n"));
     scratch.write(QUEUE, old.replace(item, ""));
     scratch.settle();
@@ -298,9 +453,15 @@ fn a_drain_works_what_comes_into_a_queue_that_was_made_meanwhile() {
 fn status_shows_an_item_that_was_just_moved_once() {
     let scratch = held();
     cut_and_paste(&scratch, QUEUE, WORK, &["T-1", "T-2"]);
-    let told = scratch.run("tavern-status", &["--items"]).ends(0).says_not("problem");
+    let told = scratch
+        .run("tavern-status", &["--items"])
+        .ends(0)
+        .says_not("problem");
     assert_eq!(told.stdout.matches("T-1").count(), 1, "{told}");
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("work, line");
+    scratch
+        .run("tavern-status", &["T-1"])
+        .ends(0)
+        .says("work, line");
     is_held_once(&scratch);
 }
 
@@ -310,45 +471,87 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
     let append = |scratch: &Scratch, lines: &str| scratch.write(QUEUE, scratch.queue() + lines);
     // Also before any program has seen the queue, and in what `tavern init` wrote.
     let scratch = Scratch::initialized();
-    append(&scratch, "- [ ] one (empty: allowed)\n  ```sh\n  true\n  ```\n- [ ] two (role: planner)\n");
+    append(
+        &scratch,
+        "- [ ] one (empty: allowed)\n  ```sh\n  true\n  ```\n- [ ] two (role: planner)\n",
+    );
     append(&scratch, "- [ ] T-9: Nine (role: planner)\n");
-    scratch.run("tavern-drain", &["--runner", "shell"]).says("1 of 3 completed, 2 left");
-    let (two, nine) = ("- [ ] two (role: planner)\n", "- [ ] T-9: Nine (role: planner)\n");
-    assert!(scratch.queue().ends_with(&format!("## Pending\n{two}{nine}")), "{}", scratch.queue());
+    scratch
+        .run("tavern-drain", &["--runner", "shell"])
+        .says("1 of 3 completed, 2 left");
+    let (two, nine) = (
+        "- [ ] two (role: planner)\n",
+        "- [ ] T-9: Nine (role: planner)\n",
+    );
+    assert!(
+        scratch
+            .queue()
+            .ends_with(&format!("## Pending\n{two}{nine}")),
+        "{}",
+        scratch.queue()
+    );
     // As an earlier version wrote it.
     let scratch = Scratch::shell("## Pending\n\n## Completed\n\n## Dead Letter\n", "");
     append(&scratch, two);
     scratch.settle();
-    assert_eq!(scratch.queue(), format!("## Pending\n\n{two}\n## Completed\n\n## Dead Letter\n"));
+    assert_eq!(
+        scratch.queue(),
+        format!("## Pending\n\n{two}\n## Completed\n\n## Dead Letter\n")
+    );
     for last in ["Completed", "Dead Letter", "Archive"] {
-        let scratch = Scratch::board(&format!("## Pending\n\n- [ ] one\n- [ ] two\n\n## {last}\n\n- [ ] OLD-1: old\n"));
-        append(&scratch, "- [ ] three\n- [x] four\n- [ ] OLD-5: five (reason: of old)\n");
+        let scratch = Scratch::board(&format!(
+            "## Pending\n\n- [ ] one\n- [ ] two\n\n## {last}\n\n- [ ] OLD-1: old\n"
+        ));
+        append(
+            &scratch,
+            "- [ ] three\n- [x] four\n- [ ] OLD-5: five (reason: of old)\n",
+        );
         scratch.run("tavern-status", &[]).says("3 pending");
         scratch.settle();
         let (pending, rest) = (scratch.queue(), scratch.queue());
-        let (pending, rest) =
-            (pending.split("## ").nth(1).expect("a lane"), rest.split("## ").last().expect("a lane").to_owned());
+        let (pending, rest) = (
+            pending.split("## ").nth(1).expect("a lane"),
+            rest.split("## ").last().expect("a lane").to_owned(),
+        );
         has(pending, &["- [ ] one\n", "- [ ] two\n", "- [ ] three\n"]);
         has(&rest, &["- [x] four\n", "- [ ] OLD-5: five"]);
-        scratch.run("tavern-log", &[]).says("`three` of main was added as pending by hand");
+        scratch
+            .run("tavern-log", &[])
+            .says("`three` of main was added as pending by hand");
         // Whoever moves there what was known means it.
-        scratch.write(QUEUE, format!("{}- [ ] one\n", scratch.queue().replace("- [ ] one\n", "")));
+        scratch.write(
+            QUEUE,
+            format!("{}- [ ] one\n", scratch.queue().replace("- [ ] one\n", "")),
+        );
         scratch.settle();
-        assert!(scratch.queue().ends_with("- [ ] one\n"), "{}", scratch.queue());
+        assert!(
+            scratch.queue().ends_with("- [ ] one\n"),
+            "{}",
+            scratch.queue()
+        );
         let before = scratch.queue();
         scratch.settle();
         assert_eq!(scratch.queue(), before);
     }
     let scratch = Scratch::board("## Pending\n\n## Dead Letter\n");
-    append(&scratch, "- [ ] T-9: Nine\n- [ ] T-8: Eight (attempt: 3, reason: no)\n");
+    append(
+        &scratch,
+        "- [ ] T-9: Nine\n- [ ] T-8: Eight (attempt: 3, reason: no)\n",
+    );
     scratch.settle();
     let state = State::of(&scratch);
-    assert_eq!(["T-9", "T-8"].map(|id| state.status(id)), [Some(Status::Pending), Some(Status::Dead)]);
+    assert_eq!(
+        ["T-9", "T-8"].map(|id| state.status(id)),
+        [Some(Status::Pending), Some(Status::Dead)]
+    );
     // Without a lane to go to it stays, and says what it is.
     let scratch = Scratch::board("## Doing\n\n## Done\n");
     append(&scratch, "- [ ] one\n");
     scratch.settle();
-    assert_eq!(scratch.queue(), "## Doing\n\n## Done\n- [ ] one (status: pending)\n");
+    assert_eq!(
+        scratch.queue(),
+        "## Doing\n\n## Done\n- [ ] one (status: pending)\n"
+    );
 }
 
 /// Whoever saves, an item that somebody holds keeps its ID and its status, and its holder goes on.
@@ -359,7 +562,12 @@ fn what_is_held_is_held_whatever_a_save_makes_of_it() {
         let state = State::of(scratch);
         state.agrees();
         assert_eq!(state.status(id), Some(Status::InProgress), "{state:#?}");
-        scratch.run("tavern-report", &[id, "--token", "1", "--failed", "no time"]).ends(1);
+        scratch
+            .run(
+                "tavern-report",
+                &[id, "--token", "1", "--failed", "no time"],
+            )
+            .ends(1);
     };
     // The heading that it stands under goes, or becomes another.
     for heading in ["", "## Notes\n"] {
@@ -371,15 +579,26 @@ fn what_is_held_is_held_whatever_a_save_makes_of_it() {
     let scratch = Scratch::board("## Pending\n\n## In Progress\n\n## Dead Letter\n");
     let mut old = scratch.queue() + "- [ ] one\n- [ ] two\n- [ ] three\n";
     scratch.write(QUEUE, &old);
-    let claimed = scratch.run("tavern-claim", &["--agent", "Frodo"]).ends(0).stdout;
-    let id = claimed.split_whitespace().next().expect("it tells the ID").to_owned();
+    let claimed = scratch
+        .run("tavern-claim", &["--agent", "Frodo"])
+        .ends(0)
+        .stdout;
+    let id = claimed
+        .split_whitespace()
+        .next()
+        .expect("it tells the ID")
+        .to_owned();
     for line in ["- [ ] four\n", "- [ ] five\n", "- [ ] six\n"] {
         old += line;
         scratch.write(QUEUE, &old);
         scratch.settle();
     }
     let text = scratch.queue();
-    assert_eq!([": one", "] one"].map(|name| text.matches(name).count()), [1, 0], "{text}");
+    assert_eq!(
+        [": one", "] one"].map(|name| text.matches(name).count()),
+        [1, 0],
+        "{text}"
+    );
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!(state.status(&id), Some(Status::InProgress), "{state:#?}");
@@ -387,7 +606,12 @@ fn what_is_held_is_held_whatever_a_save_makes_of_it() {
     let scratch = held();
     scratch.write(QUEUE, "## Todo\nfoo\n## Done\n");
     scratch.settle();
-    scratch.run("tavern-edit", &["--accept", ".git/tavern/seen/main.1.aside"]).ends(0);
+    scratch
+        .run(
+            "tavern-edit",
+            &["--accept", ".git/tavern/seen/main.1.aside"],
+        )
+        .ends(0);
     goes_on(&scratch, "T-1");
 }
 
@@ -398,10 +622,22 @@ fn what_was_set_aside_is_not_overruled_by_a_commit() {
     scratch.commit(&["--all"], "Board");
     scratch.write(QUEUE, "## Pending\n");
     scratch.commit(&["--all"], "Emptied");
-    scratch.run("tavern-commit", &[]).ends(1).says("tavern edit --accept ").says("was set aside");
+    scratch
+        .run("tavern-commit", &[])
+        .ends(1)
+        .says("tavern edit --accept ")
+        .says("was set aside");
     assert_eq!(scratch.git(&["log", "-1", "--format=%s"]), "Emptied");
-    let told = scratch.run("tavern-edit", &["--accept", ".git/tavern/seen/main.1.aside"]).ends(0);
-    assert!(told.stdout.contains("T-1 was taken out of main by hand"), "{told}");
+    let told = scratch
+        .run(
+            "tavern-edit",
+            &["--accept", ".git/tavern/seen/main.1.aside"],
+        )
+        .ends(0);
+    assert!(
+        told.stdout.contains("T-1 was taken out of main by hand"),
+        "{told}"
+    );
     scratch.run("tavern-commit", &[]).ends(0);
     assert_eq!(scratch.git(&["status", "--porcelain", QUEUE]), "");
     assert_eq!(scratch.queue(), "## Pending\n");

@@ -24,7 +24,11 @@ const ITEMS: &str = "- [ ] T-1: Ask it\n- [ ] T-2: Fail at it\n- [ ] T-3: Do it\
 
 /// A board with `items`, whose people are told by `channels`.
 fn board(items: &str, channels: &str) -> Scratch {
-    let scratch = Scratch::with_agent(AGENT, items, &format!("max_attempts: 1\nnotify:\n{channels}"));
+    let scratch = Scratch::with_agent(
+        AGENT,
+        items,
+        &format!("max_attempts: 1\nnotify:\n{channels}"),
+    );
     scratch.settle();
     scratch
 }
@@ -36,7 +40,9 @@ fn work(scratch: &Scratch) -> Ran {
 /// What a file of notices has, without the times.
 fn told(scratch: &Scratch, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(scratch.work().join(file)).unwrap_or_default();
-    text.lines().map(|line| line.splitn(4, ' ').nth(3).unwrap_or(line).to_owned()).collect()
+    text.lines()
+        .map(|line| line.splitn(4, ' ').nth(3).unwrap_or(line).to_owned())
+        .collect()
 }
 
 fn notify(scratch: &Scratch, arguments: &[&str]) -> Ran {
@@ -44,8 +50,7 @@ fn notify(scratch: &Scratch, arguments: &[&str]) -> Ran {
 }
 
 const ASKED: &str = "warning needs_you: T-1 asks: red or blue?·[31m: tavern tell T-1 \"…\"";
-const DIED: &str =
-    "warning died: T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive";
+const DIED: &str = "warning died: T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive";
 
 #[test]
 fn each_channel_tells_what_it_takes_once() {
@@ -59,7 +64,10 @@ fn each_channel_tells_what_it_takes_once() {
     let mut usual = told(&scratch, "usual.txt");
     usual.sort();
     assert_eq!(usual, [DIED, ASKED]);
-    assert_eq!(told(&scratch, "end.txt"), ["info finished: T-3 is completed"]);
+    assert_eq!(
+        told(&scratch, "end.txt"),
+        ["info finished: T-3 is completed"]
+    );
     assert_eq!(told(&scratch, "all.txt").len(), 3);
     assert_eq!(told(&scratch, "worst.txt"), [""; 0]);
     let mine = scratch.read("../mine");
@@ -68,7 +76,9 @@ fn each_channel_tells_what_it_takes_once() {
         "T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive\nwork: T-2 is dead: Fail at it\n"
     );
     // Whoever comes next has nothing to tell, until it happens again.
-    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    notify(&scratch, &[])
+        .ends(0)
+        .says("there is nothing to tell");
     work(&scratch).ends(0);
     assert_eq!(told(&scratch, "usual.txt").len(), 2);
     scratch.run("tavern-tell", &["T-1", "Ask again"]).succeeds();
@@ -86,23 +96,38 @@ fn work_that_a_person_has_to_approve_is_told() {
     let says = "warning needs_you: T-1 needs you: ";
     let told = told(&scratch, "mine.txt");
     assert!(told.len() == 1 && told[0].starts_with(says), "{told:?}");
-    has(&told[0], &["tavern diff T-1, then tavern report T-1 --approve"]);
+    has(
+        &told[0],
+        &["tavern diff T-1, then tavern report T-1 --approve"],
+    );
 }
 
 #[test]
 fn what_a_person_does_is_told_to_nobody() {
-    let scratch = board("- [ ] T-1: One\n- [ ] T-2: Two\n", "  all: {file: all.txt, severity: info}\n");
+    let scratch = board(
+        "- [ ] T-1: One\n- [ ] T-2: Two\n",
+        "  all: {file: all.txt, severity: info}\n",
+    );
     notify(&scratch, &[]).ends(0);
     scratch.change(QUEUE, "[ ] T-1", "[x] T-1");
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
+    notify(&scratch, &[])
+        .ends(0)
+        .says("there is nothing to tell");
     assert_eq!(told(&scratch, "all.txt"), [""; 0]);
 }
 
 #[test]
 fn many_at_once_are_one_message() {
-    let items: String = (1..9).map(|number| format!("- [ ] T-{number}: Fail at it\n")).collect();
-    let scratch = board(&items, "  mine: {command: 'cat >>../mine; echo \"$TAVERN_NOTICE\" >>../mine'}\n");
+    let items: String = (1..9)
+        .map(|number| format!("- [ ] T-{number}: Fail at it\n"))
+        .collect();
+    let scratch = board(
+        &items,
+        "  mine: {command: 'cat >>../mine; echo \"$TAVERN_NOTICE\" >>../mine'}\n",
+    );
     untold(&scratch, || drop(work(&scratch).ends(0)));
     let dry = notify(&scratch, &["--dry-run"]).ends(0);
     assert_eq!(dry.stdout.lines().count(), 8, "{dry}");
@@ -116,7 +141,10 @@ fn many_at_once_are_one_message() {
 /// Answers posts with these statuses, one after the other, and returns them.
 fn server(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = format!("http://{}/secret-path", server.local_addr().expect("it has one"));
+    let address = format!(
+        "http://{}/secret-path",
+        server.local_addr().expect("it has one")
+    );
     let answer = move |(status, stream): (&u16, std::io::Result<TcpStream>)| {
         let mut stream = stream.expect("somebody calls");
         let mut reader = BufReader::new(stream.try_clone().expect("it is open"));
@@ -125,74 +153,154 @@ fn server(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<Stri
             let from = head.len();
             reader.read_line(&mut head).expect("it is text");
             let line = head[from..].to_lowercase();
-            length = line.strip_prefix("content-length:").map_or(length, |it| it.trim().parse().expect("a number"));
+            length = line
+                .strip_prefix("content-length:")
+                .map_or(length, |it| it.trim().parse().expect("a number"));
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).expect("it is sent");
-        let place = if *status == 302 { "location: http://127.0.0.1:9/\r\n" } else { "" };
-        write!(stream, "HTTP/1.1 {status} X\r\n{place}content-length: 0\r\nconnection: close\r\n\r\n")
-            .expect("it reads");
+        let place = if *status == 302 {
+            "location: http://127.0.0.1:9/\r\n"
+        } else {
+            ""
+        };
+        write!(
+            stream,
+            "HTTP/1.1 {status} X\r\n{place}content-length: 0\r\nconnection: close\r\n\r\n"
+        )
+        .expect("it reads");
         head + &String::from_utf8(body).expect("it is text")
     };
-    (address, std::thread::spawn(move || statuses.iter().zip(server.incoming()).map(answer).collect()))
+    (
+        address,
+        std::thread::spawn(move || statuses.iter().zip(server.incoming()).map(answer).collect()),
+    )
 }
 
 fn header<'t>(post: &'t str, name: &str) -> &'t str {
-    let found = post.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}:")));
-    found.and_then(|line| line.split_once(": ")).unwrap_or_else(|| panic!("no {name}: {post}")).1
+    let found = post
+        .lines()
+        .find(|line| line.to_lowercase().starts_with(&format!("{name}:")));
+    found
+        .and_then(|line| line.split_once(": "))
+        .unwrap_or_else(|| panic!("no {name}: {post}"))
+        .1
 }
 
 #[test]
 fn a_post_is_signed_and_tried_again_until_it_arrives() {
     let (address, posts) = server(&[500, 302, 200]);
-    let scratch = board(ITEMS, "  ops: {webhook: $OPS, secret: $OPS_KEY, on: [died]}\n");
+    let scratch = board(
+        ITEMS,
+        "  ops: {webhook: $OPS, secret: $OPS_KEY, on: [died]}\n",
+    );
     let run = |program: &str, arguments: &[&str], now: &str| {
-        let run = scratch.program(program).args(arguments).variable("OPS", &address);
-        run.variable("OPS_KEY", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").variable("TAVERN_TEST_NOW", now).run()
+        let run = scratch
+            .program(program)
+            .args(arguments)
+            .variable("OPS", &address);
+        run.variable("OPS_KEY", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+            .variable("TAVERN_TEST_NOW", now)
+            .run()
     };
     run("tavern-agent", &["--name", "Frodo", "--until-empty"], "+0").ends(0);
     let health = scratch.run("tavern-status", &["--health"]).succeeds();
-    has(&health, &["the channel `ops` tells nobody: ", "http status: 500"]);
+    has(
+        &health,
+        &["the channel `ops` tells nobody: ", "http status: 500"],
+    );
     // An agent does not try it at once.
     run("tavern-agent", &["--name", "Frodo", "--until-empty"], "+1").ends(0);
-    run("tavern-notify", &[], "+60").ends(1).says("not told: ").says("302").says_not("secret-path");
+    run("tavern-notify", &[], "+60")
+        .ends(1)
+        .says("not told: ")
+        .says("302")
+        .says_not("secret-path");
     let told = run("tavern-notify", &[], "+200").ends(0);
     assert!(told.stdout.starts_with("ops: T-2 is dead"), "{told}");
-    run("tavern-notify", &[], "+9999").ends(0).says("there is nothing to tell");
+    run("tavern-notify", &[], "+9999")
+        .ends(0)
+        .says("there is nothing to tell");
     let posts = posts.join().expect("it answers");
-    let ids: Vec<&str> = posts.iter().map(|post| header(post, "webhook-id")).collect();
-    assert!(ids.iter().all(|id| *id == ids[0]) && ids[0].starts_with("tavern-"), "{ids:?}");
+    let ids: Vec<&str> = posts
+        .iter()
+        .map(|post| header(post, "webhook-id"))
+        .collect();
+    assert!(
+        ids.iter().all(|id| *id == ids[0]) && ids[0].starts_with("tavern-"),
+        "{ids:?}"
+    );
     assert!(header(&posts[0], "webhook-signature").starts_with("v1,"));
-    let body: Value = serde_json::from_str(posts[2].split("\r\n\r\n").nth(1).expect("a body")).expect("it is JSON");
+    let body: Value = serde_json::from_str(posts[2].split("\r\n\r\n").nth(1).expect("a body"))
+        .expect("it is JSON");
     assert_eq!(body["data"]["notices"][0]["task"], "T-2");
-    has(body["text"].as_str().expect("words"), &["work: T-2 is dead: Fail at it\n", "tavern release T-2 --revive"]);
+    has(
+        body["text"].as_str().expect("words"),
+        &[
+            "work: T-2 is dead: Fail at it\n",
+            "tavern release T-2 --revive",
+        ],
+    );
     let log = scratch.run("tavern-log", &[]).succeeds();
-    assert_eq!(log.matches("the channel `ops` of `notify` tells nobody, and is tried again").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("the channel `ops` of `notify` tells nobody, and is tried again")
+            .count(),
+        1,
+        "{log}"
+    );
 }
 
 #[test]
 fn what_can_t_be_told_for_a_day_is_told_no_more() {
-    let scratch = board(ITEMS, "  ops: {command: 'echo no mail today; exit 3', on: [died]}\n");
+    let scratch = board(
+        ITEMS,
+        "  ops: {command: 'echo no mail today; exit 3', on: [died]}\n",
+    );
     work(&scratch).ends(0);
-    for (now, says) in [("+60", "not told: "), ("+90000", "not told: "), ("+200000", "there is nothing to tell")] {
+    for (now, says) in [
+        ("+60", "not told: "),
+        ("+90000", "not told: "),
+        ("+200000", "there is nothing to tell"),
+    ] {
         scratch.at(now, "tavern-notify", &[]).says(says);
     }
     let log = scratch.run("tavern-log", &[]).succeeds();
-    has(&log, &["exited with code 3: no mail today", "has told nobody for a day"]);
+    has(
+        &log,
+        &[
+            "exited with code 3: no mail today",
+            "has told nobody for a day",
+        ],
+    );
 }
 
 #[test]
 fn what_fails_is_tried_once() {
-    let scratch = board(ITEMS, "  mine: {command: 'echo 1 >>../tries; exit 1', on: [died]}\n");
+    let scratch = board(
+        ITEMS,
+        "  mine: {command: 'echo 1 >>../tries; exit 1', on: [died]}\n",
+    );
     untold(&scratch, || drop(work(&scratch).ends(0)));
     let failed = notify(&scratch, &[]).ends(1);
-    assert_eq!((failed.stdout.lines().count(), scratch.read("../tries").lines().count()), (1, 1), "{failed}");
+    assert_eq!(
+        (
+            failed.stdout.lines().count(),
+            scratch.read("../tries").lines().count()
+        ),
+        (1, 1),
+        "{failed}"
+    );
 }
 
 #[test]
 fn who_is_killed_while_he_tells_loses_nothing() {
     let mut places = 0;
-    for place in ["replace.staged", "replace.synced", "replace.renamed", "notices.sent"] {
+    for place in [
+        "replace.staged",
+        "replace.synced",
+        "replace.renamed",
+        "notices.sent",
+    ] {
         for nth in 1.. {
             let scratch = board(ITEMS, "  mine: {file: mine.txt}\n");
             untold(&scratch, || drop(work(&scratch).ends(0)));
@@ -202,7 +310,10 @@ fn who_is_killed_while_he_tells_loses_nothing() {
             let count = |line: &str| told.iter().filter(|told| *told == line).count();
             let counts = [count(ASKED), count(DIED)];
             // Twice at most, and once each where nobody was killed.
-            assert!(counts.iter().all(|count| (1..=2).contains(count)) && told.len() <= 3, "{place}@{nth}: {told:?}");
+            assert!(
+                counts.iter().all(|count| (1..=2).contains(count)) && told.len() <= 3,
+                "{place}@{nth}: {told:?}"
+            );
             if killed.code.is_some() {
                 assert_eq!(counts, [1, 1], "{place}@{nth}");
                 break;
@@ -217,7 +328,11 @@ fn who_is_killed_while_he_tells_loses_nothing() {
 fn what_may_be_started_by_now_with_your_leave_is_told_when_all_before_it_is_done() {
     let items = "- [ ] T-1: Do it\n- [ ] T-2: Do more\n- [ ] T-3: Deploy (after: [T-1, T-2], approve: start)\n";
     let scratch = board(items, "  mine: {file: mine.txt}\n");
-    let agent = || scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    let agent = || {
+        scratch
+            .run("tavern-agent", &["--name", "Frodo", "--once"])
+            .ends(0)
+    };
     drop(agent());
     notify(&scratch, &[]);
     assert_eq!(told(&scratch, "mine.txt"), [""; 0], "T-2 is to be done yet");
@@ -248,11 +363,15 @@ fn untold(scratch: &Scratch, work: impl Fn()) {
 fn what_happens_while_another_tells_is_told_by_that_one() {
     let channel = "command: 'cat >>../mine; until [ -e ../go ]; do sleep 0.02; done'";
     let scratch = board(ITEMS, &format!("  mine: {{{channel}}}\n"));
-    untold(&scratch, || drop(scratch.run("tavern-agent", &["--once"]).ends(0)));
+    untold(&scratch, || {
+        drop(scratch.run("tavern-agent", &["--once"]).ends(0))
+    });
     let first = scratch.program("tavern-notify").start();
     wait_until("it tells", || scratch.folder().join("mine").exists());
     work(&scratch).ends(0);
-    notify(&scratch, &[]).ends(0).says("another program tells people at the moment, this too");
+    notify(&scratch, &[])
+        .ends(0)
+        .says("another program tells people at the moment, this too");
     scratch.write("../go", "");
     let told = first.end().ends(0).stdout;
     has(&told, &["mine: T-1 asks", "mine: T-2 is dead"]);
@@ -266,8 +385,12 @@ fn a_channel_that_could_not_tell_what_is_over_by_now_is_well_again() {
     notify(&scratch, &[]).ends(1);
     let health = || scratch.run("tavern-status", &["--health"]).to_string();
     has(&health(), &["the channel `mine` tells nobody"]);
-    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
-    notify(&scratch, &[]).ends(0).says("there is nothing to tell");
+    scratch
+        .run("tavern-release", &["T-1", "--cancel"])
+        .succeeds();
+    notify(&scratch, &[])
+        .ends(0)
+        .says("there is nothing to tell");
     assert!(!health().contains("the channel `mine`"), "{}", health());
     let log = scratch.run("tavern-log", &[]).succeeds();
     assert_eq!(log.matches("tells nobody").count(), 1, "{log}");
@@ -281,10 +404,19 @@ fn nobody_waits_for_a_slow_channel() {
         "- [ ] T-1: Do it\n- [ ] T-2: Ask it\n- [ ] T-3: Do it\n",
         &format!("  a: {{{slow}}}\n  z: {{file: z.txt, severity: info}}\n"),
     );
-    let agent = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
-    wait_until("it tells of the first item", || scratch.folder().join("slow").exists());
-    wait_until("the others are done", || scratch.item("T-3")["status"] == "completed");
-    wait_until("the next channel tells", || !told(&scratch, "z.txt").is_empty());
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--name", "Frodo", "--until-empty"])
+        .start();
+    wait_until("it tells of the first item", || {
+        scratch.folder().join("slow").exists()
+    });
+    wait_until("the others are done", || {
+        scratch.item("T-3")["status"] == "completed"
+    });
+    wait_until("the next channel tells", || {
+        !told(&scratch, "z.txt").is_empty()
+    });
     assert_eq!(scratch.read("../slow"), "T-1 is completed\n");
     scratch.write("../go", "");
     agent.end().ends(0);
@@ -298,21 +430,38 @@ fn a_watch_that_takes_another_config_waits_for_no_slow_channel() {
     let scratch = board("- [ ] T-1: Ask it\n", &format!("  a: {{{slow}}}\n"));
     untold(&scratch, || drop(work(&scratch).ends(0)));
     let seq = || {
-        let states: Value = serde_json::from_str(&scratch.read(".git/tavern/notices.json")).expect("JSON");
+        let states: Value =
+            serde_json::from_str(&scratch.read(".git/tavern/notices.json")).expect("JSON");
         states["a"]["seq"].clone()
     };
     let before = seq();
-    let watch = scratch.program("tavern-watch").args(&["--every", "1s"]).start();
+    let watch = scratch
+        .program("tavern-watch")
+        .args(&["--every", "1s"])
+        .start();
     wait_until("it tells", || scratch.folder().join("slow").exists());
-    scratch.change(CONFIG, "notify:\n", "notify:\n  z: {file: z.txt, severity: info}\n");
+    scratch.change(
+        CONFIG,
+        "notify:\n",
+        "notify:\n  z: {file: z.txt, severity: info}\n",
+    );
     // What is there after the change is seen by a look after it.
     scratch.write(".tavern/schedules.yaml", "a:\n  every: hour\n  title: A\n");
-    wait_until("it looks again", || scratch.run("tavern-log", &[]).stdout.contains("schedule a counts from now on"));
+    wait_until("it looks again", || {
+        scratch
+            .run("tavern-log", &[])
+            .stdout
+            .contains("schedule a counts from now on")
+    });
     scratch.write("../go", "");
     wait_until("it has told", || seq() != before);
     watch.signal(rustix::process::Signal::INT);
     watch.end().ends(130);
-    assert_eq!(scratch.read("../slow").lines().count(), 1, "it was not broken off, and told again");
+    assert_eq!(
+        scratch.read("../slow").lines().count(),
+        1,
+        "it was not broken off, and told again"
+    );
 }
 
 #[test]
@@ -320,7 +469,10 @@ fn who_is_interrupted_breaks_off_what_he_tells_and_the_next_one_tells_it() {
     // It does not hear that it is to end.
     let slow = "command: 'trap : TERM INT; cat >>../slow; until [ -e ../go ]; do sleep 0.02; done'";
     let scratch = board("- [ ] T-1: Ask it\n", &format!("  a: {{{slow}}}\n"));
-    let agent = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--name", "Frodo"])
+        .start();
     wait_until("it tells", || scratch.folder().join("slow").exists());
     agent.signal(rustix::process::Signal::INT);
     agent.end().ends(130);
@@ -331,7 +483,9 @@ fn who_is_interrupted_breaks_off_what_he_tells_and_the_next_one_tells_it() {
 
 #[test]
 fn of_many_notices_what_needs_a_person_stands_first() {
-    let items: String = (10..34).map(|number| format!("- [ ] T-{number}: Note it (worktree: false)\n")).collect();
+    let items: String = (10..34)
+        .map(|number| format!("- [ ] T-{number}: Note it (worktree: false)\n"))
+        .collect();
     let scratch = board(
         &format!("{items}- [ ] T-99: Ask it (priority: 9)\n"),
         "  mine: {command: 'cat >../mine', severity: info}\n",
@@ -345,14 +499,27 @@ fn of_many_notices_what_needs_a_person_stands_first() {
 
 #[test]
 fn channels_that_git_has_brought_are_not_run() {
-    let origin = board(ITEMS, "  mine: {command: 'touch ../ran', on: [finished, died, needs_you]}\n");
+    let origin = board(
+        ITEMS,
+        "  mine: {command: 'touch ../ran', on: [finished, died, needs_you]}\n",
+    );
     origin.commit(&["--all"], "Board");
     let clone = Scratch::empty();
-    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    clone.git(&[
+        "clone",
+        "--quiet",
+        &origin.work().display().to_string(),
+        ".",
+    ]);
     notify(&clone, &["--test"]).ends(4).says("tavern trust");
     notify(&clone, &[]).ends(4).says("tavern trust");
     let token = clone.claim("T-2", &[]);
-    clone.run("tavern-report", &["T-2", "--failed", "x", "--token", &token]).ends(1);
+    clone
+        .run(
+            "tavern-report",
+            &["T-2", "--failed", "x", "--token", &token],
+        )
+        .ends(1);
     notify(&clone, &[]).ends(4).says("tavern trust");
     assert!(!clone.folder().join("ran").exists());
 }
@@ -369,19 +536,41 @@ fn a_test_shows_whether_each_channel_works() {
         std::os::unix::fs::symlink(target, scratch.work().join(link)).expect("it is not there");
     }
     let ran = notify(&scratch, &["--test", "--format", "json"]).ends(1);
-    let failures: Vec<Value> = ran.records().iter().map(|record| record["failure"].clone()).collect();
+    let failures: Vec<Value> = ran
+        .records()
+        .iter()
+        .map(|record| record["failure"].clone())
+        .collect();
     assert_eq!((failures.len(), &failures[0]), (5, &Value::Null));
     has(&ran.stdout, &["`exit 7` exited with code 7"]);
     for own in [2, 4] {
         let failure = failures[own].as_str().unwrap_or_default();
-        assert!(failure.ends_with("is the board's own: name a file beside it"), "{failure}");
+        assert!(
+            failure.ends_with("is the board's own: name a file beside it"),
+            "{failure}"
+        );
     }
     assert!(!scratch.work().join(".git/hooks/post-commit").exists());
-    assert_eq!(told(&scratch, "a.txt"), ["info test: a test: nothing happened"]);
+    assert_eq!(
+        told(&scratch, "a.txt"),
+        ["info test: a test: nothing happened"]
+    );
     assert_eq!(scratch.queue(), "");
-    scratch.executable("../bin/notify-send", "#!/bin/sh\nprintf '%s\\n' \"$@\" >../desktop\n");
-    let ways = format!("{}:{}", path.display(), std::env::var("PATH").expect("there is one"));
-    scratch.program("tavern-notify").args(&["--test"]).variable("PATH", ways).run().ends(1);
+    scratch.executable(
+        "../bin/notify-send",
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" >../desktop\n",
+    );
+    let ways = format!(
+        "{}:{}",
+        path.display(),
+        std::env::var("PATH").expect("there is one")
+    );
+    scratch
+        .program("tavern-notify")
+        .args(&["--test"])
+        .variable("PATH", ways)
+        .run()
+        .ends(1);
     assert_eq!(
         scratch.read("../desktop"),
         "--app-name=Tavern\n--urgency=low\n--\nwork: a test: nothing happened\na test: nothing happened\n"
@@ -398,7 +587,10 @@ fn channels_that_can_tell_nobody_are_errors() {
         ("{file: a, secret: $KEY}", "`mine` signs nothing"),
         ("{webhook: $A$B}", "`mine` has no address"),
         ("{webhook: $}", "`mine` has no address"),
-        ("{webhook: $A, secret: whsec_ab/c=}", "`mine` has no name of a variable"),
+        (
+            "{webhook: $A, secret: whsec_ab/c=}",
+            "`mine` has no name of a variable",
+        ),
         ("{file: .tavern/queues/main.md}", "`mine` has no file"),
         ("{file: x/../.git/config}", "`mine` has no file"),
         ("{file: .}", "`mine` has no file"),
@@ -408,53 +600,97 @@ fn channels_that_can_tell_nobody_are_errors() {
         ("{file: a, severity: error}", "critical"),
     ] {
         let scratch = Scratch::shell("", &format!("notify:\n  mine: {channel}\n"));
-        scratch.run("tavern-check", &[]).ends(5).says(says).says(&format!("{CONFIG}:2:"));
+        scratch
+            .run("tavern-check", &[])
+            .ends(5)
+            .says(says)
+            .says(&format!("{CONFIG}:2:"));
     }
     let scratch = Scratch::shell("", "");
-    notify(&scratch, &[]).ends(0).says("config.yaml names no channel");
+    notify(&scratch, &[])
+        .ends(0)
+        .says("config.yaml names no channel");
 }
 
 #[test]
 fn a_rule_may_have_people_told_and_lets_it_be_done() {
     for (script, count) in [("mkdir -p db; echo x >db/x", 1), ("echo x >y", 0)] {
         let queue = format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n");
-        let rules = "rules: {schema: {paths: [db], then: notify}}\nnotify: {mine: {file: mine.txt}}\n";
+        let rules =
+            "rules: {schema: {paths: [db], then: notify}}\nnotify: {mine: {file: mine.txt}}\n";
         let scratch = Scratch::shell(&queue, rules);
         scratch.settle();
         work(&scratch).ends(0);
         scratch.stands("T-1", "completed", 1);
         let told = told(&scratch, "mine.txt");
-        let says = "warning trouble: Frodo works on T-1: violation: it broke the rule `schema`: db/x";
-        assert_eq!(told.iter().filter(|told| told.starts_with(says)).count(), count, "{told:?}");
+        let says =
+            "warning trouble: Frodo works on T-1: violation: it broke the rule `schema`: db/x";
+        assert_eq!(
+            told.iter().filter(|told| told.starts_with(says)).count(),
+            count,
+            "{told:?}"
+        );
         assert_eq!(told.len(), count, "{told:?}");
     }
 }
 
 #[test]
 fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
-    let scratch =
-        board(&format!("{ITEMS}- [x] T-4: Done before\n- [ ] T-5: Later (after: T-2)\n"), "  mine: {file: mine.txt}\n");
+    let scratch = board(
+        &format!("{ITEMS}- [x] T-4: Done before\n- [ ] T-5: Later (after: T-2)\n"),
+        "  mine: {file: mine.txt}\n",
+    );
     work(&scratch).ends(0);
     let since = |now: &str, more: &[&str]| {
         let arguments = [&["--since", "1h ago"], more].concat();
         scratch.at(now, "tavern-status", &arguments).ends(0)
     };
     let text = since("+0", &[]).stdout;
-    has(&text, &[": 1 completed, 1 dead; 3 runs\n", "waits for you:\n  T-1 asks: red or blue?"]);
     has(
         &text,
-        &["\ndead:\n  T-2 ", "exited with code 1: the tests are red", "\ncompleted:\n  T-3 ", "Do it (Frodo)\n"],
+        &[
+            ": 1 completed, 1 dead; 3 runs\n",
+            "waits for you:\n  T-1 asks: red or blue?",
+        ],
+    );
+    has(
+        &text,
+        &[
+            "\ndead:\n  T-2 ",
+            "exited with code 1: the tests are red",
+            "\ncompleted:\n  T-3 ",
+            "Do it (Frodo)\n",
+        ],
     );
     let later = since("+7200", &[]).stdout;
-    has(&later, &[": nothing has ended; 0 runs\n", "  T-1 asks: red or blue?"]);
+    has(
+        &later,
+        &[": nothing has ended; 0 runs\n", "  T-1 asks: red or blue?"],
+    );
     assert!(!later.contains("T-2 "), "{later}");
     let kinds: Vec<String> = since("+0", &["--format", "json"])
         .records()
         .iter()
-        .map(|record| format!("{} {}", record["kind"].as_str().unwrap_or("?"), record["task"]))
+        .map(|record| {
+            format!(
+                "{} {}",
+                record["kind"].as_str().unwrap_or("?"),
+                record["task"]
+            )
+        })
         .collect();
-    assert_eq!(kinds, ["digest null", "need \"T-1\"", "ended \"T-2\"", "ended \"T-3\""]);
-    scratch.run("tavern-release", &["T-2", "--revive"]).succeeds();
+    assert_eq!(
+        kinds,
+        [
+            "digest null",
+            "need \"T-1\"",
+            "ended \"T-2\"",
+            "ended \"T-3\""
+        ]
+    );
+    scratch
+        .run("tavern-release", &["T-2", "--revive"])
+        .succeeds();
     assert!(!since("+0", &[]).stdout.contains("dead:"), "it came back");
 }
 
@@ -462,19 +698,38 @@ fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
 fn the_end_of_all_that_was_planned_of_a_request_is_told_once_with_a_summary() {
     let queue = "## Pending\n\n- [ ] T-1.1: Note it (worktree: false)\n- [ ] T-1.2: Fail at it\n- [ ] T-1.3: Wait\n\
         - [ ] T-2: Note it (worktree: false)\n\n## Completed\n\n- [x] T-1: Build a bridge\n";
-    let scratch = board(queue, "  mine: {file: mine.txt, on: [request]}\n  all: {file: all.txt, severity: info}\n");
-    scratch.run("tavern-release", &["T-1.3", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    let scratch = board(
+        queue,
+        "  mine: {file: mine.txt, on: [request]}\n  all: {file: all.txt, severity: info}\n",
+    );
+    scratch
+        .run("tavern-release", &["T-1.3", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-agent", &["--name", "Frodo", "--once"])
+        .ends(0);
     assert_eq!(told(&scratch, "mine.txt"), [""; 0], "T-1.2 is open");
     work(&scratch).ends(0);
     let done = "warning request: all that was planned of T-1 has ended: 1 completed, 1 dead, 1 cancelled; runs: 2";
     assert_eq!(told(&scratch, "mine.txt"), [done]);
-    assert_eq!(told(&scratch, "all.txt").iter().filter(|line| *line == done).count(), 1);
+    assert_eq!(
+        told(&scratch, "all.txt")
+            .iter()
+            .filter(|line| *line == done)
+            .count(),
+        1
+    );
     notify(&scratch, &[]).ends(0);
     assert_eq!(told(&scratch, "mine.txt").len(), 1);
     let runs = scratch.records("tavern-runs", &["list", "--request", "T-1"]);
-    assert_eq!(runs.len(), 2, "of its items, though they are not its children: {runs:?}");
+    assert_eq!(
+        runs.len(),
+        2,
+        "of its items, though they are not its children: {runs:?}"
+    );
 }
 
 #[test]
@@ -486,16 +741,26 @@ fn of_requests_that_end_together_each_is_told_with_its_own() {
     // A new channel begins with what comes.
     notify(&scratch, &[]);
     for part in ["T-7", "T-6", "T-1.1", "T-2.1", "T-3.1"] {
-        scratch.run("tavern-release", &[part, "--cancel"]).succeeds();
+        scratch
+            .run("tavern-release", &[part, "--cancel"])
+            .succeeds();
     }
     notify(&scratch, &[]).ends(0);
     let told = told(&scratch, "mine.txt");
     let of = |request: &str, cancelled: usize| {
-        let of = format!("all that was planned of {request} has ended: {cancelled} cancelled; runs: 0");
+        let of =
+            format!("all that was planned of {request} has ended: {cancelled} cancelled; runs: 0");
         told.iter().filter(|line| line.contains(&of)).count()
     };
-    assert_eq!([of("T-1", 3), of("T-1.1", 2), of("T-6", 1), of("T-2", 1)], [1; 4], "{told:#?}");
-    assert!(!told.iter().any(|line| line.contains("of T-3 ")), "T-3.2 is open: {told:#?}");
+    assert_eq!(
+        [of("T-1", 3), of("T-1.1", 2), of("T-6", 1), of("T-2", 1)],
+        [1; 4],
+        "{told:#?}"
+    );
+    assert!(
+        !told.iter().any(|line| line.contains("of T-3 ")),
+        "T-3.2 is open: {told:#?}"
+    );
 }
 
 #[test]
@@ -507,19 +772,27 @@ fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
     work(&scratch).ends(0);
     let list = |arguments: &[&str]| {
         let records = scratch.records("tavern-runs", &[&["list"], arguments].concat());
-        records.iter().map(|run| run["task"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
+        records
+            .iter()
+            .map(|run| run["task"].as_str().unwrap_or("?").to_owned())
+            .collect::<Vec<_>>()
     };
     // What its child came to is put together in a run of its own.
     assert_eq!(list(&[]), ["T-1", "T-1.1", "T-1", "T-2"]);
     assert_eq!(list(&["--request", "T-1"]), ["T-1", "T-1.1", "T-1"]);
     assert_eq!(list(&["--since", "1h ago"]).len(), 4);
     assert_eq!(list(&["--day", "2020-01-01"]), [""; 0]);
-    let later = scratch.at("+7200", "tavern-runs", &["list", "--since", "1h ago"]).ends(0);
+    let later = scratch
+        .at("+7200", "tavern-runs", &["list", "--since", "1h ago"])
+        .ends(0);
     later.says("no run is like that");
     let grep = |arguments: &[&str]| scratch.run("tavern-runs", &[&["grep"], arguments].concat());
     grep(&["tests (are|were) red"]).ends(0).says("T-2@");
     grep(&["TESTS ARE RED", "--ignore-case", "--task", "T-2"]).ends(0);
     grep(&["TESTS ARE RED"]).ends(3);
     grep(&["tests (are", "--fixed"]).ends(3);
-    grep(&["tests (are"]).ends(2).says("`tests (are` is no regular expression: unclosed group").says("--fixed");
+    grep(&["tests (are"])
+        .ends(2)
+        .says("`tests (are` is no regular expression: unclosed group")
+        .says("--fixed");
 }

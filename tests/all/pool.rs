@@ -13,8 +13,15 @@ fn one_place_is_enough_for_two_roles() {
     let scratch = board(ONE);
     verdict(&scratch, 1, REJECT);
     verdict(&scratch, 2, APPROVE);
-    let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1", "--most", "1"]).ends(0);
-    ran.says("1 item with 1 coder, 1 reviewer").says("T-1 rejected").says("1 of 1 completed, 0 left");
+    let ran = scratch
+        .run(
+            "tavern-drain",
+            &["--agents", "coder=1,reviewer=1", "--most", "1"],
+        )
+        .ends(0);
+    ran.says("1 item with 1 coder, 1 reviewer")
+        .says("T-1 rejected")
+        .says("1 of 1 completed, 0 left");
     scratch.has_no_process();
 }
 
@@ -24,8 +31,19 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
     let queue = "## Pending\n\n- [ ] T-1: One\n- [ ] T-9: Nine\n\n## In Review\n\n## Completed\n";
     let scratch = board(queue);
     verdict(&scratch, 1, APPROVE);
-    let ran =
-        scratch.run("tavern-drain", &["--agents", " coder = 2 , reviewer = 1", "--most", "2", "--least", "2"]).ends(0);
+    let ran = scratch
+        .run(
+            "tavern-drain",
+            &[
+                "--agents",
+                " coder = 2 , reviewer = 1",
+                "--most",
+                "2",
+                "--least",
+                "2",
+            ],
+        )
+        .ends(0);
     ran.says("T-1 approved").says("2 of 2 completed, 0 left");
 }
 
@@ -37,7 +55,9 @@ fn items_that_come_up_meanwhile_get_agents_of_their_own() {
         let ran = thread::scope(|scope| {
             scope.spawn(|| {
                 wait_until("T-5 is worked on", is_begun);
-                scratch.run("tavern-add", &["T-6: Six (review: none)"]).succeeds();
+                scratch
+                    .run("tavern-add", &["T-6: Six (review: none)"])
+                    .succeeds();
             });
             scratch.run("tavern-drain", &["--agents", agents])
         });
@@ -49,11 +69,22 @@ fn items_that_come_up_meanwhile_get_agents_of_their_own() {
 fn a_role_that_nobody_works_as_is_told_once() {
     let scratch = board(&THREE.replace("Three", "Three (role: drone)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1);
-    let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
+    let lines = |text: &str| {
+        ran.stderr
+            .lines()
+            .filter(|line| line.contains(text))
+            .count()
+    };
     assert_eq!(lines("for a drone, and no agent works as one"), 1, "{ran}");
-    assert_eq!(lines("for a reviewer, and no agent works as one"), 1, "{ran}");
+    assert_eq!(
+        lines("for a reviewer, and no agent works as one"),
+        1,
+        "{ran}"
+    );
     assert!(
-        ran.stdout.contains("T-3 pending — Three\n  it is for role drone, and no agent here works as one"),
+        ran.stdout.contains(
+            "T-3 pending — Three\n  it is for role drone, and no agent here works as one"
+        ),
         "{ran}"
     );
     let why = "T-1 in_review — One\n  it waits for a reviewer, and no agent here works as one: tavern agent --role reviewer; or \
@@ -61,20 +92,35 @@ fn a_role_that_nobody_works_as_is_told_once() {
     assert!(ran.stdout.contains(why), "{ran}");
     // Of a role that there is not, nobody could.
     let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
-    let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1).says("role `tester` is not in config.yaml");
+    let ran = scratch
+        .run("tavern-drain", &["--agents", "2"])
+        .ends(1)
+        .says("role `tester` is not in config.yaml");
     ran.says_not("for a tester, and no agent works as one");
 }
 
 #[test]
 fn a_crew_that_can_not_be_is_refused() {
     let scratch = board(ONE);
-    scratch.run("tavern-drain", &["--agents", "coder=1,coder=2"]).ends(2).says("role `coder` is given twice");
-    scratch.run("tavern-drain", &["--agents", "coder=1,wizard=1"]).ends(2).says("there is no role `wizard`");
+    scratch
+        .run("tavern-drain", &["--agents", "coder=1,coder=2"])
+        .ends(2)
+        .says("role `coder` is given twice");
+    scratch
+        .run("tavern-drain", &["--agents", "coder=1,wizard=1"])
+        .ends(2)
+        .says("there is no role `wizard`");
     for count in ["", "0", "1001", "many", "coder=", "coder=0"] {
-        scratch.run("tavern-drain", &["--agents", count]).ends(2).says("not a number from 1 to 1000");
+        scratch
+            .run("tavern-drain", &["--agents", count])
+            .ends(2)
+            .says("not a number from 1 to 1000");
     }
     for post in ["coder=1,2", "coder=1,"] {
-        scratch.run("tavern-drain", &["--agents", post]).ends(2).says("is not ROLE=N");
+        scratch
+            .run("tavern-drain", &["--agents", post])
+            .ends(2)
+            .says("is not ROLE=N");
     }
 }
 
@@ -83,24 +129,53 @@ fn what_dies_at_once_is_started_again_a_few_times_and_then_given_up() {
     let scratch = board(&ONE.replace("done_when:", "review: none, done_when:"));
     let ran = scratch.failing("run.ready=kill", "tavern-drain", &["--agents", "1"]);
     let ran = ran.ends(1);
-    let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
-    assert_eq!((lines("started again in"), lines("given up")), (4, 1), "{ran}");
+    let lines = |text: &str| {
+        ran.stderr
+            .lines()
+            .filter(|line| line.contains(text))
+            .count()
+    };
+    assert_eq!(
+        (lines("started again in"), lines("given up")),
+        (4, 1),
+        "{ran}"
+    );
     // What they held is given back, and whole: the next drain does it.
-    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 of 1 completed, 0 left");
+    scratch
+        .run("tavern-drain", &["--agents", "1"])
+        .ends(0)
+        .says("1 of 1 completed, 0 left");
 }
 
 #[test]
 fn agents_of_a_drain_that_is_killed_give_back_what_they_hold_and_end() {
     let script = "```sh\n  test -e ../../../go || { touch ../../../begun-$$; sleep 600; }\n  echo > $$\n  ```\n";
-    let items: Vec<String> = (1..=4).map(|number| format!("- [ ] T-{number}: Do it\n  {script}")).collect();
+    let items: Vec<String> = (1..=4)
+        .map(|number| format!("- [ ] T-{number}: Do it\n  {script}"))
+        .collect();
     let scratch = Scratch::pending(&items.concat());
-    let drain = scratch.program("tavern-drain").args(&["--agents", "2"]).start();
-    let begun = || std::fs::read_dir(scratch.work()).expect("it is ours").flatten().map(|entry| entry.file_name());
-    let count = || begun().filter(|name| name.to_string_lossy().starts_with("begun-")).count();
+    let drain = scratch
+        .program("tavern-drain")
+        .args(&["--agents", "2"])
+        .start();
+    let begun = || {
+        std::fs::read_dir(scratch.work())
+            .expect("it is ours")
+            .flatten()
+            .map(|entry| entry.file_name())
+    };
+    let count = || {
+        begun()
+            .filter(|name| name.to_string_lossy().starts_with("begun-"))
+            .count()
+    };
     wait_until("both agents work", || count() == 2);
     drain.kill();
     scratch.has_no_process();
     assert_eq!(scratch.item("T-1")["attempt"], 0, "{}", scratch.queue());
     scratch.write("go", "");
-    scratch.run("tavern-drain", &["--agents", "2"]).ends(0).says("4 of 4 completed, 0 left");
+    scratch
+        .run("tavern-drain", &["--agents", "2"])
+        .ends(0)
+        .says("4 of 4 completed, 0 left");
 }

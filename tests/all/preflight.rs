@@ -37,19 +37,57 @@ fn doing(scratch: &Scratch) -> String {
 #[test]
 fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
     let check = format!("{NO_PROGRAM} --check");
-    let scratch = board(&[item("T-1", &check), item("T-2", ""), item("T-3", "grep -q T-3 T-3.txt")].concat(), "");
+    let scratch = board(
+        &[
+            item("T-1", &check),
+            item("T-2", ""),
+            item("T-3", "grep -q T-3 T-3.txt"),
+        ]
+        .concat(),
+        "",
+    );
     let told = agent(&scratch).succeeds();
-    assert_eq!(told.matches(&format!("Frodo: T-1 skipped: {NEEDS}\n")).count(), 1, "told once\n{told}");
-    assert!(told.contains("T-2 merged") && told.contains("T-3 merged"), "{told}");
+    assert_eq!(
+        told.matches(&format!("Frodo: T-1 skipped: {NEEDS}\n"))
+            .count(),
+        1,
+        "told once\n{told}"
+    );
+    assert!(
+        told.contains("T-2 merged") && told.contains("T-3 merged"),
+        "{told}"
+    );
     let left = scratch.item("T-1");
-    assert_eq!((&left["status"], &left["attempt"], &left["returns"]), (&"pending".into(), &0.into(), &0.into()));
-    assert!(!scratch.work().join(".tavern/worktrees/T-1").exists(), "nothing was begun");
+    assert_eq!(
+        (&left["status"], &left["attempt"], &left["returns"]),
+        (&"pending".into(), &0.into(), &0.into())
+    );
+    assert!(
+        !scratch.work().join(".tavern/worktrees/T-1").exists(),
+        "nothing was begun"
+    );
     // Everybody says why, as `readiness.rs` holds.
-    scratch.run("tavern-status", &[]).ends(0).says(&format!("T-1      pending     Do T-1 ({NEEDS})"));
-    scratch.run("tavern-check", &[]).says("main.md:1:7: warning: this is passed over: its done_when needs");
-    let drained = scratch.run("tavern-drain", &["main", "--agents", "2"]).ends(1);
-    assert!(drained.stdout.contains(&format!("main: T-1 pending — Do T-1\n  {NEEDS}\n")), "{drained}");
-    assert_eq!(drained.stderr.matches("T-1 skipped: ").count(), 1, "{drained}");
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says(&format!("T-1      pending     Do T-1 ({NEEDS})"));
+    scratch
+        .run("tavern-check", &[])
+        .says("main.md:1:7: warning: this is passed over: its done_when needs");
+    let drained = scratch
+        .run("tavern-drain", &["main", "--agents", "2"])
+        .ends(1);
+    assert!(
+        drained
+            .stdout
+            .contains(&format!("main: T-1 pending — Do T-1\n  {NEEDS}\n")),
+        "{drained}"
+    );
+    assert_eq!(
+        drained.stderr.matches("T-1 skipped: ").count(),
+        1,
+        "{drained}"
+    );
     // A person may take anything.
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
 }
@@ -58,34 +96,61 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
 fn what_is_left_is_hinted_at_with_its_own_queue() {
     let scratch = board(&item("T-1", ""), "");
     scratch.run("tavern-queue", &["add", "last"]).ends(0);
-    scratch.run("tavern-add", &["--queue", "last", "--id", "T-2", "No script"]).ends(0);
+    scratch
+        .run(
+            "tavern-add",
+            &["--queue", "last", "--id", "T-2", "No script"],
+        )
+        .ends(0);
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
-    ran.says("last: T-2 pending").says("or: tavern drain last --runner claude\n").says_not("T-2 skipped");
+    ran.says("last: T-2 pending")
+        .says("or: tavern drain last --runner claude\n")
+        .says_not("T-2 skipped");
 }
 
 #[test]
 fn an_item_is_taken_once_the_programs_and_files_that_it_needs_are_there() {
     let script = "  ```sh\n  echo > a.txt\n  ```\n";
-    let queue = format!("- [ ] T-1: a (needs: [sh, no-such-tool])\n{script}- [ ] T-2: b (needs: sh, ./.env)\n{script}");
+    let queue = format!(
+        "- [ ] T-1: a (needs: [sh, no-such-tool])\n{script}- [ ] T-2: b (needs: sh, ./.env)\n{script}"
+    );
     let scratch = board(&queue, "");
     for (id, lack) in [
-        ("T-1", "it needs `no-such-tool`, which is not on PATH; install it"),
+        (
+            "T-1",
+            "it needs `no-such-tool`, which is not on PATH; install it",
+        ),
         ("T-2", "it needs `./.env`, which is not there; make it"),
     ] {
         scratch.run("tavern-claim", &["--role", "coder"]).ends(3);
         scratch.run("tavern-status", &[id]).ends(0).says(lack);
     }
-    scratch.run("tavern-drain", &[]).ends(1).says("0 of 2 completed, 2 left");
+    scratch
+        .run("tavern-drain", &[])
+        .ends(1)
+        .says("0 of 2 completed, 2 left");
     scratch.write(".env", "");
-    scratch.run("tavern-drain", &[]).ends(1).says("1 of 2 completed, 1 left");
+    scratch
+        .run("tavern-drain", &[])
+        .ends(1)
+        .says("1 of 2 completed, 1 left");
     scratch.stands("T-2", "completed", 1);
 }
 
 #[test]
 fn an_item_is_taken_once_the_variables_that_it_needs_are_set_and_passed_on() {
     let script = "  ```sh\n  test -n \"$DEPLOY_KEY\"; echo > a.txt\n  ```\n";
-    let scratch = board(&format!("- [ ] T-1: a (needs: [sh, $DEPLOY_KEY])\n{script}"), "");
-    let status = |value: &str| scratch.program("tavern-status").args(&["T-1"]).variable("DEPLOY_KEY", value).run();
+    let scratch = board(
+        &format!("- [ ] T-1: a (needs: [sh, $DEPLOY_KEY])\n{script}"),
+        "",
+    );
+    let status = |value: &str| {
+        scratch
+            .program("tavern-status")
+            .args(&["T-1"])
+            .variable("DEPLOY_KEY", value)
+            .run()
+    };
     for (value, lack) in [
         (
             "",
@@ -101,33 +166,71 @@ fn an_item_is_taken_once_the_variables_that_it_needs_are_set_and_passed_on() {
     }
     scratch.write(CONFIG, "pass: [DEPLOY_KEY]\n");
     status("").ends(0).says("which is not set");
-    scratch.run("tavern-drain", &[]).ends(1).says("0 of 1 completed, 1 left");
-    scratch.program("tavern-drain").variable("DEPLOY_KEY", "s3cret").run().ends(0).says_not("s3cret");
+    scratch
+        .run("tavern-drain", &[])
+        .ends(1)
+        .says("0 of 1 completed, 1 left");
+    scratch
+        .program("tavern-drain")
+        .variable("DEPLOY_KEY", "s3cret")
+        .run()
+        .ends(0)
+        .says_not("s3cret");
     scratch.stands("T-1", "completed", 1);
 }
 
 #[test]
 fn an_item_is_taken_once_somebody_is_signed_in_to_the_accounts_that_it_needs() {
     let script = "  ```sh\n  echo > a.txt\n  ```\n";
-    let config = "accounts: {github: {check: 'echo >> checks; test -e signed-in', hint: gh auth login}}\n";
+    let config =
+        "accounts: {github: {check: 'echo >> checks; test -e signed-in', hint: gh auth login}}\n";
     let scratch = board("", config);
-    let checks = || fs::read_to_string(scratch.work().join("checks")).unwrap_or_default().lines().count();
+    let checks = || {
+        fs::read_to_string(scratch.work().join("checks"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
     scratch.run("tavern-status", &[]).ends(0);
     assert_eq!(checks(), 0, "no item needs it");
     let add = |id: &str, needs: &str| {
-        let input = format!("{id}: Push it\n\n{}", script.replace("\n  ", "\n").trim_start());
-        scratch.program("tavern-add").args(&["--due", "2036-01-02", "--needs", needs]).input(input).run()
+        let input = format!(
+            "{id}: Push it\n\n{}",
+            script.replace("\n  ", "\n").trim_start()
+        );
+        scratch
+            .program("tavern-add")
+            .args(&["--due", "2036-01-02", "--needs", needs])
+            .input(input)
+            .run()
     };
     let lack = "it needs account `github`: `echo >> checks; test -e signed-in` exited with code 1; gh auth login";
     add("T-1", "sh,github").ends(0).says(lack);
-    scratch.run("tavern-status", &["T-1"]).ends(0).says(lack).says("due         2036-01-02");
-    scratch.run("tavern-check", &[]).says("it needs account `github`").says("= hint: gh auth login");
-    add("T-2", "githbu").ends(0).says("which is neither an account nor on PATH; did you mean `github`?");
-    scratch.run("tavern-check", &[]).says("= hint: did you mean `github`?");
+    scratch
+        .run("tavern-status", &["T-1"])
+        .ends(0)
+        .says(lack)
+        .says("due         2036-01-02");
+    scratch
+        .run("tavern-check", &[])
+        .says("it needs account `github`")
+        .says("= hint: gh auth login");
+    add("T-2", "githbu")
+        .ends(0)
+        .says("which is neither an account nor on PATH; did you mean `github`?");
+    scratch
+        .run("tavern-check", &[])
+        .says("= hint: did you mean `github`?");
     scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
-    scratch.run("tavern-drain", &[]).ends(1).says("0 of 1 completed, 1 left");
+    scratch
+        .run("tavern-drain", &[])
+        .ends(1)
+        .says("0 of 1 completed, 1 left");
     let (item, before) = (scratch.item("T-1"), checks());
-    assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()));
+    assert_eq!(
+        (&item["status"], &item["attempt"]),
+        (&"pending".into(), &0.into())
+    );
     scratch.write("signed-in", "");
     scratch.run("tavern-agent", &["--until-empty"]).ends(0);
     assert_eq!(checks(), before + 1, "what was found is kept");
@@ -137,7 +240,10 @@ fn an_item_is_taken_once_somebody_is_signed_in_to_the_accounts_that_it_needs() {
 /// What git has brought is run by nobody before a person has trusted it.
 #[test]
 fn no_check_of_an_account_is_run_that_nobody_trusts() {
-    let own = board("- [ ] T-1: a (needs: github)\n", "accounts: {github: {check: touch ran}}\n");
+    let own = board(
+        "- [ ] T-1: a (needs: github)\n",
+        "accounts: {github: {check: touch ran}}\n",
+    );
     own.commit(&[".tavern"], "Board");
     let scratch = Scratch::empty();
     scratch.git(&["clone", "--quiet", &own.work().to_string_lossy(), "."]);
@@ -150,8 +256,15 @@ fn no_check_of_an_account_is_run_that_nobody_trusts() {
 
 #[test]
 fn nothing_depends_on_the_folder_for_temporary_files() {
-    let scratch = board(&[item("T-1", "test -e T-1.txt"), item("T-2", "")].concat(), "");
-    scratch.program("tavern-drain").variable("TMPDIR", "/nonexistent").run().ends(0);
+    let scratch = board(
+        &[item("T-1", "test -e T-1.txt"), item("T-2", "")].concat(),
+        "",
+    );
+    scratch
+        .program("tavern-drain")
+        .variable("TMPDIR", "/nonexistent")
+        .run()
+        .ends(0);
     scratch.stands("T-1", "completed", 1);
 }
 
@@ -161,10 +274,14 @@ fn a_base_that_is_not_there_is_told_before_anything_is_claimed() {
     let scratch = Scratch::shell(&item("T-1", ""), "base: mian\n");
     for line in ["tavern-agent --until-empty", "tavern-drain"] {
         let ran = scratch.line(line).run().ends(1);
-        ran.says("`base` in config.yaml names the branch `mian`, which is not there").says("did you mean `main`?");
+        ran.says("`base` in config.yaml names the branch `mian`, which is not there")
+            .says("did you mean `main`?");
     }
     let left = scratch.item("T-1");
-    assert_eq!((&left["status"], &left["returns"]), (&"pending".into(), &0.into()));
+    assert_eq!(
+        (&left["status"], &left["returns"]),
+        (&"pending".into(), &0.into())
+    );
 }
 
 #[test]
@@ -175,12 +292,22 @@ fn what_was_missing_is_found_when_it_is_there() {
     let path = std::env::var("PATH").expect("PATH is set");
     let path = format!("{}:{path}", bin.display());
     let arguments = ["--name", "Frodo"];
-    let agent = scratch.program("tavern-agent").args(&arguments).variable("PATH", &path).start();
-    wait_until("it waits", || doing(&scratch).contains("1 item needs a person"));
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&arguments)
+        .variable("PATH", &path)
+        .start();
+    wait_until("it waits", || {
+        doing(&scratch).contains("1 item needs a person")
+    });
     scratch.executable("../bin/no-such-program-here", "#!/bin/sh\nexit 0\n");
     // Any change of the board makes it look again; without one it does by itself, later.
-    scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
-    wait_until("it has done it", || scratch.item("T-1")["status"] == "completed");
+    scratch
+        .run("tavern-add", &["Another", "--role", "nobody"])
+        .succeeds();
+    wait_until("it has done it", || {
+        scratch.item("T-1")["status"] == "completed"
+    });
     scratch.write(".tavern/STOP", "");
     assert!(agent.end().succeeds().contains("T-1 done and verified"));
 }
@@ -216,15 +343,33 @@ fn nothing_is_claimed_where_the_surroundings_lack_something() {
     ];
     for (config, message, hint) in rows {
         let scratch = board(&item("T-1", ""), config);
-        for (program, arguments) in [("tavern-agent", vec!["--until-empty"]), ("tavern-drain", vec!["main"])] {
+        for (program, arguments) in [
+            ("tavern-agent", vec!["--until-empty"]),
+            ("tavern-drain", vec!["main"]),
+        ] {
             let ran = scratch.run(program, &arguments).ends(1);
-            assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(message), "{config}{ran}");
-            assert!(ran.stderr.contains("\nhint: ") && ran.stderr.contains(hint), "{config}{ran}");
+            assert!(
+                ran.stderr.starts_with("error: ") && ran.stderr.contains(message),
+                "{config}{ran}"
+            );
+            assert!(
+                ran.stderr.contains("\nhint: ") && ran.stderr.contains(hint),
+                "{config}{ran}"
+            );
             assert_eq!(ran.stderr.lines().count(), 2, "one clear message\n{ran}");
         }
-        scratch.run("tavern-check", &[]).ends(5).says(message).says(hint);
+        scratch
+            .run("tavern-check", &[])
+            .ends(5)
+            .says(message)
+            .says(hint);
         assert_eq!(scratch.item("T-1")["attempt"], 0);
-        assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"));
+        assert!(
+            !scratch
+                .run("tavern-log", &[])
+                .succeeds()
+                .contains("claimed")
+        );
     }
 }
 
@@ -232,8 +377,10 @@ fn nothing_is_claimed_where_the_surroundings_lack_something() {
 fn in_the_middle_of_work_it_waits_and_says_so_once() {
     let scratch = board(&item("T-1", ""), "");
     let template = scratch.folder().join("work/.tavern/templates/coder.md");
-    let mut agent =
-        scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]).variable("TAVERN_TEST_NOW", "+0");
+    let mut agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty", "--name", "Frodo"])
+        .variable("TAVERN_TEST_NOW", "+0");
     agent = agent.told_to(&scratch.folder().join("told"));
     // The first item breaks what the second would need.
     let breaks = format!(
@@ -241,7 +388,11 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
         template.parent().expect("a folder").display(),
         template.display()
     );
-    let queue = format!("{}{}", item("T-1", "").replace("echo T-1", &format!("{breaks}; echo T-1")), item("T-2", ""));
+    let queue = format!(
+        "{}{}",
+        item("T-1", "").replace("echo T-1", &format!("{breaks}; echo T-1")),
+        item("T-2", "")
+    );
     scratch.write(QUEUE, queue);
     let mut agent = agent.start();
     let told = || fs::read_to_string(scratch.folder().join("told")).unwrap_or_default();
@@ -252,38 +403,76 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
     );
     assert!(told().contains(&place), "{}", told());
     // Looked at again and again, and told of once.
-    scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
+    scratch
+        .run("tavern-add", &["Another", "--role", "nobody"])
+        .succeeds();
     let waits = || doing(&scratch).contains("undefined value");
     wait_until("the board shows it", waits);
     assert_eq!(scratch.item("T-2")["status"], "pending");
     fs::remove_file(&template).expect("it was written");
-    scratch.run("tavern-add", &["One more", "--role", "nobody"]).succeeds();
+    scratch
+        .run("tavern-add", &["One more", "--role", "nobody"])
+        .succeeds();
     wait_until("it has ended", || agent.has_ended());
     agent.end().succeeds();
-    assert_eq!(told().matches("nothing can be started").count(), 1, "{}", told());
+    assert_eq!(
+        told().matches("nothing can be started").count(),
+        1,
+        "{}",
+        told()
+    );
     assert!(told().contains("T-2 merged"), "{}", told());
-    assert_eq!((scratch.item("T-2")["attempt"].clone(), scratch.item("T-2")["returns"].clone()), (1.into(), 0.into()));
+    assert_eq!(
+        (
+            scratch.item("T-2")["attempt"].clone(),
+            scratch.item("T-2")["returns"].clone()
+        ),
+        (1.into(), 0.into())
+    );
 }
 
 #[test]
 fn a_template_with_a_mistake_is_told_with_its_place_before_the_first_claim() {
     let scratch = board(&item("T-1", ""), "");
-    scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.titel }}\n");
-    agent(&scratch).ends(1).says(".tavern/templates/coder.md:2:6: undefined value: `task.titel` is undefined");
-    scratch.run("tavern-check", &[]).ends(5).says(".tavern/templates/coder.md:2:6: error: undefined value");
+    scratch.write(
+        ".tavern/templates/coder.md",
+        "Do this:\n- {{ task.titel }}\n",
+    );
+    agent(&scratch)
+        .ends(1)
+        .says(".tavern/templates/coder.md:2:6: undefined value: `task.titel` is undefined");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says(".tavern/templates/coder.md:2:6: error: undefined value");
     assert_eq!(scratch.item("T-1")["attempt"], 0);
     // The board's own one takes the place of the built-in one, and what came of it is kept with the run.
-    scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.title }}\n");
+    scratch.write(
+        ".tavern/templates/coder.md",
+        "Do this:\n- {{ task.title }}\n",
+    );
     agent(&scratch).succeeds();
-    let prompt = scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds();
-    assert!(prompt.starts_with("Do this:\n- Do T-1\n\nYou work unattended"), "{prompt}");
+    let prompt = scratch
+        .run("tavern-runs", &["cat", "T-1", "prompt.md"])
+        .succeeds();
+    assert!(
+        prompt.starts_with("Do this:\n- Do T-1\n\nYou work unattended"),
+        "{prompt}"
+    );
     // So are the rules, which follow.
     scratch.write(".tavern/templates/rules-work.md", "Be quick.\n");
     scratch.write(QUEUE, format!("{}{}", scratch.queue(), item("T-2", "")));
     agent(&scratch).succeeds();
-    let prompt = scratch.run("tavern-runs", &["cat", "T-2", "prompt.md"]).succeeds();
+    let prompt = scratch
+        .run("tavern-runs", &["cat", "T-2", "prompt.md"])
+        .succeeds();
     assert_eq!(prompt, "Do this:\n- Do T-2\n\nBe quick.\n");
-    assert!(scratch.run("tavern-runs", &["show", "T-1"]).succeeds().contains(" prompt.md "));
+    assert!(
+        scratch
+            .run("tavern-runs", &["show", "T-1"])
+            .succeeds()
+            .contains(" prompt.md ")
+    );
 }
 
 #[test]
@@ -297,11 +486,18 @@ fn nothing_is_said_of_an_account_but_where_it_is() {
         )
     };
     let none = board("").run("tavern-check", &[]);
-    none.says("warning: can't tell whether claude is signed in: no key is set").ends(0);
+    none.says("warning: can't tell whether claude is signed in: no key is set")
+        .ends(0);
     agent(&board("")).says("Frodo: can't tell whether claude is signed in");
     let keyed = board("ANTHROPIC_API_KEY: sk-very-secret").run("tavern-check", &[]);
-    assert!(keyed.stderr.contains(", account from ANTHROPIC_API_KEY\n"), "{keyed}");
-    assert!(!keyed.stdout.contains("signed in") && !format!("{keyed}").contains("sk-very-secret"), "{keyed}");
+    assert!(
+        keyed.stderr.contains(", account from ANTHROPIC_API_KEY\n"),
+        "{keyed}"
+    );
+    assert!(
+        !keyed.stdout.contains("signed in") && !format!("{keyed}").contains("sk-very-secret"),
+        "{keyed}"
+    );
 }
 
 #[test]
@@ -313,8 +509,12 @@ fn limits_that_a_runner_does_not_keep_are_told() {
         "roles: {drone: {budget: {tokens: 5, turns: 3}}, careful: {runner: claude, budget: {turns: 4}}}\n",
     );
     let faults = scratch.records("tavern-check", &[]);
-    let unkept = faults.iter().filter(|fault| fault["code"] == "unkept-limit" && fault["severity"] == "warning");
-    let mut unkept: Vec<String> = unkept.map(|fault| format!("{} {}", fault["line"], fault["message"])).collect();
+    let unkept = faults
+        .iter()
+        .filter(|fault| fault["code"] == "unkept-limit" && fault["severity"] == "warning");
+    let mut unkept: Vec<String> = unkept
+        .map(|fault| format!("{} {}", fault["line"], fault["message"]))
+        .collect();
     unkept.sort();
     let expected = [
         r#"1 "of this, the runner `shell` does not enforce the limit on `usd`""#,
@@ -336,13 +536,25 @@ fn files_that_an_item_sends_to_are_there_or_are_told_of() {
     scratch.commit(&["specs/merged.md"], "merged");
     scratch.git(&["switch", "--quiet", "main"]);
     let faults = scratch.records("tavern-check", &[]);
-    let missing: Vec<&Value> = faults.iter().filter(|fault| fault["code"] == "no-such-file").collect();
+    let missing: Vec<&Value> = faults
+        .iter()
+        .filter(|fault| fault["code"] == "no-such-file")
+        .collect();
     assert_eq!(missing.len(), 1, "{faults:?}");
     assert_eq!(
-        (&missing[0]["line"], &missing[0]["column"], &missing[0]["severity"]),
+        (
+            &missing[0]["line"],
+            &missing[0]["column"],
+            &missing[0]["severity"]
+        ),
         (&2.into(), &10.into(), &"warning".into())
     );
-    assert!(missing[0]["message"].as_str().is_some_and(|message| message.starts_with("`specs/auth.md`")), "{faults:?}");
+    assert!(
+        missing[0]["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("`specs/auth.md`")),
+        "{faults:?}"
+    );
 }
 
 #[test]
@@ -360,17 +572,29 @@ fn only_files_that_an_item_clearly_means_are_looked_for() {
         scratch.write(format!("{folder}/there.md"), "x\n");
     }
     let faults = scratch.records("tavern-check", &[]);
-    let missing = faults.iter().filter(|fault| fault["code"] == "no-such-file");
-    let missing: Vec<&str> = missing.filter_map(|fault| fault["message"].as_str()?.split('`').nth(1)).collect();
-    assert_eq!(missing, ["docs/a-b/c.md", "specs/linked.md", "specs/phrase.md"]);
+    let missing = faults
+        .iter()
+        .filter(|fault| fault["code"] == "no-such-file");
+    let missing: Vec<&str> = missing
+        .filter_map(|fault| fault["message"].as_str()?.split('`').nth(1))
+        .collect();
+    assert_eq!(
+        missing,
+        ["docs/a-b/c.md", "specs/linked.md", "specs/phrase.md"]
+    );
 }
 
 #[test]
 fn what_prods_a_reviewer_or_a_planner_is_looked_at_too() {
     let scratch = board(&item("T-1", ""), "");
     for (role, name) in [("reviewer", "prod-review.md"), ("planner", "prod-plan.md")] {
-        scratch.write(format!(".tavern/templates/{name}"), "Go on:\n- {{ task.titel }}\n");
-        let ran = scratch.run("tavern-agent", &["--role", role, "--until-empty"]).ends(1);
+        scratch.write(
+            format!(".tavern/templates/{name}"),
+            "Go on:\n- {{ task.titel }}\n",
+        );
+        let ran = scratch
+            .run("tavern-agent", &["--role", role, "--until-empty"])
+            .ends(1);
         ran.says(&format!(".tavern/templates/{name}:2:6: undefined value"));
     }
 }
@@ -380,7 +604,10 @@ fn settings_that_are_gone_are_told() {
     let scratch = Scratch::board("## Pending\n");
     scratch.run("tavern-check", &[]).ends(0).says_not("warning");
     fs::remove_file(scratch.work().join(CONFIG)).expect("it is there");
-    scratch.run("tavern-check", &[]).ends(0).says("config.yaml was removed: Tavern has its text");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says("config.yaml was removed: Tavern has its text");
     fs::remove_file(scratch.work().join(".git/tavern/typed/config.yaml")).expect("it is there");
     scratch
         .run("tavern-check", &[])
@@ -389,7 +616,13 @@ fn settings_that_are_gone_are_told() {
         .says("tavern init");
     // A plain file needs none.
     let scratch = Scratch::repository();
-    scratch.write("TODO.md", "- [ ] One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+    scratch.write(
+        "TODO.md",
+        "- [ ] One (empty: allowed)\n  ```sh\n  true\n  ```\n",
+    );
     scratch.run("tavern-drain", &["TODO.md"]).ends(0);
-    scratch.run("tavern-check", &[]).ends(0).says_not("config.yaml");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says_not("config.yaml");
 }

@@ -6,7 +6,9 @@ use crate::support::{CONFIG, QUEUE, Scratch};
 fn worked(config: &str) -> Scratch {
     let scratch = Scratch::initialized();
     let change = "echo $TAVERN_TASK >$TAVERN_TASK.txt; git add .; git commit -qm Work";
-    let item = |id: &str, notes: &str, script: &str| format!("- [ ] {id}: Work{notes}\n  ```sh\n  {script}\n  ```\n");
+    let item = |id: &str, notes: &str, script: &str| {
+        format!("- [ ] {id}: Work{notes}\n  ```sh\n  {script}\n  ```\n")
+    };
     let items = [
         item("T-1", "", change),
         item("T-2", "", &format!("{change}; exit 1")),
@@ -19,7 +21,11 @@ fn worked(config: &str) -> Scratch {
 }
 
 fn branches(scratch: &Scratch) -> String {
-    scratch.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tavern/"])
+    scratch.git(&[
+        "for-each-ref",
+        "--format=%(refname:short)",
+        "refs/heads/tavern/",
+    ])
 }
 
 #[test]
@@ -34,12 +40,19 @@ fn the_branch_of_an_item_is_deleted_when_it_is_merged_and_kept_while_it_is_not()
     scratch.git(&["branch", "tavern/T-5", "tavern/integration"]);
     scratch.git(&["branch", "tavern/mine", "tavern/integration"]);
     scratch.git(&["worktree", "add", "--quiet", "../elsewhere", "tavern/T-5"]);
-    scratch.run("tavern-release", &["T-4", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-5", "--cancel"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-4", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-5", "--cancel"])
+        .succeeds();
     let told = "delete the branch tavern/T-4 of T-4, which is merged\n";
     assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), told);
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), told);
-    assert_eq!(branches(&scratch), "tavern/T-2\ntavern/T-5\ntavern/integration\ntavern/mine");
+    assert_eq!(
+        branches(&scratch),
+        "tavern/T-2\ntavern/T-5\ntavern/integration\ntavern/mine"
+    );
 }
 
 #[test]
@@ -50,19 +63,32 @@ fn work_that_came_to_the_same_as_others_is_merged_and_cleared_up() {
     let tokens = ["T-1", "T-2"].map(|id| scratch.claim(id, &["--runner", "shell"]));
     for (id, token) in ["T-1", "T-2"].iter().zip(&tokens) {
         scratch.run("tavern-spawn", &[id, "--token", token]).ends(0);
-        scratch.run("tavern-report", &[id, "--token", token]).ends(0);
+        scratch
+            .run("tavern-report", &[id, "--token", token])
+            .ends(0);
     }
     let merged = scratch.run("tavern-merge", &[]).succeeds();
     assert_eq!(merged.lines().count(), 2, "{merged}");
     assert_eq!(branches(&scratch), "tavern/integration");
-    let subjects = scratch.git(&["log", "--first-parent", "--format=%s", "main..tavern/integration"]);
+    let subjects = scratch.git(&[
+        "log",
+        "--first-parent",
+        "--format=%s",
+        "main..tavern/integration",
+    ]);
     assert_eq!(subjects, "T-2: Say it\nT-1: Say it");
-    scratch.run("tavern-check", &[]).ends(0).says_not("is kept at");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says_not("is kept at");
 }
 
 #[test]
 fn runs_whose_work_is_merged_are_removed_when_they_are_old_or_too_many() {
-    for (config, later) in [("runs: {keep: 1d, size: 0}\n", "+172800"), ("runs: {keep: 0, size: 1}\n", "+0")] {
+    for (config, later) in [
+        ("runs: {keep: 1d, size: 0}\n", "+172800"),
+        ("runs: {keep: 0, size: 1}\n", "+0"),
+    ] {
         let scratch = worked(config);
         let reap = |arguments: &[&str]| scratch.at(later, "tavern-reap", arguments).succeeds();
         let told = "remove the files of run T-1@1, of which nothing is left to be merged\n";
@@ -70,11 +96,20 @@ fn runs_whose_work_is_merged_are_removed_when_they_are_old_or_too_many() {
         if later == "+0" {
             assert!(!scratch.work().join(".tavern/runs/T-1@1").exists());
         } else {
-            assert_eq!((reap(&["--dry-run"]), reap(&[])), (told.to_owned(), told.to_owned()));
+            assert_eq!(
+                (reap(&["--dry-run"]), reap(&[])),
+                (told.to_owned(), told.to_owned())
+            );
         }
         let runs = scratch.run("tavern-runs", &["list"]).succeeds();
-        let kept: Vec<&str> = runs.lines().filter_map(|line| line.split_whitespace().next()).collect();
-        assert!(kept.len() == 2 && kept[0].starts_with("T-2@") && kept[1].starts_with("T-3@"), "{config}: {runs}");
+        let kept: Vec<&str> = runs
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        assert!(
+            kept.len() == 2 && kept[0].starts_with("T-2@") && kept[1].starts_with("T-3@"),
+            "{config}: {runs}"
+        );
         assert_eq!(reap(&[]), "");
     }
 }
@@ -84,9 +119,18 @@ fn a_run_that_was_half_removed_is_not_listed_and_goes() {
     let scratch = worked("");
     let runs = scratch.work().join(".tavern/runs");
     let run = scratch.run("tavern-runs", &["list", "T-1"]).succeeds();
-    let run = run.split_whitespace().next().expect("it has run").to_owned();
+    let run = run
+        .split_whitespace()
+        .next()
+        .expect("it has run")
+        .to_owned();
     std::fs::rename(runs.join(&run), runs.join(format!(".tavern-{run}"))).expect("it is there");
-    assert!(!scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@"));
+    assert!(
+        !scratch
+            .run("tavern-runs", &["list"])
+            .succeeds()
+            .contains("T-1@")
+    );
     scratch.at("+3600", "tavern-reap", &[]).succeeds();
     assert!(!runs.join(format!(".tavern-{run}")).exists());
 }
@@ -96,21 +140,48 @@ fn a_run_that_was_half_removed_is_not_listed_and_goes() {
 fn a_file_counts_for_what_it_takes_of_the_disk() {
     let scratch = worked("runs: {keep: 0, size: 1GiB}\n");
     let run = scratch.run("tavern-runs", &["list", "T-3"]).succeeds();
-    let run = run.split_whitespace().next().expect("it has run").to_owned();
+    let run = run
+        .split_whitespace()
+        .next()
+        .expect("it has run")
+        .to_owned();
     let sparse = scratch.write(format!(".tavern/runs/{run}/files/sparse"), "");
-    std::fs::OpenOptions::new().write(true).open(sparse).and_then(|file| file.set_len(2 << 30)).expect("it is ours");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(sparse)
+        .and_then(|file| file.set_len(2 << 30))
+        .expect("it is ours");
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
-    assert!(scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@"));
+    assert!(
+        scratch
+            .run("tavern-runs", &["list"])
+            .succeeds()
+            .contains("T-1@")
+    );
 }
 
 #[test]
 fn the_run_of_work_that_is_salvaged_alone_stays() {
     let item = |id: &str, script: &str| format!("- [ ] {id}: Work\n  ```sh\n  {script}\n  ```\n");
-    let items = [item("T-1", "echo precious >text; exit 1"), item("T-2", "exit 1")];
+    let items = [
+        item("T-1", "echo precious >text; exit 1"),
+        item("T-2", "exit 1"),
+    ];
     let scratch = Scratch::shell(&items.concat(), "max_attempts: 1\nruns: {keep: 1d}\n");
     scratch.run("tavern-agent", &["--until-empty"]).succeeds();
-    assert_eq!(scratch.git(&["show", "refs/tavern/salvage/T-1/1:text"]), "precious");
+    assert_eq!(
+        scratch.git(&["show", "refs/tavern/salvage/T-1/1:text"]),
+        "precious"
+    );
     let told = scratch.at("+172800", "tavern-reap", &[]).succeeds();
-    assert!(told.starts_with("remove the files of run T-2@") && told.lines().count() == 1, "{told}");
-    assert!(scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@1"));
+    assert!(
+        told.starts_with("remove the files of run T-2@") && told.lines().count() == 1,
+        "{told}"
+    );
+    assert!(
+        scratch
+            .run("tavern-runs", &["list"])
+            .succeeds()
+            .contains("T-1@1")
+    );
 }

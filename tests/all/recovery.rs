@@ -16,12 +16,17 @@ pub fn prepared(queue: &str, config: &str) -> Scratch {
 }
 
 pub fn agent(scratch: &Scratch, name: &str) -> Running {
-    scratch.program("tavern-agent").args(&["--until-empty", "--name", name]).start()
+    scratch
+        .program("tavern-agent")
+        .args(&["--until-empty", "--name", name])
+        .start()
 }
 
 /// Waits until a script has made `~/NAME`.
 fn wait_for(scratch: &Scratch, name: &str) {
-    wait_until(&format!("~/{name} is there"), || scratch.folder().join("home").join(name).exists());
+    wait_until(&format!("~/{name} is there"), || {
+        scratch.folder().join("home").join(name).exists()
+    });
 }
 
 fn kill(running: Running) {
@@ -35,25 +40,44 @@ fn the_next_one_completes(scratch: &Scratch) -> State {
     let ran = agent(scratch, "Sam").end().ends(0);
     let state = State::of(scratch);
     state.agrees();
-    assert_eq!(state.status("T-1"), Some(Status::Completed), "{ran}\n{state:#?}");
-    assert_eq!(state.task("T-1").state.attempt, 1, "no attempt was used: {ran}");
+    assert_eq!(
+        state.status("T-1"),
+        Some(Status::Completed),
+        "{ran}\n{state:#?}"
+    );
+    assert_eq!(
+        state.task("T-1").state.attempt,
+        1,
+        "no attempt was used: {ran}"
+    );
     scratch.has_no_process();
     state
 }
 
 #[test]
 fn a_merge_whose_maker_died_is_not_made_again_and_keeps_its_name() {
-    let scratch =
-        prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 >two\n  ```\n", "");
+    let scratch = prepared(
+        "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 >two\n  ```\n",
+        "",
+    );
     for task in ["T-1", "T-2"] {
-        let claim = scratch.run("tavern-claim", &["--task", task, "--format", "env"]).succeeds();
+        let claim = scratch
+            .run("tavern-claim", &["--task", task, "--format", "env"])
+            .succeeds();
         let run = |verb: &str| format!("eval \"export {claim}\"; {verb}");
         for verb in ["tavern-spawn -q", "tavern-report --done -q"] {
-            scratch.command("sh".as_ref()).args(&["-c", &run(verb)]).run().succeeds();
+            scratch
+                .command("sh".as_ref())
+                .args(&["-c", &run(verb)])
+                .run()
+                .succeeds();
         }
     }
     let merge = scratch.program("tavern-merge").args(&["T-1"]);
-    merge.variable("TAVERN_FAILPOINT", "integrate.advanced=kill").run().ends(None);
+    merge
+        .variable("TAVERN_FAILPOINT", "integrate.advanced=kill")
+        .run()
+        .ends(None);
     let commit = scratch.git(&["rev-parse", "--short", "tavern/integration"]);
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
     scratch.run("tavern-merge", &["T-2"]).succeeds();
@@ -82,14 +106,20 @@ fn what_verifies_for_a_dead_supervisor_is_ended_before_the_worktree_is_handed_on
     let done_when = once("verifying");
     let (scratch, frodo) = verifying(&done_when);
     kill(frodo);
-    assert!(!scratch.processes().is_empty(), "it lives without its supervisor");
+    assert!(
+        !scratch.processes().is_empty(),
+        "it lives without its supervisor"
+    );
     the_next_one_completes(&scratch);
 }
 
 #[test]
 fn a_set_up_that_was_killed_is_ended_and_begun_again() {
     let queue = "- [ ] T-1: One\n  ```sh\n  test -e ready && echo 1 >one\n  ```\n";
-    let scratch = prepared(queue, &format!("worktree:\n  setup: '{}; touch ready'\n", once("preparing")));
+    let scratch = prepared(
+        queue,
+        &format!("worktree:\n  setup: '{}; touch ready'\n", once("preparing")),
+    );
     let frodo = agent(&scratch, "Frodo");
     wait_for(&scratch, "preparing");
     kill(frodo);
@@ -110,14 +140,29 @@ fn verifying(done_when: &str) -> (Scratch, Running) {
 #[test]
 fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_and_its_traces_are_gone() {
     // Only in the worktree of merges.
-    let done_when = format!("case $PWD in *integration) test ! -e dirt && {{ {}; }} ;; esac", once("verifying"));
+    let done_when = format!(
+        "case $PWD in *integration) test ! -e dirt && {{ {}; }} ;; esac",
+        once("verifying")
+    );
     let (scratch, frodo) = verifying(&done_when);
     kill(frodo);
-    assert!(scratch.work().join(".tavern/worktrees/integration/dirt").exists());
+    assert!(
+        scratch
+            .work()
+            .join(".tavern/worktrees/integration/dirt")
+            .exists()
+    );
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
     let state = the_next_one_completes(&scratch);
     assert!(state.leases.is_empty(), "{state:#?}");
-    let shown = scratch.git(&["show", "--format=%s", "--name-only", "-m", "--first-parent", "tavern/integration"]);
+    let shown = scratch.git(&[
+        "show",
+        "--format=%s",
+        "--name-only",
+        "-m",
+        "--first-parent",
+        "tavern/integration",
+    ]);
     assert!(shown.ends_with("\none"), "{shown}");
 }
 
@@ -131,7 +176,10 @@ fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_by_the_reaper() {
     let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     let done = scratch.run("tavern-reap", &[]).succeeds();
     assert_eq!(done, plan);
-    assert!(done.contains("end the processes of run integration\n"), "{done}");
+    assert!(
+        done.contains("end the processes of run integration\n"),
+        "{done}"
+    );
     scratch.has_no_process();
 }
 
@@ -144,36 +192,58 @@ fn a_task_taken_by_force_is_not_worked_on_by_two() {
         ),
         "",
     );
-    let frodo = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
+    let frodo = scratch
+        .program("tavern-agent")
+        .args(&["--once", "--name", "Frodo"])
+        .start();
     wait_for(&scratch, "first");
-    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--force"])
+        .succeeds();
     the_next_one_completes(&scratch);
     let ran = frodo.end().ends(0);
-    assert!(ran.stdout.contains("stale"), "the late holder is told: {ran}");
+    assert!(
+        ran.stdout.contains("stale"),
+        "the late holder is told: {ran}"
+    );
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Completed));
 }
 
 #[test]
 fn a_lease_that_a_power_cut_left_empty_stops_nobody_else_and_is_written_again() {
-    let scratch = prepared("- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n", "");
+    let scratch = prepared(
+        "- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n",
+        "",
+    );
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     scratch.write(".git/tavern/leases/T-1.yaml", "");
     scratch.run("tavern-claim", &[]).ends(0).says("T-2");
     let put_back = "write the lease of T-1 again, whose file was lost\n";
-    assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), put_back);
+    assert_eq!(
+        scratch.run("tavern-reap", &["--dry-run"]).succeeds(),
+        put_back
+    );
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), put_back);
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
-    assert_eq!(State::of(&scratch).leases.keys().collect::<Vec<_>>(), ["T-1", "T-2"]);
+    assert_eq!(
+        State::of(&scratch).leases.keys().collect::<Vec<_>>(),
+        ["T-1", "T-2"]
+    );
     State::of(&scratch).agrees();
 }
 
 #[test]
 fn a_lease_of_a_clock_that_was_ahead_lasts_no_longer_than_others_once_it_is_right() {
     let scratch = prepared("- [ ] T-1: One\n", "lease: 60s\n");
-    scratch.at("+18000", "tavern-claim", &["--task", "T-1"]).succeeds();
+    scratch
+        .at("+18000", "tavern-claim", &["--task", "T-1"])
+        .succeeds();
     scratch.at("+0", "tavern-reap", &[]).says_not("ran out");
     scratch.at("+30", "tavern-reap", &[]).says_not("ran out");
-    scratch.at("+90", "tavern-reap", &[]).says("T-1").says("its lease ran out");
+    scratch
+        .at("+90", "tavern-reap", &[])
+        .says("T-1")
+        .says("its lease ran out");
 }
 
 #[test]
@@ -183,16 +253,35 @@ fn a_back_off_of_a_clock_that_was_ahead_ends_once_it_is_right_and_what_a_person_
         &format!("- [ ] T-1: One\n- [ ] T-2: Two (not_before: {typed})\n"),
         "runners: {shell: {kind: shell, backoff: 30s}}\n",
     );
-    let token = scratch.at("+18000", "tavern-claim", &["--format", "json"]).json()["lease"]["token"].to_string();
-    scratch.at("+18000", "tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
+    let token = scratch
+        .at("+18000", "tavern-claim", &["--format", "json"])
+        .json()["lease"]["token"]
+        .to_string();
+    scratch
+        .at(
+            "+18000",
+            "tavern-report",
+            &["T-1", "--token", &token, "--failed", "no"],
+        )
+        .ends(1);
     scratch.at("+0", "tavern-claim", &[]).ends(3);
-    scratch.at("+0", "tavern-check", &[]).says("let T-1 be taken: its back-off was written while the clock was ahead");
-    scratch.at("+0", "tavern-reap", &[]).says("T-1").says_not("T-2");
-    scratch.at("+0", "tavern-claim", &["--task", "T-1"]).succeeds();
+    scratch
+        .at("+0", "tavern-check", &[])
+        .says("let T-1 be taken: its back-off was written while the clock was ahead");
+    scratch
+        .at("+0", "tavern-reap", &[])
+        .says("T-1")
+        .says_not("T-2");
+    scratch
+        .at("+0", "tavern-claim", &["--task", "T-1"])
+        .succeeds();
     assert!(scratch.queue().contains(typed), "{}", scratch.queue());
     // Who wants it tried now says so.
     scratch.run("tavern-release", &["T-2"]).succeeds();
-    scratch.run("tavern-release", &["T-2"]).ends(4).says("it is pending");
+    scratch
+        .run("tavern-release", &["T-2"])
+        .ends(4)
+        .says("it is pending");
     scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();
 }
 
@@ -200,18 +289,29 @@ fn a_back_off_of_a_clock_that_was_ahead_ends_once_it_is_right_and_what_a_person_
 fn who_waited_for_the_lock_has_a_lease_from_when_they_got_it() {
     let scratch = prepared("- [ ] T-1: One\n", "");
     let adding = scratch.holding("log.appended", "tavern-add", &["Two"]);
-    let claiming = scratch.program("tavern-claim").args(&["--format", "json"]).start();
+    let claiming = scratch
+        .program("tavern-claim")
+        .args(&["--format", "json"])
+        .start();
     let pid = claiming.pid().as_raw_nonzero().to_string();
     let waits = |line: &str| line.contains("-> FLOCK") && line.split(' ').any(|word| word == pid);
-    wait_until("it waits", || fs::read_to_string("/proc/locks").is_ok_and(|locks| locks.lines().any(waits)));
+    wait_until("it waits", || {
+        fs::read_to_string("/proc/locks").is_ok_and(|locks| locks.lines().any(waits))
+    });
     let begun = tavern::clock::now();
     wait_until("its time is over", || tavern::clock::now() > begun);
     let free = tavern::clock::now();
     adding.goes_on().ends(0);
     let claimed = claiming.end().ends(0).json();
-    let taken = scratch.records("tavern-log", &["T-1"]).pop().expect("it was claimed");
+    let taken = scratch
+        .records("tavern-log", &["T-1"])
+        .pop()
+        .expect("it was claimed");
     for time in [&claimed["lease"]["claimed_at"], &taken["time"]] {
-        let time: tavern::board::task::Timestamp = time.as_str().and_then(|time| time.parse().ok()).expect("a time");
+        let time: tavern::board::task::Timestamp = time
+            .as_str()
+            .and_then(|time| time.parse().ok())
+            .expect("a time");
         assert!(time >= free, "{claimed:#}\n{taken:#}");
     }
 }
@@ -220,7 +320,11 @@ fn who_waited_for_the_lock_has_a_lease_from_when_they_got_it() {
 fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease() {
     let scratch = prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n", "");
     let line = "tavern-claim --task T-1 --pid $$ -q; tavern-spawn T-1 --token 1 -q";
-    scratch.command("sh".as_ref()).args(&["-c", line]).run().succeeds();
+    scratch
+        .command("sh".as_ref())
+        .args(&["-c", line])
+        .run()
+        .succeeds();
     let text = scratch.queue();
     scratch.write(QUEUE, b"\xff\xfe half saved");
     scratch.run("tavern-reap", &[]);
@@ -245,19 +349,35 @@ fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease()
 #[test]
 fn a_power_cut_takes_back_no_event() {
     let item = |number: usize| format!("- [ ] T-{number}: item {number} (worktree: false)\n");
-    for (queue_is_old, seen) in
-        [(true, ""), (true, "torn"), (true, "gone"), (false, ""), (false, "gone"), (false, "torn")]
-    {
+    for (queue_is_old, seen) in [
+        (true, ""),
+        (true, "torn"),
+        (true, "gone"),
+        (false, ""),
+        (false, "gone"),
+        (false, "torn"),
+    ] {
         let scratch = prepared(&(1..4).map(item).collect::<String>(), "");
-        let seen_files = || ["main.md", "main.old"].map(|name| scratch.work().join(".git/tavern/seen").join(name));
-        scratch.run("tavern-add", &["--id", "T-4", "item 4"]).succeeds();
+        let seen_files = || {
+            ["main.md", "main.old"].map(|name| scratch.work().join(".git/tavern/seen").join(name))
+        };
+        scratch
+            .run("tavern-add", &["--id", "T-4", "item 4"])
+            .succeeds();
         let synced = scratch.queue();
-        let was: Vec<Option<Vec<u8>>> = seen_files().iter().map(|path| fs::read(path).ok()).collect();
+        let was: Vec<Option<Vec<u8>>> = seen_files()
+            .iter()
+            .map(|path| fs::read(path).ok())
+            .collect();
         scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
         scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();
-        scratch.run("tavern-report", &["T-2", "--token", "3", "--done"]).succeeds();
+        scratch
+            .run("tavern-report", &["T-2", "--token", "3", "--done"])
+            .succeeds();
         // There and back again: the item reads as it did at first.
-        scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
+        scratch
+            .run("tavern-release", &["T-3", "--cancel"])
+            .succeeds();
         scratch.run("tavern-undo", &["T-3"]).succeeds();
         let before = State::of(&scratch);
 
@@ -270,47 +390,80 @@ fn a_power_cut_takes_back_no_event() {
                     let bytes = fs::read(path).expect("it is there");
                     fs::write(path, &bytes[..bytes.len() / 2]).expect("the folder is ours");
                 }
-                ("gone", _) | ("", None) if path.exists() => fs::remove_file(path).expect("the folder is ours"),
+                ("gone", _) | ("", None) if path.exists() => {
+                    fs::remove_file(path).expect("the folder is ours")
+                }
                 ("", Some(was)) => fs::write(path, was).expect("the folder is ours"),
                 _ => {}
             }
         }
         let applied = scratch.read(".git/tavern/applied");
-        let boot = applied.split_whitespace().nth(2).expect("it names the boot");
-        scratch.write(".git/tavern/applied", applied.replace(boot, &boot.replace(|_| true, "0")));
+        let boot = applied
+            .split_whitespace()
+            .nth(2)
+            .expect("it names the boot");
+        scratch.write(
+            ".git/tavern/applied",
+            applied.replace(boot, &boot.replace(|_| true, "0")),
+        );
 
-        scratch.run("tavern-renew", &["T-1", "--token", "2"]).succeeds();
+        scratch
+            .run("tavern-renew", &["T-1", "--token", "2"])
+            .succeeds();
         let renewed = board(&scratch).lease(&id("T-1")).expect("it can be read");
-        scratch.run("tavern-add", &["--id", "T-5", "item 5"]).succeeds();
+        scratch
+            .run("tavern-add", &["--id", "T-5", "item 5"])
+            .succeeds();
         let state = State::of(&scratch);
         state.agrees();
         let told = format!("{queue_is_old} {seen}\n{before:#?}\n{state:#?}");
         for number in 1..5 {
             let item = format!("T-{number}");
-            assert_eq!(state.items.get(&item), before.items.get(&item), "{item} {told}");
+            assert_eq!(
+                state.items.get(&item),
+                before.items.get(&item),
+                "{item} {told}"
+            );
         }
         assert_eq!(state.leases, before.leases, "{told}");
-        assert_eq!(board(&scratch).lease(&id("T-1")).expect("it can be read"), renewed, "no heartbeat is taken back");
+        assert_eq!(
+            board(&scratch).lease(&id("T-1")).expect("it can be read"),
+            renewed,
+            "no heartbeat is taken back"
+        );
         if !queue_is_old {
             let added = "- [ ] T-5: item 5\n";
-            assert_eq!(state.texts["main"].replace(added, ""), before.texts["main"], "nothing has moved: {told}");
+            assert_eq!(
+                state.texts["main"].replace(added, ""),
+                before.texts["main"],
+                "nothing has moved: {told}"
+            );
         }
     }
 }
 
 #[test]
 fn a_log_that_was_removed_takes_no_work_with_it() {
-    let script =
-        "echo half > half.txt; git add .; git commit -qm Half; touch ~/begun; while [ -e ~/wait ]; do sleep 0.05; done";
+    let script = "echo half > half.txt; git add .; git commit -qm Half; touch ~/begun; while [ -e ~/wait ]; do sleep 0.05; done";
     for is_killed in [true, false] {
-        let scratch = prepared(&format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n"), "lease: 3s\n");
+        let scratch = prepared(
+            &format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n"),
+            "lease: 3s\n",
+        );
         scratch.run("tavern-add", &["Two"]).succeeds();
         scratch.write("../home/wait", "");
-        let frodo = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
+        let frodo = scratch
+            .program("tavern-agent")
+            .args(&["--once", "--name", "Frodo"])
+            .start();
         wait_for(&scratch, "begun");
-        let token = scratch.item("T-1")["lease"]["token"].as_u64().expect("it is held");
+        let token = scratch.item("T-1")["lease"]["token"]
+            .as_u64()
+            .expect("it is held");
         // Its agent looks at once what has become of its item, and may make a file there meanwhile.
-        wait_until("it is removed", || fs::remove_dir_all(scratch.work().join(".git/tavern")).is_ok());
+        wait_until("it is removed", || {
+            fs::remove_dir_all(scratch.work().join(".git/tavern")).is_ok()
+        });
         if is_killed {
             kill(frodo);
         } else {
@@ -322,7 +475,9 @@ fn a_log_that_was_removed_takes_no_work_with_it() {
         has(&scratch.git(&["show", "tavern/T-1"]), &["+half"]);
         let next: u64 = scratch.claim("T-1", &[]).parse().expect("a number");
         assert!(next > token, "{next} after {token}");
-        scratch.run("tavern-renew", &["T-1", "--token", &token.to_string()]).ends(4);
+        scratch
+            .run("tavern-renew", &["T-1", "--token", &token.to_string()])
+            .ends(4);
     }
 }
 
@@ -336,11 +491,23 @@ fn work_goes_on_in_its_worktree_after_the_repository_was_moved() {
     let moved = scratch.folder().join("moved");
     fs::rename(scratch.work(), &moved).expect("the folder is ours");
     kill(frodo);
-    scratch.program("tavern-agent").within(&moved).args(&["--until-empty"]).run().ends(0).says("T-1 merged");
-    let files =
-        scratch.command(Path::new("git")).within(&moved).args(&["ls-tree", "--name-only", "tavern/integration"]);
+    scratch
+        .program("tavern-agent")
+        .within(&moved)
+        .args(&["--until-empty"])
+        .run()
+        .ends(0)
+        .says("T-1 merged");
+    let files = scratch.command(Path::new("git")).within(&moved).args(&[
+        "ls-tree",
+        "--name-only",
+        "tavern/integration",
+    ]);
     has(&files.run().stdout, &["half.txt", "more.txt"]);
-    assert!(!scratch.work().exists(), "nothing is made again where it was");
+    assert!(
+        !scratch.work().exists(),
+        "nothing is made again where it was"
+    );
     scratch.has_no_process();
     fs::rename(&moved, scratch.work()).expect("the folder is ours");
 }
@@ -357,7 +524,13 @@ fn git_may_switch_clean_and_stash_under_work_that_is_held() {
     scratch.commit(&[QUEUE], "items");
     scratch.change(QUEUE, "- [ ] T-1", "- [x] T-1");
     let token = scratch.claim("T-2", &[]);
-    let all = [Status::Completed, Status::InProgress, Status::Pending, Status::Pending].map(Some);
+    let all = [
+        Status::Completed,
+        Status::InProgress,
+        Status::Pending,
+        Status::Pending,
+    ]
+    .map(Some);
     // Where git has none of them, what is held stays.
     let held = [None, Some(Status::InProgress), None, None];
     let stands = |when: &str, expected: [Option<Status>; 4]| {
@@ -386,19 +559,32 @@ fn git_may_switch_clean_and_stash_under_work_that_is_held() {
     }
     // The whole board is removed, and made again: its items are back.
     fs::remove_dir_all(scratch.work().join(".tavern")).expect("it is there");
-    scratch.run("tavern-init", &["--runner", "shell"]).ends(0).says("rm -r .tavern .git/tavern");
+    scratch
+        .run("tavern-init", &["--runner", "shell"])
+        .ends(0)
+        .says("rm -r .tavern .git/tavern");
     stands("init", all);
-    scratch.run("tavern-release", &["T-2", "--token", "99"]).ends(4);
-    scratch.run("tavern-release", &["T-2", "--token", &token]).succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--token", "99"])
+        .ends(4);
+    scratch
+        .run("tavern-release", &["T-2", "--token", &token])
+        .succeeds();
     let number = |token: &str| token.parse::<u64>().expect("a number");
     assert!(number(&scratch.claim("T-2", &[])) > number(&token));
 }
 
 #[test]
 fn the_log_of_an_older_version_is_moved_once_but_not_one_that_came_with_a_clone() {
-    let scratch = prepared("- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n", "");
+    let scratch = prepared(
+        "- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n",
+        "",
+    );
     let token = scratch.claim("T-1", &[]);
-    let (private, board) = (scratch.work().join(".git/tavern"), scratch.work().join(".tavern"));
+    let (private, board) = (
+        scratch.work().join(".git/tavern"),
+        scratch.work().join(".tavern"),
+    );
     for name in ["applied", "events", "leases", "seen", "slots"] {
         fs::rename(private.join(name), board.join(name)).expect("it is there");
     }
@@ -406,7 +592,10 @@ fn the_log_of_an_older_version_is_moved_once_but_not_one_that_came_with_a_clone(
     scratch.git(&["add", "--force", ".tavern/events"]);
     scratch.run("tavern-init", &[]).ends(4).says("git rm");
     scratch.git(&["rm", "--quiet", "--cached", "-r", ".tavern/events"]);
-    scratch.run("tavern-init", &["--dry-run"]).ends(0).says("would move");
+    scratch
+        .run("tavern-init", &["--dry-run"])
+        .ends(0)
+        .says("would move");
     scratch.run("tavern-init", &[]).ends(0).says("moved");
     State::of(&scratch).agrees();
     let number = |token: &str| token.parse::<u64>().expect("a number");

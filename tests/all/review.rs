@@ -34,11 +34,15 @@ pub fn verdict(scratch: &Scratch, number: u32, text: &str) {
 }
 
 fn agent(scratch: &Scratch, role: &str, name: &str) -> Ran {
-    scratch.run("tavern-agent", &["--role", role, "--name", name, "--until-empty"]).ends(0)
+    scratch
+        .run(
+            "tavern-agent",
+            &["--role", role, "--name", name, "--until-empty"],
+        )
+        .ends(0)
 }
 
-pub const ONE: &str =
-    "## Pending\n\n- [ ] T-1: Count (done_when: test -s T-1.txt)\n  Up to three.\n\n## In Review\n\n## Completed\n";
+pub const ONE: &str = "## Pending\n\n- [ ] T-1: Count (done_when: test -s T-1.txt)\n  Up to three.\n\n## In Review\n\n## Completed\n";
 pub const APPROVE: &str = "Fine.\n\n```yaml\nverdict: approve\nsummary: well done\n```\n\nDONE\n";
 pub const REJECT: &str = "No.\n\n```yaml\nverdict: reject\nsummary: it stops at one\nfindings:\n  - {severity: blocker, file: T-1.txt, \
                       line: 1, text: two is missing}\n```\nDONE\n";
@@ -53,19 +57,45 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     assert!(scratch.queue().contains("## In Review\n\n- [ ] T-1: Count"));
     agent(&scratch, "reviewer", "Sam").says("T-1 rejected: it stops at one, now pending");
     let first = scratch.note("T-1/1");
-    assert!(first.ends_with(&format!("{commit}\n")), "the reviewer looks at that commit: {first}");
-    assert!(first.contains("Up to three.") && first.contains("Round: 1") && first.contains("Author: Frodo"), "{first}");
+    assert!(
+        first.ends_with(&format!("{commit}\n")),
+        "the reviewer looks at that commit: {first}"
+    );
+    assert!(
+        first.contains("Up to three.")
+            && first.contains("Round: 1")
+            && first.contains("Author: Frodo"),
+        "{first}"
+    );
     agent(&scratch, "coder", "Frodo").says("now in review");
     let findings = "it stops at one\n- blocker T-1.txt:1: two is missing";
-    let prompts = scratch.run("tavern-runs", &["grep", "two is missing"]).succeeds();
-    assert!(prompts.contains("prompt.md"), "the coder is told: {prompts}");
-    agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done").says("T-1 merged as");
+    let prompts = scratch
+        .run("tavern-runs", &["grep", "two is missing"])
+        .succeeds();
+    assert!(
+        prompts.contains("prompt.md"),
+        "the coder is told: {prompts}"
+    );
+    agent(&scratch, "reviewer", "Sam")
+        .says("T-1 approved: well done")
+        .says("T-1 merged as");
     has(&scratch.note("T-1/2"), &[findings, "Round: 2"]);
-    assert_eq!(scratch.git(&["show", "tavern/integration:T-1.txt"]).lines().count(), 2, "both rounds are there");
+    assert_eq!(
+        scratch
+            .git(&["show", "tavern/integration:T-1.txt"])
+            .lines()
+            .count(),
+        2,
+        "both rounds are there"
+    );
     let log = scratch.run("tavern-log", &["T-1"]).ends(0);
-    log.says("Sam rejected T-1, now pending").says("Sam approved T-1, now approved");
+    log.says("Sam rejected T-1, now pending")
+        .says("Sam approved T-1, now approved");
     assert!(scratch.queue().contains("- [x] T-1: Count"));
-    assert!(!scratch.work().join(".tavern/worktrees/T-1@view").exists(), "the view is gone");
+    assert!(
+        !scratch.work().join(".tavern/worktrees/T-1@view").exists(),
+        "the view is gone"
+    );
     let again = scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
     again
         .says("`T-1` is completed, so it can't be approved")
@@ -76,29 +106,50 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
 #[test]
 fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     let scratch = board(ONE);
-    let odd = ["DONE\n", "```yaml\nverdict: perhaps\n```\nDONE\n", "```yaml\nverdict: reject\n```\nDONE\n"];
+    let odd = [
+        "DONE\n",
+        "```yaml\nverdict: perhaps\n```\nDONE\n",
+        "```yaml\nverdict: reject\n```\nDONE\n",
+    ];
     for (number, text) in (1..).zip(odd) {
         verdict(&scratch, number, text);
     }
     agent(&scratch, "coder", "Frodo");
     let ran = agent(&scratch, "reviewer", "Sam");
-    let ran = ran.says("now in_review: it gave no verdict").says("now waiting: it gave no verdict");
-    ran.says("its verdict has another form than this: `verdict: approve` or").says_not("variant");
+    let ran = ran
+        .says("now in_review: it gave no verdict")
+        .says("now waiting: it gave no verdict");
+    ran.says("its verdict has another form than this: `verdict: approve` or")
+        .says_not("variant");
     let queue = scratch.queue();
-    assert!(!queue.contains("rounds:") && queue.contains("status: waiting"), "{queue}");
+    assert!(
+        !queue.contains("rounds:") && queue.contains("status: waiting"),
+        "{queue}"
+    );
     // A person lets it be looked at again: it is still in review at its commit.
     verdict(&scratch, 4, APPROVE);
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("back into review first: tavern release T-1\n");
-    scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is in_review");
-    agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("T-1 merged as");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(4)
+        .says("back into review first: tavern release T-1\n");
+    scratch
+        .run("tavern-release", &["T-1"])
+        .ends(0)
+        .says("T-1 is in_review");
+    agent(&scratch, "reviewer", "Sam")
+        .says("T-1 approved")
+        .says("T-1 merged as");
 }
 
 /// Silence is not success: where no command shows it either, a person looks at the work before it is merged.
 #[test]
 fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
     let queue = "- [ ] T-1: Alone\n- [ ] T-2: With a command (done_when: test -s T-2)\n- [ ] T-3: A script (runner: shell)\n  ```sh\n  echo 3 > T-3\n  ```\n";
-    let scratch =
-        Scratch::with_agent("#!/bin/sh\necho it > $TAVERN_TASK; echo 'I am not sure'; exit 0 # DONE\n", queue, "");
+    let scratch = Scratch::with_agent(
+        "#!/bin/sh\necho it > $TAVERN_TASK; echo 'I am not sure'; exit 0 # DONE\n",
+        queue,
+        "",
+    );
     let first = agent(&scratch, "coder", "Frodo");
     first
         .says("T-1 in_review: its agent did not say that it is done, and no command shows it\n")
@@ -107,8 +158,18 @@ fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
         .says("T-2 merged")
         .says("T-3 done\n")
         .says("T-3 merged");
-    has(&scratch.queue(), &[", approve: merge)", "reason: \"its agent did not say that it is done"]);
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern report T-1 --approve");
+    has(
+        &scratch.queue(),
+        &[
+            ", approve: merge)",
+            "reason: \"its agent did not say that it is done",
+        ],
+    );
+    scratch
+        .run("tavern-status", &["T-1"])
+        .ends(0)
+        .says("waits for   person")
+        .says("tavern report T-1 --approve");
     let drain = || scratch.run("tavern-drain", &["--agents", "1"]);
     drain()
         .ends(8)
@@ -117,10 +178,17 @@ fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     drain().ends(0).says("T-1 merged as");
     // Step by step, as a loop of one's own does it.
-    scratch.run("tavern-add", &["By hand", "--id", "T-4"]).ends(0);
+    scratch
+        .run("tavern-add", &["By hand", "--id", "T-4"])
+        .ends(0);
     let token = scratch.claim("T-4", &[]);
-    scratch.run("tavern-spawn", &["T-4", "--token", &token]).ends(0);
-    scratch.run("tavern-report", &["T-4", "--token", &token]).ends(0).says("T-4 in_review");
+    scratch
+        .run("tavern-spawn", &["T-4", "--token", &token])
+        .ends(0);
+    scratch
+        .run("tavern-report", &["T-4", "--token", &token])
+        .ends(0)
+        .says("T-4 in_review");
 }
 
 #[test]
@@ -136,7 +204,11 @@ fn rounds_are_bounded_and_a_revived_item_begins_anew() {
         agent(&scratch, "reviewer", "Sam");
     }
     has(&scratch.queue(), &["rounds: 2", "rejected by Sam"]);
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("status      dead").says("rejected    2 times");
+    scratch
+        .run("tavern-status", &["T-1"])
+        .ends(0)
+        .says("status      dead")
+        .says("rejected    2 times");
     scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
     agent(&scratch, "coder", "Frodo").says("now in review");
 }
@@ -148,61 +220,126 @@ fn nobody_reviews_their_own_work_and_two_approvals_are_of_two_agents() {
         verdict(&scratch, number, APPROVE);
     }
     agent(&scratch, "coder", "Frodo");
-    let own = scratch.run("tavern-agent", &["--role", "reviewer", "--name", "Frodo", "--until-empty"]).ends(0);
+    let own = scratch
+        .run(
+            "tavern-agent",
+            &["--role", "reviewer", "--name", "Frodo", "--until-empty"],
+        )
+        .ends(0);
     own.says_not("T-1");
-    agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done, now in_review").says_not("merged");
+    agent(&scratch, "reviewer", "Sam")
+        .says("T-1 approved: well done, now in_review")
+        .says_not("merged");
     agent(&scratch, "reviewer", "Sam").says_not("T-1");
-    agent(&scratch, "reviewer", "Merry").says("T-1 approved: well done").says("T-1 merged as");
+    agent(&scratch, "reviewer", "Merry")
+        .says("T-1 approved: well done")
+        .says("T-1 merged as");
 }
 
 #[test]
 fn a_person_approves_or_rejects_by_hand() {
     let scratch = board(&ONE.replace("done_when:", "approve: merge, review: none, done_when:"));
     agent(&scratch, "coder", "Frodo");
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern report T-1 --approve");
+    scratch
+        .run("tavern-status", &["T-1"])
+        .ends(0)
+        .says("waits for   person")
+        .says("tavern report T-1 --approve");
     agent(&scratch, "reviewer", "Sam").says_not("T-1");
-    scratch.run("tavern-report", &["T-1", "--reject", " "]).ends(2).says("needs findings");
-    let rejected = scratch.program("tavern-report").args(&["T-1", "--reject", "-"]).input("Count on.\nTo three.\n");
-    rejected.variable("USER", "rosie").run().ends(0).says("T-1 is pending");
+    scratch
+        .run("tavern-report", &["T-1", "--reject", " "])
+        .ends(2)
+        .says("needs findings");
+    let rejected = scratch
+        .program("tavern-report")
+        .args(&["T-1", "--reject", "-"])
+        .input("Count on.\nTo three.\n");
+    rejected
+        .variable("USER", "rosie")
+        .run()
+        .ends(0)
+        .says("T-1 is pending");
     agent(&scratch, "coder", "Frodo");
     // A commit that nobody has verified is not approved with the rest.
-    let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
-    scratch.git(&["-C", &worktree, "commit", "--quiet", "--allow-empty", "--message=Mine"]);
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("nobody has verified");
+    let worktree = scratch
+        .work()
+        .join(".tavern/worktrees/T-1")
+        .display()
+        .to_string();
+    scratch.git(&[
+        "-C",
+        &worktree,
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message=Mine",
+    ]);
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(4)
+        .says("nobody has verified");
     scratch.git(&["-C", &worktree, "reset", "--quiet", "--hard", "HEAD~1"]);
-    let approved = scratch.program("tavern-report").args(&["T-1", "--approve"]).variable("USER", "rosie").run();
+    let approved = scratch
+        .program("tavern-report")
+        .args(&["T-1", "--approve"])
+        .variable("USER", "rosie")
+        .run();
     approved.ends(0).says("T-1 is approved");
-    let again = scratch.program("tavern-report").args(&["T-1", "--approve"]).variable("USER", "rosie").run();
+    let again = scratch
+        .program("tavern-report")
+        .args(&["T-1", "--approve"])
+        .variable("USER", "rosie")
+        .run();
     again.ends(4).says("rosie has approved `T-1` already");
     scratch.run("tavern-merge", &[]).ends(0).says("T-1");
-    scratch.run("tavern-log", &["T-1"]).ends(0).says("rosie rejected T-1, now pending: Count on.");
+    scratch
+        .run("tavern-log", &["T-1"])
+        .ends(0)
+        .says("rosie rejected T-1, now pending: Count on.");
 }
 
 #[test]
 fn a_start_that_asks_for_a_person_waits_for_one() {
     let scratch = board(&ONE.replace("done_when:", "approve: start, review: none, done_when:"));
     agent(&scratch, "coder", "Frodo").says_not("claimed");
-    scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("tavern report T-1 --approve");
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is pending");
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("does not wait for permission");
+    scratch
+        .run("tavern-claim", &["--task", "T-1"])
+        .ends(3)
+        .says("tavern report T-1 --approve");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(0)
+        .says("T-1 is pending");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(4)
+        .says("does not wait for permission");
     agent(&scratch, "coder", "Frodo").says("T-1 merged as");
 }
 
 #[test]
 fn work_that_passes_every_review_and_no_merge_does_not_go_round_for_ever() {
     let scratch = board(&ONE.replace("test -s T-1.txt", "'! pwd | grep -q integration'"));
-    let config = scratch.read(CONFIG).replace("failed: {", "failed: {attempt: false, ");
+    let config = scratch
+        .read(CONFIG)
+        .replace("failed: {", "failed: {attempt: false, ");
     scratch.write(CONFIG, format!("{config}max_attempts: 2\n"));
     for round in 1..=2 {
         verdict(&scratch, round, APPROVE);
         agent(&scratch, "coder", "Frodo").says("now in review");
-        agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("`! pwd | grep -q integration`");
+        agent(&scratch, "reviewer", "Sam")
+            .says("T-1 approved")
+            .says("`! pwd | grep -q integration`");
     }
     has(&scratch.queue(), &["status: dead"]);
     // A reviewer was there in between.
-    let runs = std::fs::read_dir(scratch.work().join(".tavern/runs")).expect("it is there").flatten();
+    let runs = std::fs::read_dir(scratch.work().join(".tavern/runs"))
+        .expect("it is there")
+        .flatten();
     let prompts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("prompt.md")).ok());
-    let is_told = |prompt: &String| prompt.contains("You are Frodo") && prompt.contains("sent back: after the merge");
+    let is_told = |prompt: &String| {
+        prompt.contains("You are Frodo") && prompt.contains("sent back: after the merge")
+    };
     assert_eq!(prompts.filter(is_told).count(), 1, "the next coder is told");
 }
 
@@ -230,26 +367,49 @@ fn no_agent_stands_in_for_a_person() {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
         scratch.write("../home/line.sh", script);
         let out = scratch.folder().join("home/out").display().to_string();
-        scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh], pass: [OUT]}}\n");
+        scratch.write(
+            CONFIG,
+            "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh], pass: [OUT]}}\n",
+        );
         scratch.run("tavern-add", &["Try"]).succeeds();
-        let tried = scratch.program("tavern-agent").args(&["--once", "--runner", "own"]).variable("OUT", &out).run();
+        let tried = scratch
+            .program("tavern-agent")
+            .args(&["--once", "--runner", "own"])
+            .variable("OUT", &out)
+            .run();
         let said = scratch.read("../home/out");
         assert!(said.ends_with("ended with 4\n"), "{line}: {said}{tried}");
-        assert!(said.contains("only a person may do this") && !said.contains("env -u"), "{line}: {said}");
+        assert!(
+            said.contains("only a person may do this") && !said.contains("env -u"),
+            "{line}: {said}"
+        );
     }
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is approved");
-    scratch.run("tavern-report", &["T-2", "--approve"]).ends(0).says("T-2 is pending");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(0)
+        .says("T-1 is approved");
+    scratch
+        .run("tavern-report", &["T-2", "--approve"])
+        .ends(0)
+        .says("T-2 is pending");
 }
 
 #[test]
 fn a_reviewer_that_dies_leaves_the_work_in_review() {
     let scratch = board(ONE);
     agent(&scratch, "coder", "Frodo");
-    let mut child = scratch.program("tavern-claim").args(&["--role", "reviewer", "--agent", "Sam", "--format", "json"]);
+    let mut child = scratch
+        .program("tavern-claim")
+        .args(&["--role", "reviewer", "--agent", "Sam", "--format", "json"]);
     child = child.variable("TAVERN_ROLE", "reviewer");
     child.run().ends(0).says("\"status\":\"reviewing\"");
-    scratch.run("tavern-claim", &["--role", "reviewer", "--agent", "Merry"]).ends(3);
-    scratch.run("tavern-release", &["T-1", "--force"]).ends(0).says("T-1 is in_review");
+    scratch
+        .run("tavern-claim", &["--role", "reviewer", "--agent", "Merry"])
+        .ends(3);
+    scratch
+        .run("tavern-release", &["T-1", "--force"])
+        .ends(0)
+        .says("T-1 is in_review");
     verdict(&scratch, 1, APPROVE);
     agent(&scratch, "reviewer", "Merry").says("T-1 merged as");
 }
@@ -259,11 +419,21 @@ fn what_no_agent_may_do_says_how_a_person_does_it() {
     let queue = "## Draft\n\n- [ ] T-1: Written down\n\n## Pending\n\n- [ ] T-2: Asked for (approve: start)\n\n## Dead\n\n\
                  - [ ] T-3: Tried (attempt: 3)\n\n## Completed\n\n- [x] T-4: Done\n";
     let scratch = board(queue);
-    for line in ["report T-1 --approve", "report T-2 --approve", "release T-3 --revive", "release T-4 --reopen"] {
+    for line in [
+        "report T-1 --approve",
+        "report T-2 --approve",
+        "release T-3 --revive",
+        "release T-4 --reopen",
+    ] {
         let run = || scratch.line(&format!("tavern-{line}"));
-        let agent =
-            run().variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
-        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern {line}"));
+        let agent = run()
+            .variable("TAVERN_AGENT", "Frodo")
+            .variable("TAVERN_TASK", "T-9")
+            .variable("TAVERN_TOKEN", "7");
+        agent
+            .run()
+            .ends(4)
+            .says(&format!("env -u TAVERN_TOKEN tavern {line}"));
         run().run().ends(0).says(" is pending");
     }
 }
@@ -275,14 +445,17 @@ fn what_came_back_while_it_was_worked_on_is_no_failed_review() {
     verdict(&scratch, 2, APPROVE);
     agent(&scratch, "coder", "Frodo");
     let ran = agent(&scratch, "reviewer", "Sam");
-    ran.says("now in_review: it gave no verdict").says("T-1 merged as");
+    ran.says("now in_review: it gave no verdict")
+        .says("T-1 merged as");
 }
 
 #[test]
 fn what_is_in_review_without_a_commit_says_what_to_type() {
     let items = "- [ ] T-1: One\n- [ ] T-2: Two (status: approved)\n";
-    let scratch =
-        board(&ONE.replace("## In Review\n", &format!("## In Review\n\n{items}")).replace("T-1: Count", "T-9: Nine"));
+    let scratch = board(
+        &ONE.replace("## In Review\n", &format!("## In Review\n\n{items}"))
+            .replace("T-1: Count", "T-9: Nine"),
+    );
     let ran = agent(&scratch, "reviewer", "Sam");
     ran.says("it names no commit to look at: move it to the Pending lane")
         .says("`T-2` names no commit: move it to the Pending lane");

@@ -8,13 +8,15 @@ use rustix::process::Signal;
 
 use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, wait_until};
 
-const BOXED: &str = "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
+const BOXED: &str =
+    "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
 
 fn board(script: &str, done_when: &[&str]) -> Scratch {
     let scratch = Scratch::initialized();
     let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
     let task = serde_json::json!({ "done_when": done_when });
-    let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
+    let item =
+        format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
     scratch.write(QUEUE, item);
     scratch.write(CONFIG, format!("{BOXED}{AT_ONCE}"));
     std::fs::create_dir(scratch.folder().join("home/cache")).expect("the folder is ours");
@@ -23,7 +25,10 @@ fn board(script: &str, done_when: &[&str]) -> Scratch {
 
 /// Whether a sandbox can be had on this machine. If not, an agent that is to work in one says so and begins nothing.
 pub fn is_boxed(scratch: &Scratch) -> bool {
-    let arguments = ["-c", "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc true"];
+    let arguments = [
+        "-c",
+        "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc true",
+    ];
     if scratch.command(Path::new("sh")).args(&arguments).run().code == Some(0) {
         return true;
     }
@@ -37,8 +42,17 @@ fn refuses(scratch: &Scratch, path: Option<&str>) -> String {
     if let Some(path) = path {
         agent = agent.variable("PATH", path);
     }
-    let ran = agent.run().ends(1).says("set `sandbox: false` for the role in .tavern/config.yaml");
-    assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"), "nothing was begun");
+    let ran = agent
+        .run()
+        .ends(1)
+        .says("set `sandbox: false` for the role in .tavern/config.yaml");
+    assert!(
+        !scratch
+            .run("tavern-log", &[])
+            .succeeds()
+            .contains("claimed"),
+        "nothing was begun"
+    );
     ran.stderr
 }
 
@@ -82,20 +96,49 @@ fn it_writes_where_its_work_is_and_nowhere_else() {
     }
     // What is not there can't be shown read-only, and is not made by the agent either.
     drop(std::fs::remove_dir_all(scratch.work().join(".git/hooks")));
-    scratch.run("tavern-add", &["Later", "--id", "T-9", "--role", "nobody"]).succeeds();
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
-    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    scratch
+        .run("tavern-add", &["Later", "--id", "T-9", "--role", "nobody"])
+        .succeeds();
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
+    assert_eq!(
+        scratch.item("T-1")["status"],
+        "completed",
+        "{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
     let wrote = scratch.git(&["show", "tavern/integration:wrote.txt"]);
     assert_eq!(wrote, "cache\nthrowaway\nnull");
-    assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]), "work");
-    assert!(scratch.read(&scratch.letters("T-9")[0]).contains("From inside"), "tavern-tell works in it");
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:work.txt"]),
+        "work"
+    );
     assert!(
-        scratch.git(&["show", "tavern/integration:listed.txt"]).ends_with("From a sandbox"),
+        scratch
+            .read(&scratch.letters("T-9")[0])
+            .contains("From inside"),
+        "tavern-tell works in it"
+    );
+    assert!(
+        scratch
+            .git(&["show", "tavern/integration:listed.txt"])
+            .ends_with("From a sandbox"),
         "tavern-learn does too"
     );
-    assert_eq!(std::fs::read_to_string(scratch.folder().join("home/cache/yes")).ok().as_deref(), Some("no\n"));
-    assert!(!scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists());
-    assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+    assert_eq!(
+        std::fs::read_to_string(scratch.folder().join("home/cache/yes"))
+            .ok()
+            .as_deref(),
+        Some("no\n")
+    );
+    assert!(
+        !scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists()
+    );
+    assert_eq!(
+        scratch.git(&["status", "--porcelain", "--untracked-files=no"]),
+        ""
+    );
     scratch.has_no_process();
 }
 
@@ -108,12 +151,22 @@ fn its_parts_are_handed_out_from_inside_and_come_back_to_it() {
     if !is_boxed(&scratch) {
         return;
     }
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
     for id in ["T-1", "T-1.1"] {
-        assert_eq!(scratch.item(id)["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+        assert_eq!(
+            scratch.item(id)["status"],
+            "completed",
+            "{}",
+            scratch.run("tavern-log", &[]).succeeds()
+        );
     }
     assert_eq!(scratch.git(&["show", "tavern/integration:id.txt"]), "T-1.1");
-    assert_eq!(scratch.git(&["show", "tavern/integration:whole.txt"]), "whole");
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:whole.txt"]),
+        "whole"
+    );
 }
 
 #[test]
@@ -130,19 +183,35 @@ fn what_a_killed_run_made_is_not_lost() {
             "agent" => scratch.program("tavern-agent").args(&["--once"]).start(),
             // Who takes it over dies, too.
             _ => {
-                scratch.failing("cell.taken=kill", "tavern-reap", &[]).ends(None);
+                scratch
+                    .failing("cell.taken=kill", "tavern-reap", &[])
+                    .ends(None);
                 continue;
             }
         };
-        wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+        wait_until("it works", || {
+            scratch.work().join(".tavern/worktrees/T-1/begun").exists()
+        });
         agent.kill();
     }
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
-    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
+    assert_eq!(
+        scratch.item("T-1")["status"],
+        "completed",
+        "{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
     let made = ["first.txt", "second.txt", "stashed.txt", "log.txt"];
     let found = made.map(|name| scratch.git(&["show", &format!("tavern/integration:{name}")]));
     assert_eq!(found, ["1", "2", "3", "First\nBegin"]);
-    assert!(std::fs::read_dir(scratch.work().join(".git/tavern/cells")).expect("it is there").next().is_none());
+    assert!(
+        std::fs::read_dir(scratch.work().join(".git/tavern/cells"))
+            .expect("it is there")
+            .next()
+            .is_none()
+    );
 }
 
 /// Works until it is killed; in another run it ends.
@@ -156,22 +225,43 @@ fn what_a_killed_run_made_is_found_in_a_repository_that_was_moved() {
         return;
     }
     let agent = scratch.program("tavern-agent").args(&["--once"]).start();
-    wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+    wait_until("it works", || {
+        scratch.work().join(".tavern/worktrees/T-1/begun").exists()
+    });
     agent.kill();
     let moved = scratch.folder().join("moved");
     std::fs::rename(scratch.work(), &moved).expect("both are ours");
-    let line = format!("cd {} && tavern agent --trust --until-empty --name Frodo", moved.display());
-    let ran = scratch.command(Path::new("sh")).within(&scratch.folder()).args(&["-c", &line]).run();
+    let line = format!(
+        "cd {} && tavern agent --trust --until-empty --name Frodo",
+        moved.display()
+    );
+    let ran = scratch
+        .command(Path::new("sh"))
+        .within(&scratch.folder())
+        .args(&["-c", &line])
+        .run();
     std::fs::rename(&moved, scratch.work()).expect("both are ours");
     ran.succeeds();
-    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    assert_eq!(
+        scratch.item("T-1")["status"],
+        "completed",
+        "{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
     assert_eq!(scratch.git(&["show", "tavern/integration:first.txt"]), "1");
-    assert!(scratch.git(&["log", "--format=%s", "tavern/integration"]).contains("First"));
+    assert!(
+        scratch
+            .git(&["log", "--format=%s", "tavern/integration"])
+            .contains("First")
+    );
 }
 
 #[test]
 fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
-    let scratch = board("echo 1 >first.txt\nrm -rf \"$(git rev-parse --absolute-git-dir)/objects\"\nfalse\n", &[]);
+    let scratch = board(
+        "echo 1 >first.txt\nrm -rf \"$(git rev-parse --absolute-git-dir)/objects\"\nfalse\n",
+        &[],
+    );
     if !is_boxed(&scratch) {
         return;
     }
@@ -180,14 +270,22 @@ fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
     let cells = scratch.work().join(".git/tavern/cells");
     let names = || {
         let entries = std::fs::read_dir(&cells).expect("it is there").flatten();
-        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     };
     let broken = names();
-    assert!(matches!(&broken[..], [name] if name.starts_with(".broken-T-1@")), "{broken:?}");
+    assert!(
+        matches!(&broken[..], [name] if name.starts_with(".broken-T-1@")),
+        "{broken:?}"
+    );
     std::fs::create_dir_all(cells.join(".spent-T-9@4/git")).expect("it is ours");
-    scratch.run("tavern-reap", &["--dry-run"]).ends(0).says("remove what was left of the cell of run T-9@4");
+    scratch
+        .run("tavern-reap", &["--dry-run"])
+        .ends(0)
+        .says("remove what was left of the cell of run T-9@4");
     assert_eq!(names().len(), 2);
     // Nobody has what is in the other one.
     scratch.run("tavern-reap", &[]).ends(0);
@@ -195,7 +293,9 @@ fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
     scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
     scratch.change(QUEUE, "false\n", "true\n");
     scratch.change(QUEUE, "rm -rf", ": ");
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
     assert_eq!(scratch.item("T-1")["status"], "completed");
     // The agent itself may have reaped.
     scratch.run("tavern-reap", &[]).ends(0);
@@ -204,27 +304,44 @@ fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
 
 #[test]
 fn who_plans_in_a_sandbox_plans_for_those_in_one() {
-    let plans = |role: &str| format!("- [ ] P-1: Make it (role: {role}, done_when: test -e it.txt)\n");
-    for (role, status, told) in
-        [("coder", "completed", "L-1.1"), ("free", "dead", "no role `free` works on items (one of: coder)")]
-    {
+    let plans =
+        |role: &str| format!("- [ ] P-1: Make it (role: {role}, done_when: test -e it.txt)\n");
+    for (role, status, told) in [
+        ("coder", "completed", "L-1.1"),
+        (
+            "free",
+            "dead",
+            "no role `free` works on items (one of: coder)",
+        ),
+    ] {
         let scratch = Scratch::initialized();
-        let script =
-            "cat >/dev/null\n(: >\"$HOME/escaped\") 2>/dev/null\ncp \"$PLAN\" \"$TAVERN_RUN/plan.md\"\necho DONE\n";
-        let program = scratch.executable("../home/planner", &format!("#!/bin/sh\nPLAN=$HOME/plan.md\n{script}"));
+        let script = "cat >/dev/null\n(: >\"$HOME/escaped\") 2>/dev/null\ncp \"$PLAN\" \"$TAVERN_RUN/plan.md\"\necho DONE\n";
+        let program = scratch.executable(
+            "../home/planner",
+            &format!("#!/bin/sh\nPLAN=$HOME/plan.md\n{script}"),
+        );
         scratch.write("../home/plan.md", plans(role));
         let config = serde_json::json!({
             "base": "main", "max_attempts": 1,
             "roles": {"coder": {"sandbox": true}, "free": {}, "planner": {"does": "plan", "sandbox": true, "runner": "own"}},
             "runners": {"own": {"kind": "command", "command": [program]}},
         });
-        let lines = config.as_object().expect("settings").iter().map(|(name, value)| format!("{name}: {value}\n"));
+        let lines = config
+            .as_object()
+            .expect("settings")
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"));
         scratch.write(CONFIG, lines.collect::<String>() + AT_ONCE);
         if !is_boxed(&scratch) {
             return;
         }
-        scratch.run("tavern-plan", &["Build it", "--id", "L-1"]).ends(0);
-        scratch.run("tavern-agent", &["--role", "planner", "--name", "Sam", "--once"]);
+        scratch
+            .run("tavern-plan", &["Build it", "--id", "L-1"])
+            .ends(0);
+        scratch.run(
+            "tavern-agent",
+            &["--role", "planner", "--name", "Sam", "--once"],
+        );
         let log = scratch.run("tavern-log", &[]).succeeds();
         assert_eq!(scratch.item("L-1")["status"], status, "{log}");
         assert!(log.contains(told), "{log}");
@@ -252,28 +369,55 @@ fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
         return;
     }
     let lib = scratch.folder().join("lib");
-    let line =
-        format!("git init -q {0} && cd {0} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib", lib.display());
-    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
-    scratch.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &lib.to_string_lossy(), "lib"]);
+    let line = format!(
+        "git init -q {0} && cd {0} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib",
+        lib.display()
+    );
+    scratch
+        .command(Path::new("sh"))
+        .args(&["-c", &line])
+        .run()
+        .succeeds();
+    scratch.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        &lib.to_string_lossy(),
+        "lib",
+    ]);
     scratch.git(&["commit", "-qm", "With a library"]);
     scratch.settle();
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
     let log = scratch.run("tavern-log", &[]).succeeds();
     assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
     let (_, kept) = log
-        .split_once("the submodule `lib` is on no remote of that, and is kept for git to fetch from in ")
+        .split_once(
+            "the submodule `lib` is on no remote of that, and is kept for git to fetch from in ",
+        )
         .expect(&log);
     let bundle = kept.lines().next().expect("a path");
     let commit = scratch.git(&["rev-parse", "tavern/integration:lib"]);
     scratch.git(&["-C", "lib", "fetch", "-q", bundle, "HEAD"]);
-    assert_eq!(scratch.git(&["-C", "lib", "rev-parse", "FETCH_HEAD"]), commit);
+    assert_eq!(
+        scratch.git(&["-C", "lib", "rev-parse", "FETCH_HEAD"]),
+        commit
+    );
     let lfs = scratch
         .command(Path::new("sh"))
-        .args(&["-c", "find .git/lfs/objects ! -type d | sort; cat .git/lfs/objects/*/*/*"])
+        .args(&[
+            "-c",
+            "find .git/lfs/objects ! -type d | sort; cat .git/lfs/objects/*/*/*",
+        ])
         .run();
     let lines: Vec<&str> = lfs.stdout.lines().collect();
-    assert!(matches!(lines[..], [path, "big"] if path.len() > 64), "{lfs}");
+    assert!(
+        matches!(lines[..], [path, "big"] if path.len() > 64),
+        "{lfs}"
+    );
     assert_eq!(scratch.run("tavern-reap", &[]).ends(0).stdout, "");
 }
 
@@ -285,8 +429,16 @@ fn a_program_finds_its_account_and_makes_its_databases_anew() {
                  (echo new >config.toml) 2>/dev/null\necho DONE\n";
     let scratch = Scratch::initialized();
     scratch.write(QUEUE, "- [ ] T-1: Work\n");
-    scratch.write(CONFIG, format!("base: main\nroles: {{coder: {{sandbox: true}}}}\n{AT_ONCE}"));
-    let names = ["state_5.sqlite", "installation_id", "auth.json", "config.toml"];
+    scratch.write(
+        CONFIG,
+        format!("base: main\nroles: {{coder: {{sandbox: true}}}}\n{AT_ONCE}"),
+    );
+    let names = [
+        "state_5.sqlite",
+        "installation_id",
+        "auth.json",
+        "config.toml",
+    ];
     let paths = names.map(|name| format!("../home/.codex/{name}"));
     for path in &paths {
         scratch.write(path, "old\n");
@@ -295,12 +447,30 @@ fn a_program_finds_its_account_and_makes_its_databases_anew() {
     if !is_boxed(&scratch) {
         return;
     }
-    let path = format!("{}:{}", scratch.folder().join("bin").display(), std::env::var("PATH").expect("it is set"));
-    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--runner", "codex"]).variable("PATH", path);
+    let path = format!(
+        "{}:{}",
+        scratch.folder().join("bin").display(),
+        std::env::var("PATH").expect("it is set")
+    );
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty", "--runner", "codex"])
+        .variable("PATH", path);
     agent.run().succeeds();
-    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
-    assert_eq!(scratch.git(&["show", "tavern/integration:found.txt"]), "old\nold");
-    assert_eq!(paths.map(|path| scratch.read(path)), ["old\n", "old\n", "new\n", "old\n"]);
+    assert_eq!(
+        scratch.item("T-1")["status"],
+        "completed",
+        "{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:found.txt"]),
+        "old\nold"
+    );
+    assert_eq!(
+        paths.map(|path| scratch.read(path)),
+        ["old\n", "old\n", "new\n", "old\n"]
+    );
 }
 
 /// Ends only after a while when it is asked to, and has started what is in no group or session of its own.
@@ -317,12 +487,21 @@ fn its_end_is_as_polite_and_as_whole_as_without() {
     if !is_boxed(&scratch) {
         return;
     }
-    let agent = scratch.program("tavern-agent").args(&["--until-empty"]).start();
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty"])
+        .start();
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
     wait_until("the script runs", || worktree.join("pid").exists());
     agent.signal(Signal::TERM);
     assert_eq!(agent.end().code, Some(143));
-    assert_eq!(std::fs::read_to_string(worktree.join("bye.txt")).ok().as_deref(), Some("bye\n"), "it had its time");
+    assert_eq!(
+        std::fs::read_to_string(worktree.join("bye.txt"))
+            .ok()
+            .as_deref(),
+        Some("bye\n"),
+        "it had its time"
+    );
     scratch.has_no_process();
     scratch.stands("T-1", "pending", 0);
 }
@@ -333,8 +512,13 @@ fn it_is_gone_with_a_supervisor_that_was_killed() {
     if !is_boxed(&scratch) {
         return;
     }
-    let agent = scratch.program("tavern-agent").args(&["--until-empty"]).start();
-    wait_until("the script runs", || scratch.work().join(".tavern/worktrees/T-1/pid").exists());
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty"])
+        .start();
+    wait_until("the script runs", || {
+        scratch.work().join(".tavern/worktrees/T-1/pid").exists()
+    });
     agent.kill();
     scratch.has_no_process();
     scratch.run("tavern-reap", &[]).succeeds();
@@ -346,18 +530,34 @@ fn without_bubblewrap_nothing_is_begun() {
     let scratch = board("true", &[]);
     // All programs but that one.
     let bin = scratch.folder().join("bin");
-    let line = format!("mkdir {0} && ln -s /usr/bin/* {0} && ln -sf /bin/* {0}; rm -f {0}/bwrap", bin.display());
-    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    let line = format!(
+        "mkdir {0} && ln -s /usr/bin/* {0} && ln -sf /bin/* {0}; rm -f {0}/bwrap",
+        bin.display()
+    );
+    scratch
+        .command(Path::new("sh"))
+        .args(&["-c", &line])
+        .run()
+        .succeeds();
     let told = refuses(&scratch, Some(&bin.to_string_lossy()));
     assert!(
-        told.starts_with("error: `bwrap`, which `sandbox: true` needs, is not on PATH\nhint: install it"),
+        told.starts_with(
+            "error: `bwrap`, which `sandbox: true` needs, is not on PATH\nhint: install it"
+        ),
         "{told}"
     );
-    scratch.executable("../bin/bwrap", "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n");
+    scratch.executable(
+        "../bin/bwrap",
+        "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n",
+    );
     let told = refuses(&scratch, Some(&bin.to_string_lossy()));
     let why = "error: `sandbox: true` does not work here: bwrap: No permissions to create new namespace\n";
     assert!(told.starts_with(why), "{told}");
-    let checked = scratch.program("tavern-check").variable("PATH", &bin).run().ends(5);
+    let checked = scratch
+        .program("tavern-check")
+        .variable("PATH", &bin)
+        .run()
+        .ends(5);
     checked.says("error: role `coder`: `sandbox: true` does not work here");
 }
 
@@ -367,25 +567,46 @@ fn init_says_where_one_can_be_had() {
         let scratch = Scratch::repository();
         scratch.executable("../bin/bwrap", &format!("#!/bin/sh\nexit {code}\n"));
         let bin = scratch.folder().join("bin");
-        let path = std::env::join_paths(
-            std::iter::once(bin).chain(std::env::split_paths(&std::env::var_os("PATH").expect("it is set"))),
-        );
+        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(
+            &std::env::var_os("PATH").expect("it is set"),
+        )));
         let init = scratch.program("tavern-init").args(&["--runner", "codex"]);
-        let ran = init.variable("PATH", path.expect("no folder has a colon in its name")).run().ends(0);
-        assert_eq!(ran.stderr.contains("bubblewrap works here"), is_told, "{ran}");
+        let ran = init
+            .variable("PATH", path.expect("no folder has a colon in its name"))
+            .run()
+            .ends(0);
+        assert_eq!(
+            ran.stderr.contains("bubblewrap works here"),
+            is_told,
+            "{ran}"
+        );
     }
 }
 
 #[test]
 fn a_repository_in_the_memory_of_the_machine_is_seen() {
     let scratch = board("echo work >work.txt", &["test -s work.txt"]);
-    let Ok(memory) = tempfile::Builder::new().prefix("tavern-").tempdir_in("/dev/shm") else { return };
+    let Ok(memory) = tempfile::Builder::new()
+        .prefix("tavern-")
+        .tempdir_in("/dev/shm")
+    else {
+        return;
+    };
     if !is_boxed(&scratch) {
         return;
     }
     let place = memory.path().join("work");
-    let (from, to) = (scratch.work().display().to_string(), place.display().to_string());
-    scratch.command(Path::new("cp")).args(&["-a", &from, &to]).run().succeeds();
-    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]);
+    let (from, to) = (
+        scratch.work().display().to_string(),
+        place.display().to_string(),
+    );
+    scratch
+        .command(Path::new("cp"))
+        .args(&["-a", &from, &to])
+        .run()
+        .succeeds();
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty", "--name", "Frodo"]);
     agent.within(&place).run().says("T-1 merged");
 }

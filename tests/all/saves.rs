@@ -116,7 +116,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => Just(Act::Save),
         1 => (0..100usize).prop_map(Act::SaveSlowly),
     ];
-    let ending = select(vec![Ending::Done, Ending::Failed, Ending::Waiting, Ending::Released]);
+    let ending = select(vec![
+        Ending::Done,
+        Ending::Failed,
+        Ending::Waiting,
+        Ending::Released,
+    ]);
     let step = prop_oneof![
         4 => Just(Step::Claim),
         4 => (0..2usize, ending).prop_map(|(ago, ending)| Step::End(ago, ending)),
@@ -238,7 +243,10 @@ impl World {
         if self.writing.is_none() && !self.typed.is_saved() {
             self.holds()?;
             for editor in &mut self.editors {
-                if editor.way == Way::Following && editor.text == editor.clean && editor.clean != self.typed.newest {
+                if editor.way == Way::Following
+                    && editor.text == editor.clean
+                    && editor.clean != self.typed.newest
+                {
                     editor.load(self.typed.newest.clone());
                 }
             }
@@ -248,7 +256,11 @@ impl World {
 
     fn look(&mut self) -> Result<(), String> {
         self.board.settle().expect("it can be written");
-        if self.writing.is_none() { self.typed.was_looked_at() } else { Ok(()) }
+        if self.writing.is_none() {
+            self.typed.was_looked_at()
+        } else {
+            Ok(())
+        }
     }
 
     /// The words that it was told.
@@ -256,40 +268,78 @@ impl World {
         let note = Note::default();
         match step {
             Step::Claim => {
-                let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
-                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _, _| Ok(())).expect("it can be written") {
+                let seek =
+                    seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
+                if let Ok(claimed) = self
+                    .board
+                    .claim(&seek, &|_, _, _, _| Ok(()))
+                    .expect("it can be written")
+                {
                     self.claims.push((claimed.task.id, claimed.lease.token));
                 }
             }
             Step::End(ago, ending) => {
-                let Some(at) = self.claims.len().checked_sub(ago + 1) else { return Vec::new() };
+                let Some(at) = self.claims.len().checked_sub(ago + 1) else {
+                    return Vec::new();
+                };
                 let (task, token) = self.claims.remove(at);
-                let retry = |blame| Retry { blame, not_before: None, most: 99 };
+                let retry = |blame| Retry {
+                    blame,
+                    not_before: None,
+                    most: 99,
+                };
                 let reason = "so it is".to_owned();
                 let event = match ending {
-                    Ending::Done => Event::Submit { token, commit: None, reviewers: Vec::new(), asks: None },
-                    Ending::Failed => Event::Fail { token, retry: retry(Blame::Agent), reason },
-                    Ending::Waiting => Event::Ask { token, question: reason },
-                    Ending::Released => Event::Return { token, retry: retry(Blame::Nobody), reason },
+                    Ending::Done => Event::Submit {
+                        token,
+                        commit: None,
+                        reviewers: Vec::new(),
+                        asks: None,
+                    },
+                    Ending::Failed => Event::Fail {
+                        token,
+                        retry: retry(Blame::Agent),
+                        reason,
+                    },
+                    Ending::Waiting => Event::Ask {
+                        token,
+                        question: reason,
+                    },
+                    Ending::Released => Event::Return {
+                        token,
+                        retry: retry(Blame::Nobody),
+                        reason,
+                    },
                 };
                 self.board.submit(&task, &event, &note).expect("it is held");
                 if let Ending::Done = ending {
                     // One without a worktree is completed already.
-                    let _ = self.board.submit(&task, &Event::Integrate { commit: None }, &note);
+                    let _ = self
+                        .board
+                        .submit(&task, &Event::Integrate { commit: None }, &note);
                     self.ended.push(task);
                 }
             }
             Step::Cancel(number) => {
                 let task = id(&format!("T-{number}"));
-                if self.board.submit(&task, &Event::Cancel { reason: None }, &note).is_ok() {
+                if self
+                    .board
+                    .submit(&task, &Event::Cancel { reason: None }, &note)
+                    .is_ok()
+                {
                     self.ended.push(task);
                 }
             }
             Step::Add => {
                 let title = self.word();
                 let queue = self.board.queues().expect("they can be listed").remove(0);
-                let new = NewItem { title: title.clone(), ..NewItem::default() };
-                self.board.add(&queue, new, Status::Pending, &note).expect("it can be written");
+                let new = NewItem {
+                    title: title.clone(),
+                    ..NewItem::default()
+                };
+                self.board
+                    .add(&queue, new, Status::Pending, &note)
+                    .expect("it can be written");
                 return vec![title];
             }
             _ => {}
@@ -307,18 +357,25 @@ impl World {
         match *step {
             Step::Append => {
                 let line = format!("- [ ] {}\n", self.word());
-                let mut file = File::options().append(true).open(self.path()).expect("it is there");
+                let mut file = File::options()
+                    .append(true)
+                    .open(self.path())
+                    .expect("it is there");
                 file.write_all(line.as_bytes()).expect("there is room");
                 self.typed.goes_on_with(now + &line, None);
                 *self.saves.entry("append".to_owned()).or_default() += 1;
             }
             Step::Replace(nth) => {
                 let words: Vec<String> = words(&now).into_iter().collect();
-                let Some(old) = words.get(nth % words.len().max(1)) else { return };
+                let Some(old) = words.get(nth % words.len().max(1)) else {
+                    return;
+                };
                 let new = self.word();
                 let text = now.replace(old.as_str(), &new);
                 let temp = self.path().with_file_name("sed1234");
-                fs::write(&temp, &text).and_then(|()| fs::rename(&temp, self.path())).expect("the folder is ours");
+                fs::write(&temp, &text)
+                    .and_then(|()| fs::rename(&temp, self.path()))
+                    .expect("the folder is ours");
                 self.typed.touches(NOBODY, &item_of(&now, old));
                 self.typed.goes_on_with(text, Some(old.clone()));
                 *self.saves.entry("sed".to_owned()).or_default() += 1;
@@ -336,11 +393,15 @@ impl World {
                     self.typed.touches(editor, &item);
                     let editor = &mut self.editors[editor];
                     editor.ever += &edited;
-                    editor.undo.push(std::mem::replace(&mut editor.text, edited));
+                    editor
+                        .undo
+                        .push(std::mem::replace(&mut editor.text, edited));
                 }
             }
             Step::Editor(editor, Act::Save) => self.save(editor, None),
-            Step::Editor(editor, Act::SaveSlowly(hundredths)) => self.save(editor, Some(hundredths)),
+            Step::Editor(editor, Act::SaveSlowly(hundredths)) => {
+                self.save(editor, Some(hundredths))
+            }
             _ => {}
         }
     }
@@ -349,23 +410,37 @@ impl World {
     fn edited(&mut self, text: &str, edit: Edit) -> Option<(String, String)> {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let is_top = |line: &String| line.contains("- [") && !line.starts_with(' ');
-        let line_of =
-            |lines: &[String], number: usize| lines.iter().position(|line| line.contains(&format!("] T-{number}:")));
-        let rest =
-            |lines: &[String], at: usize| lines[at + 1..].iter().take_while(|line| line.starts_with("  ")).count();
+        let line_of = |lines: &[String], number: usize| {
+            lines
+                .iter()
+                .position(|line| line.contains(&format!("] T-{number}:")))
+        };
+        let rest = |lines: &[String], at: usize| {
+            lines[at + 1..]
+                .iter()
+                .take_while(|line| line.starts_with("  "))
+                .count()
+        };
         let item = match edit {
             Edit::Prose(nth) => {
-                let places: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].starts_with('#')).collect();
+                let places: Vec<usize> = (0..lines.len())
+                    .filter(|at| lines[*at].starts_with('#'))
+                    .collect();
                 let at = places.get(nth).copied().unwrap_or(lines.len());
                 lines.splice(at..at, [String::new(), self.word(), String::new()]);
                 String::new()
             }
             Edit::Item(nth) | Edit::Known(nth) => {
-                let places: Vec<usize> =
-                    (0..lines.len()).filter(|at| is_top(&lines[*at]) && lines[*at].contains("[ ]")).collect();
+                let places: Vec<usize> = (0..lines.len())
+                    .filter(|at| is_top(&lines[*at]) && lines[*at].contains("[ ]"))
+                    .collect();
                 let at = *places.get(nth % places.len().max(1))?;
                 let word = self.word();
-                let id = if let Edit::Known(_) = edit { format!("T-{}: ", 100 + self.number) } else { String::new() };
+                let id = if let Edit::Known(_) = edit {
+                    format!("T-{}: ", 100 + self.number)
+                } else {
+                    String::new()
+                };
                 lines.insert(at, format!("- [ ] {id}{word}"));
                 id.trim_end_matches(": ").to_owned()
             }
@@ -423,11 +498,25 @@ impl World {
         let path = self.path();
         let editor = &mut self.editors[by];
         let text = editor.text.clone();
-        let deleted = words(&editor.ever).into_iter().filter(|word| !text.contains(word.as_str())).collect();
-        let save = Save { by, text: text.clone(), loaded: editor.loaded.clone(), deleted };
+        let deleted = words(&editor.ever)
+            .into_iter()
+            .filter(|word| !text.contains(word.as_str()))
+            .collect();
+        let save = Save {
+            by,
+            text: text.clone(),
+            loaded: editor.loaded.clone(),
+            deleted,
+        };
         editor.clean.clone_from(&text);
-        let name = format!("{:?}{}", editor.way, if slowly.is_some() { " slowly" } else { "" });
-        let (half, rest) = text.as_bytes().split_at(slowly.map_or(text.len(), |part| text.len() * part / 100));
+        let name = format!(
+            "{:?}{}",
+            editor.way,
+            if slowly.is_some() { " slowly" } else { "" }
+        );
+        let (half, rest) = text
+            .as_bytes()
+            .split_at(slowly.map_or(text.len(), |part| text.len() * part / 100));
         let way = editor.way;
         let mut file = match way {
             Way::ByRename => None,
@@ -441,21 +530,33 @@ impl World {
         if let Some(file) = &mut file {
             file.write_all(half).expect("there is room");
         }
-        let rest = if file.is_some() { rest } else { text.as_bytes() };
+        let rest = if file.is_some() {
+            rest
+        } else {
+            text.as_bytes()
+        };
         *self.saves.entry(name).or_default() += 1;
-        self.writing = Some(Writing { file, rest: rest.to_owned(), save });
+        self.writing = Some(Writing {
+            file,
+            rest: rest.to_owned(),
+            save,
+        });
         if way == Way::ByRename || slowly.is_none() {
             self.finish();
         }
     }
 
     fn finish(&mut self) {
-        let Some(Writing { file, rest, save }) = self.writing.take() else { return };
+        let Some(Writing { file, rest, save }) = self.writing.take() else {
+            return;
+        };
         let temp = self.path().with_extension("tmp");
         match file {
             Some(mut file) => file.write_all(&rest).expect("there is room"),
             None if self.editors[save.by].way == Way::ByRename => {
-                fs::write(&temp, &rest).and_then(|()| fs::rename(&temp, self.path())).expect("the folder is ours");
+                fs::write(&temp, &rest)
+                    .and_then(|()| fs::rename(&temp, self.path()))
+                    .expect("the folder is ours");
             }
             // As vim does: what somebody has put there meanwhile is emptied.
             None => fs::write(self.path(), &rest).expect("the folder is ours"),
@@ -468,10 +569,18 @@ impl World {
         let queue = self.typed.shown();
         let line = |task: &TaskId| {
             let start = format!("] {task}: ");
-            queue.lines().find(|line| line.contains(&start)).unwrap_or_default().to_owned()
+            queue
+                .lines()
+                .find(|line| line.contains(&start))
+                .unwrap_or_default()
+                .to_owned()
         };
         for (task, token) in &self.claims {
-            let lease = fs::read_to_string(self.scratch.work().join(format!(".tavern/leases/{task}.yaml")));
+            let lease = fs::read_to_string(
+                self.scratch
+                    .work()
+                    .join(format!(".tavern/leases/{task}.yaml")),
+            );
             let is_held = lease.is_ok_and(|lease| lease.contains(&format!("token: {token}\n")));
             let line = line(task);
             if !is_held || !line.contains("[ ]") || !line.contains("agent: Frodo") {
@@ -479,7 +588,9 @@ impl World {
             }
         }
         let is_open = |task: &&TaskId| line(task).contains("[ ]");
-        self.ended.iter().find(is_open).map_or(Ok(()), |task| Err(format!("{task} has ended: {}", line(task))))
+        self.ended.iter().find(is_open).map_or(Ok(()), |task| {
+            Err(format!("{task} has ended: {}", line(task)))
+        })
     }
 }
 
@@ -494,27 +605,36 @@ fn no_save_undoes_a_transition_or_loses_a_word() {
     };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let ways = vec(select(WAYS.to_vec()), 3);
     let counts = std::cell::RefCell::new((BTreeMap::<String, usize>::new(), 0));
-    let result = runner.run(&(select(vec![LANES, LOOSE]), ways, steps()), |(text, ways, steps)| {
-        let mut world = World::of(text, &ways);
-        for (at, step) in steps.iter().enumerate() {
-            world.step(step).map_err(|why| {
-                TestCaseError::fail(format!("{why}\nafter step {at}, {step:?}\n{}", world.typed.shown()))
+    let result = runner.run(
+        &(select(vec![LANES, LOOSE]), ways, steps()),
+        |(text, ways, steps)| {
+            let mut world = World::of(text, &ways);
+            for (at, step) in steps.iter().enumerate() {
+                world.step(step).map_err(|why| {
+                    TestCaseError::fail(format!(
+                        "{why}\nafter step {at}, {step:?}\n{}",
+                        world.typed.shown()
+                    ))
+                })?;
+            }
+            world.finish();
+            world.look().and_then(|()| world.holds()).map_err(|why| {
+                TestCaseError::fail(format!("{why}\nat the end\n{}", world.typed.shown()))
             })?;
-        }
-        world.finish();
-        world
-            .look()
-            .and_then(|()| world.holds())
-            .map_err(|why| TestCaseError::fail(format!("{why}\nat the end\n{}", world.typed.shown())))?;
-        State::of(&world.scratch).agrees();
-        let (saves, excused) = &mut *counts.borrow_mut();
-        world.saves.into_iter().for_each(|(name, times)| *saves.entry(name).or_default() += times);
-        *excused += world.typed.excused;
-        Ok(())
-    });
+            State::of(&world.scratch).agrees();
+            let (saves, excused) = &mut *counts.borrow_mut();
+            world
+                .saves
+                .into_iter()
+                .for_each(|(name, times)| *saves.entry(name).or_default() += times);
+            *excused += world.typed.excused;
+            Ok(())
+        },
+    );
     let (saves, excused) = counts.into_inner();
     println!(
         "seed {seed}: {saves:?}, {excused} words that a save lacked which can't be told from one that takes them out"

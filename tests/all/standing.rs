@@ -13,7 +13,9 @@ const BOARDS: [&str; 6] = [
 ];
 
 fn claim(scratch: &Scratch, id: &str) {
-    scratch.run("tavern-claim", &["--task", id, "--agent", id]).succeeds();
+    scratch
+        .run("tavern-claim", &["--task", id, "--agent", id])
+        .succeeds();
 }
 
 fn release(scratch: &Scratch, id: &str) {
@@ -22,14 +24,19 @@ fn release(scratch: &Scratch, id: &str) {
 
 /// Without what tells that items were given back.
 fn bare(text: &str) -> String {
-    ["1", "2"]
-        .iter()
-        .fold(text.to_owned(), |text, times| text.replace(&format!(" (returns: {times}, reason: given back)"), ""))
+    ["1", "2"].iter().fold(text.to_owned(), |text, times| {
+        text.replace(&format!(" (returns: {times}, reason: given back)"), "")
+    })
 }
 
 #[test]
 fn what_is_claimed_and_given_back_stands_where_it_stood_whatever_else_was_claimed() {
-    let orders = [["T-1", "T-2", "T-3"], ["T-3", "T-2", "T-1"], ["T-2", "T-3", "T-1"], ["T-1", "T-3", "T-2"]];
+    let orders = [
+        ["T-1", "T-2", "T-3"],
+        ["T-3", "T-2", "T-1"],
+        ["T-2", "T-3", "T-1"],
+        ["T-1", "T-3", "T-2"],
+    ];
     for board in BOARDS {
         let scratch = Scratch::board(board);
         for id in orders[0] {
@@ -40,7 +47,10 @@ fn what_is_claimed_and_given_back_stands_where_it_stood_whatever_else_was_claime
             scratch.run("tavern-undo", &[]).succeeds();
             assert_eq!(scratch.queue(), board);
         }
-        for (taken, given) in orders.iter().flat_map(|taken| orders.iter().map(move |given| (taken, given))) {
+        for (taken, given) in orders
+            .iter()
+            .flat_map(|taken| orders.iter().map(move |given| (taken, given)))
+        {
             taken.iter().for_each(|id| claim(&scratch, id));
             given.iter().for_each(|id| release(&scratch, id));
             assert_eq!(bare(&scratch.queue()), board, "{taken:?}, {given:?}");
@@ -59,12 +69,19 @@ fn what_has_neighbours_of_one_title_comes_back_under_its_own_heading() {
     ];
     let scratch = Scratch::board("");
     for board in lists.map(|list| format!("## Todo\n\n{list}{lanes}")) {
-        let lines: Vec<usize> =
-            (1..).zip(board.lines()).filter(|(_, line)| line.contains("[ ]")).map(|it| it.0).collect();
-        let claim = |line: usize| scratch.json("tavern-claim", &["--task", &format!("{QUEUE}:{line}")]);
+        let lines: Vec<usize> = (1..)
+            .zip(board.lines())
+            .filter(|(_, line)| line.contains("[ ]"))
+            .map(|it| it.0)
+            .collect();
+        let claim =
+            |line: usize| scratch.json("tavern-claim", &["--task", &format!("{QUEUE}:{line}")]);
         let id = |line: usize| claim(line)["id"].as_str().expect("it got one").to_owned();
-        let bare =
-            |ids: &[String]| ids.iter().fold(bare(&scratch.queue()), |text, id| text.replace(&format!("{id}: "), ""));
+        let bare = |ids: &[String]| {
+            ids.iter().fold(bare(&scratch.queue()), |text, id| {
+                text.replace(&format!("{id}: "), "")
+            })
+        };
         for line in &lines {
             scratch.begin(&board);
             let ids = [id(*line)];
@@ -72,7 +89,11 @@ fn what_has_neighbours_of_one_title_comes_back_under_its_own_heading() {
             assert_eq!(bare(&ids), board, "line {line}");
         }
         // One that stands above it, and goes and comes meanwhile.
-        for (first, second) in [(lines[2], lines[0]), (lines[3], lines[1]), (lines[3], lines[0])] {
+        for (first, second) in [
+            (lines[2], lines[0]),
+            (lines[3], lines[1]),
+            (lines[3], lines[0]),
+        ] {
             scratch.begin(&board);
             let ids = [id(first), id(second)];
             ids.iter().for_each(|id| release(&scratch, id));
@@ -84,7 +105,10 @@ fn what_has_neighbours_of_one_title_comes_back_under_its_own_heading() {
 #[test]
 fn the_lines_of_an_item_keep_their_line_ends_whatever_becomes_of_it() {
     let mixed = "- [ ] T-1: one\n  Words.\r\n  More.\n\n- [ ] T-2: two\r\n";
-    for board in [format!("# Mixed\r\n\r\n{mixed}"), format!("## Todo\r\n\r\n{mixed}\n## Doing\r\n\r\n## Done\n")] {
+    for board in [
+        format!("# Mixed\r\n\r\n{mixed}"),
+        format!("## Todo\r\n\r\n{mixed}\n## Doing\r\n\r\n## Done\n"),
+    ] {
         let scratch = Scratch::board(&board);
         claim(&scratch, "T-1");
         release(&scratch, "T-1");
@@ -100,16 +124,31 @@ fn what_comes_back_from_a_failure_or_a_question_stands_where_it_stood() {
     let scratch = Scratch::board(board);
     let claimed = scratch.json("tavern-claim", &[]);
     let lease = &claimed["lease"];
-    let (id, token) = (lease["task"].as_str().expect("it has one"), lease["token"].to_string());
-    scratch.run("tavern-report", &[id, "--token", &token, "--waiting", "red?"]).ends(8);
-    has(&scratch.queue(), &["## Todo\n\n- [ ] T-2: two\n\n## Doing\n\n## Waiting\n\n- [ ] T-"]);
+    let (id, token) = (
+        lease["task"].as_str().expect("it has one"),
+        lease["token"].to_string(),
+    );
+    scratch
+        .run(
+            "tavern-report",
+            &[id, "--token", &token, "--waiting", "red?"],
+        )
+        .ends(8);
+    has(
+        &scratch.queue(),
+        &["## Todo\n\n- [ ] T-2: two\n\n## Doing\n\n## Waiting\n\n- [ ] T-"],
+    );
     scratch.run("tavern-release", &[id]).succeeds();
     let named = board.replace("first", &format!("{id}: first"));
     assert_eq!(scratch.queue(), named);
     let token = scratch.claim(id, &[]);
-    scratch.run("tavern-report", &[id, "--token", &token, "--failed", "no"]).ends(1);
-    let (head, rest) =
-        (format!("## Todo\n\n- [ ] {id}: first (attempt: 1, "), ")\n- [ ] T-2: two\n\n## Doing\n\n## Waiting\n");
+    scratch
+        .run("tavern-report", &[id, "--token", &token, "--failed", "no"])
+        .ends(1);
+    let (head, rest) = (
+        format!("## Todo\n\n- [ ] {id}: first (attempt: 1, "),
+        ")\n- [ ] T-2: two\n\n## Doing\n\n## Waiting\n",
+    );
     has(&scratch.queue(), &[&head, rest]);
     scratch.run("tavern-undo", &[]).succeeds();
     assert_eq!(scratch.queue(), named);
@@ -133,9 +172,13 @@ fn what_comes_back_stands_under_its_heading_though_that_has_no_item_or_another_n
         assert_eq!(bare(&scratch.queue()), board, "{taken:?}, {given:?}");
         scratch.begin(board);
     }
-    let nameless = ids.iter().fold(board.to_owned(), |text, id| text.replace(&format!("{id}: "), ""));
+    let nameless = ids.iter().fold(board.to_owned(), |text, id| {
+        text.replace(&format!("{id}: "), "")
+    });
     scratch.begin(&nameless);
-    let id = scratch.json("tavern-claim", &["--task", &format!("{QUEUE}:7")])["id"].as_str().map(str::to_owned);
+    let id = scratch.json("tavern-claim", &["--task", &format!("{QUEUE}:7")])["id"]
+        .as_str()
+        .map(str::to_owned);
     let id = id.expect("it got one");
     scratch.change(QUEUE, "### Login", "### Sign-in");
     release(&scratch, &id);
@@ -149,8 +192,15 @@ fn a_question_and_its_answer_leave_blank_lines_as_they_are() {
         let board = format!("## Todo\n\n- [ ] T-1: one\n\n{lanes}");
         let scratch = Scratch::board(&board);
         let token = scratch.claim("T-1", &[]);
-        scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "red?"]).ends(8);
-        scratch.run("tavern-release", &["T-1", "-m", "blue"]).succeeds();
+        scratch
+            .run(
+                "tavern-report",
+                &["T-1", "--token", &token, "--waiting", "red?"],
+            )
+            .ends(8);
+        scratch
+            .run("tavern-release", &["T-1", "-m", "blue"])
+            .succeeds();
         assert_eq!(scratch.queue().replace(" (reason: blue)", ""), board);
     }
 }
@@ -167,8 +217,15 @@ fn what_had_a_step_ticked_comes_back_byte_for_byte_when_its_question_is_undone()
         let board = format!("## Todo\n\n{list}{lanes}");
         let scratch = Scratch::board(&board);
         let token = scratch.claim("T-1", &[]);
-        scratch.run("tavern-report", &["T-1", "--token", &token, "--step", "1"]).succeeds();
-        scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "red?"]).ends(8);
+        scratch
+            .run("tavern-report", &["T-1", "--token", &token, "--step", "1"])
+            .succeeds();
+        scratch
+            .run(
+                "tavern-report",
+                &["T-1", "--token", &token, "--waiting", "red?"],
+            )
+            .ends(8);
         let asked = scratch.queue();
         scratch.run("tavern-undo", &[]).succeeds();
         assert_eq!(scratch.queue(), board);
@@ -190,7 +247,9 @@ fn the_id_of_a_claim_goes_with_it_and_what_was_typed_meanwhile_stays() {
     scratch.run("tavern-undo", &["--redo"]).succeeds();
     has(
         &scratch.queue(),
-        &[&format!("- [ ] {id}: one (returns: 1, reason: given back)\n  Words, and more.\n- [ ] two")],
+        &[&format!(
+            "- [ ] {id}: one (returns: 1, reason: given back)\n  Words, and more.\n- [ ] two"
+        )],
     );
     // What was typed may be taken back, too.
     for _ in 0..2 {
@@ -205,13 +264,18 @@ fn who_was_moved_by_hand_comes_back_to_there() {
     let (first, last) = ("- [ ] T-1: one\n  Words.\n", "- [ ] four\n");
     claim(&scratch, "T-1");
     release(&scratch, "T-1");
-    let moved = BOARDS[0].replace(first, "").replace(last, &format!("{last}{first}"));
+    let moved = BOARDS[0]
+        .replace(first, "")
+        .replace(last, &format!("{last}{first}"));
     scratch.write(QUEUE, &moved);
     claim(&scratch, "T-1");
     // Who stood behind it is elsewhere by then.
     scratch.change(QUEUE, "- [ ] T-2: two\n", "");
     release(&scratch, "T-1");
-    assert_eq!(bare(&scratch.queue()), moved.replace("- [ ] T-2: two\n", ""));
+    assert_eq!(
+        bare(&scratch.queue()),
+        moved.replace("- [ ] T-2: two\n", "")
+    );
 }
 
 #[test]
@@ -222,25 +286,46 @@ fn what_lost_a_race_to_merge_keeps_its_turn() {
     let other = format!("## Pending\n\n{}- [ ] T-3: Later\n{lanes}", item("T-2"));
     scratch.write(".tavern/queues/other.md", &other);
     let token = scratch.claim("T-2", &["--agent", "Sam"]);
-    scratch.run("tavern-spawn", &["T-2", "--token", &token]).succeeds();
-    scratch.run("tavern-report", &["T-2", "--token", &token]).succeeds();
-    scratch.run("tavern-agent", &["--until-empty", "--queue", "main"]).succeeds();
-    scratch.run("tavern-merge", &[]).ends(1).says("T-2 sent back");
+    scratch
+        .run("tavern-spawn", &["T-2", "--token", &token])
+        .succeeds();
+    scratch
+        .run("tavern-report", &["T-2", "--token", &token])
+        .succeeds();
+    scratch
+        .run("tavern-agent", &["--until-empty", "--queue", "main"])
+        .succeeds();
+    scratch
+        .run("tavern-merge", &[])
+        .ends(1)
+        .says("T-2 sent back");
     let queue = scratch.read(".tavern/queues/other.md");
     let bare: String = queue
         .split_inclusive('\n')
-        .map(|line| line.split(" (").next().unwrap_or(line).trim_end().to_owned() + "\n")
+        .map(|line| {
+            line.split(" (")
+                .next()
+                .unwrap_or(line)
+                .trim_end()
+                .to_owned()
+                + "\n"
+        })
         .collect();
     assert_eq!(bare, other);
 }
 
 #[test]
 fn an_undone_addition_leaves_the_very_bytes() {
-    for board in
-        BOARDS.iter().chain(&["- [ ] a\n- [ ] b", "# Words", "- [ ] a\n\n- [ ] b\n\nWords.\n", "1. [ ] a\n\n\n"])
-    {
+    for board in BOARDS.iter().chain(&[
+        "- [ ] a\n- [ ] b",
+        "# Words",
+        "- [ ] a\n\n- [ ] b\n\nWords.\n",
+        "1. [ ] a\n\n\n",
+    ]) {
         let scratch = Scratch::board(board);
-        scratch.run("tavern-add", &["New", "-m", "Words."]).succeeds();
+        scratch
+            .run("tavern-add", &["New", "-m", "Words."])
+            .succeeds();
         scratch.run("tavern-undo", &[]).succeeds();
         assert_eq!(scratch.queue(), *board);
     }

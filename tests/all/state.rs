@@ -25,8 +25,12 @@ pub struct State {
 impl State {
     pub fn of(scratch: &Scratch) -> State {
         let board = board(scratch);
-        let mut state =
-            State { texts: BTreeMap::new(), items: BTreeMap::new(), leases: BTreeMap::new(), log: Vec::new() };
+        let mut state = State {
+            texts: BTreeMap::new(),
+            items: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            log: Vec::new(),
+        };
         for queue in board.queues().expect("the queues can be listed") {
             let text = board.read(&queue).expect("the queue can be read");
             let (document, _) = parse(&text.content);
@@ -36,12 +40,17 @@ impl State {
                 if state.items.contains_key(&name) {
                     name.push_str("#2");
                 }
-                state.items.insert(name, (item.status, document.block(item).to_owned()));
+                state
+                    .items
+                    .insert(name, (item.status, document.block(item).to_owned()));
             }
             state.texts.insert(queue.id, text.content.into_string());
         }
         let leases = board.leases().expect("the leases can be listed");
-        state.leases = leases.into_iter().map(|lease| (lease.task.to_string(), lease.token)).collect();
+        state.leases = leases
+            .into_iter()
+            .map(|lease| (lease.task.to_string(), lease.token))
+            .collect();
         state.log = tail_log(&board, 0).expect("the log can be read");
         state
     }
@@ -62,11 +71,17 @@ impl State {
     #[track_caller]
     pub fn agrees(&self) {
         let twice: Vec<&String> = self.items.keys().filter(|id| id.contains('#')).collect();
-        assert!(twice.is_empty(), "items that are there twice: {twice:?}\n{self:#?}");
+        assert!(
+            twice.is_empty(),
+            "items that are there twice: {twice:?}\n{self:#?}"
+        );
         let seqs: Vec<u64> = self.log.iter().map(|entry| entry.seq).collect();
         let first = seqs.first().copied().unwrap_or(1);
         let expected: Vec<u64> = (first..).take(seqs.len()).collect();
-        assert_eq!(seqs, expected, "the log's numbers have no gap and none is there twice");
+        assert_eq!(
+            seqs, expected,
+            "the log's numbers have no gap and none is there twice"
+        );
         let mut tokens = BTreeMap::new();
         for entry in &self.log {
             let Some(task) = &entry.task else { continue };
@@ -80,23 +95,58 @@ impl State {
                 None => {}
             }
             let is_last = |of: &dyn Fn(&Entry) -> bool| {
-                let later = self.log.iter().filter(|later| later.seq > entry.seq && later.task == entry.task);
+                let later = self
+                    .log
+                    .iter()
+                    .filter(|later| later.seq > entry.seq && later.task == entry.task);
                 !later.into_iter().any(of)
             };
             // A person took it out.
-            let mut changes = self.log.iter().rev().filter(|last| last.change.is_of_item());
-            if changes.find(|last| last.task == entry.task).is_some_and(|last| last.change.after().is_none()) {
+            let mut changes = self
+                .log
+                .iter()
+                .rev()
+                .filter(|last| last.change.is_of_item());
+            if changes
+                .find(|last| last.task == entry.task)
+                .is_some_and(|last| last.change.after().is_none())
+            {
                 continue;
             }
-            if let Some(to) = entry.change.to().filter(|_| is_last(&|later| later.change.to().is_some())) {
-                assert_eq!(self.status(task.as_str()), Some(to), "{task} after event {}\n{self:#?}", entry.seq);
+            if let Some(to) = entry
+                .change
+                .to()
+                .filter(|_| is_last(&|later| later.change.to().is_some()))
+            {
+                assert_eq!(
+                    self.status(task.as_str()),
+                    Some(to),
+                    "{task} after event {}\n{self:#?}",
+                    entry.seq
+                );
             }
-            if let Some(after) = entry.change.after().filter(|_| is_last(&|later| later.change.after().is_some())) {
-                let block = &self.items.get(task.as_str()).expect("its status was there").1;
-                assert_eq!(block.trim_end(), after.trim_end(), "{task} after event {}", entry.seq);
+            if let Some(after) = entry
+                .change
+                .after()
+                .filter(|_| is_last(&|later| later.change.after().is_some()))
+            {
+                let block = &self
+                    .items
+                    .get(task.as_str())
+                    .expect("its status was there")
+                    .1;
+                assert_eq!(
+                    block.trim_end(),
+                    after.trim_end(),
+                    "{task} after event {}",
+                    entry.seq
+                );
             }
         }
-        assert_eq!(self.leases, tokens, "leases on disk, and by the log\n{self:#?}");
+        assert_eq!(
+            self.leases, tokens,
+            "leases on disk, and by the log\n{self:#?}"
+        );
     }
 }
 
@@ -126,17 +176,36 @@ pub fn id(text: &str) -> TaskId {
 
 /// What a crash left in the places where files are replaced: the board's folder without its worktrees, and the root.
 pub fn temp_files(scratch: &Scratch) -> Vec<PathBuf> {
-    let is_ours = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".tavern-"));
+    let is_ours = |path: &Path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(".tavern-"))
+    };
     let worktrees = scratch.work().join(".tavern/worktrees");
     let below = walkdir::WalkDir::new(scratch.work().join(".tavern"))
         .into_iter()
-        .filter_entry(|entry| entry.depth() < 2 || entry.path().parent().is_none_or(|up| up != worktrees.as_path()))
+        .filter_entry(|entry| {
+            entry.depth() < 2
+                || entry
+                    .path()
+                    .parent()
+                    .is_none_or(|up| up != worktrees.as_path())
+        })
         .filter_map(Result::ok)
         .map(walkdir::DirEntry::into_path);
-    let beside = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let admins = beside(scratch.work().join(".git/worktrees")).filter(|path| path.is_dir()).flat_map(beside);
-    let is_salvage =
-        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tavern-salvage-"));
+    let beside = |folder: PathBuf| {
+        std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+    };
+    let admins = beside(scratch.work().join(".git/worktrees"))
+        .filter(|path| path.is_dir())
+        .flat_map(beside);
+    let is_salvage = |path: &Path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("tavern-salvage-"))
+    };
     below
         .chain(beside(scratch.work()))
         .chain(beside(worktrees.clone()))

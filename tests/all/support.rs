@@ -44,11 +44,11 @@ Words of the owner.
 ";
 
 /// An item whose script says that it runs, and then runs for ever.
-pub const ENDLESS: &str =
-    "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
+pub const ENDLESS: &str = "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
 
 /// Settings by which no test waits for a back-off.
-pub const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, not_ready: {backoff: 0s}}\n";
+pub const AT_ONCE: &str =
+    "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, not_ready: {backoff: 0s}}\n";
 
 /// A folder for one test: `work/` is where programs run, `home/` and `tmp/` are theirs.
 pub struct Scratch {
@@ -60,8 +60,14 @@ pub struct Scratch {
 impl Scratch {
     /// An empty folder that is in no repository.
     pub fn empty() -> Scratch {
-        let folder = tempfile::Builder::new().prefix("tavern-").tempdir().expect("a temporary folder can be made");
-        let scratch = Scratch { folder, holds: AtomicU32::new(0) };
+        let folder = tempfile::Builder::new()
+            .prefix("tavern-")
+            .tempdir()
+            .expect("a temporary folder can be made");
+        let scratch = Scratch {
+            folder,
+            holds: AtomicU32::new(0),
+        };
         for part in ["work", "home", "tmp"] {
             fs::create_dir(scratch.folder().join(part)).expect("the folder is ours");
         }
@@ -81,7 +87,9 @@ impl Scratch {
     /// A repository with a board for the shell runner, as it is made.
     pub fn initialized() -> Scratch {
         let scratch = Scratch::repository();
-        scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+        scratch
+            .run("tavern-init", &["--quiet", "--runner", "shell"])
+            .succeeds();
         scratch
     }
 
@@ -113,7 +121,11 @@ impl Scratch {
     /// for a back-off.
     pub fn with_agent(script: &str, queue: &str, config: &str) -> Scratch {
         let scratch = Scratch::repository();
-        let done = if ["DONE", "$STEPS"].iter().any(|word| script.contains(word)) { "" } else { "\necho DONE\n" };
+        let done = if ["DONE", "$STEPS"].iter().any(|word| script.contains(word)) {
+            ""
+        } else {
+            "\necho DONE\n"
+        };
         scratch.executable("../home/agent.sh", &format!("{script}{done}"));
         scratch.run("tavern-init", &["--quiet"]).succeeds();
         let now = "{backoff: 0s}";
@@ -153,7 +165,8 @@ impl Scratch {
     /// Writes `text` to `path` under `work/`, with the folders above it.
     pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(path);
-        fs::create_dir_all(path.parent().expect("a file has a folder")).expect("the folder is ours");
+        fs::create_dir_all(path.parent().expect("a file has a folder"))
+            .expect("the folder is ours");
         fs::write(&path, text).expect("the folder is ours");
         path
     }
@@ -162,7 +175,11 @@ impl Scratch {
     /// another thread started a child could not be run for a moment ("text file busy").
     pub fn executable(&self, path: &str, text: &str) -> PathBuf {
         let line = r#"mkdir -p "$(dirname "$0")" && cat >"$0" && chmod +x "$0""#;
-        self.command(Path::new("sh")).args(&["-c", line, path]).input(text).run().succeeds();
+        self.command(Path::new("sh"))
+            .args(&["-c", line, path])
+            .input(text)
+            .run()
+            .succeeds();
         self.work().join(path)
     }
 
@@ -217,7 +234,11 @@ impl Scratch {
     pub fn line(&self, line: &str) -> Run {
         let mut words = line.split('\'').enumerate().flat_map(|(at, piece)| {
             let is_quoted = at % 2 == 1;
-            if is_quoted { vec![piece] } else { piece.split_whitespace().collect() }
+            if is_quoted {
+                vec![piece]
+            } else {
+                piece.split_whitespace().collect()
+            }
         });
         let program = words.next().expect("a line has a first word");
         self.program(program).args(&words.collect::<Vec<_>>())
@@ -225,35 +246,60 @@ impl Scratch {
 
     /// Runs it `+N` seconds from now, or at that time.
     pub fn at(&self, now: impl AsRef<std::ffi::OsStr>, program: &str, arguments: &[&str]) -> Ran {
-        self.program(program).args(arguments).variable("TAVERN_TEST_NOW", now).run()
+        self.program(program)
+            .args(arguments)
+            .variable("TAVERN_TEST_NOW", now)
+            .run()
     }
 
     /// Runs it with this fault, such as `log.torn=kill`.
-    pub fn failing(&self, fault: impl AsRef<std::ffi::OsStr>, program: &str, arguments: &[&str]) -> Ran {
-        self.program(program).args(arguments).variable("TAVERN_FAILPOINT", fault).run()
+    pub fn failing(
+        &self,
+        fault: impl AsRef<std::ffi::OsStr>,
+        program: &str,
+        arguments: &[&str],
+    ) -> Ran {
+        self.program(program)
+            .args(arguments)
+            .variable("TAVERN_FAILPOINT", fault)
+            .run()
     }
 
     /// Starts it, and returns once it stands still at `place`, such as `run.ended` or `log.torn@3`.
     pub fn holding(&self, place: &str, program: &str, arguments: &[&str]) -> Held {
-        let (place, nth) =
-            place.split_once('@').map_or((place, String::new()), |(place, nth)| (place, format!("@{nth}")));
-        let go = self.folder().join(format!("go-{}", self.holds.fetch_add(1, Ordering::Relaxed)));
+        let (place, nth) = place
+            .split_once('@')
+            .map_or((place, String::new()), |(place, nth)| {
+                (place, format!("@{nth}"))
+            });
+        let go = self
+            .folder()
+            .join(format!("go-{}", self.holds.fetch_add(1, Ordering::Relaxed)));
         let plan = format!("{place}=hold:{}{nth}", go.display());
-        let running = self.program(program).args(arguments).variable("TAVERN_FAILPOINT", plan).start();
-        wait_until(&format!("{program} is at {place}"), || go.with_extension("held").exists());
+        let running = self
+            .program(program)
+            .args(arguments)
+            .variable("TAVERN_FAILPOINT", plan)
+            .start();
+        wait_until(&format!("{program} is at {place}"), || {
+            go.with_extension("held").exists()
+        });
         Held { running, go }
     }
 
     /// What a program prints as JSON, an object a line.
     #[track_caller]
     pub fn records(&self, program: &str, arguments: &[&str]) -> Vec<Value> {
-        self.run(program, &[arguments, &["--format", "json"]].concat()).records()
+        self.run(program, &[arguments, &["--format", "json"]].concat())
+            .records()
     }
 
     /// The last object that a program prints as JSON; it must succeed.
     #[track_caller]
     pub fn json(&self, program: &str, arguments: &[&str]) -> Value {
-        self.run(program, &[arguments, &["--format", "json"]].concat()).ends(0).json()
+        self.run(program, &[arguments, &["--format", "json"]].concat())
+            .ends(0)
+            .json()
     }
 
     /// All about an item.
@@ -266,14 +312,22 @@ impl Scratch {
     #[track_caller]
     pub fn stands(&self, id: &str, status: &str, attempt: u32) -> Value {
         let item = self.item(id);
-        assert_eq!((&item["status"], &item["attempt"]), (&status.into(), &attempt.into()), "{item:#}");
+        assert_eq!(
+            (&item["status"], &item["attempt"]),
+            (&status.into(), &attempt.into()),
+            "{item:#}"
+        );
         item
     }
 
     /// The files in the inbox of an item.
     pub fn letters(&self, id: &str) -> Vec<PathBuf> {
-        let folder = fs::read_dir(self.work().join(".tavern/inbox").join(id)).into_iter().flatten();
-        folder.map(|entry| entry.expect("it is there").path()).collect()
+        let folder = fs::read_dir(self.work().join(".tavern/inbox").join(id))
+            .into_iter()
+            .flatten();
+        folder
+            .map(|entry| entry.expect("it is there").path())
+            .collect()
     }
 
     /// Takes an item; gives its token.
@@ -289,7 +343,11 @@ impl Scratch {
 
     /// A script of ours, with Tavern's programs on the PATH.
     pub fn script(&self, name: &str) -> Run {
-        self.command(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name))
+        self.command(
+            &Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("scripts")
+                .join(name),
+        )
     }
 
     /// The processes that were started for a run in this folder, or work in it: pid and command line.
@@ -305,11 +363,17 @@ impl Scratch {
                 continue;
             }
             let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let is_marked = environ.split(|byte| *byte == 0).any(|one| one.starts_with(mark.as_bytes()));
-            let is_here = fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder));
+            let is_marked = environ
+                .split(|byte| *byte == 0)
+                .any(|one| one.starts_with(mark.as_bytes()));
+            let is_here =
+                fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder));
             if is_marked || is_here {
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                found.push(format!("{name} {}", String::from_utf8_lossy(&line).replace('\0', " ")));
+                found.push(format!(
+                    "{name} {}",
+                    String::from_utf8_lossy(&line).replace('\0', " ")
+                ));
             }
         }
         found
@@ -318,7 +382,9 @@ impl Scratch {
     /// No process is left; one that is on its way out is waited for.
     #[track_caller]
     pub fn has_no_process(&self) {
-        wait_until(&format!("these have ended: {:?}", self.processes()), || self.processes().is_empty());
+        wait_until(&format!("these have ended: {:?}", self.processes()), || {
+            self.processes().is_empty()
+        });
     }
 
     /// Any program, in the same surroundings.
@@ -326,7 +392,10 @@ impl Scratch {
         let mut command = Command::new(program);
         let folder = self.folder();
         // Tavern's own programs come first, as for somebody who has installed them.
-        let own = Path::new(env!("CARGO_BIN_EXE_tavern")).parent().expect("it is in a folder").to_owned();
+        let own = Path::new(env!("CARGO_BIN_EXE_tavern"))
+            .parent()
+            .expect("it is in a folder")
+            .to_owned();
         let path = std::env::var_os("PATH").expect("PATH is set");
         let path = std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&path)));
         let path = path.expect("no folder of PATH has a colon in its name");
@@ -346,7 +415,11 @@ impl Scratch {
             .env("GIT_AUTHOR_EMAIL", "rosie@example.org")
             .env("GIT_COMMITTER_NAME", "Rosie")
             .env("GIT_COMMITTER_EMAIL", "rosie@example.org");
-        Run { command, input: None, output: None }
+        Run {
+            command,
+            input: None,
+            output: None,
+        }
     }
 }
 
@@ -401,7 +474,11 @@ impl Run {
 
     /// Both of its outputs go to the end of this file: for one that runs long and says much.
     pub fn told_to(mut self, path: &Path) -> Run {
-        let file = fs::OpenOptions::new().create(true).append(true).open(path).expect("the folder is ours");
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .expect("the folder is ours");
         self.output = Some(file);
         self
     }
@@ -413,8 +490,15 @@ impl Run {
 
     /// Starts it and goes on.
     pub fn start(mut self) -> Running {
-        let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
-        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let stdin = if self.input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        self.command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         if let Some(file) = self.output {
             let copy = file.try_clone().expect("a file can be shared");
             self.command.stdout(file).stderr(copy);
@@ -424,7 +508,9 @@ impl Run {
         wait_until("the program can be run", || {
             child = match self.command.spawn() {
                 Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
-                spawned => Some(spawned.unwrap_or_else(|error| panic!("{:?}: {error}", self.command))),
+                spawned => {
+                    Some(spawned.unwrap_or_else(|error| panic!("{:?}: {error}", self.command)))
+                }
             };
             child.is_some()
         });
@@ -490,7 +576,9 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let path = self.folder.path().to_owned();
         if !std::thread::panicking() {
-            wait_until(&format!("{} can be removed", path.display()), || fs::remove_dir_all(&path).is_ok());
+            wait_until(&format!("{} can be removed", path.display()), || {
+                fs::remove_dir_all(&path).is_ok()
+            });
         }
     }
 }
@@ -536,27 +624,36 @@ impl Ran {
     /// What it printed as JSON, an object a line.
     #[track_caller]
     pub fn records(&self) -> Vec<Value> {
-        let record = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}\n{self}"));
+        let record =
+            |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}\n{self}"));
         self.stdout.lines().map(record).collect()
     }
 
     /// The last of them.
     #[track_caller]
     pub fn json(&self) -> Value {
-        self.records().pop().unwrap_or_else(|| panic!("no JSON in\n{self}"))
+        self.records()
+            .pop()
+            .unwrap_or_else(|| panic!("no JSON in\n{self}"))
     }
 
     /// One of its outputs has this text.
     #[track_caller]
     pub fn says(self, text: &str) -> Ran {
-        assert!(self.stdout.contains(text) || self.stderr.contains(text), "`{text}` is not in\n{self}");
+        assert!(
+            self.stdout.contains(text) || self.stderr.contains(text),
+            "`{text}` is not in\n{self}"
+        );
         self
     }
 
     /// None of its outputs has this text.
     #[track_caller]
     pub fn says_not(self, text: &str) -> Ran {
-        assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "`{text}` is in\n{self}");
+        assert!(
+            !self.stdout.contains(text) && !self.stderr.contains(text),
+            "`{text}` is in\n{self}"
+        );
         self
     }
 }

@@ -14,8 +14,7 @@ use crate::dice::{Dice, number};
 use crate::state::{State, board, seek};
 use crate::support::{QUEUE, Scratch};
 
-const BEGIN: &str =
-    "Words.\n\n## Pending\n\n- [ ] T-1: item 1.\n- [ ] T-2: item 2.\n\n## In Progress\n\n## Completed\n";
+const BEGIN: &str = "Words.\n\n## Pending\n\n- [ ] T-1: item 1.\n- [ ] T-2: item 2.\n\n## In Progress\n\n## Completed\n";
 
 /// A repository with two branches, and what must hold of it.
 struct World {
@@ -41,7 +40,16 @@ impl World {
         let titles = ["item 1.", "item 2."].map(str::to_owned).to_vec();
         let (typed, claims, ended) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        World { scratch, board, dice, titles, typed, claims, ended, told: Vec::new() }
+        World {
+            scratch,
+            board,
+            dice,
+            titles,
+            typed,
+            claims,
+            ended,
+            told: Vec::new(),
+        }
     }
 
     fn title(&mut self) -> String {
@@ -52,7 +60,11 @@ impl World {
 
     /// What git can't do as things are it refuses.
     fn git(&mut self, line: &str) -> bool {
-        let ran = self.scratch.command(Path::new("git")).args(&line.split(' ').collect::<Vec<_>>()).run();
+        let ran = self
+            .scratch
+            .command(Path::new("git"))
+            .args(&line.split(' ').collect::<Vec<_>>())
+            .run();
         self.told.push(format!("git {line}: {:?}", ran.code));
         ran.code == Some(0)
     }
@@ -61,13 +73,20 @@ impl World {
     fn is_committed(&self, title: &str) -> bool {
         let commits = self.scratch.git(&["rev-list", "--all", "--reflog"]);
         commits.lines().any(|commit| {
-            let show = self.scratch.command(Path::new("git")).args(&["show", &format!("{commit}:{QUEUE}")]);
+            let show = self
+                .scratch
+                .command(Path::new("git"))
+                .args(&["show", &format!("{commit}:{QUEUE}")]);
             show.run().stdout.contains(title)
         })
     }
 
     fn other_branch(&self) -> &'static str {
-        if self.scratch.git(&["branch", "--show-current"]) == "main" { "other" } else { "main" }
+        if self.scratch.git(&["branch", "--show-current"]) == "main" {
+            "other"
+        } else {
+            "main"
+        }
     }
 
     fn step(&mut self) {
@@ -76,12 +95,22 @@ impl World {
                 let title = self.title();
                 self.told.push(format!("add {title}"));
                 let queue = self.board.queues().expect("they can be listed").remove(0);
-                let new = NewItem { title, ..NewItem::default() };
-                self.board.add(&queue, new, Status::Pending, &Note::default()).expect("it can be written");
+                let new = NewItem {
+                    title,
+                    ..NewItem::default()
+                };
+                self.board
+                    .add(&queue, new, Status::Pending, &Note::default())
+                    .expect("it can be written");
             }
             2 | 3 => {
-                let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
-                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _, _| Ok(())).expect("it can be written") {
+                let seek =
+                    seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
+                if let Ok(claimed) = self
+                    .board
+                    .claim(&seek, &|_, _, _, _| Ok(()))
+                    .expect("it can be written")
+                {
                     self.told.push(format!("claim {}", claimed.task.id));
                     self.claims.insert(claimed.task.id, claimed.lease.token);
                 }
@@ -148,24 +177,49 @@ impl World {
     }
 
     fn report(&mut self) {
-        let Some((task, token)) = self.claims.pop_first() else { return };
+        let Some((task, token)) = self.claims.pop_first() else {
+            return;
+        };
         let event = if self.dice.below(2) == 0 {
             self.ended.insert(task.clone());
-            Event::Submit { token, commit: None, reviewers: Vec::new(), asks: None }
+            Event::Submit {
+                token,
+                commit: None,
+                reviewers: Vec::new(),
+                asks: None,
+            }
         } else {
-            let retry = Retry { blame: Blame::Nobody, not_before: None, most: 99 };
-            Event::Return { token, retry, reason: "given back".into() }
+            let retry = Retry {
+                blame: Blame::Nobody,
+                not_before: None,
+                most: 99,
+            };
+            Event::Return {
+                token,
+                retry,
+                reason: "given back".into(),
+            }
         };
         self.told.push(format!("{task} {}", event.kind()));
-        self.board.submit(&task, &event, &Note::default()).expect("it is held");
+        self.board
+            .submit(&task, &event, &Note::default())
+            .expect("it is held");
     }
 
     fn cancel(&mut self) {
         let items = State::of(&self.scratch).items;
-        let Some(task) = items.keys().nth(self.dice.below(4) as usize).and_then(|id| id.parse::<TaskId>().ok()) else {
+        let Some(task) = items
+            .keys()
+            .nth(self.dice.below(4) as usize)
+            .and_then(|id| id.parse::<TaskId>().ok())
+        else {
             return;
         };
-        if self.board.submit(&task, &Event::Cancel { reason: None }, &Note::default()).is_ok() {
+        if self
+            .board
+            .submit(&task, &Event::Cancel { reason: None }, &Note::default())
+            .is_ok()
+        {
             self.told.push(format!("cancel {task}"));
             self.ended.insert(task);
         }
@@ -179,7 +233,10 @@ impl World {
             return;
         }
         let (document, _) = parse(&text);
-        let free = document.items().iter().find(|item| item.status == Status::Pending);
+        let free = document
+            .items()
+            .iter()
+            .find(|item| item.status == Status::Pending);
         let saved = match free.filter(|_| self.dice.below(3) == 0) {
             Some(item) => {
                 let title = document.title(item).to_owned();
@@ -191,7 +248,11 @@ impl World {
                 let title = self.title();
                 self.told.push(format!("type {title}"));
                 self.typed.insert(title.clone());
-                text.replacen("## Pending\n\n", &format!("## Pending\n\n- [ ] {title}\n"), 1)
+                text.replacen(
+                    "## Pending\n\n",
+                    &format!("## Pending\n\n- [ ] {title}\n"),
+                    1,
+                )
             }
         };
         self.scratch.write(QUEUE, saved);
@@ -205,16 +266,33 @@ impl World {
         let state = State::of(&self.scratch);
         let text = &state.texts["main"];
         let story = || format!("{}\n{text}", self.told.join("\n"));
-        assert!(self.board.set_aside().is_empty(), "set aside after {}", story());
+        assert!(
+            self.board.set_aside().is_empty(),
+            "set aside after {}",
+            story()
+        );
         if text.contains("<<<<<<<") {
             return;
         }
         for (task, token) in &self.claims {
-            assert_eq!(state.leases.get(task.as_str()), Some(token), "{task} after {}", story());
-            assert_eq!(state.status(task.as_str()), Some(Status::InProgress), "{task} after {}", story());
+            assert_eq!(
+                state.leases.get(task.as_str()),
+                Some(token),
+                "{task} after {}",
+                story()
+            );
+            assert_eq!(
+                state.status(task.as_str()),
+                Some(Status::InProgress),
+                "{task} after {}",
+                story()
+            );
         }
         for task in &self.ended {
-            let is_open = matches!(state.status(task.as_str()), Some(Status::Pending | Status::InProgress));
+            let is_open = matches!(
+                state.status(task.as_str()),
+                Some(Status::Pending | Status::InProgress)
+            );
             assert!(!is_open, "{task} after {}", story());
         }
         let head = self.scratch.git(&["show", &format!("HEAD:{QUEUE}")]);
@@ -222,8 +300,16 @@ impl World {
             match text.matches(title.as_str()).count() {
                 1 => {}
                 0 => {
-                    assert!(!head.contains(title.as_str()), "HEAD has `{title}` after {}", story());
-                    assert!(self.is_committed(title), "`{title}` is lost after {}", story());
+                    assert!(
+                        !head.contains(title.as_str()),
+                        "HEAD has `{title}` after {}",
+                        story()
+                    );
+                    assert!(
+                        self.is_committed(title),
+                        "`{title}` is lost after {}",
+                        story()
+                    );
                 }
                 _ => panic!("`{title}` is there twice after {}", story()),
             }

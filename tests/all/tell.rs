@@ -23,11 +23,17 @@ fn board(queue: &str, steps: &[&str]) -> Scratch {
 }
 
 fn agent(scratch: &Scratch) -> Ran {
-    scratch.run("tavern-agent", &["--name", "Frodo", "--until-empty"]).ends(0)
+    scratch
+        .run("tavern-agent", &["--name", "Frodo", "--until-empty"])
+        .ends(0)
 }
 
 fn tell(scratch: &Scratch, text: &str) -> Ran {
-    scratch.program("tavern-tell").args(&["T-1", text]).variable("USER", "rosie").run()
+    scratch
+        .program("tavern-tell")
+        .args(&["T-1", text])
+        .variable("USER", "rosie")
+        .run()
 }
 
 #[test]
@@ -38,26 +44,49 @@ fn an_answer_brings_the_item_back_and_is_told() {
         .ends(0)
         .says("T-1 is pending: the agent that takes T-1 goes on with your answer");
     let queue = scratch.queue();
-    assert!(queue.contains("Blue, as the sky.") && !queue.contains("question"), "one line of it: {queue}");
+    assert!(
+        queue.contains("Blue, as the sky.") && !queue.contains("question"),
+        "one line of it: {queue}"
+    );
     agent(&scratch).says("T-1 merged");
-    has(&scratch.note("2"), &["<asked>\nred or blue?\n</asked>\n<answered>\nBlue,\nas the sky.\n</answered>"]);
-    scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was resumed by rosie: Blue,");
+    has(
+        &scratch.note("2"),
+        &["<asked>\nred or blue?\n</asked>\n<answered>\nBlue,\nas the sky.\n</answered>"],
+    );
+    scratch
+        .run("tavern-log", &["T-1"])
+        .ends(0)
+        .says("T-1 was resumed by rosie: Blue,");
 }
 
 #[test]
 fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
     // The program has no sessions: each of its runs begins anew, and is told all.
     let scratch = board(ONE, &["exit 1", "exit 1", WORK]);
-    tell(&scratch, "Mind the gap.").ends(0).says("T-1 is pending: it is passed on with the prompt of its next run");
+    tell(&scratch, "Mind the gap.")
+        .ends(0)
+        .says("T-1 is pending: it is passed on with the prompt of its next run");
     agent(&scratch);
     for number in 1..=3 {
         let prompt = scratch.note(number.to_string());
-        assert_eq!(prompt.matches("<note from=\"rosie\">\nMind the gap.\n</note>").count(), 1, "{number}: {prompt}");
+        assert_eq!(
+            prompt
+                .matches("<note from=\"rosie\">\nMind the gap.\n</note>")
+                .count(),
+            1,
+            "{number}: {prompt}"
+        );
     }
     assert!(scratch.letters("T-1").is_empty(), "it was told");
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
-    assert_eq!(log.matches("T-1 was told by rosie: Mind the gap.").count(), 1, "{log}");
-    tell(&scratch, "Too late.").ends(4).says("tavern release T-1 --reopen -m");
+    assert_eq!(
+        log.matches("T-1 was told by rosie: Mind the gap.").count(),
+        1,
+        "{log}"
+    );
+    tell(&scratch, "Too late.")
+        .ends(4)
+        .says("tavern release T-1 --reopen -m");
 }
 
 #[test]
@@ -65,64 +94,144 @@ fn a_deaf_agent_is_told_at_its_next_run() {
     let hold = "env -u TAVERN_TASK -u TAVERN_TOKEN tavern tell T-1 'I am great.' 2>\"$STEPS/own\" || true\n\
                 touch \"$STEPS/held\"; while [ ! -e \"$STEPS/go\" ]; do sleep 0.05; done; exit 1";
     let scratch = board(ONE, &[hold, WORK]);
-    let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
-    wait_until("it runs", || scratch.folder().join("home/steps/held").exists());
-    tell(&scratch, "Mind the gap.").ends(0).says("runner own takes no messages while it runs, so it is passed on");
+    let running = scratch
+        .program("tavern-agent")
+        .args(&["--name", "Frodo", "--until-empty"])
+        .start();
+    wait_until("it runs", || {
+        scratch.folder().join("home/steps/held").exists()
+    });
+    tell(&scratch, "Mind the gap.")
+        .ends(0)
+        .says("runner own takes no messages while it runs, so it is passed on");
     let own = scratch.program("tavern-tell").args(&["T-1", "I am great."]);
-    own.variable("TAVERN_TASK", "T-1").variable("TAVERN_TOKEN", "1").run().ends(4).says("env -u TAVERN_TOKEN");
+    own.variable("TAVERN_TASK", "T-1")
+        .variable("TAVERN_TOKEN", "1")
+        .run()
+        .ends(4)
+        .says("env -u TAVERN_TOKEN");
     let own = scratch.read("../home/steps/own");
-    assert!(own.contains("is held by the agent that runs this") && !own.contains("env -u"), "{own}");
+    assert!(
+        own.contains("is held by the agent that runs this") && !own.contains("env -u"),
+        "{own}"
+    );
     scratch.write("../home/steps/go", "");
     running.end().ends(0);
     assert!(!scratch.note("1").contains("Mind the gap."));
-    has(&scratch.note("2"), &["<note from=\"rosie\">\nMind the gap."]);
+    has(
+        &scratch.note("2"),
+        &["<note from=\"rosie\">\nMind the gap."],
+    );
 }
 
 #[test]
 fn what_can_not_be_told_says_what_to_type() {
-    let scratch = board(&ONE.replace("## Waiting\n", "## Waiting\n\n## Dead Letter\n\n- [ ] T-2: Two\n"), &[]);
-    scratch.run("tavern-tell", &["T-2", "Go on."]).ends(4).says("tavern release T-2 --revive -m");
-    scratch.run("tavern-tell", &["T-1"]).ends(2).says("the message is empty").says("tavern tell T-1");
-    scratch.run("tavern-tell", &["T-1", "x", "--from", "a b"]).ends(2).says("use letters, digits");
+    let scratch = board(
+        &ONE.replace(
+            "## Waiting\n",
+            "## Waiting\n\n## Dead Letter\n\n- [ ] T-2: Two\n",
+        ),
+        &[],
+    );
+    scratch
+        .run("tavern-tell", &["T-2", "Go on."])
+        .ends(4)
+        .says("tavern release T-2 --revive -m");
+    scratch
+        .run("tavern-tell", &["T-1"])
+        .ends(2)
+        .says("the message is empty")
+        .says("tavern tell T-1");
+    scratch
+        .run("tavern-tell", &["T-1", "x", "--from", "a b"])
+        .ends(2)
+        .says("use letters, digits");
     scratch.run("tavern-tell", &["T-9", "x"]).ends(2);
-    let told =
-        scratch.program("tavern-tell").args(&["T-1", "-", "--from", "Sam", "--format", "json"]).input("Hi.\n").run();
-    let expected = "{\"task\":\"T-1\",\"status\":\"pending\",\"from\":\"Sam\",\"told\":\"next_run\"}\n";
+    let told = scratch
+        .program("tavern-tell")
+        .args(&["T-1", "-", "--from", "Sam", "--format", "json"])
+        .input("Hi.\n")
+        .run();
+    let expected =
+        "{\"task\":\"T-1\",\"status\":\"pending\",\"from\":\"Sam\",\"told\":\"next_run\"}\n";
     assert_eq!(told.succeeds(), expected);
 }
 
 #[test]
 fn answers_are_typed_under_the_item_while_agents_wait() {
-    let steps = ["echo 'WAITING: red or blue?'", "echo 'WAITING: light or dark?'", "echo 'WAITING: how often?'", WORK];
+    let steps = [
+        "echo 'WAITING: red or blue?'",
+        "echo 'WAITING: light or dark?'",
+        "echo 'WAITING: how often?'",
+        WORK,
+    ];
     let scratch = board(ONE, &steps);
     let queue = || scratch.queue();
     let asks = |question: &str| {
-        wait_until(question, || queue().contains(&format!("question: {question}")));
+        wait_until(question, || {
+            queue().contains(&format!("question: {question}"))
+        });
         let told = format!("waits for you:\n  T-1 asks: {question} — tavern tell T-1 \"…\"");
         scratch.run("tavern-status", &[]).ends(0).says(&told);
     };
     let has_prompt = |number: u32| {
-        wait_until("it was told", || scratch.folder().join(format!("home/notes/{number}")).exists());
+        wait_until("it was told", || {
+            scratch
+                .folder()
+                .join(format!("home/notes/{number}"))
+                .exists()
+        });
     };
-    let running = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
+    let running = scratch
+        .program("tavern-agent")
+        .args(&["--name", "Frodo"])
+        .start();
     asks("red or blue?");
     // A word that is no answer wakes it, too, and it waits on.
     scratch.write(QUEUE, queue().replace("With care.", "With great care."));
-    scratch.write(QUEUE, queue().replace("great care.\n", "great care.\n  Answer: blue,\n  as the sky\n"));
+    scratch.write(
+        QUEUE,
+        queue().replace(
+            "great care.\n",
+            "great care.\n  Answer: blue,\n  as the sky\n",
+        ),
+    );
     has_prompt(2);
     asks("light or dark?");
-    has(&scratch.note("2"), &["<asked>\nred or blue?\n</asked>\n<answered>\nblue,\nas the sky"]);
-    assert!(queue().contains("answers: 1"), "what was answered is no answer to this one: {}", queue());
-    scratch.write(QUEUE, queue().replace("as the sky\n", "as the sky\n  answer: light\n"));
+    has(
+        &scratch.note("2"),
+        &["<asked>\nred or blue?\n</asked>\n<answered>\nblue,\nas the sky"],
+    );
+    assert!(
+        queue().contains("answers: 1"),
+        "what was answered is no answer to this one: {}",
+        queue()
+    );
+    scratch.write(
+        QUEUE,
+        queue().replace("as the sky\n", "as the sky\n  answer: light\n"),
+    );
     has_prompt(3);
     asks("how often?");
-    has(&scratch.note("3"), &["<asked>\nlight or dark?\n</asked>\n<answered>\nlight\n"]);
-    scratch.write(QUEUE, queue().replace("question: how often?", "question: how often?, answer: twice"));
+    has(
+        &scratch.note("3"),
+        &["<asked>\nlight or dark?\n</asked>\n<answered>\nlight\n"],
+    );
+    scratch.write(
+        QUEUE,
+        queue().replace(
+            "question: how often?",
+            "question: how often?, answer: twice",
+        ),
+    );
     has_prompt(4);
     wait_until("it is merged", || queue().contains("- [x] T-1"));
     running.signal(rustix::process::Signal::INT);
     running.end().ends(130);
-    has(&scratch.note("4"), &["<asked>\nhow often?\n</asked>\n<answered>\ntwice"]);
+    has(
+        &scratch.note("4"),
+        &["<asked>\nhow often?\n</asked>\n<answered>\ntwice"],
+    );
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     for line in [
         "Frodo needs a person for T-1: red or blue?",
@@ -131,7 +240,10 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     ] {
         assert!(log.replace('·', " ").contains(line), "{line} in\n{log}");
     }
-    scratch.run("tavern-status", &[]).ends(0).says_not("waits for you");
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says_not("waits for you");
 }
 
 #[test]
@@ -140,8 +252,11 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
                  - [ ] Nameless (approve: start)\n\n## In Review\n\n## Waiting\n\n- [ ] T-4: Come back (reason: it came back too often)\n\n## Completed\n";
     let scratch = board(queue, &["echo 'WAITING: red or blue?'", WORK]);
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
-    let drained = drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
-    drained.says("to do: tavern report T-2 --approve").says("to do: tavern release T-4");
+    let drained =
+        drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
+    drained
+        .says("to do: tavern report T-2 --approve")
+        .says("to do: tavern release T-4");
     let seen = scratch.run("tavern-status", &[]).succeeds();
     has(
         &seen,
@@ -155,10 +270,14 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
         ],
     );
     let json = scratch.run("tavern-status", &["--format", "json"]).ends(0);
-    json.says("{\"kind\":\"need\",\"queue\":\"main\",").says("\"need\":\"answer\",\"why\":\"red or blue?\"");
+    json.says("{\"kind\":\"need\",\"queue\":\"main\",")
+        .says("\"need\":\"answer\",\"why\":\"red or blue?\"");
     let full = scratch.run("tavern-status", &["T-1"]).ends(0);
-    full.says("asks        red or blue?").says("to do       tavern tell T-1");
+    full.says("asks        red or blue?")
+        .says("to do       tavern tell T-1");
     // What an agent could still do is no person's.
-    scratch.run("tavern-add", &["--id", "T-9", "--role", "planner", "Plan"]).ends(0);
+    scratch
+        .run("tavern-add", &["--id", "T-9", "--role", "planner", "Plan"])
+        .ends(0);
     scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
 }

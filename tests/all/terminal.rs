@@ -18,23 +18,47 @@ impl Terminal {
         let home = scratch.folder().join("home");
         let (keys, shown) = (home.join("keys"), home.join("shown"));
         // Another one may have been before.
-        [&keys, &shown].into_iter().for_each(|path| drop(fs::remove_file(path)));
-        scratch.command(Path::new("mkfifo")).args(&[&keys.display().to_string()]).run().succeeds();
-        let typed = format!("exec script -qefc 'exec {line}' '{}' <'{}'", shown.display(), keys.display());
-        let shell = scratch.command(Path::new("sh")).args(&["-c", &typed]).variable("TERM", "xterm");
+        [&keys, &shown]
+            .into_iter()
+            .for_each(|path| drop(fs::remove_file(path)));
+        scratch
+            .command(Path::new("mkfifo"))
+            .args(&[&keys.display().to_string()])
+            .run()
+            .succeeds();
+        let typed = format!(
+            "exec script -qefc 'exec {line}' '{}' <'{}'",
+            shown.display(),
+            keys.display()
+        );
+        let shell = scratch
+            .command(Path::new("sh"))
+            .args(&["-c", &typed])
+            .variable("TERM", "xterm");
         let running = shell.start();
-        let keys = OpenOptions::new().write(true).open(&keys).expect("script reads it");
-        Terminal { running, keys, shown }
+        let keys = OpenOptions::new()
+            .write(true)
+            .open(&keys)
+            .expect("script reads it");
+        Terminal {
+            running,
+            keys,
+            shown,
+        }
     }
 
     pub fn type_in(&mut self, text: &str) {
-        self.keys.write_all(text.as_bytes()).expect("script reads it");
+        self.keys
+            .write_all(text.as_bytes())
+            .expect("script reads it");
     }
 
     /// Returns once `text` was shown.
     #[track_caller]
     pub fn shows(&self, text: &str) {
-        let has_text = || fs::read(&self.shown).is_ok_and(|shown| String::from_utf8_lossy(&shown).contains(text));
+        let has_text = || {
+            fs::read(&self.shown).is_ok_and(|shown| String::from_utf8_lossy(&shown).contains(text))
+        };
         wait_until(&format!("`{text}` is shown"), has_text);
     }
 
@@ -64,16 +88,26 @@ impl Window {
         let begin = format!("stty rows {rows} cols {columns}; stty -g >~/before; tty >~/tty");
         let inner = format!("echo $$ >~/pid; exec env {words}");
         // Ctrl-C is for the program.
-        let lines = format!("trap : INT\n{begin}\nsh -c '{inner}'\ncode=$?\nstty -g >~/after\nexit $code\n");
+        let lines = format!(
+            "trap : INT\n{begin}\nsh -c '{inner}'\ncode=$?\nstty -g >~/after\nexit $code\n"
+        );
         fs::write(home.join("window.sh"), lines).expect("it is ours");
         let terminal = Terminal::start(scratch, "env LC_ALL=C.UTF-8 sh ../home/window.sh");
-        Window { terminal, home, sizes: vec![(0, rows, columns)] }
+        Window {
+            terminal,
+            home,
+            sizes: vec![(0, rows, columns)],
+        }
     }
 
     pub fn resize(&mut self, scratch: &Scratch, rows: u16, columns: u16) {
         let tty = fs::read_to_string(self.home.join("tty")).expect("it is written");
         let line = format!("stty -F {} rows {rows} cols {columns}", tty.trim());
-        scratch.command("sh".as_ref()).args(&["-c", &line]).run().succeeds();
+        scratch
+            .command("sh".as_ref())
+            .args(&["-c", &line])
+            .run()
+            .succeeds();
         self.sizes.push((self.written().len(), rows, columns));
     }
 
@@ -106,7 +140,9 @@ impl Window {
 
     #[track_caller]
     pub fn hides(&self, part: &str) {
-        wait_until(&format!("`{part}` is hidden"), || !self.screen().contains(part));
+        wait_until(&format!("`{part}` is hidden"), || {
+            !self.screen().contains(part)
+        });
     }
 
     pub fn press(&mut self, keys: &str) {
@@ -131,10 +167,15 @@ impl Window {
     /// Waits for the program's end, after which the terminal is set as it was: all that was written, and the last screen.
     #[track_caller]
     pub fn end(self, code: i32) -> (Ran, String) {
-        let Window { terminal, home, sizes } = self;
+        let Window {
+            terminal,
+            home,
+            sizes,
+        } = self;
         let shown = terminal.shown.clone();
         let ran = terminal.end().ends(code);
-        let settings = ["before", "after"].map(|name| fs::read_to_string(home.join(name)).expect("it is written"));
+        let settings = ["before", "after"]
+            .map(|name| fs::read_to_string(home.join(name)).expect("it is written"));
         assert_eq!(settings[0], settings[1], "the terminal is as it was");
         let written = fs::read(shown).expect("it is written");
         (ran, parse(&written, &sizes).screen().contents())
@@ -146,7 +187,10 @@ fn parse(written: &[u8], sizes: &[(usize, u16, u16)]) -> vt100::Parser {
     let (_, rows, columns) = sizes[0];
     let mut parser = vt100::Parser::new(cells(rows), cells(columns), 0);
     // The first line is that of `script` itself.
-    let mut done = written.iter().position(|byte| *byte == b'\n').map_or(written.len(), |end| end + 1);
+    let mut done = written
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(written.len(), |end| end + 1);
     for (from, rows, columns) in &sizes[1..] {
         parser.process(&written[done..*from]);
         parser.screen_mut().set_size(cells(*rows), cells(*columns));

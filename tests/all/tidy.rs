@@ -27,31 +27,52 @@ pub fn rust_files(folder: &str) -> Vec<PathBuf> {
         return Vec::new();
     }
     let entries = walkdir::WalkDir::new(root().join(folder)).sort_by_file_name();
-    let files = entries.into_iter().map(|entry| entry.expect("the tree can be read").into_path());
+    let files = entries
+        .into_iter()
+        .map(|entry| entry.expect("the tree can be read").into_path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    files.map(|path| path.strip_prefix(root()).expect("it is below").to_owned()).collect()
+    files
+        .map(|path| path.strip_prefix(root()).expect("it is below").to_owned())
+        .collect()
 }
 
 /// The lines of `text` that are no comments, up to the tests at its end.
 pub fn code(text: &str) -> impl Iterator<Item = &str> {
     let is_tests = |at: &usize| {
-        let after = text[*at..].lines().skip(2).find(|line| !line.starts_with("#["));
+        let after = text[*at..]
+            .lines()
+            .skip(2)
+            .find(|line| !line.starts_with("#["));
         after.is_some_and(|line| line.starts_with("mod ") && line.ends_with('{'))
     };
-    let end = text.match_indices("\n#[cfg(test)]\n").map(|(at, _)| at).find(is_tests).unwrap_or(text.len());
-    text[..end].lines().filter(|line| !line.trim_start().starts_with("//"))
+    let end = text
+        .match_indices("\n#[cfg(test)]\n")
+        .map(|(at, _)| at)
+        .find(is_tests)
+        .unwrap_or(text.len());
+    text[..end]
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
 }
 
 /// The cells of each row of the first table in `text` whose heading begins with `first`.
 fn table(text: &str, first: &str) -> Vec<Vec<String>> {
     let heading = format!("| {first} |");
-    let rows = text.lines().skip_while(|line| !line.starts_with(&heading)).skip(2);
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with(&heading))
+        .skip(2);
     // A bar inside a cell is written `\|`.
     let cells = |row: &str| -> Vec<String> {
         let row = row.replace("\\|", "\u{0}");
-        row.trim_matches('|').split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().replace('\u{0}', "|"))
+            .collect()
     };
-    rows.take_while(|line| line.starts_with('|')).map(cells).collect()
+    rows.take_while(|line| line.starts_with('|'))
+        .map(cells)
+        .collect()
 }
 
 pub fn assert_none(faults: &[String], rule: &str) {
@@ -71,7 +92,10 @@ fn arrows_between_rooms_are_those_of_the_architecture() {
     let allowed: BTreeMap<String, BTreeSet<String>> = rows
         .iter()
         .map(|row| {
-            let targets = row[2].split(',').map(|room| room.trim().to_owned()).filter(|room| !room.is_empty());
+            let targets = row[2]
+                .split(',')
+                .map(|room| room.trim().to_owned())
+                .filter(|room| !room.is_empty());
             (row[0].trim_matches('`').to_owned(), targets.collect())
         })
         .collect();
@@ -84,11 +108,21 @@ fn arrows_between_rooms_are_those_of_the_architecture() {
             continue;
         };
         let text = read(&path);
-        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        for line in text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+        {
             for target in line.split("crate::").skip(1) {
-                let target: String = target.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                let target: String = target
+                    .chars()
+                    .take_while(|c| c.is_ascii_lowercase() || *c == '_')
+                    .collect();
                 if !target.is_empty() && target != room && !allowed.contains(&target) {
-                    faults.push(format!("{}: `{room}` may not use `{target}`: {}", path.display(), line.trim()));
+                    faults.push(format!(
+                        "{}: `{room}` may not use `{target}`: {}",
+                        path.display(),
+                        line.trim()
+                    ));
                 }
             }
         }
@@ -101,9 +135,17 @@ fn the_architecture_has_no_circle() {
     let rows = table(&read("ARCHITECTURE.md"), "room");
     let order: Vec<&str> = rows.iter().map(|row| row[0].trim_matches('`')).collect();
     for (place, row) in rows.iter().enumerate() {
-        for target in row[2].split(',').map(str::trim).filter(|target| !target.is_empty()) {
+        for target in row[2]
+            .split(',')
+            .map(str::trim)
+            .filter(|target| !target.is_empty())
+        {
             let below = order[..place].contains(&target);
-            assert!(below, "{} uses `{target}`, which must stand above it in the table", row[0]);
+            assert!(
+                below,
+                "{} uses `{target}`, which must stand above it in the table",
+                row[0]
+            );
         }
     }
 }
@@ -121,18 +163,31 @@ fn every_file_says_what_it_is() {
             faults.push(path.display().to_string());
         }
     }
-    assert_none(&faults, "files that don't open with `//!`: what it is, and what it does not know");
+    assert_none(
+        &faults,
+        "files that don't open with `//!`: what it is, and what it does not know",
+    );
 }
 
 #[test]
 fn files_are_small() {
     let mut faults = Vec::new();
     // A file that is nothing but tests is read a test at a time.
-    for path in rust_files("src").into_iter().filter(|path| !path.ends_with("tests.rs")) {
+    for path in rust_files("src")
+        .into_iter()
+        .filter(|path| !path.ends_with("tests.rs"))
+    {
         let lines = code(&read(&path)).count();
-        let most = if path.starts_with("src/bin") { MOST_LINES_OF_A_PROGRAM } else { MOST_LINES };
+        let most = if path.starts_with("src/bin") {
+            MOST_LINES_OF_A_PROGRAM
+        } else {
+            MOST_LINES
+        };
         if lines > most {
-            faults.push(format!("{}: {lines} lines of code, {most} at most", path.display()));
+            faults.push(format!(
+                "{}: {lines} lines of code, {most} at most",
+                path.display()
+            ));
         }
     }
     let lines = read("ARCHITECTURE.md").lines().count();
@@ -144,28 +199,51 @@ fn files_are_small() {
 
 #[test]
 fn files_are_named_for_what_they_are() {
-    let vague = ["util", "utils", "helper", "helpers", "manager", "common", "misc"];
-    let is_vague = |path: &PathBuf| path.file_stem().is_some_and(|stem| vague.iter().any(|name| stem == *name));
-    let faults: Vec<String> =
-        rust_files("src").iter().filter(|path| is_vague(path)).map(|path| path.display().to_string()).collect();
+    let vague = [
+        "util", "utils", "helper", "helpers", "manager", "common", "misc",
+    ];
+    let is_vague = |path: &PathBuf| {
+        path.file_stem()
+            .is_some_and(|stem| vague.iter().any(|name| stem == *name))
+    };
+    let faults: Vec<String> = rust_files("src")
+        .iter()
+        .filter(|path| is_vague(path))
+        .map(|path| path.display().to_string())
+        .collect();
     assert_none(&faults, "files whose name says nothing");
 }
 
 #[test]
 fn what_is_public_is_documented() {
-    let kinds = ["struct", "enum", "trait", "fn", "const", "static", "type", "unsafe fn", "const fn"];
+    let kinds = [
+        "struct",
+        "enum",
+        "trait",
+        "fn",
+        "const",
+        "static",
+        "type",
+        "unsafe fn",
+        "const fn",
+    ];
     let mut faults = Vec::new();
     for path in rust_files("src") {
         let text = read(&path);
         let mut documented = false;
         for (number, line) in text.lines().enumerate() {
             let public = line.strip_prefix("pub ");
-            if public.is_some_and(|rest| kinds.iter().any(|kind| rest.starts_with(&format!("{kind} ")))) && !documented
+            if public.is_some_and(|rest| {
+                kinds
+                    .iter()
+                    .any(|kind| rest.starts_with(&format!("{kind} ")))
+            }) && !documented
             {
                 faults.push(format!("{}:{}: {line}", path.display(), number + 1));
             }
             // Attributes may stand between the comment and the item.
-            let is_between = line.starts_with("#[") || line.starts_with("    ") || line.starts_with(")]");
+            let is_between =
+                line.starts_with("#[") || line.starts_with("    ") || line.starts_with(")]");
             documented = line.starts_with("///") || (documented && is_between);
         }
     }
@@ -184,10 +262,18 @@ fn no_test_is_ignored_or_forgotten() {
     let main = read("tests/all/main.rs");
     for path in rust_files("tests/all") {
         let place = path.strip_prefix("tests/all").expect("it is below");
-        let module = place.components().next().expect("it has a name").as_os_str().to_string_lossy();
+        let module = place
+            .components()
+            .next()
+            .expect("it has a name")
+            .as_os_str()
+            .to_string_lossy();
         let module = module.trim_end_matches(".rs");
         if module != "main" && !main.contains(&format!("mod {module};")) {
-            faults.push(format!("{}: no `mod {module};` in tests/all/main.rs", path.display()));
+            faults.push(format!(
+                "{}: no `mod {module};` in tests/all/main.rs",
+                path.display()
+            ));
         }
     }
     assert_none(&faults, "tests that nobody runs");
@@ -204,37 +290,67 @@ fn every_program_is_in_every_table() {
     let mut sorted = names.clone();
     sorted.sort_unstable();
     files.sort_unstable();
-    assert_eq!(files, sorted, "files in src/bin, and the table in src/cli/program.rs");
-    let wanted: Vec<Vec<String>> =
-        PROGRAMS.iter().map(|program| vec![format!("`tavern {}`", program.verb()), program.job()]).collect();
-    let as_written: String =
-        wanted.iter().map(|row| format!("| {} | {} |\n", row[0], row[1].replace('|', "\\|"))).collect();
+    assert_eq!(
+        files, sorted,
+        "files in src/bin, and the table in src/cli/program.rs"
+    );
+    let wanted: Vec<Vec<String>> = PROGRAMS
+        .iter()
+        .map(|program| vec![format!("`tavern {}`", program.verb()), program.job()])
+        .collect();
+    let as_written: String = wanted
+        .iter()
+        .map(|row| format!("| {} | {} |\n", row[0], row[1].replace('|', "\\|")))
+        .collect();
     for page in ["README.md", "specs/commands.md"] {
         let rows = table(&read(page), "program");
-        assert!(rows == wanted, "the table of programs in {page} should be\n{as_written}");
+        assert!(
+            rows == wanted,
+            "the table of programs in {page} should be\n{as_written}"
+        );
     }
     for program in PROGRAMS {
         program.command().debug_assert();
         let job = program.job();
-        assert!(!job.is_empty() && !job.ends_with('.'), "{}: its one job in a line: `{job}`", program.name);
+        assert!(
+            !job.is_empty() && !job.ends_with('.'),
+            "{}: its one job in a line: `{job}`",
+            program.name
+        );
     }
 }
 
 #[test]
 fn only_cli_names_programs() {
-    let names: Vec<String> =
-        PROGRAMS.iter().flat_map(|program| [format!("tavern {}", program.verb()), program.name.to_owned()]).collect();
+    let names: Vec<String> = PROGRAMS
+        .iter()
+        .flat_map(|program| {
+            [
+                format!("tavern {}", program.verb()),
+                program.name.to_owned(),
+            ]
+        })
+        .collect();
     let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
     // Blanks and hyphens stand in no name of the code: it is in a string.
-    let is_named = |line: &str, name: &str| line.match_indices(name).any(|(at, _)| ends(&line[at + name.len()..]));
+    let is_named = |line: &str, name: &str| {
+        line.match_indices(name)
+            .any(|(at, _)| ends(&line[at + name.len()..]))
+    };
     let mut faults = Vec::new();
     let above = ["src/cli", "src/bin"];
-    for path in rust_files("src").into_iter().filter(|path| !above.iter().any(|room| path.starts_with(room))) {
+    for path in rust_files("src")
+        .into_iter()
+        .filter(|path| !above.iter().any(|room| path.starts_with(room)))
+    {
         let text = read(&path);
         let lines = code(&text).filter(|line| names.iter().any(|name| is_named(line, name)));
         faults.extend(lines.map(|line| format!("{}: {}", path.display(), line.trim())));
     }
-    assert_none(&faults, "programs that are named below `cli`; what to type next stands in src/cli/hints.rs");
+    assert_none(
+        &faults,
+        "programs that are named below `cli`; what to type next stands in src/cli/hints.rs",
+    );
 }
 
 #[test]
@@ -246,9 +362,14 @@ fn every_flag_has_help_and_variables_are_ours() {
             if argument.get_help().is_none() {
                 faults.push(format!("{}: {name} has no help", program.name));
             }
-            let variable = argument.get_env().map(|variable| variable.to_string_lossy().into_owned());
+            let variable = argument
+                .get_env()
+                .map(|variable| variable.to_string_lossy().into_owned());
             if variable.is_some_and(|variable| !variable.starts_with("TAVERN_")) {
-                faults.push(format!("{}: the variable of {name} is not ours", program.name));
+                faults.push(format!(
+                    "{}: the variable of {name} is not ours",
+                    program.name
+                ));
             }
         }
     }
@@ -259,27 +380,48 @@ fn every_flag_has_help_and_variables_are_ours() {
 fn exit_codes_are_those_of_the_spec() {
     let rows = table(&read("specs/exit-codes.md"), "code");
     let written: Vec<String> = rows.into_iter().map(|row| row[0].clone()).collect();
-    let coded: Vec<String> = Exit::ALL.iter().map(|exit| exit.code().to_string()).collect();
+    let coded: Vec<String> = Exit::ALL
+        .iter()
+        .map(|exit| exit.code().to_string())
+        .collect();
     assert_eq!(written, coded);
 }
 
 #[test]
 fn outcomes_are_those_of_the_spec() {
     let rows = table(&read("specs/runners.md"), "outcome");
-    let names: Vec<String> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| row[0].trim_matches('`').to_owned())
+        .collect();
     let known: BTreeSet<&str> = tavern::runner::Outcome::NAMES.map(|(_, name)| name).into();
-    assert_eq!(names.iter().map(String::as_str).collect::<BTreeSet<_>>(), known);
-    let policies = serde_json::to_value(tavern::config::Outcomes::default()).expect("it is plain data");
+    assert_eq!(
+        names.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        known
+    );
+    let policies =
+        serde_json::to_value(tavern::config::Outcomes::default()).expect("it is plain data");
     for row in rows {
         let name = row[0].trim_matches('`');
         let Some(policy) = policies.get(name) else {
-            assert!(["success", "waiting"].contains(&name), "{name} has no policy");
+            assert!(
+                ["success", "waiting"].contains(&name),
+                "{name} has no policy"
+            );
             continue;
         };
-        let attempt = if policy["attempt"] == true { "yes" } else { "no" };
+        let attempt = if policy["attempt"] == true {
+            "yes"
+        } else {
+            "no"
+        };
         let written = [row[2].as_str(), &row[3], &row[4]];
         let text = |key: &str| policy[key].as_str().unwrap_or_default().to_owned();
-        assert_eq!(written, [attempt, &text("backoff"), &text("max_backoff")], "{name}");
+        assert_eq!(
+            written,
+            [attempt, &text("backoff"), &text("max_backoff")],
+            "{name}"
+        );
     }
 }
 
@@ -294,23 +436,42 @@ fn failpoints_are_listed_and_used() {
             }
         }
     }
-    let listed: BTreeSet<String> = tavern::failpoint::LIST.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let listed: BTreeSet<String> = tavern::failpoint::LIST
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
     assert_eq!(used, listed, "calls of `hit`, and failpoint::LIST");
-    assert_eq!(listed.len(), tavern::failpoint::LIST.len(), "each is listed once");
+    assert_eq!(
+        listed.len(),
+        tavern::failpoint::LIST.len(),
+        "each is listed once"
+    );
 }
 
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut faults = Vec::new();
-    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(PathBuf::from);
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    ]
+    .map(PathBuf::from);
     let specs = fs::read_dir(root().join("specs")).expect("there are specs");
-    let specs = specs.map(|entry| Path::new("specs").join(entry.expect("it can be read").file_name()));
+    let specs =
+        specs.map(|entry| Path::new("specs").join(entry.expect("it can be read").file_name()));
     for page in pages.into_iter().chain(specs) {
         let text = read(&page);
         for link in text.split("](").skip(1) {
             let link = link.split([')', '#']).next().unwrap_or_default();
             let is_ours = !link.is_empty() && !link.contains(':');
-            if is_ours && !root().join(page.parent().expect("it is in a folder")).join(link).exists() {
+            if is_ours
+                && !root()
+                    .join(page.parent().expect("it is in a folder"))
+                    .join(link)
+                    .exists()
+            {
                 faults.push(format!("{}: {link}", page.display()));
             }
         }

@@ -44,7 +44,11 @@ impl Top {
         while !self.chosen().trim_start().starts_with(begins) {
             let chosen = self.chosen_row();
             let last = self.size().0 - 2;
-            assert!(chosen < Some(last), "no row begins with `{begins}` in\n{}", self.screen());
+            assert!(
+                chosen < Some(last),
+                "no row begins with `{begins}` in\n{}",
+                self.screen()
+            );
             self.press("j");
             wait_until("another row is chosen", || self.chosen_row() > chosen);
         }
@@ -53,14 +57,21 @@ impl Top {
     /// The row that is shown in reverse.
     fn chosen_row(&self) -> Option<u16> {
         let parser = self.parsed();
-        let is_chosen = |row: &u16| parser.screen().cell(*row, 0).is_some_and(vt100::Cell::inverse);
+        let is_chosen = |row: &u16| {
+            parser
+                .screen()
+                .cell(*row, 0)
+                .is_some_and(vt100::Cell::inverse)
+        };
         (0..self.size().0).find(is_chosen)
     }
 
     /// What stands in it.
     fn chosen(&self) -> String {
         let row = self.chosen_row().unwrap_or_default();
-        self.parsed().screen().contents_between(row, 0, row, self.size().1)
+        self.parsed()
+            .screen()
+            .contents_between(row, 0, row, self.size().1)
     }
 
     /// Leaves it; the terminal is as it was.
@@ -73,7 +84,10 @@ impl Top {
     #[track_caller]
     fn end(self, code: i32) -> Ran {
         let (ran, _) = self.0.end(code);
-        has(&ran.stdout, &["\u{1b}[?1049h", "\u{1b}[?1049l", "\u{1b}[?25h"]);
+        has(
+            &ran.stdout,
+            &["\u{1b}[?1049h", "\u{1b}[?1049l", "\u{1b}[?25h"],
+        );
         ran
     }
 }
@@ -85,7 +99,10 @@ fn held(id: &str, says: &str) -> String {
 }
 
 fn agent(scratch: &Scratch, name: &str) -> Running {
-    scratch.program("tavern-agent").args(&["--once", "--name", name]).start()
+    scratch
+        .program("tavern-agent")
+        .args(&["--once", "--name", name])
+        .start()
 }
 
 #[test]
@@ -93,19 +110,45 @@ fn two_agents_are_watched_paused_answered_and_told() {
     let items = [held("T-1", "echo first line"), held("T-2", "echo other")].concat();
     let scratch = Scratch::pending(&items);
     let agents = [agent(&scratch, "Frodo"), agent(&scratch, "Sam")];
-    wait_until("both work", || scratch.run("tavern-status", &[]).stdout.matches(" working ").count() == 2);
+    wait_until("both work", || {
+        scratch
+            .run("tavern-status", &[])
+            .stdout
+            .matches(" working ")
+            .count()
+            == 2
+    });
     let mut top = Top::usual(&scratch);
-    top.shows(&["2 agents work", "Frodo", "Sam", "T-1", "T-2", "in_progress", "2 in_progress"]);
+    top.shows(&[
+        "2 agents work",
+        "Frodo",
+        "Sam",
+        "T-1",
+        "T-2",
+        "in_progress",
+        "2 in_progress",
+    ]);
     top.choose("Frodo");
-    let (own, other) = if top.chosen().contains("T-1") { ("T-1", "T-2") } else { ("T-2", "T-1") };
+    let (own, other) = if top.chosen().contains("T-1") {
+        ("T-1", "T-2")
+    } else {
+        ("T-2", "T-1")
+    };
     let says = |id: &str| if id == "T-1" { "first line" } else { "other" };
     top.press("\r");
     top.shows(&["what it prints", says(own)]);
     // It is followed as it comes.
-    let log = fs::read_dir(scratch.work().join(".tavern/runs")).expect("there are runs").flatten();
-    let log = log.map(|run| run.path()).find(|run| run.to_string_lossy().contains(&format!("{own}@")));
+    let log = fs::read_dir(scratch.work().join(".tavern/runs"))
+        .expect("there are runs")
+        .flatten();
+    let log = log
+        .map(|run| run.path())
+        .find(|run| run.to_string_lossy().contains(&format!("{own}@")));
     let log = log.expect("its run").join("output.log");
-    let mut file = fs::OpenOptions::new().append(true).open(log).expect("it is ours");
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(log)
+        .expect("it is ours");
     std::io::Write::write_all(&mut file, b"and one more\n").expect("it is ours");
     top.shows(&[says(own), "and one more"]);
     top.press("\u{1b}");
@@ -129,9 +172,13 @@ fn two_agents_are_watched_paused_answered_and_told() {
 #[test]
 fn work_is_looked_at_rejected_and_approved() {
     let script = "\n  ```sh\n  echo new >>one.txt\n  ```\n";
-    let scratch =
-        Scratch::pending(&format!("- [ ] T-1: One (review: person){script}- [ ] T-2: Two (approve: start){script}"));
-    scratch.run("tavern-agent", &["--once"]).ends(0).says("in review");
+    let scratch = Scratch::pending(&format!(
+        "- [ ] T-1: One (review: person){script}- [ ] T-2: Two (approve: start){script}"
+    ));
+    scratch
+        .run("tavern-agent", &["--once"])
+        .ends(0)
+        .says("in review");
     let mut top = Top::usual(&scratch);
     top.shows(&["2 items need you"]);
     top.choose("T-2");
@@ -184,13 +231,25 @@ fn titles_and_streams_do_not_steer_the_terminal() {
     top.hides("what it prints");
     top.press("q");
     let written = top.end(0).stdout;
-    let hostile = ["\u{1b}]", "\u{7}", "\u{202e}", "\u{2066}", "\u{200b}", "said\u{1b}[2J"];
-    assert!(hostile.iter().all(|part| !written.contains(part)), "{written:?}");
+    let hostile = [
+        "\u{1b}]",
+        "\u{7}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{200b}",
+        "said\u{1b}[2J",
+    ];
+    assert!(
+        hostile.iter().all(|part| !written.contains(part)),
+        "{written:?}"
+    );
 }
 
 #[test]
 fn it_fits_any_size_and_is_drawn_anew_when_that_changes() {
-    let items: String = (1..=500).map(|n| format!("- [ ] T-{n}: {n} {}\n", "漢字 and more ".repeat(30))).collect();
+    let items: String = (1..=500)
+        .map(|n| format!("- [ ] T-{n}: {n} {}\n", "漢字 and more ".repeat(30)))
+        .collect();
     let scratch = Scratch::board(&items);
     for (rows, columns) in [(24, 80), (60, 200), (7, 30)] {
         let mut top = Top::start(&scratch, rows, columns, "tavern-top");
@@ -209,15 +268,21 @@ fn it_fits_any_size_and_is_drawn_anew_when_that_changes() {
 fn it_needs_no_colours_no_signs_and_no_terminal() {
     let scratch = Scratch::board("- [ ] T-1: Ä … 漢\n- [ ] T-2: Two (approve: start)\n");
     let colour = |written: &str| {
-        ["\u{1b}[3", "\u{1b}[38;5;3m"]
-            .iter()
-            .any(|part| written.match_indices(part).any(|(at, _)| written[at + 3..].starts_with(['1', '2', '3', '8'])))
+        ["\u{1b}[3", "\u{1b}[38;5;3m"].iter().any(|part| {
+            written
+                .match_indices(part)
+                .any(|(at, _)| written[at + 3..].starts_with(['1', '2', '3', '8']))
+        })
     };
     let top = Top::usual(&scratch);
     top.shows(&["Ä … 漢"]);
     assert!(colour(&String::from_utf8_lossy(&top.written())));
     top.quit();
-    for words in ["NO_COLOR=1 tavern-top", "tavern-top --color never", "tavern-status --watch --color never"] {
+    for words in [
+        "NO_COLOR=1 tavern-top",
+        "tavern-top --color never",
+        "tavern-status --watch --color never",
+    ] {
         let top = Top::start(&scratch, 24, 80, words);
         top.shows(&["Needs you"]);
         assert!(!colour(&String::from_utf8_lossy(&top.written())), "{words}");
@@ -227,7 +292,10 @@ fn it_needs_no_colours_no_signs_and_no_terminal() {
     top.shows(&["? . ?"]);
     let start = "\u{1b}[?1049h".as_bytes();
     let written = top.written();
-    let begin = written.windows(start.len()).position(|part| part == start).expect("it is drawn");
+    let begin = written
+        .windows(start.len())
+        .position(|part| part == start)
+        .expect("it is drawn");
     assert!(written[begin..].is_ascii());
     top.quit();
     let mut top = Top::start(&scratch, 24, 80, "TERM=dumb tavern-top");
@@ -236,7 +304,11 @@ fn it_needs_no_colours_no_signs_and_no_terminal() {
     top.press("\u{3}");
     let said = top.0.end(130).0.stdout;
     assert!(!said.contains("\u{1b}["), "{said:?}");
-    scratch.run("tavern-top", &[]).ends(0).says("main: 2 pending").says("no terminal to draw on");
+    scratch
+        .run("tavern-top", &[])
+        .ends(0)
+        .says("main: 2 pending")
+        .says("no terminal to draw on");
 }
 
 #[test]
@@ -259,7 +331,9 @@ fn signals_end_stop_and_continue_it() {
             top.signal(Signal::TSTP);
         }
         let stat = format!("/proc/{}/stat", top.pid().as_raw_nonzero());
-        wait_until("it stands still", || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")));
+        wait_until("it stands still", || {
+            fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
+        });
         top.hides("Queues");
         top.signal(Signal::CONT);
         top.shows(&["Queues"]);
@@ -271,21 +345,43 @@ fn signals_end_stop_and_continue_it() {
 fn a_shell_and_an_editor_have_the_terminal_meanwhile() {
     let scratch = Scratch::pending(&held("T-1", "true"));
     let agent = agent(&scratch, "Frodo");
-    scratch.executable("../home/shell", "#!/bin/sh\npwd\nread line\necho \"$line\" >~/typed\n");
-    scratch.executable("../home/editor", "#!/bin/sh\nread line\nsed -i \"s/Do/$line/\" \"$1\"\n");
-    scratch.write(QUEUE, scratch.queue() + "\n- [ ] T-9: Do nine (draft: true)\n");
+    scratch.executable(
+        "../home/shell",
+        "#!/bin/sh\npwd\nread line\necho \"$line\" >~/typed\n",
+    );
+    scratch.executable(
+        "../home/editor",
+        "#!/bin/sh\nread line\nsed -i \"s/Do/$line/\" \"$1\"\n",
+    );
+    scratch.write(
+        QUEUE,
+        scratch.queue() + "\n- [ ] T-9: Do nine (draft: true)\n",
+    );
     let home = scratch.folder().join("home");
-    wait_until("it works", || scratch.run("tavern-status", &[]).stdout.contains(" working "));
-    let words = format!("SHELL={0}/shell EDITOR={0}/editor tavern-top", home.display());
+    wait_until("it works", || {
+        scratch
+            .run("tavern-status", &[])
+            .stdout
+            .contains(" working ")
+    });
+    let words = format!(
+        "SHELL={0}/shell EDITOR={0}/editor tavern-top",
+        home.display()
+    );
     let mut top = Top::start(&scratch, 24, 80, &words);
     top.shows(&["1 agent works"]);
     top.choose("Frodo");
     top.press("!");
-    wait_until("the shell runs", || String::from_utf8_lossy(&top.written()).contains("worktrees/T-1\r\n"));
+    wait_until("the shell runs", || {
+        String::from_utf8_lossy(&top.written()).contains("worktrees/T-1\r\n")
+    });
     // Keys of the view are words of the shell.
     top.press("quit\r");
     top.shows(&["1 agent works"]);
-    assert_eq!(fs::read_to_string(home.join("typed")).ok().as_deref(), Some("quit\n"));
+    assert_eq!(
+        fs::read_to_string(home.join("typed")).ok().as_deref(),
+        Some("quit\n")
+    );
     top.choose("T-9");
     top.press("e");
     top.hides("1 agent works");
@@ -302,11 +398,18 @@ fn keys_are_heard_after_a_shell_on_a_board_where_nothing_happens() {
     fs::create_dir_all(scratch.work().join(".tavern/worktrees/T-1")).expect("it is not there");
     scratch.executable("../home/shell", "#!/bin/sh\npwd\nread line\n");
     let home = scratch.folder().join("home");
-    let mut top = Top::start(&scratch, 24, 80, &format!("SHELL={}/shell tavern-top", home.display()));
+    let mut top = Top::start(
+        &scratch,
+        24,
+        80,
+        &format!("SHELL={}/shell tavern-top", home.display()),
+    );
     top.shows(&["Queues", "? keys"]);
     top.choose("T-1");
     top.press("!");
-    wait_until("the shell runs", || String::from_utf8_lossy(&top.written()).contains("worktrees/T-1\r\n"));
+    wait_until("the shell runs", || {
+        String::from_utf8_lossy(&top.written()).contains("worktrees/T-1\r\n")
+    });
     top.press("it\r");
     top.shows(&["Queues", "? keys"]);
     top.choose("T-2");
@@ -315,7 +418,10 @@ fn keys_are_heard_after_a_shell_on_a_board_where_nothing_happens() {
 
 #[test]
 fn what_died_and_queues_that_are_lost_are_shown() {
-    let scratch = Scratch::shell("- [ ] T-1: One\n  ```sh\n  exit 1\n  ```\n- [ ] T-2: Two\n", "max_attempts: 1\n");
+    let scratch = Scratch::shell(
+        "- [ ] T-1: One\n  ```sh\n  exit 1\n  ```\n- [ ] T-2: Two\n",
+        "max_attempts: 1\n",
+    );
     scratch.settle();
     scratch.run("tavern-agent", &["--once"]);
     let mut top = Top::usual(&scratch);
@@ -340,7 +446,9 @@ fn settings_that_cannot_be_read_keep_nobody_from_looking() {
 #[test]
 fn a_text_is_mended_kept_and_comes_back() {
     let draft = "\n## Draft\n\n- [ ] T-3: Three\n";
-    let scratch = Scratch::pending(&format!("- [ ] T-1: One\n- [ ] T-2: Two (approve: start)\n{draft}"));
+    let scratch = Scratch::pending(&format!(
+        "- [ ] T-1: One\n- [ ] T-2: Two (approve: start)\n{draft}"
+    ));
     let mut top = Top::start(&scratch, 24, 100, "tavern-top");
     top.shows(&["Queues", "? keys"]);
     top.choose("T-3");
@@ -378,7 +486,13 @@ fn an_item_without_an_id_stays_chosen_when_its_line_is_another() {
     let scratch = Scratch::pending("- [ ] One\n- [ ] Two\n- [ ] Three (after: T-77)\n");
     let mut top = Top::usual(&scratch);
     top.shows(&["T-77"]);
-    let line = |title: &str| 1 + scratch.queue().lines().position(|line| line.contains(title)).expect("it is there");
+    let line = |title: &str| {
+        1 + scratch
+            .queue()
+            .lines()
+            .position(|line| line.contains(title))
+            .expect("it is there")
+    };
     top.choose(&format!("main:{}", line("Two")));
     scratch.change(QUEUE, "- [ ] One\n", "- [ ] One\n- [ ] New\n");
     top.shows(&["New"]);
@@ -400,22 +514,43 @@ fn a_shell_ends_with_the_view_that_gave_it_the_terminal() {
     let shell = "#!/bin/sh\ntrap \"\" TERM\ntrap \"echo bye >~/bye; exit\" HUP\npwd\necho $$ >~/shell-pid\nwhile :; do sleep 0.1; done\n";
     scratch.executable("../home/shell", shell);
     let home = scratch.folder().join("home");
-    let mut top = Top::start(&scratch, 24, 80, &format!("SHELL={}/shell tavern-top", home.display()));
+    let mut top = Top::start(
+        &scratch,
+        24,
+        80,
+        &format!("SHELL={}/shell tavern-top", home.display()),
+    );
     top.shows(&["Queues", "? keys"]);
     top.choose("T-1");
     top.press("!");
-    wait_until("the shell runs", || fs::read_to_string(home.join("shell-pid")).is_ok_and(|pid| pid.ends_with('\n')));
+    wait_until("the shell runs", || {
+        fs::read_to_string(home.join("shell-pid")).is_ok_and(|pid| pid.ends_with('\n'))
+    });
     top.signal(Signal::TERM);
     top.end(143);
-    assert_eq!(fs::read_to_string(home.join("bye")).ok().as_deref(), Some("bye\n"));
+    assert_eq!(
+        fs::read_to_string(home.join("bye")).ok().as_deref(),
+        Some("bye\n")
+    );
     scratch.has_no_process();
 }
 
 #[test]
 fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
-    let scratch = Scratch::pending(&[held("T-1", "echo first line"), "- [ ] T-2: Two\n".to_owned()].concat());
+    let scratch = Scratch::pending(
+        &[
+            held("T-1", "echo first line"),
+            "- [ ] T-2: Two\n".to_owned(),
+        ]
+        .concat(),
+    );
     let agent = agent(&scratch, "Frodo");
-    wait_until("it works", || scratch.run("tavern-status", &[]).stdout.contains(" working "));
+    wait_until("it works", || {
+        scratch
+            .run("tavern-status", &[])
+            .stdout
+            .contains(" working ")
+    });
     let mut top = Top::start(&scratch, 60, 200, "tavern-top");
     top.shows(&["Queues", "? keys", "│"]);
     top.choose("Frodo");
@@ -438,7 +573,9 @@ fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
     top.hides("not committed yet");
     let before = top.written().len();
     top.resize(&scratch, 24, 80);
-    wait_until("it is drawn anew", || top.written().len() > before && !top.screen().contains("Queues"));
+    wait_until("it is drawn anew", || {
+        top.written().len() > before && !top.screen().contains("Queues")
+    });
     top.shows(&["+made now"]);
     top.press("q");
     top.shows(&["Queues"]);
@@ -451,10 +588,17 @@ fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
 fn a_broken_item_says_what_is_wrong_with_it() {
     let block = "  ```yaml task\n  priority: urgent\n  ```\n";
     let scratch = Scratch::pending(&format!("- [ ] T-1: One\n{block}- [ ] T-2: Two\n"));
-    scratch.run("tavern-check", &[]).says("invalid value for `priority`");
+    scratch
+        .run("tavern-check", &[])
+        .says("invalid value for `priority`");
     let mut top = Top::start(&scratch, 24, 140, "tavern-top");
     top.shows(&["Queues", "? keys"]);
     top.choose("T-1");
-    assert!(top.chosen().contains("(invalid value for `priority`; tavern check)"), "{}", top.screen());
+    assert!(
+        top.chosen()
+            .contains("(invalid value for `priority`; tavern check)"),
+        "{}",
+        top.screen()
+    );
     top.quit();
 }

@@ -69,7 +69,12 @@ impl Typed {
     /// Saved over what nobody may have looked at yet.
     pub fn saves(&mut self, save: Save) {
         // Whoever has loaded the one before has not got what that took out.
-        for word in self.saved.take().into_iter().flat_map(|before| before.deleted) {
+        for word in self
+            .saved
+            .take()
+            .into_iter()
+            .flat_map(|before| before.deleted)
+        {
             self.words.remove(&word);
             self.taken_out.insert(word);
         }
@@ -79,7 +84,12 @@ impl Typed {
     /// A program changed the file, with what was saved last in it.
     pub fn goes_on_with(&mut self, text: String, deleted: Option<String>) {
         let loaded = self.newest.clone();
-        let save = self.saved.get_or_insert(Save { by: NOBODY, text: String::new(), loaded, deleted: BTreeSet::new() });
+        let save = self.saved.get_or_insert(Save {
+            by: NOBODY,
+            text: String::new(),
+            loaded,
+            deleted: BTreeSet::new(),
+        });
         save.by = NOBODY;
         save.text = text;
         save.deleted.extend(deleted);
@@ -100,13 +110,17 @@ impl Typed {
     /// The same while somebody is writing, who can't have known of it: the file is theirs.
     pub fn was_done_meanwhile(&mut self, added: &[String]) {
         let seen = fs::read_to_string(self.seen.join("main.md")).unwrap_or_default();
-        self.goes_on(seen.split_once('\n').map_or_else(String::new, |(_, text)| text.to_owned()));
+        self.goes_on(
+            seen.split_once('\n')
+                .map_or_else(String::new, |(_, text)| text.to_owned()),
+        );
         self.told.extend(added.iter().cloned());
     }
 
     fn goes_on(&mut self, now: String) {
         let (before, after) = (lines(&self.newest), lines(&now));
-        self.replaced.extend(before.difference(&after).map(|line| (*line).to_owned()));
+        self.replaced
+            .extend(before.difference(&after).map(|line| (*line).to_owned()));
         self.newest = now;
     }
 
@@ -115,13 +129,18 @@ impl Typed {
         let now = self.shown();
         let Some(save) = self.saved.take() else {
             let is_same = now == self.newest;
-            return if is_same { Ok(()) } else { Err(format!("nobody saved\n{}", self.newest)) };
+            return if is_same {
+                Ok(())
+            } else {
+                Err(format!("nobody saved\n{}", self.newest))
+            };
         };
         let (text, was) = (lines(&save.text), lines(&self.newest));
         let loaded = lines(&save.loaded);
         // By what Tavern did it is known for certain that the newest was not loaded.
-        let is_old =
-            text.iter().any(|line| self.replaced.contains(*line) && !was.contains(line) && loaded.contains(line));
+        let is_old = text.iter().any(|line| {
+            self.replaced.contains(*line) && !was.contains(line) && loaded.contains(line)
+        });
         let lacks = |word: &&String| !save.text.contains(word.as_str());
         let lacking: Vec<String> = self.words.iter().filter(lacks).cloned().collect();
         for word in lacking {
@@ -138,11 +157,22 @@ impl Typed {
                 }
             }
         }
-        let typed = words(&save.text).difference(&words(&save.loaded)).cloned().collect::<BTreeSet<_>>();
-        self.words.extend(typed.difference(&self.taken_out).cloned());
+        let typed = words(&save.text)
+            .difference(&words(&save.loaded))
+            .cloned()
+            .collect::<BTreeSet<_>>();
+        self.words
+            .extend(typed.difference(&self.taken_out).cloned());
         self.words.append(&mut self.told);
-        if save.loaded == self.newest && save.by != NOBODY && save.text != now && !save.loaded.contains("agent: ") {
-            return Err(format!("a save on the newest was not taken byte for byte:\n{}", save.text));
+        if save.loaded == self.newest
+            && save.by != NOBODY
+            && save.text != now
+            && !save.loaded.contains("agent: ")
+        {
+            return Err(format!(
+                "a save on the newest was not taken byte for byte:\n{}",
+                save.text
+            ));
         }
         self.newest = now;
         Ok(())
@@ -150,9 +180,13 @@ impl Typed {
 
     /// Each word is there, once.
     pub fn holds(&self) -> Result<(), String> {
-        let (queue, archive) = (self.shown(), fs::read_to_string(&self.archive).unwrap_or_default());
+        let (queue, archive) = (
+            self.shown(),
+            fs::read_to_string(&self.archive).unwrap_or_default(),
+        );
         for word in &self.words {
-            let times = queue.matches(word.as_str()).count() + archive.matches(word.as_str()).count();
+            let times =
+                queue.matches(word.as_str()).count() + archive.matches(word.as_str()).count();
             let is_there = times == 1 || (times == 0 && self.is_in_folder(&self.seen, word));
             let is_in_both = times > 1 && queue.contains("<!-- conflict:");
             if !(is_there || is_in_both) {
@@ -165,7 +199,11 @@ impl Typed {
                 return Err("git's markers".into());
             }
             if line.contains("<!-- conflict:") {
-                let item = if line.starts_with(' ') { item_above(&lines[..at]) } else { String::new() };
+                let item = if line.starts_with(' ') {
+                    item_above(&lines[..at])
+                } else {
+                    String::new()
+                };
                 // What had no ID was typed between items.
                 let by = self.touched.get(&item).or_else(|| self.touched.get(""));
                 if by.is_none_or(|by| by.len() < 2) {
@@ -174,7 +212,9 @@ impl Typed {
             }
         }
         let ids: Vec<String> = lines.iter().filter_map(|line| id(line)).collect();
-        let twice = ids.iter().find(|id| ids.iter().filter(|other| other == id).count() > 1);
+        let twice = ids
+            .iter()
+            .find(|id| ids.iter().filter(|other| other == id).count() > 1);
         twice.map_or(Ok(()), |id| Err(format!("{id} is there twice")))
     }
 
@@ -218,7 +258,12 @@ pub fn item_of(text: &str, part: &str) -> String {
 /// The item under whose first line something stands; `""` between items.
 fn item_above(lines: &[&str]) -> String {
     let is_first = |line: &&&str| line.contains("[ ] ") || line.contains("[x] ");
-    lines.iter().rev().find(is_first).and_then(|line| id(line)).unwrap_or_default()
+    lines
+        .iter()
+        .rev()
+        .find(is_first)
+        .and_then(|line| id(line))
+        .unwrap_or_default()
 }
 
 fn lines(text: &str) -> HashSet<&str> {

@@ -18,21 +18,37 @@ fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
 #[test]
 fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
     let scratch = Scratch::board(&items());
-    scratch.run("tavern-release", &["T-2", "--cancel", "-m", "no"]).succeeds();
-    scratch.run("tavern-release", &["T-1", "--cancel", "-m", "never"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel", "-m", "no"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--cancel", "-m", "never"])
+        .succeeds();
     let cancelled = scratch.queue();
     let dry = undo(&scratch, &["--dry-run"]).succeeds();
     assert!(dry.starts_with("T-1 is pending again: event"), "{dry}");
     assert_eq!(scratch.queue(), cancelled);
     let told = undo(&scratch, &[]).succeeds();
     assert_eq!(told, dry, "what --dry-run prints is what is done");
-    assert!(told.contains("\n  + - [ ] T-1: one (priority: 1)\n"), "{told}");
+    assert!(
+        told.contains("\n  + - [ ] T-1: one (priority: 1)\n"),
+        "{told}"
+    );
     // One undo after the other goes further back.
     undo(&scratch, &[]).succeeds();
     let state = State::of(&scratch);
     state.agrees();
-    assert_eq!(state.items["T-1"], (Status::Pending, "- [ ] T-1: one (priority: 1)\n  Words under it.\n".to_owned()));
-    assert_eq!(state.items["T-2"], (Status::Pending, "- [ ] T-2: two\n".to_owned()));
+    assert_eq!(
+        state.items["T-1"],
+        (
+            Status::Pending,
+            "- [ ] T-1: one (priority: 1)\n  Words under it.\n".to_owned()
+        )
+    );
+    assert_eq!(
+        state.items["T-2"],
+        (Status::Pending, "- [ ] T-2: two\n".to_owned())
+    );
     // And so does the other way; what is done again can be taken back again.
     undo(&scratch, &["--redo"]).succeeds();
     undo(&scratch, &["--redo"]).succeeds();
@@ -41,22 +57,33 @@ fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
     undo(&scratch, &[]).succeeds();
     let state = State::of(&scratch);
     state.agrees();
-    assert_eq!((state.status("T-1"), state.status("T-2")), (Some(Status::Pending), Some(Status::Cancelled)));
+    assert_eq!(
+        (state.status("T-1"), state.status("T-2")),
+        (Some(Status::Pending), Some(Status::Cancelled))
+    );
     assert!(scratch.queue().contains("Words of the owner.\n"));
 }
 
 #[test]
 fn a_named_event_is_taken_back_once() {
     let scratch = Scratch::board(&items());
-    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    let event = newest(&scratch, |entry| entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1"));
+    scratch
+        .run("tavern-release", &["T-1", "--cancel"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--cancel"])
+        .succeeds();
+    let event = newest(&scratch, |entry| {
+        entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1")
+    });
     let record = scratch.json("tavern-undo", &["--event", &event]);
     assert_eq!(
         (&record["task"], &record["status"], &record["kind"]),
         (&"T-1".into(), &"pending".into(), &"cancelled".into())
     );
-    undo(&scratch, &["--event", &event]).ends(4).says("was taken back already");
+    undo(&scratch, &["--event", &event])
+        .ends(4)
+        .says("was taken back already");
     let by = record["undone_by"].to_string();
     undo(&scratch, &["--event", &by]).succeeds();
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled));
@@ -68,13 +95,20 @@ fn a_named_event_is_taken_back_once() {
 #[test]
 fn a_deletion_by_hand_comes_back_where_its_lane_is() {
     let scratch = Scratch::board(&items());
-    let without = items().replace("- [ ] T-1: one (priority: 1)\n  Words under it.\n", "").replace("- [ ] four\n", "");
+    let without = items()
+        .replace("- [ ] T-1: one (priority: 1)\n  Words under it.\n", "")
+        .replace("- [ ] four\n", "");
     scratch.write(QUEUE, &without);
     undo(&scratch, &["T-1"]).succeeds();
     // An item without an ID is the last event.
-    let event = newest(&scratch, |entry| entry.task.is_none() && entry.change.before().is_some());
+    let event = newest(&scratch, |entry| {
+        entry.task.is_none() && entry.change.before().is_some()
+    });
     let told = undo(&scratch, &["--event", &event]).succeeds();
-    assert!(told.starts_with("`four` is back in main as pending"), "{told}");
+    assert!(
+        told.starts_with("`four` is back in main as pending"),
+        "{told}"
+    );
     assert_eq!(scratch.queue(), items());
     State::of(&scratch).agrees();
     // Out again, and what is out can't be taken out.
@@ -92,11 +126,16 @@ fn what_was_taken_out_or_retyped_by_hand_comes_back_where_it_stood() {
     ];
     for list in lists {
         let lines = list.replace("\n  Words", "\0Words");
-        let lines = lines.split_inclusive('\n').filter(|line| line.contains("- ["));
+        let lines = lines
+            .split_inclusive('\n')
+            .filter(|line| line.contains("- ["));
         let blocks: Vec<String> = lines.map(|line| line.replace('\0', "\n  ")).collect();
         for (at, block) in blocks.iter().enumerate() {
             // Where nothing is left under a heading it is at the end there.
-            let next = blocks.get(at + 1).filter(|next| !next.contains("b2")).unwrap_or(block);
+            let next = blocks
+                .get(at + 1)
+                .filter(|next| !next.contains("b2"))
+                .unwrap_or(block);
             let (boxed, _) = block.split_at(block.find(']').expect("it has a box") + 2);
             let retyped = list.replace(block, &format!("{boxed}Quite another thing\n"));
             let several = list.replace(block, "").replace(next, "");
@@ -108,7 +147,11 @@ fn what_was_taken_out_or_retyped_by_hand_comes_back_where_it_stood() {
                 while undo(&scratch, &[]).code == Some(0) {}
                 // Of several the blank lines between are not told.
                 let told = |text: &str| {
-                    if saved == several { text.replace("\n\n", "\n").replace("\n\n", "\n") } else { text.to_owned() }
+                    if saved == several {
+                        text.replace("\n\n", "\n").replace("\n\n", "\n")
+                    } else {
+                        text.to_owned()
+                    }
                 };
                 assert_eq!(told(&scratch.queue()), told(list), "{saved}");
                 while undo(&scratch, &["--redo"]).code == Some(0) {}
@@ -122,26 +165,46 @@ fn what_was_taken_out_or_retyped_by_hand_comes_back_where_it_stood() {
     scratch.settle();
     scratch.change(QUEUE, "- [ ] a1\n", "- [ ] a1\n- [ ] new\n");
     undo(&scratch, &["T-1"]).succeeds();
-    has(&scratch.queue(), &["- [ ] a1\n- [ ] new\n- [ ] T-1: a2\n  Words.\n- [x] a3\n"]);
+    has(
+        &scratch.queue(),
+        &["- [ ] a1\n- [ ] new\n- [ ] T-1: a2\n  Words.\n- [x] a3\n"],
+    );
 }
 
 #[test]
 fn a_change_of_what_headings_mean_is_no_move_of_their_items() {
     let text = "---\nkanban-plugin: board\n---\n\n## Todo\n\n- [ ] one\n\n## Fertig\n\n- [ ] two\n";
-    let lanes = ("kanban-plugin: board\n", "kanban-plugin: board\nlanes: {Fertig: completed}\n");
-    for (from, to) in [lanes, ("## Fertig\n", "## Done\n"), ("## Todo\n", "## Done\n")] {
+    let lanes = (
+        "kanban-plugin: board\n",
+        "kanban-plugin: board\nlanes: {Fertig: completed}\n",
+    );
+    for (from, to) in [
+        lanes,
+        ("## Fertig\n", "## Done\n"),
+        ("## Todo\n", "## Done\n"),
+    ] {
         let scratch = Scratch::board(text);
         let saved = text.replace(from, to);
         scratch.write(QUEUE, &saved);
         scratch.settle();
-        let hint = "change the headings, or `lanes` in the front matter, back by hand: tavern edit main";
-        undo(&scratch, &[]).ends(4).says("is of the lanes of main").says(hint);
+        let hint =
+            "change the headings, or `lanes` in the front matter, back by hand: tavern edit main";
+        undo(&scratch, &[])
+            .ends(4)
+            .says("is of the lanes of main")
+            .says(hint);
         assert_eq!(scratch.queue(), saved);
     }
     // What was moved comes back to its place.
-    let text = text.replace("Fertig", "Done").replace("- [ ] one\n", "- [ ] one\n- [ ] three\n");
+    let text = text
+        .replace("Fertig", "Done")
+        .replace("- [ ] one\n", "- [ ] one\n- [ ] three\n");
     let scratch = Scratch::board(&text);
-    scratch.write(QUEUE, text.replace("- [ ] one\n", "").replace("- [ ] two\n", "- [x] one\n- [ ] two\n"));
+    scratch.write(
+        QUEUE,
+        text.replace("- [ ] one\n", "")
+            .replace("- [ ] two\n", "- [x] one\n- [ ] two\n"),
+    );
     scratch.settle();
     undo(&scratch, &[]).succeeds();
     assert_eq!(scratch.queue(), text);
@@ -150,13 +213,21 @@ fn a_change_of_what_headings_mean_is_no_move_of_their_items() {
 /// The number of the newest event that `is_it`.
 fn newest(scratch: &Scratch, is_it: impl Fn(&Entry) -> bool) -> String {
     let log = State::of(scratch).log;
-    log.iter().rev().find(|entry| is_it(entry)).expect("it is in the log").seq.to_string()
+    log.iter()
+        .rev()
+        .find(|entry| is_it(entry))
+        .expect("it is in the log")
+        .seq
+        .to_string()
 }
 
 #[test]
 fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     let scratch = Scratch::board(&items());
-    scratch.write(QUEUE, items().replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
+    scratch.write(
+        QUEUE,
+        items().replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"),
+    );
     scratch.settle();
     let first = newest(&scratch, |_| true);
     scratch.change(QUEUE, "Words under it.", "Words under it.\n  More words.");
@@ -164,28 +235,45 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     undo(&scratch, &["--event", &first]).succeeds();
     let state = State::of(&scratch);
     state.agrees();
-    assert_eq!(state.items["T-1"].1, "- [ ] T-1: one (priority: 1)\n  Words under it.\n  More words.\n");
+    assert_eq!(
+        state.items["T-1"].1,
+        "- [ ] T-1: one (priority: 1)\n  Words under it.\n  More words.\n"
+    );
     // What contradicts is refused, and it is said what happened.
     scratch.change(QUEUE, "T-2: two", "T-2: second");
     scratch.settle();
     let event = newest(&scratch, |_| true);
     scratch.change(QUEUE, "T-2: second", "T-2: seventh");
-    undo(&scratch, &["--event", &event]).ends(4).says("T-2 has changed since event").says("T-2 was edited");
+    undo(&scratch, &["--event", &event])
+        .ends(4)
+        .says("T-2 has changed since event")
+        .says("T-2 was edited");
     assert!(scratch.queue().contains("T-2: seventh"));
 }
 
 #[test]
 fn what_somebody_holds_or_held_is_left_alone() {
     let scratch = Scratch::board(&items());
-    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
-    undo(&scratch, &["T-1"]).ends(4).says("hint: take it from its holder: tavern release T-1 --force");
-    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch
+        .run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"])
+        .succeeds();
+    undo(&scratch, &["T-1"])
+        .ends(4)
+        .says("hint: take it from its holder: tavern release T-1 --force");
+    scratch
+        .run("tavern-release", &["T-1", "--force"])
+        .succeeds();
     // What was claimed and given back is as if it had not been claimed.
     undo(&scratch, &["T-1"]).succeeds();
     assert_eq!(scratch.queue(), items());
     undo(&scratch, &["T-1"]).ends(3);
     let token = scratch.claim("T-1", &[]);
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "what?"]).ends(8);
+    scratch
+        .run(
+            "tavern-report",
+            &["T-1", "--token", &token, "--waiting", "what?"],
+        )
+        .ends(8);
     undo(&scratch, &["T-1"]).succeeds();
     assert_eq!(scratch.queue(), items());
     State::of(&scratch).agrees();
@@ -197,22 +285,39 @@ fn a_claim_is_taken_back_with_what_its_holder_did_and_without_what_was_typed() {
     let scratch = Scratch::board(text);
     for report in [&["--mode", "plan"][..], &["--step", "1"], &[]] {
         scratch.begin(text);
-        scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+        scratch
+            .run("tavern-release", &["T-1", "--cancel"])
+            .succeeds();
         let without_first = scratch.queue();
-        let lease = scratch.json("tavern-claim", &["--task", "main:3", "--agent", "Frodo"])["lease"].take();
-        let (name, token) = (lease["task"].as_str().expect("it has an ID now"), lease["token"].to_string());
+        let lease =
+            scratch.json("tavern-claim", &["--task", "main:3", "--agent", "Frodo"])["lease"].take();
+        let (name, token) = (
+            lease["task"].as_str().expect("it has an ID now"),
+            lease["token"].to_string(),
+        );
         if report.is_empty() {
             scratch.change(QUEUE, "  - [ ] a step", "  Typed.\n  - [ ] a step");
             scratch.settle();
         } else {
-            scratch.run("tavern-report", &[&[name, "--token", &token], report].concat()).succeeds();
+            scratch
+                .run(
+                    "tavern-report",
+                    &[&[name, "--token", &token], report].concat(),
+                )
+                .succeeds();
         }
         scratch.run("tavern-release", &[name, "--force"]).succeeds();
         let told = undo(&scratch, &[]).succeeds();
         if report.is_empty() {
-            assert_eq!(scratch.queue(), without_first.replace("  - [ ] a step", "  Typed.\n  - [ ] a step"));
+            assert_eq!(
+                scratch.queue(),
+                without_first.replace("  - [ ] a step", "  Typed.\n  - [ ] a step")
+            );
             let list = undo(&scratch, &["--list"]).succeeds();
-            assert!(list.contains("was edited by hand"), "it has no ID any more: {list}");
+            assert!(
+                list.contains("was edited by hand"),
+                "it has no ID any more: {list}"
+            );
             undo(&scratch, &[]).succeeds();
             assert!(!scratch.queue().contains("Typed."), "{}", scratch.queue());
         } else {
@@ -233,20 +338,38 @@ fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() 
         "# Todo\n- [ ] T-1: B (status: pending)\n# Waiting\n- [ ] c",
         " - [ ] T-1: B (status: pending)",
     ] {
-        let indent = text[..text.find("- [ ] T-1").expect("it has it")].rsplit('\n').next().expect("it has a line");
+        let indent = text[..text.find("- [ ] T-1").expect("it has it")]
+            .rsplit('\n')
+            .next()
+            .expect("it has a line");
         let script = format!("\n{indent}  ```sh\n{indent}  mktemp ./b-XXXXXX\n{indent}  ```");
-        let end = text.find("T-1: B").map(|at| text[at..].find('\n').map_or(text.len(), |end| at + end));
+        let end = text
+            .find("T-1: B")
+            .map(|at| text[at..].find('\n').map_or(text.len(), |end| at + end));
         let (head, rest) = text.split_at(end.expect("it has it"));
         let drained = format!("{head}{script}{rest}");
         for way in ["asked", "cancelled", "drained"] {
-            let text = if way == "drained" { drained.as_str() } else { text };
+            let text = if way == "drained" {
+                drained.as_str()
+            } else {
+                text
+            };
             scratch.begin(text);
             match way {
                 "asked" => {
                     let token = scratch.claim("T-1", &[]);
-                    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "what?"]).ends(8);
+                    scratch
+                        .run(
+                            "tavern-report",
+                            &["T-1", "--token", &token, "--waiting", "what?"],
+                        )
+                        .ends(8);
                 }
-                "cancelled" => drop(scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds()),
+                "cancelled" => drop(
+                    scratch
+                        .run("tavern-release", &["T-1", "--cancel"])
+                        .succeeds(),
+                ),
                 _ => drop(scratch.run("tavern-drain", &["--agents", "1", "--quiet"])),
             }
             assert_ne!(scratch.queue(), text);
@@ -270,9 +393,16 @@ fn each_line_has_its_own_end_back() {
             undo(&scratch, &[]).succeeds();
             assert_eq!(scratch.queue(), list);
         };
-        scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+        scratch
+            .run("tavern-release", &["T-1", "--cancel"])
+            .succeeds();
         is_taken_back();
-        for (from, to) in [("  words", "  more"), ("  words\n", ""), ("  words\r\n", ""), ("one", "one more")] {
+        for (from, to) in [
+            ("  words", "  more"),
+            ("  words\n", ""),
+            ("  words\r\n", ""),
+            ("one", "one more"),
+        ] {
             if list.contains(from) {
                 scratch.change(QUEUE, from, to);
                 scratch.settle();
@@ -284,8 +414,7 @@ fn each_line_has_its_own_end_back() {
 
 #[test]
 fn what_check_has_mended_is_taken_back_and_made_again() {
-    let text =
-        "## Pending\n\n- [ ] T-1: one\n- [ ] T-1: two\n- [ ] three (after: T-1)\n- [ ] T-1: four\n\n## Completed\n";
+    let text = "## Pending\n\n- [ ] T-1: one\n- [ ] T-1: two\n- [ ] three (after: T-1)\n- [ ] T-1: four\n\n## Completed\n";
     let scratch = Scratch::board(text);
     scratch.run("tavern-check", &["--fix"]);
     let mended = scratch.queue();
@@ -309,7 +438,9 @@ fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
     let scratch = Scratch::initialized();
     undo(&scratch, &[]).ends(3);
     let before = scratch.queue();
-    scratch.run("tavern-add", &["Write it", "--id", "T-9"]).succeeds();
+    scratch
+        .run("tavern-add", &["Write it", "--id", "T-9"])
+        .succeeds();
     let told = undo(&scratch, &[]).succeeds();
     assert!(told.starts_with("T-9 is out of main again"), "{told}");
     assert_eq!(scratch.queue(), before);
@@ -330,13 +461,20 @@ fn the_log_tells_an_items_whole_life_in_words() {
     };
     edit("## In Progress\n", "- [ ] T-7: Write\n\n## In Progress\n");
     edit("T-7: Write", "T-7: Write it (priority: 1)\n  Soon.");
-    scratch.run("tavern-claim", &["--task", "T-7", "--agent", "Frodo"]).succeeds();
-    scratch.run("tavern-release", &["T-7", "--force", "-m", "lunch"]).succeeds();
+    scratch
+        .run("tavern-claim", &["--task", "T-7", "--agent", "Frodo"])
+        .succeeds();
+    scratch
+        .run("tavern-release", &["T-7", "--force", "-m", "lunch"])
+        .succeeds();
     edit("- [ ] T-7", "- [x] T-7");
     undo(&scratch, &["T-7"]).succeeds();
     // It may be a text from before it was there: who takes out again what was put back means it.
     for _ in 0..2 {
-        edit("- [ ] T-7: Write it (priority: 1, returns: 1, reason: lunch)\n  Soon.\n", "");
+        edit(
+            "- [ ] T-7: Write it (priority: 1, returns: 1, reason: lunch)\n  Soon.\n",
+            "",
+        );
     }
     undo(&scratch, &["T-7"]).succeeds();
     undo(&scratch, &["T-7", "--redo"]).succeeds();
@@ -363,11 +501,27 @@ fn the_merge_of_a_completed_item_is_named() {
     scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
     let ran = undo(&scratch, &["T-1"]);
     assert!(ran.stdout.starts_with("T-1 is approved again"), "{ran}");
-    let line = ran.stderr.lines().find_map(|line| line.split_once("take that back too: ")).expect("it is named").1;
+    let line = ran
+        .stderr
+        .lines()
+        .find_map(|line| line.split_once("take that back too: "))
+        .expect("it is named")
+        .1;
     let before = scratch.git(&["status", "--branch", "--short"]);
-    scratch.command(std::path::Path::new("sh")).args(&["-ec", line]).run().succeeds();
-    assert_eq!(scratch.git(&["status", "--branch", "--short"]), before, "the checkout is as it was");
-    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration", "a"]), "");
+    scratch
+        .command(std::path::Path::new("sh"))
+        .args(&["-ec", line])
+        .run()
+        .succeeds();
+    assert_eq!(
+        scratch.git(&["status", "--branch", "--short"]),
+        before,
+        "the checkout is as it was"
+    );
+    assert_eq!(
+        scratch.git(&["ls-tree", "--name-only", "tavern/integration", "a"]),
+        ""
+    );
 }
 
 #[test]
@@ -382,23 +536,41 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     let archive = scratch.read(ARCHIVE);
     assert!(archive.contains("- [x] T-1: one"), "{archive}");
     let list = undo(&scratch, &["--list"]).succeeds();
-    assert!(!list.contains("archive"), "to put it away changed nothing that could be taken back: {list}");
-    let ticked = newest(&scratch, |entry| entry.kind != Kind::Archived && entry.task == Some(id("T-1")));
-    assert!(list.contains("T-2") && !list.contains("T-1"), "what is archived is not offered: {list}");
+    assert!(
+        !list.contains("archive"),
+        "to put it away changed nothing that could be taken back: {list}"
+    );
+    let ticked = newest(&scratch, |entry| {
+        entry.kind != Kind::Archived && entry.task == Some(id("T-1"))
+    });
+    assert!(
+        list.contains("T-2") && !list.contains("T-1"),
+        "what is archived is not offered: {list}"
+    );
     for arguments in [&["--event", &ticked][..], &["T-1"]] {
-        undo(&scratch, arguments).ends(4).says("`T-1` is in the archive").says("tavern release T-1 --reopen");
+        undo(&scratch, arguments)
+            .ends(4)
+            .says("`T-1` is in the archive")
+            .says("tavern release T-1 --reopen");
     }
     assert_eq!(scratch.read(ARCHIVE), archive);
-    scratch.run("tavern-check", &[]).ends(0).says_not("was removed");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says_not("was removed");
     // The last change is that of the other.
     undo(&scratch, &[]).ends(0).says("T-2 is pending again");
-    scratch.run("tavern-release", &["T-1", "--reopen"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-1", "--reopen"])
+        .succeeds();
     State::of(&scratch).agrees();
     // Back again, it is as it was in the archive, and nowhere else than it would be without.
     undo(&scratch, &[]).ends(0).says("T-1 is completed again");
     State::of(&scratch).agrees();
     scratch.stands("T-1", "completed", 0);
-    undo(&scratch, &["--redo"]).ends(0).says("T-1 is pending again");
+    undo(&scratch, &["--redo"])
+        .ends(0)
+        .says("T-1 is pending again");
     scratch.stands("T-1", "pending", 0);
     undo(&scratch, &[]).ends(0);
     scratch.settle();
@@ -413,7 +585,11 @@ fn words_between_items_are_no_items() {
     scratch.settle();
     scratch.change(QUEUE, "## Waiting", "Words.\n\n## Waiting");
     scratch.settle();
-    assert!(!undo(&scratch, &["--list"]).succeeds().contains("the text around"));
+    assert!(
+        !undo(&scratch, &["--list"])
+            .succeeds()
+            .contains("the text around")
+    );
     undo(&scratch, &[]).ends(0).says("T-2 is as before");
     has(&scratch.queue(), &["T-2: two", "Words."]);
 }

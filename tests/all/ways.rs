@@ -25,7 +25,14 @@ pub enum Way {
     Emacs,
 }
 
-pub const WAYS: [Way; 6] = [Way::InPlace, Way::Code, Way::ByRename, Way::Vim, Way::VimCopy, Way::Emacs];
+pub const WAYS: [Way; 6] = [
+    Way::InPlace,
+    Way::Code,
+    Way::ByRename,
+    Way::Vim,
+    Way::VimCopy,
+    Way::Emacs,
+];
 
 /// Most often none, sometimes up to a second.
 fn pause(dice: &mut Dice) {
@@ -48,7 +55,9 @@ impl Way {
             Way::Vim | Way::VimCopy => {
                 fs::write(&swap, [0; 64]).expect("the folder is ours");
                 let probe = beside("4913");
-                File::create(&probe).and_then(|_| fs::remove_file(&probe)).expect("the folder is ours");
+                File::create(&probe)
+                    .and_then(|_| fs::remove_file(&probe))
+                    .expect("the folder is ours");
             }
             Way::Emacs => drop(symlink("rosie@shire.1", &lock)),
             Way::InPlace | Way::Code | Way::ByRename => {}
@@ -63,8 +72,12 @@ impl Way {
         pause(dice);
         let target = if self == Way::ByRename { &temp } else { path };
         let is_emptied = matches!(self, Way::Vim | Way::VimCopy);
-        let mut file =
-            File::options().write(true).create(true).truncate(!is_emptied).open(target).expect("the folder is ours");
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(!is_emptied)
+            .open(target)
+            .expect("the folder is ours");
         if is_emptied {
             file.set_len(0).expect("it is ours");
         }

@@ -15,10 +15,16 @@ const OF_EACH: [&str; 3] = ["Args", "Record", "Error"];
 #[test]
 fn sentences_are_short() {
     let mut faults = Vec::new();
-    let files = ["src", "tests", "benches", "fuzz/fuzz_targets"].into_iter().flat_map(rust_files);
+    let files = ["src", "tests", "benches", "fuzz/fuzz_targets"]
+        .into_iter()
+        .flat_map(rust_files);
     for path in files.chain(pages()) {
         let text = read(&path);
-        let text = if path.extension().is_some_and(|extension| extension == "rs") { doc_comments(&text) } else { text };
+        let text = if path.extension().is_some_and(|extension| extension == "rs") {
+            doc_comments(&text)
+        } else {
+            text
+        };
         for sentence in sentences(&text) {
             let words = sentence.split_whitespace().count();
             if words > MOST_WORDS {
@@ -46,9 +52,14 @@ fn sentences_are_told_apart() {
 fn no_parameter_is_boolean() {
     let mut faults = Vec::new();
     for path in rust_files("src") {
-        let text: Vec<String> = code(&read(&path)).map(|line| line.trim().to_owned()).collect();
+        let text: Vec<String> = code(&read(&path))
+            .map(|line| line.trim().to_owned())
+            .collect();
         for signature in text.join(" ").split(" fn ").skip(1) {
-            let parameters = signature.split(" -> ").next().and_then(|head| head.split([';', '{']).next());
+            let parameters = signature
+                .split(" -> ")
+                .next()
+                .and_then(|head| head.split([';', '{']).next());
             let name = signature.split('(').next().unwrap_or_default();
             // One has its signature from serde.
             let is_ours = !name.starts_with("visit_bool");
@@ -57,7 +68,10 @@ fn no_parameter_is_boolean() {
             }
         }
     }
-    assert_none(&faults, "functions with a boolean parameter: make it an enum, or two functions");
+    assert_none(
+        &faults,
+        "functions with a boolean parameter: make it an enum, or two functions",
+    );
 }
 
 #[test]
@@ -66,31 +80,51 @@ fn a_type_has_a_name_of_its_own() {
     for path in rust_files("src") {
         for line in code(&read(&path)) {
             if let Some(name) = type_defined(line) {
-                files.entry(name.to_owned()).or_default().push(path.display().to_string());
+                files
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(path.display().to_string());
             }
         }
     }
     assert!(files.len() > 100, "types are found");
-    let twice = files.into_iter().filter(|(name, files)| files.len() > 1 && !OF_EACH.contains(&name.as_str()));
-    let faults: Vec<String> = twice.map(|(name, files)| format!("`{name}`: {}", files.join(", "))).collect();
+    let twice = files
+        .into_iter()
+        .filter(|(name, files)| files.len() > 1 && !OF_EACH.contains(&name.as_str()));
+    let faults: Vec<String> = twice
+        .map(|(name, files)| format!("`{name}`: {}", files.join(", ")))
+        .collect();
     assert_none(&faults, "names that more than one type has");
 }
 
 /// The name of the type that `line` defines at the top of its file.
 fn type_defined(line: &str) -> Option<&str> {
-    let item = line.strip_prefix("pub(crate) ").or(line.strip_prefix("pub(super) ")).unwrap_or(line);
+    let item = line
+        .strip_prefix("pub(crate) ")
+        .or(line.strip_prefix("pub(super) "))
+        .unwrap_or(line);
     let item = item.strip_prefix("pub ").unwrap_or(item);
-    let name = ["struct ", "enum ", "trait ", "type "].iter().find_map(|kind| item.strip_prefix(kind))?;
+    let name = ["struct ", "enum ", "trait ", "type "]
+        .iter()
+        .find_map(|kind| item.strip_prefix(kind))?;
     name.split(|c: char| !c.is_alphanumeric()).next()
 }
 
 #[test]
 fn what_pages_name_is_there() {
-    let sources: BTreeSet<String> =
-        ["src", "tests", "benches"].into_iter().flat_map(rust_files).map(|path| read(&path)).collect();
-    let words: BTreeSet<&str> =
-        sources.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_')).collect();
-    let files: Vec<PathBuf> = ["src", "tests", "benches", "fuzz"].into_iter().flat_map(rust_files).collect();
+    let sources: BTreeSet<String> = ["src", "tests", "benches"]
+        .into_iter()
+        .flat_map(rust_files)
+        .map(|path| read(&path))
+        .collect();
+    let words: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'))
+        .collect();
+    let files: Vec<PathBuf> = ["src", "tests", "benches", "fuzz"]
+        .into_iter()
+        .flat_map(rust_files)
+        .collect();
     let mut faults = Vec::new();
     for page in pages() {
         let text = read(&page);
@@ -101,7 +135,9 @@ fn what_pages_name_is_there() {
             } else if name.contains("::") || name.contains('_') {
                 let parts = name.split("::").map(|part| part.trim_end_matches("()"));
                 let is_name = |part: &str| part.chars().all(|c| c.is_alphanumeric() || c == '_');
-                parts.filter(|part| is_name(part)).all(|part| part == "crate" || words.contains(part))
+                parts
+                    .filter(|part| is_name(part))
+                    .all(|part| part == "crate" || words.contains(part))
             } else {
                 true
             };
@@ -116,32 +152,61 @@ fn what_pages_name_is_there() {
 #[test]
 fn nothing_refers_to_a_page_that_is_not_here() {
     let mut faults = Vec::new();
-    let files = ["src", "tests", "benches", "fuzz/fuzz_targets"].into_iter().flat_map(rust_files);
+    let files = ["src", "tests", "benches", "fuzz/fuzz_targets"]
+        .into_iter()
+        .flat_map(rust_files);
     for path in files.chain(pages()) {
         for (number, line) in read(&path).lines().enumerate() {
             // Between brackets, one letter and up to two digits.
-            let marks = line.split('(').skip(1).filter_map(|rest| rest.split_once(')'));
+            let marks = line
+                .split('(')
+                .skip(1)
+                .filter_map(|rest| rest.split_once(')'));
             let is_mark = |mark: &str| {
-                let digits = mark.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or_default();
+                let digits = mark
+                    .strip_prefix(|c: char| c.is_ascii_uppercase())
+                    .unwrap_or_default();
                 !digits.is_empty() && digits.len() < 3 && digits.chars().all(|c| c.is_ascii_digit())
             };
             if line.contains('\u{a7}') || marks.map(|(mark, _)| mark).any(is_mark) {
-                faults.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+                faults.push(format!(
+                    "{}:{}: {}",
+                    path.display(),
+                    number + 1,
+                    line.trim()
+                ));
             }
         }
     }
-    assert_none(&faults, "references to sections and rows of pages that are not in the repository");
+    assert_none(
+        &faults,
+        "references to sections and rows of pages that are not in the repository",
+    );
 }
 
 /// The pages for people, as paths from the root.
 fn pages() -> Vec<PathBuf> {
-    let folders = ["specs", "tests/commands"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
-    let files = folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).sort_by_file_name());
+    let folders = ["specs", "tests/commands"]
+        .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let files = folders
+        .into_iter()
+        .flat_map(|folder| walkdir::WalkDir::new(folder).sort_by_file_name());
     let files = files
         .map(|entry| entry.expect("the folder can be read").into_path())
         .filter(|path| path.extension() == Some("md".as_ref()));
-    let files = files.map(|path| path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("it is below").to_owned());
-    let own = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(PathBuf::from);
+    let files = files.map(|path| {
+        path.strip_prefix(env!("CARGO_MANIFEST_DIR"))
+            .expect("it is below")
+            .to_owned()
+    });
+    let own = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+    ]
+    .map(PathBuf::from);
     own.into_iter().chain(files).collect()
 }
 
@@ -149,8 +214,12 @@ fn pages() -> Vec<PathBuf> {
 fn doc_comments(text: &str) -> String {
     let line = |line: &str| -> String {
         let line = line.trim_start();
-        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
-        doc.map(|doc| doc.strip_prefix(' ').unwrap_or(doc)).unwrap_or_default().to_owned()
+        let doc = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"));
+        doc.map(|doc| doc.strip_prefix(' ').unwrap_or(doc))
+            .unwrap_or_default()
+            .to_owned()
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -164,9 +233,14 @@ fn sentences(text: &str) -> Vec<String> {
         let trimmed = line.trim();
         let is_fence = trimmed.starts_with("```");
         is_code ^= is_fence;
-        let is_prose = !is_code && !is_fence && !trimmed.starts_with(['|', '#', '<']) && !line.starts_with("    ");
+        let is_prose = !is_code
+            && !is_fence
+            && !trimmed.starts_with(['|', '#', '<'])
+            && !line.starts_with("    ");
         let is_entry = ["- ", "* "].iter().any(|mark| trimmed.starts_with(mark))
-            || trimmed.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+            || trimmed
+                .split_once(". ")
+                .is_some_and(|(number, _)| number.parse::<u32>().is_ok());
         // A long line of an entry goes on beneath it, indented.
         let is_continued = !paragraph.is_empty() && line.starts_with(' ') && !is_code && !is_fence;
         if trimmed.is_empty() || is_entry || !(is_prose || is_continued) {
@@ -187,7 +261,11 @@ fn split_sentences(paragraph: &str, sentences: &mut Vec<String>) {
     for (place, c) in paragraph.char_indices() {
         is_code ^= c == '`';
         let rest = &paragraph[place + c.len_utf8()..];
-        let next = rest.trim_start().trim_start_matches(['*', '_', '`', '"', '[', '(']).chars().next();
+        let next = rest
+            .trim_start()
+            .trim_start_matches(['*', '_', '`', '"', '[', '('])
+            .chars()
+            .next();
         let ends = ['.', '!', '?'].contains(&c) && rest.starts_with(' ');
         if ends && !is_code && next.is_none_or(char::is_uppercase) {
             sentences.push(paragraph[start..=place].trim().to_owned());

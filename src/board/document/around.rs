@@ -22,9 +22,12 @@ impl Document<'_> {
             let (short, _) = parse(&short);
             return short.around(short.item(rows - 1));
         }
-        let outermost = std::iter::successors(Some(item), |item| Some(self.item(item.within?))).last().unwrap_or(item);
+        let outermost = std::iter::successors(Some(item), |item| Some(self.item(item.within?)))
+            .last()
+            .unwrap_or(item);
         let source = markup::without_comments(self.text.into());
-        self.above(&source, outermost.box_char).excerpt(&source, outermost.span.start)
+        self.above(&source, outermost.box_char)
+            .excerpt(&source, outermost.span.start)
     }
 
     /// All words from which [`Document::around`] takes what it has, line by line.
@@ -35,9 +38,15 @@ impl Document<'_> {
         if let Some((short, _)) = self.shortened(self.text.len()) {
             return parse(&short).0.prose();
         }
-        let items: Vec<&Item<'_>> = self.items().iter().filter(|item| item.within.is_none()).collect();
+        let items: Vec<&Item<'_>> = self
+            .items()
+            .iter()
+            .filter(|item| item.within.is_none())
+            .collect();
         let is_item = |at: usize| {
-            let before = items.partition_point(|item| item.span.start <= at).checked_sub(1);
+            let before = items
+                .partition_point(|item| item.span.start <= at)
+                .checked_sub(1);
             before.is_some_and(|before| at < items[before].span.end)
         };
         let source = markup::without_comments(self.text.into());
@@ -45,24 +54,43 @@ impl Document<'_> {
         blocks.retain(|span| !is_item(span.start));
         blocks.sort_by_key(|span| span.start);
         let lines = blocks.into_iter().flat_map(|span| source[span].lines());
-        lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+        lines
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// What stands within `bounds` under each heading there, up to the next one, by that heading and those above it; first of all, by none,
     /// what is before them.
-    pub(in crate::board) fn sections(&self, bounds: &Range<usize>) -> Vec<(Vec<String>, Range<usize>)> {
+    pub(in crate::board) fn sections(
+        &self,
+        bounds: &Range<usize>,
+    ) -> Vec<(Vec<String>, Range<usize>)> {
         let mut sections = vec![(Vec::new(), bounds.clone())];
         let may_head = |line: &str| {
             let line = line.trim();
-            let is_underline = ['=', '-'].iter().any(|mark| line.trim_start_matches(*mark).is_empty());
+            let is_underline = ['=', '-']
+                .iter()
+                .any(|mark| line.trim_start_matches(*mark).is_empty());
             line.starts_with('#') || is_underline && !line.is_empty()
         };
-        if !self.outside_items(bounds).into_iter().flat_map(str::lines).any(may_head) {
+        if !self
+            .outside_items(bounds)
+            .into_iter()
+            .flat_map(str::lines)
+            .any(may_head)
+        {
             return sections;
         }
         let source = markup::without_comments(self.text.into());
-        let mut above = Above { sections: vec![Section::default()], ..Above::default() };
-        for (event, span) in Parser::new_ext(&source[bounds.clone()], Options::ENABLE_TASKLISTS).into_offset_iter() {
+        let mut above = Above {
+            sections: vec![Section::default()],
+            ..Above::default()
+        };
+        for (event, span) in
+            Parser::new_ext(&source[bounds.clone()], Options::ENABLE_TASKLISTS).into_offset_iter()
+        {
             let span = span.start + bounds.start..span.end + bounds.start;
             match event {
                 Event::Start(tag) => {
@@ -70,7 +98,9 @@ impl Document<'_> {
                     above.open(&tag, span.clone());
                     if let Some((_, last)) = sections.last_mut().filter(|_| is_heading) {
                         last.end = span.start;
-                        let names = above.headings().map(|span| markup::heading_text(&source, span.clone()).to_owned());
+                        let names = above
+                            .headings()
+                            .map(|span| markup::heading_text(&source, span.clone()).to_owned());
                         sections.push((names.collect(), span.end..bounds.end));
                     }
                 }
@@ -87,7 +117,10 @@ impl Document<'_> {
         let mut outside = Vec::new();
         if let ItemList::Outlined { places, .. } = &self.items {
             let from = places.partition_point(|place| place.span.start < bounds.start);
-            for ItemPlace { span, .. } in places[from..].iter().take_while(|place| place.span.end <= bounds.end) {
+            for ItemPlace { span, .. } in places[from..]
+                .iter()
+                .take_while(|place| place.span.end <= bounds.end)
+            {
                 outside.push(&self.text[at..span.start]);
                 at = span.end;
             }
@@ -99,10 +132,15 @@ impl Document<'_> {
     /// The document with one item for each row of them, and how many rows begin up to `last`: nothing stands between the items of a
     /// row, and ten thousand need not be read for what is above them. `None` where the items are read.
     fn shortened(&self, last: usize) -> Option<(String, usize)> {
-        let ItemList::Outlined { places, .. } = &self.items else { return None };
+        let ItemList::Outlined { places, .. } = &self.items else {
+            return None;
+        };
         let (mut short, mut rows, mut end, mut bullet) = (String::new(), 0, 0, "");
         for span in places.iter().map(|place| &place.span) {
-            let (between, own) = (&self.text[end..span.start], &self.text[span.start..=span.start]);
+            let (between, own) = (
+                &self.text[end..span.start],
+                &self.text[span.start..=span.start],
+            );
             if bullet != own || !between.trim().is_empty() {
                 short.extend([between, own, " [ ] x\n"]);
                 rows += usize::from(span.start <= last);
@@ -132,15 +170,29 @@ pub(super) struct Walk<'s> {
 impl<'s> Walk<'s> {
     /// `source` is the text of `document` without comments.
     pub fn through(document: &Document<'_>, source: &'s str) -> Walk<'s> {
-        let events = Parser::new_ext(&source[document.body..], Options::ENABLE_TASKLISTS).into_offset_iter().peekable();
-        Walk { events, body: document.body, above: Above { sections: vec![Section::default()], ..Above::default() } }
+        let events = Parser::new_ext(&source[document.body..], Options::ENABLE_TASKLISTS)
+            .into_offset_iter()
+            .peekable();
+        Walk {
+            events,
+            body: document.body,
+            above: Above {
+                sections: vec![Section::default()],
+                ..Above::default()
+            },
+        }
     }
 
     /// Goes on to the place `at`, and gives what that stands under.
     pub fn to(&mut self, at: usize) -> &Above {
-        while let Some((event, span)) = self.events.next_if(|(_, span)| span.start + self.body <= at) {
+        while let Some((event, span)) = self
+            .events
+            .next_if(|(_, span)| span.start + self.body <= at)
+        {
             match event {
-                Event::Start(tag) => self.above.open(&tag, span.start + self.body..span.end + self.body),
+                Event::Start(tag) => self
+                    .above
+                    .open(&tag, span.start + self.body..span.end + self.body),
                 Event::End(tag) => self.above.close(tag),
                 _ => {}
             }
@@ -186,15 +238,30 @@ impl Above {
                 }
             }
             Tag::Heading { level, .. } if is_top_level => {
-                self.sections.retain(|above| above.heading.as_ref().is_none_or(|(above, _)| above < level));
-                self.sections.push(Section { heading: Some((*level, span.clone())), lead: Vec::new() });
+                self.sections.retain(|above| {
+                    above
+                        .heading
+                        .as_ref()
+                        .is_none_or(|(above, _)| above < level)
+                });
+                self.sections.push(Section {
+                    heading: Some((*level, span.clone())),
+                    lead: Vec::new(),
+                });
                 self.passed.push(span);
                 self.since.clear();
                 self.has_list = false;
             }
             Tag::Paragraph if is_top_level => {
-                let section = self.sections.last_mut().expect("the head of the document stays");
-                let words = if self.has_list { &mut self.since } else { &mut section.lead };
+                let section = self
+                    .sections
+                    .last_mut()
+                    .expect("the head of the document stays");
+                let words = if self.has_list {
+                    &mut self.since
+                } else {
+                    &mut section.lead
+                };
                 words.push(span.clone());
                 self.passed.push(span);
             }
@@ -216,14 +283,20 @@ impl Above {
 
     /// Outermost first.
     pub fn headings(&self) -> impl Iterator<Item = &Range<usize>> {
-        self.sections.iter().filter_map(|section| Some(&section.heading.as_ref()?.1))
+        self.sections
+            .iter()
+            .filter_map(|section| Some(&section.heading.as_ref()?.1))
     }
 
     /// All of it, but for list items from `item` on.
     fn excerpt(&self, text: &str, item: usize) -> String {
         let mut parts = Vec::new();
         for Section { heading, lead } in &self.sections {
-            parts.extend(heading.iter().map(|(_, span)| text[span.clone()].trim().to_owned()));
+            parts.extend(
+                heading
+                    .iter()
+                    .map(|(_, span)| text[span.clone()].trim().to_owned()),
+            );
             parts.extend(words(text, lead));
         }
         parts.extend(words(text, &self.since));
@@ -236,10 +309,17 @@ impl Above {
 
 /// These blocks as they stand, or the beginning of them.
 fn words(text: &str, blocks: &[Range<usize>]) -> Option<String> {
-    let blocks: Vec<&str> = blocks.iter().map(|span| text[span.clone()].trim_end()).collect();
+    let blocks: Vec<&str> = blocks
+        .iter()
+        .map(|span| text[span.clone()].trim_end())
+        .collect();
     let whole = blocks.join("\n\n");
     let words = &whole[..whole.floor_char_boundary(MOST_TEXT)];
-    let more = if words.len() < whole.len() { " …" } else { "" };
+    let more = if words.len() < whole.len() {
+        " …"
+    } else {
+        ""
+    };
     (!words.is_empty()).then(|| format!("{words}{more}"))
 }
 
@@ -259,7 +339,11 @@ mod tests {
             ("three", "\n\nOf accounts:\n\n- API\n  as JSON"),
             ("four", "\n\nOf accounts:\n\n- Web\n\n  - Pages"),
         ] {
-            let item = document.items().iter().find(|item| document.title(item) == title).expect("it is an item");
+            let item = document
+                .items()
+                .iter()
+                .find(|item| document.title(item) == title)
+                .expect("it is an item");
             assert_eq!(document.around(item), format!("{head}{rest}"), "{title}");
         }
         assert_eq!(
@@ -270,13 +354,28 @@ mod tests {
 
     #[test]
     fn an_item_that_is_read_by_itself_stands_under_the_same() {
-        let lines = ["- [ ] a\n", "* [x] b\n", "- API\n", "Words.\n", "\n", "# Pending\n", "## H\n", "  more\n"];
+        let lines = [
+            "- [ ] a\n",
+            "* [x] b\n",
+            "- API\n",
+            "Words.\n",
+            "\n",
+            "# Pending\n",
+            "## H\n",
+            "  more\n",
+        ];
         for number in 0..lines.len().pow(4) {
-            let text: String = (0..4).map(|at| lines[number / lines.len().pow(at) % lines.len()]).collect();
+            let text: String = (0..4)
+                .map(|at| lines[number / lines.len().pow(at) % lines.len()])
+                .collect();
             let ((whole, _), outlined) = (parse(&text), open(&text));
             assert_eq!(outlined.prose(), whole.prose(), "{text:?}");
             for (at, item) in whole.items().iter().enumerate() {
-                assert_eq!(outlined.around(outlined.item(at)), whole.around(item), "{text:?}, {at}");
+                assert_eq!(
+                    outlined.around(outlined.item(at)),
+                    whole.around(item),
+                    "{text:?}, {at}"
+                );
             }
         }
     }
@@ -284,6 +383,9 @@ mod tests {
     #[test]
     fn the_lanes_of_a_board_tell_an_agent_nothing() {
         let (document, _) = parse("# Shop\n\n## Pending\n\nTake one.\n\n- [ ] T-1: one\n");
-        assert_eq!((document.around(document.item(0)), document.prose()), (String::new(), String::new()));
+        assert_eq!(
+            (document.around(document.item(0)), document.prose()),
+            (String::new(), String::new())
+        );
     }
 }

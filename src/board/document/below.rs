@@ -31,7 +31,8 @@ impl<'l> Below<'l> {
             return false;
         }
         let column = markup::columns(&line[..line.len() - words.len()]);
-        let bullet = markup::bullet_end(words, 0).filter(|end| words[*end..].starts_with([' ', '\t']));
+        let bullet =
+            markup::bullet_end(words, 0).filter(|end| words[*end..].starts_with([' ', '\t']));
         // What is as far out as the box is not of it, but for what goes on with its words.
         if self.step.is_some_and(|step| column <= step) && (self.is_apart || bullet.is_some()) {
             self.step = None;

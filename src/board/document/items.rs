@@ -36,7 +36,9 @@ impl<'t> Document<'t> {
     pub fn item(&self, at: usize) -> &Item<'t> {
         match &self.items {
             ItemList::Read(items) => &items[at],
-            ItemList::Outlined { places, read, .. } => read[at].get_or_init(|| Box::new(read_item(self, &places[at]))),
+            ItemList::Outlined { places, read, .. } => {
+                read[at].get_or_init(|| Box::new(read_item(self, &places[at])))
+            }
         }
     }
 
@@ -74,8 +76,9 @@ impl<'t> Document<'t> {
             ItemList::Read(items) => Box::new(0..items.len()),
             ItemList::Outlined { places, .. } => {
                 let named = memmem::find_iter(self.text.as_bytes(), id.as_str());
-                let mut indices: Vec<usize> =
-                    named.map(|at| places.partition_point(|place| place.span.end <= at)).collect();
+                let mut indices: Vec<usize> = named
+                    .map(|at| places.partition_point(|place| place.span.end <= at))
+                    .collect();
                 indices.dedup();
                 indices.retain(|at| *at < places.len());
                 Box::new(indices.into_iter())
@@ -97,7 +100,9 @@ impl<'t> Document<'t> {
     /// Of the item at this index.
     pub fn status_at(&self, at: usize) -> Status {
         match &self.items {
-            ItemList::Outlined { places, .. } => places[at].status.unwrap_or_else(|| self.item(at).status),
+            ItemList::Outlined { places, .. } => {
+                places[at].status.unwrap_or_else(|| self.item(at).status)
+            }
             ItemList::Read(items) => items[at].status,
         }
     }
@@ -105,20 +110,32 @@ impl<'t> Document<'t> {
     /// Of the item at this index: its own, else 2.
     pub fn priority_at(&self, at: usize) -> u8 {
         match &self.items {
-            ItemList::Outlined { places, .. } => places[at].priority.unwrap_or_else(|| self.item(at).priority),
+            ItemList::Outlined { places, .. } => places[at]
+                .priority
+                .unwrap_or_else(|| self.item(at).priority),
             ItemList::Read(items) => items[at].priority,
         }
     }
 
     /// When the item at this index is to be done.
     pub fn due_at(&self, at: usize) -> Option<Timestamp> {
-        if self.may_say(at, Key::Due.as_str()) { self.item(at).due } else { None }
+        if self.may_say(at, Key::Due.as_str()) {
+            self.item(at).due
+        } else {
+            None
+        }
     }
 
     /// Whether these words, a key say, may stand in the item at this index, told without reading it.
     pub fn may_say(&self, at: usize, words: &str) -> bool {
-        let ItemList::Outlined { places, .. } = &self.items else { return true };
-        memmem::find(&self.text.as_bytes()[places[at].span.clone()], words.as_bytes()).is_some()
+        let ItemList::Outlined { places, .. } = &self.items else {
+            return true;
+        };
+        memmem::find(
+            &self.text.as_bytes()[places[at].span.clone()],
+            words.as_bytes(),
+        )
+        .is_some()
     }
 
     /// The text from where the title of the item at this index begins, told without reading it.
@@ -137,27 +154,33 @@ impl<'t> Document<'t> {
     pub(crate) fn index_from(&self, start: usize) -> usize {
         match &self.items {
             ItemList::Read(items) => items.partition_point(|item| item.span.start < start),
-            ItemList::Outlined { places, .. } => places.partition_point(|place| place.span.start < start),
+            ItemList::Outlined { places, .. } => {
+                places.partition_point(|place| place.span.start < start)
+            }
         }
     }
 
     /// An item whose bullet is at the margin begins at `start`.
     pub(crate) fn begins_item(&self, start: usize) -> bool {
         match &self.items {
-            ItemList::Read(items) => {
-                items.binary_search_by_key(&start, |item| item.span.start).is_ok_and(|found| items[found].column == 0)
-            }
-            ItemList::Outlined { places, .. } => places.binary_search_by_key(&start, |place| place.span.start).is_ok(),
+            ItemList::Read(items) => items
+                .binary_search_by_key(&start, |item| item.span.start)
+                .is_ok_and(|found| items[found].column == 0),
+            ItemList::Outlined { places, .. } => places
+                .binary_search_by_key(&start, |place| place.span.start)
+                .is_ok(),
         }
     }
 
     /// An item whose bullet is at the margin, and which is no part of another, ends at `end`.
     pub(crate) fn ends_item(&self, end: usize) -> bool {
         match &self.items {
-            ItemList::Read(items) => {
-                items.iter().any(|other| other.span.end == end && other.column == 0 && !other.nested)
-            }
-            ItemList::Outlined { places, .. } => places.binary_search_by_key(&end, |place| place.span.end).is_ok(),
+            ItemList::Read(items) => items
+                .iter()
+                .any(|other| other.span.end == end && other.column == 0 && !other.nested),
+            ItemList::Outlined { places, .. } => places
+                .binary_search_by_key(&end, |place| place.span.end)
+                .is_ok(),
         }
     }
 
@@ -165,8 +188,11 @@ impl<'t> Document<'t> {
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = lane::status(self.place(item), item.said, self.lane_set);
         // Whoever claims an item writes when it was begun.
-        item.aside |= item.status.is_held() && !item.begun || markup::left_out(self.title(item)).is_some();
-        let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else { return };
+        item.aside |=
+            item.status.is_held() && !item.begun || markup::left_out(self.title(item)).is_some();
+        let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else {
+            return;
+        };
         item.quarantined = true;
         item.aside |= !is_slip;
     }
@@ -176,7 +202,11 @@ impl<'t> Document<'t> {
     pub(super) fn line_at(&self, start: usize) -> usize {
         let ends = |span: Range<usize>| memchr_iter(b'\n', &self.text.as_bytes()[span]).count();
         let (at, before) = self.counted.get();
-        let before = if at <= start { before + ends(at..start) } else { before - ends(start..at) };
+        let before = if at <= start {
+            before + ends(at..start)
+        } else {
+            before - ends(start..at)
+        };
         self.counted.set((start, before));
         before + 1
     }

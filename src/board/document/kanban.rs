@@ -25,16 +25,27 @@ pub(super) fn dropped(at: Range<usize>) -> Problem {
 /// What is indented by less than the plugin does, and is none of what it was once that has moved it further in.
 pub(super) fn moved(text: &str, items: &[Item<'_>]) -> Vec<Problem> {
     let of_item = |item: &Item<'_>| {
-        let block = item.block.as_ref().map(|block| (block.column, block.fences.start, "task block"));
-        let shell = item.shell.as_ref().map(|shell| (shell.column, shell.content.start, "script"));
+        let block = item
+            .block
+            .as_ref()
+            .map(|block| (block.column, block.fences.start, "task block"));
+        let shell = item
+            .shell
+            .as_ref()
+            .map(|shell| (shell.column, shell.content.start, "script"));
         let part = item.within.map(|_| (item.column, item.span.start, "part"));
-        [block, shell, part].into_iter().flatten().find(|(column, ..)| *column < COLUMNS)
+        [block, shell, part]
+            .into_iter()
+            .flatten()
+            .find(|(column, ..)| *column < COLUMNS)
     };
     let told = |(_, at, what): (usize, usize, &str)| {
         Problem::warning(
             "lost-on-save",
             markup::trimmed(text, at..markup::line_end(text, at, text.len())),
-            format!("Obsidian's Kanban moves this {what} further in when it saves, and it is none then"),
+            format!(
+                "Obsidian's Kanban moves this {what} further in when it saves, and it is none then"
+            ),
             format!("indent what is under the card by {COLUMNS} blanks, or by a tab"),
         )
     };

@@ -25,20 +25,52 @@ pub struct Outline {
 impl Outline {
     /// The document of `text`, which must be the one that this is the outline of.
     pub fn open<'t>(&self, text: &'t str) -> Document<'t> {
-        let Outline { body, front, lanes, lane_set, tail, places } = self.clone();
+        let Outline {
+            body,
+            front,
+            lanes,
+            lane_set,
+            tail,
+            places,
+        } = self.clone();
         let read = places.iter().map(|_| OnceCell::new()).collect();
-        let items = ItemList::Outlined { places, read, all: OnceCell::new() };
+        let items = ItemList::Outlined {
+            places,
+            read,
+            all: OnceCell::new(),
+        };
         let (counted, own, sections, names) = Default::default();
-        Document { text, body, front, lanes, lane_set, items, tail, counted, own, sections, names }
+        Document {
+            text,
+            body,
+            front,
+            lanes,
+            lane_set,
+            items,
+            tail,
+            counted,
+            own,
+            sections,
+            names,
+        }
     }
 }
 
 impl Document<'_> {
     /// `None` where the document is not plain, or its items are read.
     pub fn outline(&self) -> Option<Outline> {
-        let ItemList::Outlined { places, .. } = &self.items else { return None };
+        let ItemList::Outlined { places, .. } = &self.items else {
+            return None;
+        };
         let (front, lanes, places) = (self.front.clone(), self.lanes.clone(), places.clone());
-        Some(Outline { body: self.body, front, lanes, lane_set: self.lane_set, tail: self.tail, places })
+        Some(Outline {
+            body: self.body,
+            front,
+            lanes,
+            lane_set: self.lane_set,
+            tail: self.tail,
+            places,
+        })
     }
 }
 
@@ -53,6 +85,14 @@ impl ItemPlace {
             Some(Under::Lane(lane)) => LanePlace::Lane(lanes[lane].kind),
             _ => LanePlace::Loose,
         };
-        lane::status(lane, Said { ticked: self.is_ticked(text), status: None, completed: false }, lane_set)
+        lane::status(
+            lane,
+            Said {
+                ticked: self.is_ticked(text),
+                status: None,
+                completed: false,
+            },
+            lane_set,
+        )
     }
 }

@@ -31,21 +31,36 @@ impl Document<'_> {
     /// The same of the item at this index.
     pub(super) fn left_out_at(&self, at: usize) -> Option<&'static str> {
         let may_be = LEFT_OUT.iter().any(|(open, _)| self.may_say(at, open));
-        if may_be { self.left_out(self.item(at)) } else { None }
+        if may_be {
+            self.left_out(self.item(at))
+        } else {
+            None
+        }
     }
 
     /// What the item at this index counts as, where that is not its status.
     pub(super) fn counted_apart(&self, at: usize) -> Option<&'static str> {
         let is_struck = |mark| meaning_of_mark(mark) == meaning_of_mark(STRIKE);
-        self.left_out_at(at).map(|mark| if is_struck(mark) { "struck_out" } else { "commented_out" })
+        self.left_out_at(at).map(|mark| {
+            if is_struck(mark) {
+                "struck_out"
+            } else {
+                "commented_out"
+            }
+        })
     }
 }
 
 /// One warning for each mark, at the first of its lines.
 pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> {
     let mut marks: Vec<(&str, Range<usize>, usize)> = Vec::new();
-    let boxes = document.own.iter().map(|mark| (&document.text[mark.clone()], mark.clone()));
-    let titles = items.iter().filter_map(|item| Some((document.left_out(item)?, item.title.clone())));
+    let boxes = document
+        .own
+        .iter()
+        .map(|mark| (&document.text[mark.clone()], mark.clone()));
+    let titles = items
+        .iter()
+        .filter_map(|item| Some((document.left_out(item)?, item.title.clone())));
     for (mark, span) in boxes.chain(titles) {
         match marks.iter_mut().find(|(known, ..)| *known == mark) {
             Some((.., count)) => *count += 1,
@@ -53,8 +68,15 @@ pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> 
         }
     }
     let problem = |(mark, first, count): (&str, Range<usize>, usize)| {
-        let lines = if count == 1 { "this line is".to_owned() } else { format!("{count} lines like this are") };
-        let (shown, means) = (if mark == STRIKE { "~~…~~" } else { mark }, meaning_of_mark(mark));
+        let lines = if count == 1 {
+            "this line is".to_owned()
+        } else {
+            format!("{count} lines like this are")
+        };
+        let (shown, means) = (
+            if mark == STRIKE { "~~…~~" } else { mark },
+            meaning_of_mark(mark),
+        );
         Problem::warning(
             "own-state",
             first,

@@ -9,7 +9,9 @@ use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::kanban::{dropped, moved};
-use super::keys::{guard_in_example, leave_to_keys, note, read_task_block, tell_status_beside, tell_unread};
+use super::keys::{
+    guard_in_example, leave_to_keys, note, read_task_block, tell_status_beside, tell_unread,
+};
 use super::outline::Outline;
 use super::own_state::told;
 use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
@@ -35,7 +37,11 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
 /// The title of the first item of a text, where it has one.
 pub fn title_of(text: &str) -> Option<String> {
     let (document, _) = parse(text);
-    document.items().first().map(|item| document.title(item).to_owned()).filter(|title| !title.is_empty())
+    document
+        .items()
+        .first()
+        .map(|item| document.title(item).to_owned())
+        .filter(|title| !title.is_empty())
 }
 
 /// As [`parse`], of a part of a document: nothing is told of names that stand elsewhere in it.
@@ -43,7 +49,11 @@ pub(super) fn read(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
     // Where a list begins, which counts there, the plain scan does not tell.
-    let plain = if front.is_kanban { None } else { Reader::new(text, text, body, &front).read_plain() };
+    let plain = if front.is_kanban {
+        None
+    } else {
+        Reader::new(text, text, body, &front).read_plain()
+    };
     let (document, others) = plain.unwrap_or_else(|| read_markdown(text, &front, body));
     problems.extend(others);
     (document, problems)
@@ -69,7 +79,9 @@ pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
 
 /// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
 pub(super) fn read_plain<'t>(text: &'t str, front: &Front) -> Option<Document<'t>> {
-    Reader::new(text, text, 0, front).read_plain().map(|(document, _)| document)
+    Reader::new(text, text, 0, front)
+        .read_plain()
+        .map(|(document, _)| document)
 }
 
 /// Reads the item of a plain document that stands there.
@@ -96,7 +108,11 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
 const MOST_LEVELS: usize = 16;
 
 fn lane_of(under: Option<Under>) -> Option<usize> {
-    if let Some(Under::Lane(lane)) = under { Some(lane) } else { None }
+    if let Some(Under::Lane(lane)) = under {
+        Some(lane)
+    } else {
+        None
+    }
 }
 
 fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>, Vec<Problem>) {
@@ -192,12 +208,17 @@ impl<'t, 's> Reader<'t, 's> {
 
     /// To read the document again, as one that is no board.
     fn without_lanes(&self) -> Reader<'t, 's> {
-        Reader { names_lanes: false, ..Reader::new(self.text, self.source, self.body, self.front) }
+        Reader {
+            names_lanes: false,
+            ..Reader::new(self.text, self.source, self.body, self.front)
+        }
     }
 
     /// Headings were read as lanes, and the document is no board.
     fn is_misread(&self) -> bool {
-        !lane_set(&self.lanes).is_empty() && self.front.board_key.is_none() && !is_board(&self.lanes, &self.others)
+        !lane_set(&self.lanes).is_empty()
+            && self.front.board_key.is_none()
+            && !is_board(&self.lanes, &self.others)
     }
 
     /// Without the Markdown parser, if the document is plain enough.
@@ -227,7 +248,12 @@ impl<'t, 's> Reader<'t, 's> {
                 if item.task.is_some() {
                     let under = self.stand();
                     let (status, priority) = (None, Some(DEFAULT_PRIORITY));
-                    places.push(ItemPlace { span: item.span, under, status, priority });
+                    places.push(ItemPlace {
+                        span: item.span,
+                        under,
+                        status,
+                        priority,
+                    });
                 }
             }
         });
@@ -239,17 +265,33 @@ impl<'t, 's> Reader<'t, 's> {
         }
         // What is put behind a lane's items needs to know of the last two.
         for (at, ItemPlace { span, under, .. }) in places.iter().enumerate() {
-            let is_among_many =
-                places.get(at + 1..at + 3).is_some_and(|next| next.iter().all(|next| next.under == *under));
+            let is_among_many = places
+                .get(at + 1..at + 3)
+                .is_some_and(|next| next.iter().all(|next| next.under == *under));
             if !is_among_many {
                 self.follow(span.start, span.end, lane_of(*under));
             }
         }
-        let Reader { text, body, lanes, tail, .. } = self;
+        let Reader {
+            text,
+            body,
+            lanes,
+            tail,
+            ..
+        } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        places.iter_mut().for_each(|place| place.status = Some(place.bare_status(text, &lanes, lane_set)));
+        places
+            .iter_mut()
+            .for_each(|place| place.status = Some(place.bare_status(text, &lanes, lane_set)));
         leave_to_keys(text, &mut places);
-        Some(Outline { body, front, lanes, lane_set, tail, places: places.into() })
+        Some(Outline {
+            body,
+            front,
+            lanes,
+            lane_set,
+            tail,
+            places: places.into(),
+        })
     }
 
     fn list_item(&mut self, item: ListItem<'_>) {
@@ -261,7 +303,11 @@ impl<'t, 's> Reader<'t, 's> {
             self.task(marker);
         }
         for fence in item.fences {
-            let info = self.text[fence.clone()].lines().next().unwrap_or("").trim_start_matches(['`', '~']);
+            let info = self.text[fence.clone()]
+                .lines()
+                .next()
+                .unwrap_or("")
+                .trim_start_matches(['`', '~']);
             self.code(&CodeBlockKind::Fenced(info.into()), fence.clone());
         }
         self.close_list_item();
@@ -274,7 +320,8 @@ impl<'t, 's> Reader<'t, 's> {
         if source.ends_with(']') {
             source.to_mut().push('\n');
         }
-        for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
+        for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter()
+        {
             let span = span.start + body..(span.end + body).min(self.text.len());
             match event {
                 Event::Start(Tag::List(_)) if self.is_top_level() => self.lists += 1,
@@ -309,15 +356,32 @@ impl<'t, 's> Reader<'t, 's> {
             let (first, count) = self.listed;
             self.listed = (if count == 0 { span.start } else { first }, count + 1);
         }
-        let around = self.frames.last().map(|frame| (frame.item, frame.is_step, frame.is_own));
+        let around = self
+            .frames
+            .last()
+            .map(|frame| (frame.item, frame.is_step, frame.is_own));
         let (item, is_step, is_in_own) = around.unwrap_or_default();
-        let is_own = is_in_own || self.own.last().is_some_and(|mark| span.contains(&mark.start));
+        let is_own = is_in_own
+            || self
+                .own
+                .last()
+                .is_some_and(|mark| span.contains(&mark.start));
         let items_before = self.items.len();
-        self.frames.push(Frame { start: span.start, end: span.end, items_before, own: None, item, is_step, is_own });
+        self.frames.push(Frame {
+            start: span.start,
+            end: span.end,
+            items_before,
+            own: None,
+            item,
+            is_step,
+            is_own,
+        });
     }
 
     fn close_list_item(&mut self) {
-        let Some(frame) = self.frames.pop() else { return };
+        let Some(frame) = self.frames.pop() else {
+            return;
+        };
         let has_items = self.items.len() > frame.items_before;
         if !has_items || !self.is_top_level() {
             return;
@@ -335,9 +399,16 @@ impl<'t, 's> Reader<'t, 's> {
             None => self.tail,
         };
         let is_spaced = before.is_some_and(|before| {
-            before.end < start && self.source[before.end..start].bytes().all(|byte| byte.is_ascii_whitespace())
+            before.end < start
+                && self.source[before.end..start]
+                    .bytes()
+                    .all(|byte| byte.is_ascii_whitespace())
         });
-        let tail = Some(Tail { start, end, is_spaced });
+        let tail = Some(Tail {
+            start,
+            end,
+            is_spaced,
+        });
         if let Some(index) = lane {
             self.lanes[index].tail = tail;
         }
@@ -352,8 +423,12 @@ impl<'t, 's> Reader<'t, 's> {
             return self.quoted.push(marker);
         }
         let text = self.text;
-        let Some(frame) = self.frames.last_mut() else { return };
-        let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else { return };
+        let Some(frame) = self.frames.last_mut() else {
+            return;
+        };
+        let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else {
+            return;
+        };
         let line = &text[head.after_box..head.line_end];
         let (id, after_id) = markup::leading_id(line);
         frame.is_step = (frame.item.is_some() || frame.is_own) && id.is_none();
@@ -361,8 +436,16 @@ impl<'t, 's> Reader<'t, 's> {
             return;
         }
         if text[head.after_box..frame.end].trim().is_empty() {
-            let (message, hint) = ("this box is empty, so it is no item", "write what is to be done behind it");
-            self.problems.push(Problem::warning("empty-box", head.box_char - 1..head.box_char + 2, message, hint));
+            let (message, hint) = (
+                "this box is empty, so it is no item",
+                "write what is to be done behind it",
+            );
+            self.problems.push(Problem::warning(
+                "empty-box",
+                head.box_char - 1..head.box_char + 2,
+                message,
+                hint,
+            ));
             return;
         }
         let index = self.items.len();
@@ -395,23 +478,35 @@ impl<'t, 's> Reader<'t, 's> {
         let rest = head.after_box + after_id..head.line_end;
         let by = Owner::of_line(id.as_ref());
         let next = markup::line_end(text, head.line_end, frame_end);
-        let paragraph = next..markup::paragraph_end(self.source, head.line_end, frame_end).max(next);
+        let paragraph =
+            next..markup::paragraph_end(self.source, head.line_end, frame_end).max(next);
         self.warn_of_missing_bullets(paragraph, head.content_column);
-        let (metadata, quarantined) = match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
-            Some(span) => {
-                let is_status = tell_status_beside(&mut self.problems, text, rest.clone());
-                (Some(next + span.start..next + span.end), is_status)
-            }
-            None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {
-                Ok(span) => (span.map(|span| rest.start + span.start..rest.start + span.end), false),
-                Err(Unread { name, why }) => {
-                    let name = rest.start + name.start..rest.start + name.end;
-                    (None, tell_unread(&mut self.problems, text, Unread { name, why }))
+        let (metadata, quarantined) =
+            match metadata::find_parenthesis_below(&text[next..frame_end.max(next)], by) {
+                Some(span) => {
+                    let is_status = tell_status_beside(&mut self.problems, text, rest.clone());
+                    (Some(next + span.start..next + span.end), is_status)
                 }
-            },
-        };
-        let title_end = metadata.as_ref().map_or(rest.end, |span| span.start.min(rest.end));
-        let head_end = metadata.as_ref().map_or(rest.end, |span| span.end.max(rest.end));
+                None => match metadata::find_parenthesis(&self.source[rest.clone()], by) {
+                    Ok(span) => (
+                        span.map(|span| rest.start + span.start..rest.start + span.end),
+                        false,
+                    ),
+                    Err(Unread { name, why }) => {
+                        let name = rest.start + name.start..rest.start + name.end;
+                        (
+                            None,
+                            tell_unread(&mut self.problems, text, Unread { name, why }),
+                        )
+                    }
+                },
+            };
+        let title_end = metadata
+            .as_ref()
+            .map_or(rest.end, |span| span.start.min(rest.end));
+        let head_end = metadata
+            .as_ref()
+            .map_or(rest.end, |span| span.end.max(rest.end));
         let title = markup::trimmed(text, rest.start..title_end);
         let span = head.start..markup::block_end(self.source, head.after_box, frame_end);
         let line = self.line_of(span.start);
@@ -441,10 +536,17 @@ impl<'t, 's> Reader<'t, 's> {
             shell: None,
             column: head.column,
             content_column: head.content_column,
-            said: Said { ticked: checked, status: None, completed: false },
+            said: Said {
+                ticked: checked,
+                status: None,
+                completed: false,
+            },
             span,
         };
-        if self.front.is_kanban && self.frames.len() == 1 && (self.lists > 1 || self.headings.is_empty()) {
+        if self.front.is_kanban
+            && self.frames.len() == 1
+            && (self.lists > 1 || self.headings.is_empty())
+        {
             self.problems.push(dropped(item.head.clone()));
         }
         if item.title.is_empty() {
@@ -458,7 +560,9 @@ impl<'t, 's> Reader<'t, 's> {
         }
         if let Some(span) = item.metadata.clone() {
             let (mut seen, told) = (0, self.problems.len());
-            metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
+            metadata::read_parenthesis(text, span, &mut |entry| {
+                note(&mut item, &mut self.problems, &mut seen, entry)
+            });
             // Other programs have tags, too, with keys of their own beside them.
             if item.id.is_none() && seen == Meaning::Absent(Key::Tags).bit() && !item.quarantined {
                 self.problems.truncate(told);
@@ -468,8 +572,12 @@ impl<'t, 's> Reader<'t, 's> {
             frame.is_own |= !checked && markup::left_out(&text[item.title.clone()]).is_some();
         }
         // Tavern strikes out what is cancelled.
-        if checked && item.said.status == Some(Status::Cancelled) && markup::is_struck(&text[item.title.clone()]) {
-            item.title = item.title.start + markup::STRIKE.len()..item.title.end - markup::STRIKE.len();
+        if checked
+            && item.said.status == Some(Status::Cancelled)
+            && markup::is_struck(&text[item.title.clone()])
+        {
+            item.title =
+                item.title.start + markup::STRIKE.len()..item.title.end - markup::STRIKE.len();
         }
         self.items.push(item);
     }
@@ -492,7 +600,9 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn code(&mut self, kind: &CodeBlockKind<'_>, span: Range<usize>) {
         self.end_lead();
-        let CodeBlockKind::Fenced(info) = kind else { return };
+        let CodeBlockKind::Fenced(info) = kind else {
+            return;
+        };
         if self.quotes > 0 {
             return;
         }
@@ -504,18 +614,32 @@ impl<'t, 's> Reader<'t, 's> {
             } else {
                 "this fence is never closed, so the rest of the item is code"
             };
-            self.problems.push(Problem::warning("unclosed-fence", opening, message, "close it with a line of its own"));
+            self.problems.push(Problem::warning(
+                "unclosed-fence",
+                opening,
+                message,
+                "close it with a line of its own",
+            ));
         }
-        let Some(frame) = self.frames.last() else { return };
+        let Some(frame) = self.frames.last() else {
+            return;
+        };
         let Some(index) = frame.item else { return };
         let is_own = frame.own == Some(index);
         let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
-        let block = TaskBlock { fences: fence.lines, content: fence.content.clone(), column: fence.column };
+        let block = TaskBlock {
+            fences: fence.lines,
+            content: fence.content.clone(),
+            column: fence.column,
+        };
         match (words.next(), words.next()) {
-            (Some(shell @ ("sh" | "bash" | "shell")), _) if !frame.is_step => match &mut item.shell {
+            (Some(shell @ ("sh" | "bash" | "shell")), _) if !frame.is_step => match &mut item.shell
+            {
                 Some(first) => drop(first.second.get_or_insert(fence.opening)),
-                first => *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column))),
+                first => {
+                    *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column)))
+                }
             },
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 item.block = Some(Box::new(block));
@@ -527,7 +651,12 @@ impl<'t, 's> Reader<'t, 's> {
                 "an item's second `yaml task` block is ignored",
                 "put all keys into the first one",
             )),
-            (Some(word), _) if is_own && ["yaml", "yml", "task"].iter().any(|it| word.eq_ignore_ascii_case(it)) => {
+            (Some(word), _)
+                if is_own
+                    && ["yaml", "yml", "task"]
+                        .iter()
+                        .any(|it| word.eq_ignore_ascii_case(it)) =>
+            {
                 let guard = guard_in_example(self.text, &block).filter(|_| !item.checked);
                 item.quarantined |= guard.is_some();
                 self.problems.extend(guard);
@@ -554,24 +683,61 @@ impl<'t, 's> Reader<'t, 's> {
     }
 
     fn finish(mut self, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
-        self.problems.extend(unknown_lanes(self.text, self.front, &self.lanes, &self.others));
+        self.problems.extend(unknown_lanes(
+            self.text,
+            self.front,
+            &self.lanes,
+            &self.others,
+        ));
         self.warn_of_plain_list();
         if self.front.is_kanban {
             self.problems.extend(moved(self.text, &self.items));
         }
         let unmerged = self.quarantine_conflicts(conflicts);
-        let Reader { text, body, lanes, mut items, tail, under, mut problems, own, others, .. } = self;
+        let Reader {
+            text,
+            body,
+            lanes,
+            mut items,
+            tail,
+            under,
+            mut problems,
+            own,
+            others,
+            ..
+        } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
         let (unsettled, counted, names) = Default::default();
-        let sections = sections(others.into_iter().map(|other| other.heading), &items, &under);
-        let mut document =
-            Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted, own, sections, names };
-        items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
+        let sections = sections(
+            others.into_iter().map(|other| other.heading),
+            &items,
+            &under,
+        );
+        let mut document = Document {
+            text,
+            body,
+            front,
+            lanes,
+            lane_set,
+            items: unsettled,
+            tail,
+            counted,
+            own,
+            sections,
+            names,
+        };
+        items
+            .iter_mut()
+            .zip(under)
+            .for_each(|(item, under)| document.settle(item, under));
         // What is wrong with an item that has ended, or that nobody works, holds nothing up.
         let is_idle = |problem: &Problem| {
             innermost(&items, problem.span.start).is_some_and(|it| it.status.is_ended() || it.aside)
         };
-        problems.iter_mut().filter(|it| is_idle(it)).for_each(|problem| problem.severity = Severity::Warning);
+        problems
+            .iter_mut()
+            .filter(|it| is_idle(it))
+            .for_each(|problem| problem.severity = Severity::Warning);
         problems.extend(unmerged);
         problems.extend(told(&document, &items));
         problems.sort_by_key(|problem| problem.span.start);
@@ -582,10 +748,15 @@ impl<'t, 's> Reader<'t, 's> {
     fn quarantine_conflicts(&mut self, conflicts: &[markup::Unsettled]) -> Vec<Problem> {
         let mut conflicts_left = conflicts;
         for item in &mut self.items {
-            while conflicts_left.first().is_some_and(|conflict| conflict.span.end <= item.span.start) {
+            while conflicts_left
+                .first()
+                .is_some_and(|conflict| conflict.span.end <= item.span.start)
+            {
                 conflicts_left = &conflicts_left[1..];
             }
-            item.quarantined |= conflicts_left.first().is_some_and(|conflict| conflict.span.start < item.span.end);
+            item.quarantined |= conflicts_left
+                .first()
+                .is_some_and(|conflict| conflict.span.start < item.span.end);
         }
         let problem = |conflict: &markup::Unsettled| {
             let message = if conflict.is_closed {

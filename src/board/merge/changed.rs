@@ -35,18 +35,39 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
     let said = |one: One<'_, '_>| (one.block().to_owned(), one.item.status);
     let mut changes = Vec::new();
     for (one, was) in after.into_iter().zip(was) {
-        let is_same = was.is_some_and(|was| was.item.status == one.item.status && was.bare_block() == one.bare_block());
+        let is_same = was.is_some_and(|was| {
+            was.item.status == one.item.status && was.bare_block() == one.bare_block()
+        });
         if !is_same {
             let task = one.item.id.clone().or_else(|| was?.item.id.clone());
             let title = one.title().to_owned();
-            let at = [was.map(|was| was.item.span.start), Some(one.item.span.start)];
-            changes.push(Changed { task, title, at, before: was.map(said), after: Some(said(one)) });
+            let at = [
+                was.map(|was| was.item.span.start),
+                Some(one.item.span.start),
+            ];
+            changes.push(Changed {
+                task,
+                title,
+                at,
+                before: was.map(said),
+                after: Some(said(one)),
+            });
         }
     }
-    for (one, _) in before.into_iter().zip(found).filter(|(_, place)| place.is_none()) {
+    for (one, _) in before
+        .into_iter()
+        .zip(found)
+        .filter(|(_, place)| place.is_none())
+    {
         let (task, title) = (one.item.id.clone(), one.title().to_owned());
         let at = [Some(one.item.span.start), None];
-        changes.push(Changed { task, title, at, before: Some(said(one)), after: None });
+        changes.push(Changed {
+            task,
+            title,
+            at,
+            before: Some(said(one)),
+            after: None,
+        });
     }
     changes
 }
@@ -55,5 +76,11 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
 pub fn prose(text: &str) -> String {
     let (document, _) = parse(text);
     let items = directly_in(&document, None);
-    apply(text, &items.iter().map(|one| Edit::delete(one.item.span.clone())).collect::<Vec<_>>())
+    apply(
+        text,
+        &items
+            .iter()
+            .map(|one| Edit::delete(one.item.span.clone()))
+            .collect::<Vec<_>>(),
+    )
 }

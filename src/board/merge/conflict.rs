@@ -20,9 +20,16 @@ impl fmt::Display for Conflict {
             write!(f, "`{item}`: ")?;
         }
         match self.what.as_str() {
-            "removed" => f.write_str("one side removed it and the other changed it; it stays, as changed"),
-            "status" => f.write_str("each side gave it another status; the one that is further on its way counts"),
-            what => write!(f, "each side changed the {what} in its own way; both versions stand in the file"),
+            "removed" => {
+                f.write_str("one side removed it and the other changed it; it stays, as changed")
+            }
+            "status" => f.write_str(
+                "each side gave it another status; the one that is further on its way counts",
+            ),
+            what => write!(
+                f,
+                "each side changed the {what} in its own way; both versions stand in the file"
+            ),
         }
     }
 }
@@ -32,7 +39,10 @@ pub(super) const MARK: &str = "<!-- conflict: ";
 
 /// A merge has left a mark in the item that says that the other side calls it so.
 pub(crate) fn is_called(block: &str, title: &str) -> bool {
-    block.contains(&format!("{MARK}title: {} -->", title.replace("-->", "--&gt;")))
+    block.contains(&format!(
+        "{MARK}title: {} -->",
+        title.replace("-->", "--&gt;")
+    ))
 }
 
 /// The marks that merges have left in a text, for a person to settle.
@@ -42,7 +52,10 @@ pub fn marks(text: &str) -> Vec<Problem> {
         for (at, _) in text.match_indices(mark) {
             let start = at + mark.len() - mark.trim_start().len();
             let line = &text[start..markup::line_end(text, start, text.len())];
-            let words = line[mark.trim_start().len()..].trim_end().trim_end_matches(end).trim();
+            let words = line[mark.trim_start().len()..]
+                .trim_end()
+                .trim_end_matches(end)
+                .trim();
             // The first of the three marks around a stretch stands for all of them.
             if matches!(words, Bound::THEIRS | Bound::END) {
                 continue;

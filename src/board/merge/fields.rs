@@ -36,12 +36,18 @@ impl Held<'_> {
     fn list(&self) -> Option<Vec<Cow<'_, str>>> {
         match &self.meaning {
             Meaning::Known(_, Field::Texts(texts)) => Some(texts.clone()),
-            Meaning::Known(_, Field::Moments(moments)) => {
-                Some(moments.iter().map(|moment| Cow::Borrowed(moment.as_str())).collect())
-            }
+            Meaning::Known(_, Field::Moments(moments)) => Some(
+                moments
+                    .iter()
+                    .map(|moment| Cow::Borrowed(moment.as_str()))
+                    .collect(),
+            ),
             Meaning::Known(_, Field::Ids(ids, names)) => {
                 let ids = ids.iter().map(|id| Cow::Borrowed(id.as_str()));
-                Some(ids.chain(names.iter().map(|name| Cow::Borrowed(name.trim()))).collect())
+                Some(
+                    ids.chain(names.iter().map(|name| Cow::Borrowed(name.trim())))
+                        .collect(),
+                )
             }
             _ => None,
         }
@@ -131,12 +137,16 @@ pub(super) fn line_and_block(
     };
     let opening = if item.is_struck_out(text) { STRIKE } else { "" };
     let mut title_end = opening.len() + title.len();
-    let as_it_stands = format!("{opening}{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
+    let as_it_stands = format!(
+        "{opening}{title}{}",
+        &text[item.title.end.min(item.head.end)..item.head.end]
+    );
     let old_line = metadata::bare(&as_it_stands, title_end);
     let mut line = old_line.clone();
 
     let keys = [base.map_or_else(Vec::new, held), held(ours), held(theirs)];
-    let [old_block, my_block, their_block] = [base.and_then(block_of), block_of(ours), block_of(theirs)];
+    let [old_block, my_block, their_block] =
+        [base.and_then(block_of), block_of(ours), block_of(theirs)];
     // Comments among the keys are somebody's words too.
     let is_theirs = my_block.is_none() || (my_block == old_block && their_block.is_some());
     let mut block = if is_theirs { their_block } else { my_block };
@@ -146,15 +156,24 @@ pub(super) fn line_and_block(
     let mut block = block.map(str::to_owned);
     for name in names(&keys) {
         let [was, ours, theirs] = [0, 1, 2].map(|side| find(&keys[side], name));
-        let of_state = state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
+        let of_state =
+            state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
         let wanted = match of_state {
-            Some(Taken { approvals: Some(approvals), .. }) if name == Key::Approvals.as_str() => {
-                Spelling::List(approvals.clone())
-            }
+            Some(Taken {
+                approvals: Some(approvals),
+                ..
+            }) if name == Key::Approvals.as_str() => Spelling::List(approvals.clone()),
             Some(Taken { side, .. }) => as_side(*side, ours, theirs),
             None => wanted(was, ours, theirs, winner, marks),
         };
-        set((&mut line, title_end), &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
+        set(
+            (&mut line, title_end),
+            &mut block,
+            name,
+            &wanted,
+            [ours, theirs],
+            if is_theirs { theirs } else { ours },
+        );
     }
     if !opening.is_empty() && !metadata::line_has(&line, title_end, Key::Status.as_str()) {
         line.replace_range(title_end..title_end + STRIKE.len(), "");
@@ -166,23 +185,44 @@ pub(super) fn line_and_block(
         false if id.is_none() => line,
         false => metadata::legible(&line, title_end),
     };
-    let lead = if base.is_some_and(|base| base.lead() == ours.lead()) { theirs.lead() } else { ours.lead() };
+    let lead = if base.is_some_and(|base| base.lead() == ours.lead()) {
+        theirs.lead()
+    } else {
+        ours.lead()
+    };
     let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
-    let gap = if gap.ends_with(']') { format!("{gap} ") } else { gap.to_owned() };
+    let gap = if gap.ends_with(']') {
+        format!("{gap} ")
+    } else {
+        gap.to_owned()
+    };
     let name = id.map_or_else(String::new, |id| format!("{id}: "));
-    let mut lines = format!("{lead}{check}{gap}{name}{line}{}", &text[item.head.end..ours.first_line_end()]);
+    let mut lines = format!(
+        "{lead}{check}{gap}{name}{line}{}",
+        &text[item.head.end..ours.first_line_end()]
+    );
     let end = markup::without_line_end(&lines[..markup::line_end(&lines, 0, lines.len())]).len();
     lines.replace_range(end - my_tail.len()..end, tail);
     (lines, block)
 }
 
 /// What stands under the first line.
-pub(super) fn bodies<'v, 't>(base: Option<One<'v, 't>>, ours: One<'v, 't>, theirs: One<'v, 't>) -> [Region<'v, 't>; 3] {
-    let mut parts = [base.map_or_else(Region::default, Region::under), Region::under(ours), Region::under(theirs)];
+pub(super) fn bodies<'v, 't>(
+    base: Option<One<'v, 't>>,
+    ours: One<'v, 't>,
+    theirs: One<'v, 't>,
+) -> [Region<'v, 't>; 3] {
+    let mut parts = [
+        base.map_or_else(Region::default, Region::under),
+        Region::under(ours),
+        Region::under(theirs),
+    ];
     // Keys that one side has taken to the title line leave no block behind, or leave the other side's.
     match [0, 1, 2].map(|side| parts[side].block.is_some()) {
         [_, true, false] => parts[0].is_block_hidden = true,
-        [true, false, true] => parts.iter_mut().for_each(|part| part.is_block_hidden = true),
+        [true, false, true] => parts
+            .iter_mut()
+            .for_each(|part| part.is_block_hidden = true),
         _ => {}
     }
     parts
@@ -193,12 +233,20 @@ fn block_of<'t>(one: One<'_, 't>) -> Option<&'t str> {
 }
 
 fn held<'t>(one: One<'_, 't>) -> Vec<Held<'t>> {
-    let held = one.document.entries(one.item).into_iter().map(|entry| Held {
-        name: entry.name,
-        raw: one.document.text()[entry.value].trim_end(),
-        meaning: entry.meaning,
-        site: if entry.at < one.item.head.end { KeyPlace::Line } else { KeyPlace::Block },
-    });
+    let held = one
+        .document
+        .entries(one.item)
+        .into_iter()
+        .map(|entry| Held {
+            name: entry.name,
+            raw: one.document.text()[entry.value].trim_end(),
+            meaning: entry.meaning,
+            site: if entry.at < one.item.head.end {
+                KeyPlace::Line
+            } else {
+                KeyPlace::Block
+            },
+        });
     held.collect()
 }
 
@@ -243,15 +291,30 @@ fn wanted(
     }
     if let (Some(mine), Some(other)) = (ours.and_then(Held::list), theirs.and_then(Held::list)) {
         let old = was.and_then(Held::list).unwrap_or_default();
-        let stays = mine.iter().filter(|part| !old.contains(part) || other.contains(part));
-        let comes = other.iter().filter(|part| !old.contains(part) && !mine.contains(part));
-        return Spelling::List(stays.chain(comes).map(|part| part.clone().into_owned()).collect());
+        let stays = mine
+            .iter()
+            .filter(|part| !old.contains(part) || other.contains(part));
+        let comes = other
+            .iter()
+            .filter(|part| !old.contains(part) && !mine.contains(part));
+        return Spelling::List(
+            stays
+                .chain(comes)
+                .map(|part| part.clone().into_owned())
+                .collect(),
+        );
     }
     let name = ours.or(theirs).map_or("", |key| key.name);
     if Key::named(name).is_none_or(|key| key.owner() == Owner::Person) {
-        let kept_out = if winner == Some(Side::Theirs) { ours } else { theirs };
-        marks
-            .push((name.to_owned(), kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(KeyPlace::Line))));
+        let kept_out = if winner == Some(Side::Theirs) {
+            ours
+        } else {
+            theirs
+        };
+        marks.push((
+            name.to_owned(),
+            kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(KeyPlace::Line)),
+        ));
     }
     as_side(winner.unwrap_or(Side::Ours))
 }
@@ -266,7 +329,10 @@ fn set(
     block_key: Option<&Held<'_>>,
 ) {
     let on_line = metadata::line_has(line, title, name);
-    let in_block = !on_line && block.as_deref().is_some_and(|block| metadata::block_has(content(block).1, name));
+    let in_block = !on_line
+        && block
+            .as_deref()
+            .is_some_and(|block| metadata::block_has(content(block).1, name));
     let now = match (on_line, in_block) {
         (true, _) => ours,
         (_, true) => block_key,
@@ -275,7 +341,10 @@ fn set(
     let value = match wanted {
         Spelling::Nothing => None,
         Spelling::List(parts) => {
-            let parts = parts.iter().map(|part| Value::from(part.as_str())).collect();
+            let parts = parts
+                .iter()
+                .map(|part| Value::from(part.as_str()))
+                .collect();
             Some(metadata::flow(&Value::Sequence(parts)))
         }
         Spelling::As(side) => {
@@ -285,7 +354,13 @@ fn set(
             {
                 return;
             }
-            key.map(|key| key.spelling(if in_block { KeyPlace::Block } else { KeyPlace::Line }))
+            key.map(|key| {
+                key.spelling(if in_block {
+                    KeyPlace::Block
+                } else {
+                    KeyPlace::Line
+                })
+            })
         }
     };
     match block {

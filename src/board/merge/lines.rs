@@ -6,7 +6,8 @@ use super::weave::{Stretch, weave};
 /// Merged as git does it, for documents too odd to tell their items apart: what contradicts stands between git's
 /// markers.
 pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> (String, Vec<Conflict>) {
-    let [old, mine, other] = [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let [old, mine, other] =
+        [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let mut text = String::new();
     let mut conflicts = Vec::new();
     for stretch in weave(&old, &mine, &other) {
@@ -14,10 +15,15 @@ pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> (String, Vec<Con
             Stretch::Same(range) | Stretch::Ours(range) => text.extend(mine[range].iter().copied()),
             Stretch::Theirs(range) => text.extend(other[range].iter().copied()),
             Stretch::Both { ours, theirs, .. } => {
-                conflicts.push(Conflict { item: None, what: "text".into() });
-                for (mark, lines) in
-                    [("<<<<<<< one side", &mine[ours]), ("=======", &other[theirs]), (">>>>>>> the other", &[])]
-                {
+                conflicts.push(Conflict {
+                    item: None,
+                    what: "text".into(),
+                });
+                for (mark, lines) in [
+                    ("<<<<<<< one side", &mine[ours]),
+                    ("=======", &other[theirs]),
+                    (">>>>>>> the other", &[]),
+                ] {
                     if !text.is_empty() && !text.ends_with('\n') {
                         text.push('\n');
                     }

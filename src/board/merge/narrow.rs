@@ -11,30 +11,56 @@ use super::written::Atom;
 #[derive(Debug, PartialEq)]
 pub(super) enum Part<'t> {
     Agreed(Vec<Atom<'t>>),
-    Contradiction { ours: Vec<Atom<'t>>, theirs: Vec<Atom<'t>> },
+    Contradiction {
+        ours: Vec<Atom<'t>>,
+        theirs: Vec<Atom<'t>>,
+    },
 }
 
 /// The parts of the stretch, in order. An item stands once, where it comes first.
-pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<'t>]) -> Vec<Part<'t>> {
+pub(super) fn narrowed<'t>(
+    base: &[Atom<'t>],
+    ours: &[Atom<'t>],
+    theirs: &[Atom<'t>],
+) -> Vec<Part<'t>> {
     if let Some(united) = united(base, ours, theirs) {
         return vec![Part::Agreed(united)];
     }
     let is_bound = |atom: &Atom<'t>| atom.bound().is_some();
     // What both have put behind what one of them changed they have put there once.
-    let same = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(mine, other)| mine == other && !is_bound(mine));
+    let same = ours
+        .iter()
+        .rev()
+        .zip(theirs.iter().rev())
+        .take_while(|(mine, other)| mine == other && !is_bound(mine));
     let same = same.count();
     if same > 0 {
         let before = |side: &'_ [Atom<'t>]| side.len() - same;
-        let in_all = base.iter().rev().zip(ours.iter().rev()).take(same).take_while(|(old, mine)| old == mine).count();
+        let in_all = base
+            .iter()
+            .rev()
+            .zip(ours.iter().rev())
+            .take(same)
+            .take_while(|(old, mine)| old == mine)
+            .count();
         let (mine, behind) = ours.split_at(before(ours));
-        let mut parts = narrowed(&base[..base.len() - in_all], mine, &theirs[..before(theirs)]);
+        let mut parts = narrowed(
+            &base[..base.len() - in_all],
+            mine,
+            &theirs[..before(theirs)],
+        );
         parts.push(Part::Agreed(behind.to_vec()));
         return parts;
     }
     // What contradicted before is settled as a whole, and what was written around it stands.
-    if let Some((first, last)) = ours.iter().position(is_bound).zip(ours.iter().rposition(is_bound)) {
+    if let Some((first, last)) = ours
+        .iter()
+        .position(is_bound)
+        .zip(ours.iter().rposition(is_bound))
+    {
         let (before, behind) = (&ours[..first], &ours[last + 1..]);
-        let is_around = |atom: &Atom<'t>| !atom.is_blank() && (before.contains(atom) || behind.contains(atom));
+        let is_around =
+            |atom: &Atom<'t>| !atom.is_blank() && (before.contains(atom) || behind.contains(atom));
         let more = without(theirs, is_around);
         let ours = ours[first..=last].to_vec();
         let settled = if says(&more) || !says(theirs) {
@@ -42,11 +68,17 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
         } else {
             Part::Agreed([more.into_iter().filter(Atom::is_item).collect(), ours].concat())
         };
-        return vec![Part::Agreed(before.to_vec()), settled, Part::Agreed(behind.to_vec())];
+        return vec![
+            Part::Agreed(before.to_vec()),
+            settled,
+            Part::Agreed(behind.to_vec()),
+        ];
     }
     let (mut seen, in_both) = (HashSet::new(), new_in_both(base, ours, theirs));
     let mut once = |atoms: Vec<Atom<'t>>| {
-        without(&atoms, |atom| (atom.is_item() || in_both.contains(atom)) && !seen.insert(*atom))
+        without(&atoms, |atom| {
+            (atom.is_item() || in_both.contains(atom)) && !seen.insert(*atom)
+        })
     };
     let (mut parts, mut at) = (Vec::new(), 0);
     for Overlap { range, mine, other } in overlaps(&hunks(base, ours), &hunks(base, theirs)) {
@@ -81,33 +113,48 @@ fn without<'t>(atoms: &[Atom<'t>], mut is_out: impl FnMut(&Atom<'t>) -> bool) ->
 fn new_in_both<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<'t>]) -> HashSet<Atom<'t>> {
     let times = |side: &[Atom<'t>]| {
         let mut times: HashMap<Atom<'t>, usize> = HashMap::new();
-        side.iter().filter(|atom| words(atom).is_some()).for_each(|atom| *times.entry(*atom).or_default() += 1);
+        side.iter()
+            .filter(|atom| words(atom).is_some())
+            .for_each(|atom| *times.entry(*atom).or_default() += 1);
         times
     };
     let [base, mine, other] = [base, ours, theirs].map(times);
-    let is_one = |atom: &Atom<'t>| !base.contains_key(atom) && mine[atom] == 1 && other.get(atom) == Some(&1);
+    let is_one = |atom: &Atom<'t>| {
+        !base.contains_key(atom) && mine[atom] == 1 && other.get(atom) == Some(&1)
+    };
     mine.keys().filter(|atom| is_one(atom)).copied().collect()
 }
 
 /// What a line says that begins with a word.
 fn words<'t>(atom: &Atom<'t>) -> Option<&'t str> {
     match atom {
-        Atom::Line(line) => Some(line.0.trim()).filter(|line| line.starts_with(char::is_alphanumeric)),
+        Atom::Line(line) => {
+            Some(line.0.trim()).filter(|line| line.starts_with(char::is_alphanumeric))
+        }
         Atom::Item(_) | Atom::Block => None,
     }
 }
 
 /// `side` without the lines that are new in it and with which a new one of `other` goes on: whoever typed that had loaded them.
-pub(super) fn without_beginnings<'t>(base: &[Atom<'t>], side: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Atom<'t>> {
+pub(super) fn without_beginnings<'t>(
+    base: &[Atom<'t>],
+    side: &[Atom<'t>],
+    other: &[Atom<'t>],
+) -> Vec<Atom<'t>> {
     let known: HashSet<&str> = base.iter().filter_map(words).collect();
     let new = |atom: &Atom<'t>| words(atom).filter(|line| !known.contains(line));
     let longer: BTreeSet<&str> = other.iter().filter_map(new).collect();
     let goes_on = |line: &str, longer: &str| longer[line.len()..].starts_with(char::is_whitespace);
     let is_beginning = |line: &str| {
-        let mut all = longer.range(line..).take_while(|longer| longer.starts_with(line));
+        let mut all = longer
+            .range(line..)
+            .take_while(|longer| longer.starts_with(line));
         all.any(|longer| goes_on(line, longer))
     };
-    side.iter().filter(|atom| !new(atom).is_some_and(is_beginning)).copied().collect()
+    side.iter()
+        .filter(|atom| !new(atom).is_some_and(is_beginning))
+        .copied()
+        .collect()
 }
 
 /// A range of the base in the place of which one side has another.
@@ -130,7 +177,10 @@ fn hunks(base: &[Atom<'_>], side: &[Atom<'_>]) -> Vec<Hunk> {
     for (at, place) in matches(base, side).into_iter().enumerate().chain([end]) {
         let Some(place) = place else { continue };
         if (at, place) != from {
-            hunks.push(Hunk { base: from.0..at, side: from.1..place });
+            hunks.push(Hunk {
+                base: from.0..at,
+                side: from.1..place,
+            });
         }
         from = (at + 1, place + 1);
     }
@@ -139,14 +189,33 @@ fn hunks(base: &[Atom<'_>], side: &[Atom<'_>]) -> Vec<Hunk> {
 
 fn overlaps<'h>(mut mine: &'h [Hunk], mut other: &'h [Hunk]) -> Vec<Overlap<'h>> {
     let mut overlaps = Vec::new();
-    while let Some(start) = mine.first().into_iter().chain(other.first()).map(|hunk| hunk.base.start).min() {
+    while let Some(start) = mine
+        .first()
+        .into_iter()
+        .chain(other.first())
+        .map(|hunk| hunk.base.start)
+        .min()
+    {
         // What is put in before a line leaves the line as it is.
-        let is_insertion =
-            [mine, other].iter().any(|hunks| hunks.first().is_some_and(|hunk| hunk.base == (start..start)));
-        let mut range = if is_insertion { start..start } else { start..start + 1 };
+        let is_insertion = [mine, other].iter().any(|hunks| {
+            hunks
+                .first()
+                .is_some_and(|hunk| hunk.base == (start..start))
+        });
+        let mut range = if is_insertion {
+            start..start
+        } else {
+            start..start + 1
+        };
         let (mut mine_in, mut other_in) = (0, 0);
         loop {
-            let is_in = |hunk: &Hunk| if is_insertion { hunk.base == range } else { hunk.base.start < range.end };
+            let is_in = |hunk: &Hunk| {
+                if is_insertion {
+                    hunk.base == range
+                } else {
+                    hunk.base.start < range.end
+                }
+            };
             if let Some(hunk) = mine.get(mine_in).filter(|hunk| is_in(hunk)) {
                 (range.end, mine_in) = (range.end.max(hunk.base.end), mine_in + 1);
             } else if let Some(hunk) = other.get(other_in).filter(|hunk| is_in(hunk)) {
@@ -155,7 +224,11 @@ fn overlaps<'h>(mut mine: &'h [Hunk], mut other: &'h [Hunk]) -> Vec<Overlap<'h>>
                 break;
             }
         }
-        overlaps.push(Overlap { range, mine: &mine[..mine_in], other: &other[..other_in] });
+        overlaps.push(Overlap {
+            range,
+            mine: &mine[..mine_in],
+            other: &other[..other_in],
+        });
         (mine, other) = (&mine[mine_in..], &other[other_in..]);
     }
     overlaps
@@ -163,7 +236,10 @@ fn overlaps<'h>(mut mine: &'h [Hunk], mut other: &'h [Hunk]) -> Vec<Overlap<'h>>
 
 /// What the hunks put in.
 fn new<'t>(hunks: &[Hunk], side: &[Atom<'t>]) -> Vec<Atom<'t>> {
-    hunks.iter().flat_map(|hunk| side[hunk.side.clone()].to_vec()).collect()
+    hunks
+        .iter()
+        .flat_map(|hunk| side[hunk.side.clone()].to_vec())
+        .collect()
 }
 
 fn says(atoms: &[Atom<'_>]) -> bool {
@@ -176,14 +252,26 @@ fn contradiction<'t>(mut ours: Vec<Atom<'t>>, mut theirs: Vec<Atom<'t>>) -> [Par
     let head = ours.iter().zip(&theirs).take_while(same).count();
     theirs.drain(..head);
     let head = ours.drain(..head).collect();
-    let tail = ours.iter().rev().zip(theirs.iter().rev()).take_while(same).count();
+    let tail = ours
+        .iter()
+        .rev()
+        .zip(theirs.iter().rev())
+        .take_while(same)
+        .count();
     theirs.truncate(theirs.len() - tail);
     let tail = ours.split_off(ours.len() - tail);
-    [Part::Agreed(head), Part::Contradiction { ours, theirs }, Part::Agreed(tail)]
+    [
+        Part::Agreed(head),
+        Part::Contradiction { ours, theirs },
+        Part::Agreed(tail),
+    ]
 }
 
 /// Takes the items out of what contradicts, each once: they contradict nobody where the lines around them do.
-pub(super) fn take_items<'t>(ours: &mut Vec<Atom<'t>>, theirs: &mut Vec<Atom<'t>>) -> Vec<Atom<'t>> {
+pub(super) fn take_items<'t>(
+    ours: &mut Vec<Atom<'t>>,
+    theirs: &mut Vec<Atom<'t>>,
+) -> Vec<Atom<'t>> {
     let mut items: Vec<Atom<'t>> = ours.extract_if(.., |atom| atom.is_item()).collect();
     for item in theirs.extract_if(.., |atom| atom.is_item()) {
         if !items.contains(&item) {
@@ -197,7 +285,11 @@ pub(super) fn take_items<'t>(ours: &mut Vec<Atom<'t>>, theirs: &mut Vec<Atom<'t>
 /// only one of them changed.
 fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
     let lines = |atoms: &[Atom<'t>]| -> Vec<Atom<'t>> {
-        atoms.iter().copied().filter(|atom| !atom.is_item() && !atom.is_blank()).collect()
+        atoms
+            .iter()
+            .copied()
+            .filter(|atom| !atom.is_item() && !atom.is_blank())
+            .collect()
     };
     let (was, mine_are, others_are) = (lines(old), lines(mine), lines(other));
     let (first, second) = if was == others_are || mine_are == others_are {
@@ -205,7 +297,9 @@ fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option
     } else if was == mine_are {
         (other, mine)
     } else if was.is_empty() {
-        return Some(interleaved(mine, other).unwrap_or_else(|| side_by_side(mine, other, |_| true)));
+        return Some(
+            interleaved(mine, other).unwrap_or_else(|| side_by_side(mine, other, |_| true)),
+        );
     } else {
         return None;
     };
@@ -216,19 +310,32 @@ fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option
 /// New lines of both sides, those that both have once: somebody who goes on with what they saved has it in both. `None` if
 /// they have none in common, or there are fences, which would be taken apart.
 fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
-    let said = |atoms: &[Atom<'t>]| -> Vec<usize> { (0..atoms.len()).filter(|at| !atoms[*at].is_blank()).collect() };
+    let said = |atoms: &[Atom<'t>]| -> Vec<usize> {
+        (0..atoms.len())
+            .filter(|at| !atoms[*at].is_blank())
+            .collect()
+    };
     let (my_places, other_places) = (said(mine), said(other));
-    let [my_words, other_words] = [(mine, &my_places), (other, &other_places)]
-        .map(|(atoms, places)| places.iter().map(|at| atoms[*at]).collect::<Vec<Atom<'t>>>());
+    let [my_words, other_words] =
+        [(mine, &my_places), (other, &other_places)].map(|(atoms, places)| {
+            places
+                .iter()
+                .map(|at| atoms[*at])
+                .collect::<Vec<Atom<'t>>>()
+        });
     let found = matches(&my_words, &other_words);
     let common = found.iter().flatten().count();
     let is_fence = |atom: &Atom<'_>| matches!(atom, Atom::Line(line) if line.0.trim_start().starts_with(['`', '~']));
-    let is_apart = common < my_words.len().min(other_words.len()) && mine.iter().chain(other).any(is_fence);
+    let is_apart =
+        common < my_words.len().min(other_words.len()) && mine.iter().chain(other).any(is_fence);
     if common == 0 || is_apart {
         return None;
     }
-    let found: HashMap<usize, usize> =
-        my_places.iter().zip(found).filter_map(|(at, place)| Some((*at, other_places[place?]))).collect();
+    let found: HashMap<usize, usize> = my_places
+        .iter()
+        .zip(found)
+        .filter_map(|(at, place)| Some((*at, other_places[place?])))
+        .collect();
     let (mut all, mut next) = (Vec::new(), 0);
     let mut push = |atoms: &[Atom<'t>]| {
         for atom in atoms {
@@ -238,7 +345,13 @@ fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>
         }
     };
     let is_new = |atom: &&Atom<'t>| !(atom.is_item() && mine.contains(atom));
-    let new = |from: usize, to: usize| other[from..to].iter().filter(is_new).copied().collect::<Vec<_>>();
+    let new = |from: usize, to: usize| {
+        other[from..to]
+            .iter()
+            .filter(is_new)
+            .copied()
+            .collect::<Vec<_>>()
+    };
     for (at, atom) in mine.iter().enumerate() {
         if let Some(place) = found.get(&at) {
             push(&new(next, *place));
@@ -252,9 +365,16 @@ fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>
 
 /// One after the other: of the second what `is_wanted` and isn't an item of the first, with one blank line where both
 /// have one.
-fn side_by_side<'t>(first: &[Atom<'t>], second: &[Atom<'t>], is_wanted: impl Fn(&Atom<'t>) -> bool) -> Vec<Atom<'t>> {
-    let more: Vec<Atom<'t>> =
-        second.iter().copied().filter(|atom| is_wanted(atom) && !(atom.is_item() && first.contains(atom))).collect();
+fn side_by_side<'t>(
+    first: &[Atom<'t>],
+    second: &[Atom<'t>],
+    is_wanted: impl Fn(&Atom<'t>) -> bool,
+) -> Vec<Atom<'t>> {
+    let more: Vec<Atom<'t>> = second
+        .iter()
+        .copied()
+        .filter(|atom| is_wanted(atom) && !(atom.is_item() && first.contains(atom)))
+        .collect();
     let is_more = more.iter().any(|atom| !atom.is_blank());
     if !is_more {
         return first.to_vec();
@@ -265,7 +385,9 @@ fn side_by_side<'t>(first: &[Atom<'t>], second: &[Atom<'t>], is_wanted: impl Fn(
     }
     let tail_blanks = head.iter().rev().take_while(|atom| atom.is_blank()).count();
     let mut behind: &[Atom<'t>] = &[];
-    if tail_blanks > 0 && head.first().is_some_and(Atom::is_blank) == more.first().is_some_and(Atom::is_blank) {
+    if tail_blanks > 0
+        && head.first().is_some_and(Atom::is_blank) == more.first().is_some_and(Atom::is_blank)
+    {
         let cut = head.len() - tail_blanks;
         if more.last().is_some_and(Atom::is_blank) {
             head = &head[..cut];

@@ -36,9 +36,16 @@ impl<'v, 't> One<'v, 't> {
     /// The same without its ID, and what was written with that alone.
     pub fn nameless_block(self) -> String {
         let block = self.bare_block();
-        let Some(id) = self.item.id_span() else { return block };
+        let Some(id) = self.item.id_span() else {
+            return block;
+        };
         let [start, end] = [id.start, id.end].map(|at| at - self.item.span.start);
-        format!("{}{}", &block[..start], block[end + 1..].trim_start_matches(' ')).replacen(" (status: null)", "", 1)
+        format!(
+            "{}{}",
+            &block[..start],
+            block[end + 1..].trim_start_matches(' ')
+        )
+        .replacen(" (status: null)", "", 1)
     }
 
     /// It reads as `old`, but for an ID of its own, or one before that of `old`.
@@ -70,16 +77,29 @@ impl<'v, 't> One<'v, 't> {
     /// What stands at the end of its title line, behind the title and the keys: what other programs read there, and blanks.
     pub fn tail(self) -> &'t str {
         let (text, item) = (self.document.text(), self.item);
-        let line = without_line_end(&text[..markup::line_end(text, item.title.end, item.span.end.max(item.title.end))]);
-        let are_keys_below = item.metadata.as_ref().is_some_and(|keys| keys.start > line.len());
-        let start = if are_keys_below { item.title.end } else { item.head.end.min(line.len()) };
+        let line = without_line_end(
+            &text[..markup::line_end(text, item.title.end, item.span.end.max(item.title.end))],
+        );
+        let are_keys_below = item
+            .metadata
+            .as_ref()
+            .is_some_and(|keys| keys.start > line.len());
+        let start = if are_keys_below {
+            item.title.end
+        } else {
+            item.head.end.min(line.len())
+        };
         let tail = &line[start..];
         tail.strip_prefix(STRIKE).unwrap_or(tail)
     }
 
     /// Where its first line ends, line end included.
     pub fn first_line_end(self) -> usize {
-        markup::line_end(self.document.text(), self.item.head.end, self.item.span.end.max(self.item.head.end))
+        markup::line_end(
+            self.document.text(),
+            self.item.head.end,
+            self.item.span.end.max(self.item.head.end),
+        )
     }
 }
 
@@ -102,7 +122,11 @@ pub(super) struct Region<'v, 't> {
 
 impl<'v, 't> Region<'v, 't> {
     pub fn whole(document: &'v Document<'t>) -> Region<'v, 't> {
-        Region { range: 0..document.text().len(), items: directly_in(document, None), ..Region::default() }
+        Region {
+            range: 0..document.text().len(),
+            items: directly_in(document, None),
+            ..Region::default()
+        }
     }
 
     /// What stands under the first line of `one`.
@@ -112,14 +136,28 @@ impl<'v, 't> Region<'v, 't> {
         let mut items = directly_in(one.document, Some(one.item));
         items.retain(|part| range.contains(&part.item.span.start));
         let block = one.item.block.as_ref().map(|block| block.fences.clone());
-        Region { range, items, block, is_block_hidden: false }
+        Region {
+            range,
+            items,
+            block,
+            is_block_hidden: false,
+        }
     }
 }
 
 /// The items directly within `parent` (nothing: within none) that begin a line.
-pub(super) fn directly_in<'v, 't>(document: &'v Document<'t>, parent: Option<&Item<'t>>) -> Vec<One<'v, 't>> {
-    let begins_line = |at: usize| at == 0 || document.text()[..at].ends_with(['\n', '\r', '\u{feff}']);
-    let is_in = |item: &Item<'_>| item.within.map(|at| &document.items()[at].span) == parent.map(|item| &item.span);
-    let items = document.items().iter().filter(|item| is_in(item) && begins_line(item.span.start));
+pub(super) fn directly_in<'v, 't>(
+    document: &'v Document<'t>,
+    parent: Option<&Item<'t>>,
+) -> Vec<One<'v, 't>> {
+    let begins_line =
+        |at: usize| at == 0 || document.text()[..at].ends_with(['\n', '\r', '\u{feff}']);
+    let is_in = |item: &Item<'_>| {
+        item.within.map(|at| &document.items()[at].span) == parent.map(|item| &item.span)
+    };
+    let items = document
+        .items()
+        .iter()
+        .filter(|item| is_in(item) && begins_line(item.span.start));
     items.map(|item| One { document, item }).collect()
 }

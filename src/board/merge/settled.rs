@@ -22,8 +22,13 @@ pub(super) struct Expected {
 impl Expected {
     /// Takes the item that is it out of those that are `found` by this name. False if there is none.
     pub fn take(&self, found: &mut HashMap<String, Vec<&Item<'_>>>, name: &str) -> bool {
-        let Some(same) = found.get_mut(name) else { return false };
-        same.iter().position(|item| self.is(item)).map(|at| same.swap_remove(at)).is_some()
+        let Some(same) = found.get_mut(name) else {
+            return false;
+        };
+        same.iter()
+            .position(|item| self.is(item))
+            .map(|at| same.swap_remove(at))
+            .is_some()
     }
 
     fn is(&self, item: &Item<'_>) -> bool {
@@ -40,23 +45,35 @@ impl Expected {
 pub(super) fn settled(text: String, prose: &str, expected: &[Expected]) -> Option<String> {
     let mut names = HashMap::new();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
-    wanted.iter().for_each(|item| *names.entry(item.name.as_str()).or_default() += 1);
+    wanted
+        .iter()
+        .for_each(|item| *names.entry(item.name.as_str()).or_default() += 1);
     let placed = |text: String| {
         let missing = missing(&parse(&text).0, &wanted);
         let text = apply_each(text, missing.clone(), &|document, item| {
-            let misread = item.misread(document).filter(|misread| item.expected.is_astray(misread));
+            let misread = item
+                .misread(document)
+                .filter(|misread| item.expected.is_astray(misread));
             misread.map_or_else(Vec::new, |misread| set_item(document, Some(misread), None))
         });
         let text = apply_each(text, missing, &|document, item| {
-            let Expected { text, status, own, .. } = item.expected;
-            set_item(document, item.misread(document), Some((text, Some(status.unwrap_or(*own)))))
+            let Expected {
+                text, status, own, ..
+            } = item.expected;
+            set_item(
+                document,
+                item.misread(document),
+                Some((text, Some(status.unwrap_or(*own)))),
+            )
         });
         holds(&parse(&text).0, &wanted, &names).then_some(text)
     };
     // What is in no item any more may be in a fence: it would be there twice.
     let is_movable = {
         let (document, _) = parse(&text);
-        missing(&document, &wanted).iter().all(|item| item.misread(&document).is_some())
+        missing(&document, &wanted)
+            .iter()
+            .all(|item| item.misread(&document).is_some())
     };
     placed(if is_movable { text } else { prose.to_owned() })
 }
@@ -75,21 +92,32 @@ impl<'e> Wanted<'e> {
     fn of(expected: &'e Expected) -> Wanted<'e> {
         let (document, _) = parse(&expected.text);
         let first = directly_in(&document, None).into_iter().next();
-        let (name, words) = first.map_or_else(Default::default, |one| (one.name().to_owned(), words(one)));
-        Wanted { expected, name, words }
+        let (name, words) =
+            first.map_or_else(Default::default, |one| (one.name().to_owned(), words(one)));
+        Wanted {
+            expected,
+            name,
+            words,
+        }
     }
 
     /// What has its words in the document, and stands where it counts as something else.
     fn misread<'d, 't>(&self, document: &'d Document<'t>) -> Option<&'d Item<'t>> {
-        let mut named = directly_in(document, None).into_iter().filter(|one| one.name() == self.name);
-        named.find(|one| !self.expected.is(one.item) && words(*one) == self.words).map(|one| one.item)
+        let mut named = directly_in(document, None)
+            .into_iter()
+            .filter(|one| one.name() == self.name);
+        named
+            .find(|one| !self.expected.is(one.item) && words(*one) == self.words)
+            .map(|one| one.item)
     }
 }
 
 /// Name, title and lines. Bullet, indentation and `status:` are as the place wants them, and so is a block of nothing else.
 fn words(one: One<'_, '_>) -> String {
     let lines = one.block().lines().skip(1).map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("status:")).collect();
+    let lines: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with("status:"))
+        .collect();
     let lines = format!("{}\n{}\n{}\n", one.name(), one.title(), lines.join("\n"));
     lines.replacen("\n```yaml task\n```\n", "\n", 1)
 }
@@ -100,14 +128,18 @@ fn missing<'w, 'e>(document: &Document<'_>, wanted: &'w [Wanted<'e>]) -> Vec<&'w
     for one in directly_in(document, None) {
         found.entry(words(one)).or_default().push(one.item);
     }
-    wanted.iter().filter(|item| !item.expected.take(&mut found, &item.words)).collect()
+    wanted
+        .iter()
+        .filter(|item| !item.expected.take(&mut found, &item.words))
+        .collect()
 }
 
 /// All are there, and none more than once.
 fn holds(document: &Document<'_>, wanted: &[Wanted<'_>], names: &Counts<'_>) -> bool {
     let mut left = names.clone();
     let is_once = |one: One<'_, '_>| {
-        left.get_mut(one.name()).is_none_or(|left| left.checked_sub(1).inspect(|less| *left = *less).is_some())
+        left.get_mut(one.name())
+            .is_none_or(|left| left.checked_sub(1).inspect(|less| *left = *less).is_some())
     };
     missing(document, wanted).is_empty() && directly_in(document, None).into_iter().all(is_once)
 }

@@ -17,11 +17,23 @@ fn clean(base: &str, ours: &str, theirs: &str) -> String {
 }
 
 /// Base, two sides, what both make, and what they contradict each other in.
-type Merged = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
+type Merged = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
 
 const ROWS: &[Merged] = &[
     // What one side removed goes, unless the other changed it.
-    ("- [ ] T-1: one\n- [ ] T-2: two\n", "- [ ] T-1: 1\n- [ ] T-2: two\n", "- [ ] T-1: one\n", "- [ ] T-1: 1\n", &[]),
+    (
+        "- [ ] T-1: one\n- [ ] T-2: two\n",
+        "- [ ] T-1: 1\n- [ ] T-2: two\n",
+        "- [ ] T-1: one\n",
+        "- [ ] T-1: 1\n",
+        &[],
+    ),
     (
         "- [ ] T-1: one\n- [ ] T-2: two\n",
         "- [ ] T-1: one\n",
@@ -37,7 +49,13 @@ const ROWS: &[Merged] = &[
         &["removed"],
     ),
     // That it got its ID is no change; that somebody took it is.
-    ("- [ ] one\n- [ ] two\n", "- [ ] T-1: one\n- [ ] T-2: two\n", "- [ ] one\n", "- [ ] T-1: one\n", &[]),
+    (
+        "- [ ] one\n- [ ] two\n",
+        "- [ ] T-1: one\n- [ ] T-2: two\n",
+        "- [ ] one\n",
+        "- [ ] T-1: one\n",
+        &[],
+    ),
     (
         "- [ ] T-1: one\n- [ ] T-1: two\n",
         "- [ ] T-1: one\n- [ ] T-2: two\n",
@@ -239,12 +257,22 @@ fn each_rule_as_it_reads() {
     for (base, ours, theirs, expected, contradictions) in ROWS {
         let merged = merged(base, ours, theirs);
         assert_eq!(merged.text, *expected);
-        let what: Vec<&str> = merged.conflicts.iter().map(|conflict| conflict.what.as_str()).collect();
+        let what: Vec<&str> = merged
+            .conflicts
+            .iter()
+            .map(|conflict| conflict.what.as_str())
+            .collect();
         assert_eq!(what, *contradictions, "{}", merged.text);
         // What stays as it was changed has no mark.
         let marked = contradictions.iter().filter(|what| **what != "removed");
         assert_eq!(marks(&merged.text).len(), marked.count(), "{}", merged.text);
-        assert!(parse(&merged.text).0.items().iter().all(|item| item.title.is_empty() || !item.quarantined));
+        assert!(
+            parse(&merged.text)
+                .0
+                .items()
+                .iter()
+                .all(|item| item.title.is_empty() || !item.quarantined)
+        );
     }
 }
 
@@ -253,8 +281,16 @@ fn an_item_that_has_an_id_is_no_new_line_that_only_reads_like_it() {
     let old = "- [ ] T-6: Write tests for logout\n- [ ] Write tests for the parser\n";
     let new = "- [ ] Write tests for login\n- [ ] Write tests for a parser\n";
     let told = changes(old, new);
-    let told: Vec<_> =
-        told.iter().map(|item| (item.title.as_str(), item.before.is_some(), item.after.is_some())).collect();
+    let told: Vec<_> = told
+        .iter()
+        .map(|item| {
+            (
+                item.title.as_str(),
+                item.before.is_some(),
+                item.after.is_some(),
+            )
+        })
+        .collect();
     let expected = [
         ("Write tests for login", false, true),
         ("Write tests for a parser", true, true),
@@ -273,17 +309,34 @@ fn state(text: &str) -> State {
 #[test]
 fn of_two_states_one_is_taken_whole() {
     let pending = "tags: [a]";
-    let approved = "status: approved, tags: [a], attempt: 1, commit: 1a2b3c4, approvals: [reviewer/Sam]";
-    let in_review = "status: in_review, attempt: 1, author: Frodo, commit: 1a2b3c4, approvals: [reviewer/Sam]";
-    let held = "status: in_progress, tags: [a], agent: Merry, attempt: 2, started: 2026-11-22T10:00:00Z";
+    let approved =
+        "status: approved, tags: [a], attempt: 1, commit: 1a2b3c4, approvals: [reviewer/Sam]";
+    let in_review =
+        "status: in_review, attempt: 1, author: Frodo, commit: 1a2b3c4, approvals: [reviewer/Sam]";
+    let held =
+        "status: in_progress, tags: [a], agent: Merry, attempt: 2, started: 2026-11-22T10:00:00Z";
     let dead = "status: dead, tags: [a], attempt: 3, reason: no, retried: true";
     let merged_as = "status: completed, commit: 1a2b3c4, completed: 2026-11-22T10:00:00Z";
-    let tick = |keys: &str| if keys.starts_with("status: completed") { 'x' } else { ' ' };
+    let tick = |keys: &str| {
+        if keys.starts_with("status: completed") {
+            'x'
+        } else {
+            ' '
+        }
+    };
     let bare = |keys: &str| format!("- [{}] T-2: two ({keys})\n", tick(keys));
     let in_lane = |keys: &str| {
         let own = LaneKind::of(state(&bare(keys)).status());
-        let item = |kind| if kind == own { bare(keys) + "\n" } else { String::new() };
-        LaneKind::ALL.map(|kind| format!("## {}\n\n{}", kind.name(), item(kind))).concat()
+        let item = |kind| {
+            if kind == own {
+                bare(keys) + "\n"
+            } else {
+                String::new()
+            }
+        };
+        LaneKind::ALL
+            .map(|kind| format!("## {}\n\n{}", kind.name(), item(kind)))
+            .concat()
     };
     for (base, further, other) in [
         (pending, approved, held),
@@ -294,14 +347,28 @@ fn of_two_states_one_is_taken_whole() {
         (pending, held, "status: in_progress, agent: Sam, attempt: 1"),
         (pending, merged_as, "status: completed, agent: Sam"),
     ] {
-        for [base, further, other] in [[base, further, other].map(bare), [base, further, other].map(in_lane)] {
+        for [base, further, other] in [
+            [base, further, other].map(bare),
+            [base, further, other].map(in_lane),
+        ] {
             for (ours, theirs) in [(&further, &other), (&other, &further)] {
                 let text = merged(&base, ours, theirs).text;
                 assert_eq!(state(&text), state(&further), "{text}");
                 assert!(!text.contains(MARK), "{text}");
                 // Not even as keys that mean nothing in that status.
-                let known = ["agent", "attempt", "commit", "approvals", "reason", "retried", "author"];
-                for key in known.iter().filter(|key| !further.contains(&format!("{key}:"))) {
+                let known = [
+                    "agent",
+                    "attempt",
+                    "commit",
+                    "approvals",
+                    "reason",
+                    "retried",
+                    "author",
+                ];
+                for key in known
+                    .iter()
+                    .filter(|key| !further.contains(&format!("{key}:")))
+                {
                     assert!(!text.contains(&format!("{key}:")), "{key} in {text}");
                 }
             }
@@ -311,8 +378,17 @@ fn of_two_states_one_is_taken_whole() {
 
 #[test]
 fn statuses_are_ranked_as_the_specification_lists_them() {
-    let rule = include_str!("../../../specs/merge.md").split("further on its way: ").nth(1).expect("the rule is there");
-    let names: Vec<&str> = rule.split('.').next().expect("it ends").split(',').map(str::trim).collect();
+    let rule = include_str!("../../../specs/merge.md")
+        .split("further on its way: ")
+        .nth(1)
+        .expect("the rule is there");
+    let names: Vec<&str> = rule
+        .split('.')
+        .next()
+        .expect("it ends")
+        .split(',')
+        .map(str::trim)
+        .collect();
     let mut ranked = Status::ALL;
     ranked.sort_by_key(|status| rank(*status));
     assert_eq!(ranked.map(Status::as_str), names[..]);
@@ -323,10 +399,14 @@ fn statuses_are_ranked_as_the_specification_lists_them() {
 fn of_two_that_took_an_item_the_first_counts_on_both_sides() {
     let base = "- [ ] T-2: two\n";
     let held = |agent: &str, time: &str| {
-        format!("- [ ] T-2: two (status: in_progress, agent: {agent}, attempt: 1, started: 2026-11-22T10:00:{time}Z)\n")
+        format!(
+            "- [ ] T-2: two (status: in_progress, agent: {agent}, attempt: 1, started: 2026-11-22T10:00:{time}Z)\n"
+        )
     };
     let done = |commit: &str, time: &str| {
-        format!("- [x] T-2: two (attempt: 1, completed: 2026-11-22T10:00:{time}Z, commit: {commit})\n")
+        format!(
+            "- [x] T-2: two (attempt: 1, completed: 2026-11-22T10:00:{time}Z, commit: {commit})\n"
+        )
     };
     for (counts, other) in [
         (held("Sam", "01"), held("Frodo", "02")),
@@ -346,45 +426,86 @@ fn approvals_of_one_commit_are_united_and_of_two_are_not() {
     let asked = "in_review, author: Frodo, commit: 1a2b3c4";
     let names = |text: &str| {
         let state = state(text);
-        let approvals = state.work().expect("it is in review").approvals.iter().map(ToString::to_string);
-        (state.commit().expect("it is in review").to_owned(), approvals.collect::<Vec<_>>())
+        let approvals = state
+            .work()
+            .expect("it is in review")
+            .approvals
+            .iter()
+            .map(ToString::to_string);
+        (
+            state.commit().expect("it is in review").to_owned(),
+            approvals.collect::<Vec<_>>(),
+        )
     };
     let rows = [
-        ("", "reviewer/Sam", "reviewer/Merry@1a2b3c4", &["reviewer/Merry", "reviewer/Sam"][..]),
-        ("reviewer/Sam", "reviewer/Sam, security/Pip", "", &["security/Pip"]),
+        (
+            "",
+            "reviewer/Sam",
+            "reviewer/Merry@1a2b3c4",
+            &["reviewer/Merry", "reviewer/Sam"][..],
+        ),
+        (
+            "reviewer/Sam",
+            "reviewer/Sam, security/Pip",
+            "",
+            &["security/Pip"],
+        ),
     ];
     for (was, mine, other, expected) in rows {
         let with = |approvals: &str| item(&format!("{asked}, approvals: [{approvals}]"));
         let text = clean(&with(was), &with(mine), &with(other));
-        assert_eq!(names(&text), ("1a2b3c4".into(), expected.iter().map(|&name| name.to_owned()).collect()), "{text}");
+        assert_eq!(
+            names(&text),
+            (
+                "1a2b3c4".into(),
+                expected.iter().map(|&name| name.to_owned()).collect()
+            ),
+            "{text}"
+        );
     }
     // Work that was done twice: the approvals of the one say nothing of the other.
     let base = item("in_progress, agent: Frodo, attempt: 1");
     let ours = item(&format!("{asked}, attempt: 1, approvals: [reviewer/Sam]"));
-    let theirs = item("in_review, author: Pip, commit: 9a9b9c9, attempt: 1, approvals: [reviewer/Merry]");
-    assert_eq!(names(&merged(&base, &ours, &theirs).text), ("1a2b3c4".into(), vec!["reviewer/Sam".to_owned()]));
+    let theirs =
+        item("in_review, author: Pip, commit: 9a9b9c9, attempt: 1, approvals: [reviewer/Merry]");
+    assert_eq!(
+        names(&merged(&base, &ours, &theirs).text),
+        ("1a2b3c4".into(), vec!["reviewer/Sam".to_owned()])
+    );
 }
 
 /// One side has the mark of its encoding before the first item, as some editors write it.
 #[test]
 fn what_the_other_side_typed_stays_beside_a_byte_order_mark() {
-    let [with, without] =
-        ["\u{feff}- [ ] plain item\n  ## Pending\n", "- [ ] plain item\nPending\n  text of an item\n"];
+    let [with, without] = [
+        "\u{feff}- [ ] plain item\n  ## Pending\n",
+        "- [ ] plain item\nPending\n  text of an item\n",
+    ];
     for (base, mark) in [("", "\u{feff}"), ("\u{feff}", "")] {
         for (ours, theirs) in [(with, without), (without, with)] {
             let merged = merged(base, ours, theirs).text;
-            assert!(merged.contains("## Pending\n") && merged.contains("\n  text of an item\n"), "{merged:?}");
-            assert_eq!(merged.strip_prefix('\u{feff}').is_some(), !mark.is_empty(), "{merged:?}");
+            assert!(
+                merged.contains("## Pending\n") && merged.contains("\n  text of an item\n"),
+                "{merged:?}"
+            );
+            assert_eq!(
+                merged.strip_prefix('\u{feff}').is_some(),
+                !mark.is_empty(),
+                "{merged:?}"
+            );
         }
     }
 }
 
 #[test]
 fn what_a_person_answers_is_never_lost() {
-    let asked = "- [ ] T-2: two (status: waiting, question: \"red?\"; KEYS)\n".replace("; KEYS", "");
+    let asked =
+        "- [ ] T-2: two (status: waiting, question: \"red?\"; KEYS)\n".replace("; KEYS", "");
     let answered = asked.replace("\"red?\"", "\"red?\", answer: blue");
     for theirs in [
-        asked.replace("waiting", "in_progress").replace("question: \"red?\"", "agent: Sam"),
+        asked
+            .replace("waiting", "in_progress")
+            .replace("question: \"red?\"", "agent: Sam"),
         asked.replace("\"red?\"", "\"red?\", reason: late"),
     ] {
         for (ours, theirs) in [(&answered, &theirs), (&theirs, &answered)] {
@@ -398,20 +519,24 @@ fn what_a_person_answers_is_never_lost() {
 #[test]
 fn as_little_as_possible_stands_from_both_sides() {
     let base = "# Q\n\nOne.\nTwo.\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## Waiting\n";
-    let ours =
-        base.replace("Two.", "Two of ours.").replace("T-2: two", "T-2: two of ours").replace("\n## Waiting\n", "");
+    let ours = base
+        .replace("Two.", "Two of ours.")
+        .replace("T-2: two", "T-2: two of ours")
+        .replace("\n## Waiting\n", "");
     let theirs = "Theirs.\n\n- [ ] T-2: two\n- [ ] new\n";
     let merged = merged(base, &ours, theirs);
     let expected = "<!-- conflict: one side says -->\nTwo of ours.\n<!-- conflict: the other side says -->\nTheirs.\n<!-- conflict: end -->\n- [ ] T-2: two of ours\n- [ ] new\n";
-    assert_eq!((merged.text.as_str(), merged.has_markers), (expected, false));
+    assert_eq!(
+        (merged.text.as_str(), merged.has_markers),
+        (expected, false)
+    );
 }
 
 /// Items contradict nobody where the lines around them do: they stand before the marks, and what was marked before is not
 /// marked again.
 #[test]
 fn no_item_stands_between_marks_and_no_mark_in_another() {
-    let marks =
-        "<!-- conflict: one side says -->\n<!-- conflict: the other side says -->\nNew.\n<!-- conflict: end -->\n";
+    let marks = "<!-- conflict: one side says -->\n<!-- conflict: the other side says -->\nNew.\n<!-- conflict: end -->\n";
     let base = "## In Progress\n\nHere.\n\nOld.\n\n## Waiting\n- [ ] T-1: one\n";
     let theirs = base.replace("Old.\n", "New.\n- [ ] T-3: three\n");
     let items = "- [ ] T-2: two\n";
@@ -442,7 +567,11 @@ fn a_conflict_stands_in_no_other() {
             text(&format!("Before.\n\n{}\nBehind.\n", conflict(more)))
         }),
     ] {
-        assert_eq!(merged(&text("Old.\n"), &ours, &text(theirs)).text, expected, "{theirs}");
+        assert_eq!(
+            merged(&text("Old.\n"), &ours, &text(theirs)).text,
+            expected,
+            "{theirs}"
+        );
     }
 }
 
@@ -452,39 +581,71 @@ fn a_contradiction_is_taken_as_a_whole_whatever_an_old_text_has_in_common_with_i
     let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
     let conflict = |versions: &[&str]| {
         let versions = versions.join("<!-- conflict: the other side says -->\n");
-        text(&format!("<!-- conflict: one side says -->\n{versions}<!-- conflict: end -->\n"))
+        text(&format!(
+            "<!-- conflict: one side says -->\n{versions}<!-- conflict: end -->\n"
+        ))
     };
-    let (whole, second, third) = ("One.\nTwo.\n\nThree.\n", "Two.\n\nFour.\n", "Two.\n\nFive.\n");
+    let (whole, second, third) = (
+        "One.\nTwo.\n\nThree.\n",
+        "Two.\n\nFour.\n",
+        "Two.\n\nFive.\n",
+    );
     let ours = conflict(&[whole, second, third]);
     assert_eq!(merged(&text("Two.\n"), &ours, &text(third)).text, ours);
     let six = "Two.\n\nSix.\n";
-    assert_eq!(merged(&text(third), &ours, &text(six)).text, conflict(&[whole, second, third, six]));
+    assert_eq!(
+        merged(&text(third), &ours, &text(six)).text,
+        conflict(&[whole, second, third, six])
+    );
     // What all begin with stands before the marks.
     let (loaded, empty) = (text("Two.\n"), conflict(&["Two.\n\nFour.\n", ""]));
     let expected = conflict(&["Four.\n", "Five.\n"]).replacen("<!--", "Two.\n\n<!--", 1);
     assert_eq!(merged(&loaded, &empty, &text(third)).text, expected);
     // Both have gone on between the marks.
-    let (base, theirs) = (conflict(&[whole, second]), conflict(&[whole, "Two.\n\nFour and more.\n"]));
-    assert_eq!(merged(&base, &ours, &theirs).text, conflict(&[whole, "Two.\n\nFour and more.\n", third]));
+    let (base, theirs) = (
+        conflict(&[whole, second]),
+        conflict(&[whole, "Two.\n\nFour and more.\n"]),
+    );
+    assert_eq!(
+        merged(&base, &ours, &theirs).text,
+        conflict(&[whole, "Two.\n\nFour and more.\n", third])
+    );
 }
 
 #[test]
 fn a_line_that_an_open_fence_swallows_is_not_taken_out_with_its_item() {
     let base = "## Pending\n## Pending\n***\n## Pending\n## Waiting\n    - [ ] four in";
-    let merged = merged(base, "- [ ] plain item\n  ```yaml task\n## Waiting\n    - src/**", "");
-    assert!(merged.text.contains("- src/**") && merged.text.contains("plain item"), "{}", merged.text);
+    let merged = merged(
+        base,
+        "- [ ] plain item\n  ```yaml task\n## Waiting\n    - src/**",
+        "",
+    );
+    assert!(
+        merged.text.contains("- src/**") && merged.text.contains("plain item"),
+        "{}",
+        merged.text
+    );
 }
 
 #[test]
 fn a_held_item_keeps_its_holder() {
-    let (base, held) = ("- [ ] T-1: one\n- [ ] T-2: two\n", |id: &TaskId| id.as_str() == "T-2");
+    let (base, held) = ("- [ ] T-1: one\n- [ ] T-2: two\n", |id: &TaskId| {
+        id.as_str() == "T-2"
+    });
     for (theirs, expected, contradictions) in [
         ("- [ ] T-1: one\n", base, 1),
         ("- [ ] T-1: one\n- [x] T-2: two\n", base, 1),
-        ("- [ ] T-1: one\n- [ ] T-2: 2\n", "- [ ] T-1: one\n- [ ] T-2: 2\n", 0),
+        (
+            "- [ ] T-1: one\n- [ ] T-2: 2\n",
+            "- [ ] T-1: one\n- [ ] T-2: 2\n",
+            0,
+        ),
     ] {
         let merged = merge(base, base, theirs, &held);
-        assert_eq!((merged.text.as_str(), merged.conflicts.len()), (expected, contradictions));
+        assert_eq!(
+            (merged.text.as_str(), merged.conflicts.len()),
+            (expected, contradictions)
+        );
     }
 }
 
@@ -493,7 +654,9 @@ mod properties {
     use std::ops::Range;
 
     use proptest::collection::vec;
-    use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::prelude::{
+        ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
     use proptest::sample::select;
 
     use super::*;
@@ -528,36 +691,69 @@ mod properties {
         let find = |number: &usize| document.find(&id(*number));
         let edits = match step {
             Step::Status(number, status) => find(number).map_or_else(Vec::new, |item| {
-                document.change(item, &Patch { status: Some(*status), ..Patch::default() })
+                document.change(
+                    item,
+                    &Patch {
+                        status: Some(*status),
+                        ..Patch::default()
+                    },
+                )
             }),
             Step::Priority(number, priority) => find(number).map_or_else(Vec::new, |item| {
-                document
-                    .change(item, &Patch { set: vec![(Key::Priority, Some((*priority).into()))], ..Patch::default() })
+                document.change(
+                    item,
+                    &Patch {
+                        set: vec![(Key::Priority, Some((*priority).into()))],
+                        ..Patch::default()
+                    },
+                )
             }),
             Step::Retitle(number) => find(number).map_or_else(Vec::new, |item| {
-                vec![Edit::replace(item.title.clone(), format!("{} by {side}", document.title(item)))]
+                vec![Edit::replace(
+                    item.title.clone(),
+                    format!("{} by {side}", document.title(item)),
+                )]
             }),
             Step::Describe(number) => find(number).map_or_else(Vec::new, |item| {
-                vec![Edit::insert(item.span.end, format!("  Words of {side} on {number}.\n"))]
+                vec![Edit::insert(
+                    item.span.end,
+                    format!("  Words of {side} on {number}.\n"),
+                )]
             }),
-            Step::Delete(number) => find(number).map_or_else(Vec::new, |item| vec![Edit::delete(item.span.clone())]),
+            Step::Delete(number) => {
+                find(number).map_or_else(Vec::new, |item| vec![Edit::delete(item.span.clone())])
+            }
             Step::Add => document.add(Status::Pending, &format!("- [ ] new of {side}\n")),
             Step::Heading(number, line) => {
-                let headings = text.match_indices('#').filter(|(at, _)| text[..*at].ends_with('\n'));
+                let headings = text
+                    .match_indices('#')
+                    .filter(|(at, _)| text[..*at].ends_with('\n'));
                 headings
                     .map(|(at, _)| at)
                     .nth(*number)
-                    .map_or_else(Vec::new, |at| vec![Edit::replace(at..markup::line_end(text, at, text.len()), *line)])
+                    .map_or_else(Vec::new, |at| {
+                        vec![Edit::replace(
+                            at..markup::line_end(text, at, text.len()),
+                            *line,
+                        )]
+                    })
             }
             Step::Line(number, line) => {
                 let at: usize = text.split_inclusive('\n').take(*number).map(str::len).sum();
                 vec![Edit::insert(at, *line)]
             }
             Step::Up(number) => find(number).map_or_else(Vec::new, |item| {
-                let above = document.items().iter().rev().find(|other| other.span.end == item.span.start);
+                let above = document
+                    .items()
+                    .iter()
+                    .rev()
+                    .find(|other| other.span.end == item.span.start);
                 above.map_or_else(Vec::new, |above| {
                     let block = document.block(item).to_owned();
-                    vec![Edit::delete(item.span.clone()), Edit::insert(above.span.start, block)]
+                    vec![
+                        Edit::delete(item.span.clone()),
+                        Edit::insert(above.span.start, block),
+                    ]
                 })
             }),
         };
@@ -581,19 +777,30 @@ mod properties {
     }
 
     /// What an author makes of a whole queue, or of its headings.
-    fn rewritings(numbers: Range<usize>) -> impl Strategy<Value = (Option<&'static str>, Vec<Step>)> {
+    fn rewritings(
+        numbers: Range<usize>,
+    ) -> impl Strategy<Value = (Option<&'static str>, Vec<Step>)> {
         let whole = select(vec![
             "## Todo\nfoo\n## Done\n- [ ] T-1: b\n",
             "- [ ] T-1: b\n- [ ] new\n",
             "# Ideas\n\n- [ ] T-1: b\n\n## Later\n\n- [ ] x\n",
             "1. [ ] T-1: b\n2. [ ] T-2: c\n",
         ]);
-        let line = select(vec!["", "## Notes\n", "# Done\n", "### Doing\n", "## Blocked\n", "***\n", "words\n"]);
+        let line = select(vec![
+            "",
+            "## Notes\n",
+            "# Done\n",
+            "### Doing\n",
+            "## Blocked\n",
+            "***\n",
+            "words\n",
+        ]);
         let place = prop_oneof![
             (0usize..6, line.clone()).prop_map(|(number, line)| Step::Heading(number, line)),
             (0usize..20, line).prop_map(|(number, line)| Step::Line(number, line)),
         ];
-        let steps = (steps(numbers), vec(place, 0..4)).prop_map(|(steps, places)| [places, steps].concat());
+        let steps =
+            (steps(numbers), vec(place, 0..4)).prop_map(|(steps, places)| [places, steps].concat());
         (proptest::option::weighted(0.2, whole), steps)
     }
 
@@ -601,15 +808,31 @@ mod properties {
     fn queues() -> impl Strategy<Value = String> {
         let with_lanes = "# Q\n\nProse.\n\n## Pending\n\n- [ ] T-0: a\n- [ ] T-1: b\n  text\n- [ ] T-2: c\n- [ ] T-3: d (priority: 1)\n- [ ] T-4: e\n\n## In Progress\n\n- [ ] T-5: f\n\n## Waiting\n\n## Completed\n\n- [x] T-6: g\n- [x] T-7: h\n\n## Dead Letter\n\n- [ ] T-8: i\n- [ ] T-9: j\n";
         let loose = "Prose.\n\n- [ ] T-0: a\n\n- [ ] T-1: b\n  text\n\n- [ ] T-2: c\n- [ ] T-3: d\n- [ ] T-4: e\n\nMore prose.\n\n1. [ ] T-5: f\n2. [x] T-6: g\n3. [ ] T-7: h\n\n* [ ] T-8: i\n* [ ] T-9: j\n";
-        select(vec![with_lanes.to_owned(), loose.to_owned(), with_lanes.replace('\n', "\r\n")])
+        select(vec![
+            with_lanes.to_owned(),
+            loose.to_owned(),
+            with_lanes.replace('\n', "\r\n"),
+        ])
     }
 
     /// What each item says.
     fn told(text: &str) -> BTreeMap<String, (Status, String, u8, String)> {
         let (document, _) = parse(text);
         let items = document.items().iter().map(|item| {
-            let name = item.id.as_ref().map_or(document.title(item), TaskId::as_str).to_owned();
-            (name, (item.status, document.title(item).to_owned(), item.priority, document.description(item)))
+            let name = item
+                .id
+                .as_ref()
+                .map_or(document.title(item), TaskId::as_str)
+                .to_owned();
+            (
+                name,
+                (
+                    item.status,
+                    document.title(item).to_owned(),
+                    item.priority,
+                    document.description(item),
+                ),
+            )
         });
         items.collect()
     }

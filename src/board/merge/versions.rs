@@ -40,13 +40,19 @@ fn ends(atoms: &[Atom<'_>]) -> HashMap<usize, usize> {
 
 /// The versions of a stretch: those that stand in `mine`, and those in `other`, unless one of them, or the text between other marks, says
 /// that already.
-pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>], marked: &[String]) -> Vec<Vec<Atom<'t>>> {
+pub(super) fn versions<'t>(
+    mine: &[Atom<'t>],
+    other: &[Atom<'t>],
+    marked: &[String],
+) -> Vec<Vec<Atom<'t>>> {
     let mut versions = standing(mine);
     let is_marked = versions.len() > 1;
     for other in standing(other) {
         let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
         let new = self::said(&other);
-        if (is_marked && said.iter().any(|version| says_all_of(version, &new))) || marked.contains(&new) {
+        if (is_marked && said.iter().any(|version| says_all_of(version, &new)))
+            || marked.contains(&new)
+        {
             continue;
         }
         match gone_on(&said, &new).filter(|_| is_marked) {
@@ -59,22 +65,38 @@ pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>], marked: &[Stri
 
 /// The lines with which all of several versions begin: they stand before the marks, and not in each version.
 pub(super) fn common_head<'t>(versions: &mut [Vec<Atom<'t>>]) -> Vec<Atom<'t>> {
-    let [first, others @ ..] = versions else { return Vec::new() };
-    let is_common = |(at, atom): &(usize, &Atom<'t>)| others.iter().all(|version| version.get(*at) == Some(atom));
+    let [first, others @ ..] = versions else {
+        return Vec::new();
+    };
+    let is_common = |(at, atom): &(usize, &Atom<'t>)| {
+        others.iter().all(|version| version.get(*at) == Some(atom))
+    };
     let len = first.iter().enumerate().take_while(is_common).count();
-    versions.iter_mut().fold(Vec::new(), |_, version| version.drain(..len).collect())
+    versions
+        .iter_mut()
+        .fold(Vec::new(), |_, version| version.drain(..len).collect())
 }
 
 /// Between the marks of an earlier merge, else all of it.
 fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
     let is_said = |atom: &Atom<'_>| !atom.is_blank();
-    let (first, last) = (mine.iter().position(is_said), mine.iter().rposition(is_said));
-    let within = first.zip(last).and_then(|(first, last)| mine.get(first..=last));
+    let (first, last) = (
+        mine.iter().position(is_said),
+        mine.iter().rposition(is_said),
+    );
+    let within = first
+        .zip(last)
+        .and_then(|(first, last)| mine.get(first..=last));
     if let Some([begin, inner @ .., end]) = within
         && (begin.bound(), end.bound()) == (Some(Bound::Ours), Some(Bound::End))
-        && inner.iter().all(|atom| matches!(atom.bound(), None | Some(Bound::Theirs)))
+        && inner
+            .iter()
+            .all(|atom| matches!(atom.bound(), None | Some(Bound::Theirs)))
     {
-        return inner.split(|atom| atom.bound().is_some()).map(<[Atom<'t>]>::to_vec).collect();
+        return inner
+            .split(|atom| atom.bound().is_some())
+            .map(<[Atom<'t>]>::to_vec)
+            .collect();
     }
     vec![mine.to_vec()]
 }
@@ -83,7 +105,9 @@ fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
 pub(super) fn marked_versions(atoms: &[Atom<'_>]) -> Vec<String> {
     let pieces = atoms.split_inclusive(|atom| atom.bound().is_some());
     let versions = pieces.filter_map(|piece| match piece.split_last() {
-        Some((last, version)) if matches!(last.bound(), Some(Bound::Theirs | Bound::End)) => Some(said(version)),
+        Some((last, version)) if matches!(last.bound(), Some(Bound::Theirs | Bound::End)) => {
+            Some(said(version))
+        }
         _ => None,
     });
     versions.filter(|version| !version.is_empty()).collect()
@@ -115,22 +139,41 @@ fn gone_on(said: &[String], new: &str) -> Option<usize> {
 /// Without the signs between them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let signs = |c: char| c.is_ascii_punctuation();
-    text.split_whitespace()
-        .map(move |word| Some(word.trim_matches(signs)).filter(|bare| !bare.is_empty()).unwrap_or(word))
+    text.split_whitespace().map(move |word| {
+        Some(word.trim_matches(signs))
+            .filter(|bare| !bare.is_empty())
+            .unwrap_or(word)
+    })
 }
 
 /// `text` of an item with a mark that the other side's `what` says `theirs`, in lines that end so.
-pub(super) fn marked(text: String, [what, theirs]: [&str; 2], indent: usize, newline: &str) -> String {
+pub(super) fn marked(
+    text: String,
+    [what, theirs]: [&str; 2],
+    indent: usize,
+    newline: &str,
+) -> String {
     let start = format!("{MARK}{what}: ");
     let mark = format!("{start}{} -->", theirs.replace("-->", "--&gt;"));
     if text.contains(&mark) {
         return text;
     }
-    let mark_of = |line: &str| Some(line.trim().strip_prefix(&start)?.strip_suffix(" -->")?.to_owned());
+    let mark_of = |line: &str| {
+        Some(
+            line.trim()
+                .strip_prefix(&start)?
+                .strip_suffix(" -->")?
+                .to_owned(),
+        )
+    };
     let others: Vec<String> = text.lines().filter_map(mark_of).collect();
     if let Some(at) = gone_on(&others, theirs) {
         return text.replacen(&format!("{start}{} -->", others[at]), &mark, 1);
     }
-    let gap = if text.ends_with(['\n', '\r']) { "" } else { newline };
+    let gap = if text.ends_with(['\n', '\r']) {
+        ""
+    } else {
+        newline
+    };
     format!("{text}{gap}{}{mark}{newline}", " ".repeat(indent))
 }

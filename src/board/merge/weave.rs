@@ -18,14 +18,19 @@ pub(super) enum Stretch {
     /// Only theirs differs from the base.
     Theirs(Range<usize>),
     /// Both differ from the base, and from each other.
-    Both { base: Range<usize>, ours: Range<usize>, theirs: Range<usize> },
+    Both {
+        base: Range<usize>,
+        ours: Range<usize>,
+        theirs: Range<usize>,
+    },
 }
 
 /// Weaves three sequences. Nothing of a side is in no stretch but what the other one removed or changed.
 pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<Stretch> {
     // Numbers compare faster than lines.
     let mut numbers = HashMap::new();
-    let [base, ours, theirs] = [base, ours, theirs].map(|things| numbered(&mut numbers, things.iter()));
+    let [base, ours, theirs] =
+        [base, ours, theirs].map(|things| numbered(&mut numbers, things.iter()));
     let in_ours = matched(&base, &ours);
     let in_theirs = matched(&base, &theirs);
     let mut stretches = Vec::new();
@@ -33,7 +38,8 @@ pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<S
     loop {
         let same = (at_base..base.len())
             .take_while(|at| {
-                in_ours[*at] == Some(at_ours + at - at_base) && in_theirs[*at] == Some(at_theirs + at - at_base)
+                in_ours[*at] == Some(at_ours + at - at_base)
+                    && in_theirs[*at] == Some(at_theirs + at - at_base)
             })
             .count();
         if same > 0 {
@@ -42,14 +48,22 @@ pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<S
         }
         let meet = (at_base..base.len()).find_map(|at| Some((at, in_ours[at]?, in_theirs[at]?)));
         let (to_base, to_ours, to_theirs) = meet.unwrap_or((base.len(), ours.len(), theirs.len()));
-        let (old, mine, other) = (&base[at_base..to_base], &ours[at_ours..to_ours], &theirs[at_theirs..to_theirs]);
+        let (old, mine, other) = (
+            &base[at_base..to_base],
+            &ours[at_ours..to_ours],
+            &theirs[at_theirs..to_theirs],
+        );
         if !(old.is_empty() && mine.is_empty() && other.is_empty()) {
             stretches.push(if old == mine {
                 Stretch::Theirs(at_theirs..to_theirs)
             } else if old == other || mine == other {
                 Stretch::Ours(at_ours..to_ours)
             } else {
-                Stretch::Both { base: at_base..to_base, ours: at_ours..to_ours, theirs: at_theirs..to_theirs }
+                Stretch::Both {
+                    base: at_base..to_base,
+                    ours: at_ours..to_ours,
+                    theirs: at_theirs..to_theirs,
+                }
             });
         }
         (at_base, at_ours, at_theirs) = (to_base, to_ours, to_theirs);
@@ -68,7 +82,10 @@ pub(super) fn matches<T: Eq + Hash>(base: &[T], side: &[T]) -> Vec<Option<usize>
 }
 
 /// The same number for the same thing: the diff's algorithms are in a program once and not once a type.
-pub(super) fn numbered<T: Eq + Hash>(numbers: &mut HashMap<T, usize>, things: impl Iterator<Item = T>) -> Vec<usize> {
+pub(super) fn numbered<T: Eq + Hash>(
+    numbers: &mut HashMap<T, usize>,
+    things: impl Iterator<Item = T>,
+) -> Vec<usize> {
     let number = |thing| {
         let next = numbers.len();
         *numbers.entry(thing).or_insert(next)
@@ -79,7 +96,12 @@ pub(super) fn numbered<T: Eq + Hash>(numbers: &mut HashMap<T, usize>, things: im
 fn matched(base: &[usize], side: &[usize]) -> Vec<Option<usize>> {
     let mut found = vec![None; base.len()];
     for op in capture_diff_slices(Algorithm::Patience, base, side) {
-        if let DiffOp::Equal { old_index, new_index, len } = op {
+        if let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = op
+        {
             for step in 0..len {
                 found[old_index + step] = Some(new_index + step);
             }

@@ -26,7 +26,11 @@ impl Atom<'_> {
 
     /// The mark that it is.
     pub fn bound(&self) -> Option<Bound> {
-        if let Atom::Line(line) = self { Bound::of(line.0) } else { None }
+        if let Atom::Line(line) = self {
+            Bound::of(line.0)
+        } else {
+            None
+        }
     }
 }
 
@@ -98,12 +102,18 @@ pub(super) fn pieces(
             if length < front {
                 is_yaml = *mark == Bound::Theirs;
             } else {
-                pieces.push(Piece::Line(format!("{}{}", " ".repeat(indent), mark.text())));
+                pieces.push(Piece::Line(format!(
+                    "{}{}",
+                    " ".repeat(indent),
+                    mark.text()
+                )));
             }
         }
         let Some(atom) = atoms.get(at) else { break };
         match atom {
-            Atom::Line(line) if is_yaml => pieces.push(Piece::Line(format!("# conflict: {}", line.0))),
+            Atom::Line(line) if is_yaml => {
+                pieces.push(Piece::Line(format!("# conflict: {}", line.0)))
+            }
             Atom::Line(line) => {
                 length += line.0.len();
                 pieces.push(Piece::Line(line.0.to_owned()));

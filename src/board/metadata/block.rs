@@ -30,9 +30,17 @@ pub struct BrokenYaml {
 }
 
 /// Calls `found` for each key of the block, in order.
-pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(KeyEntry<'t>)) -> Result<(), BrokenYaml> {
+pub fn read_block<'t>(
+    text: &'t str,
+    block: &TaskBlock,
+    found: &mut dyn FnMut(KeyEntry<'t>),
+) -> Result<(), BrokenYaml> {
     let lines = Lines::of(text, block.content.clone());
-    let whole = if lines.is_ordinary { Value::Null } else { parse_block(text, block)? };
+    let whole = if lines.is_ordinary {
+        Value::Null
+    } else {
+        parse_block(text, block)?
+    };
     let mut read = HashSet::new();
     for pair in lines.pairs.iter().filter(|pair| !pair.name.is_empty()) {
         let name = &text[pair.name.clone()];
@@ -44,25 +52,48 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(Ke
             Style::List => list_of(&text[pair.value.clone()]),
             Style::Odd => whole.get(name).and_then(plain_of_yaml),
         });
-        found(KeyEntry { name, at: pair.name.start, value: pair.value.clone(), meaning });
+        found(KeyEntry {
+            name,
+            at: pair.name.start,
+            value: pair.value.clone(),
+            meaning,
+        });
     }
     // Keys that are written in another way, such as in quotes.
-    let keys = whole.as_mapping().into_iter().flatten().filter_map(|(key, _)| key.as_str());
+    let keys = whole
+        .as_mapping()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, _)| key.as_str());
     let content = &text[..block.content.end];
     let mut from = block.content.start;
     for key in keys.filter(|key| !read.contains(key)) {
         let is_whole = |at: &usize| {
-            let (before, after) = (content[..*at].chars().next_back(), content[at + key.len()..].chars().next());
-            ![before, after].iter().flatten().any(|c| c.is_alphanumeric() || *c == '_')
+            let (before, after) = (
+                content[..*at].chars().next_back(),
+                content[at + key.len()..].chars().next(),
+            );
+            ![before, after]
+                .iter()
+                .flatten()
+                .any(|c| c.is_alphanumeric() || *c == '_')
         };
-        let found_at = content[from..].match_indices(key).map(|(at, _)| from + at).find(is_whole);
+        let found_at = content[from..]
+            .match_indices(key)
+            .map(|(at, _)| from + at)
+            .find(is_whole);
         let at = found_at.ok_or_else(|| BrokenYaml {
             at: from + content[from..].len() - content[from..].trim_start().len(),
             message: format!("the key `{key}` is written with escapes"),
         })?;
         from = at + key.len();
         let meaning = meaning(key, || whole.get(key).and_then(plain_of_yaml));
-        found(KeyEntry { name: &text[at..at + key.len()], at, value: at..at + key.len(), meaning });
+        found(KeyEntry {
+            name: &text[at..at + key.len()],
+            at,
+            value: at..at + key.len(),
+            meaning,
+        });
     }
     Ok(())
 }
@@ -78,7 +109,10 @@ fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
         Ok(Value::Mapping(map)) => Ok(Value::Mapping(map)),
         Ok(_) => {
             let at = block.content.end - content.trim_start().len();
-            Err(BrokenYaml { at, message: "the block is not a list of `key: value` lines".into() })
+            Err(BrokenYaml {
+                at,
+                message: "the block is not a list of `key: value` lines".into(),
+            })
         }
         Err(error) => Err(broken_yaml(text, block.content.clone(), &error)),
     }
@@ -87,12 +121,24 @@ fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
 /// The parser's words without its own place, which counts lines of the block, at the place in the document.
 pub fn broken_yaml(text: &str, content: Range<usize>, error: &YamlError) -> BrokenYaml {
     let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+    let message = message
+        .split(" at line ")
+        .next()
+        .unwrap_or(&message)
+        .to_owned();
     let line = error.place.map_or(1, |(_, line)| line.max(1));
-    let at = text[content.clone()].split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
+    let at = text[content.clone()]
+        .split_inclusive('\n')
+        .take(line - 1)
+        .map(str::len)
+        .sum::<usize>();
     let at = content.start + at;
-    let blanks = text[at..content.end].len() - text[at..content.end].trim_start_matches([' ', '\t']).len();
-    BrokenYaml { at: at + blanks, message }
+    let blanks =
+        text[at..content.end].len() - text[at..content.end].trim_start_matches([' ', '\t']).len();
+    BrokenYaml {
+        at: at + blanks,
+        message,
+    }
 }
 
 /// The block's own keys, line by line.
@@ -161,7 +207,11 @@ impl Lines {
                 let after = &bare[name.len() + 1..];
                 let value_start = bare_start + bare.len() - after.trim_start().len();
                 let value = without_comment(after.trim_start());
-                let style = if is_ordinary_value(value) { Style::Line } else { Style::Odd };
+                let style = if is_ordinary_value(value) {
+                    Style::Line
+                } else {
+                    Style::Odd
+                };
                 is_ordinary &= style == Style::Line;
                 if style == Style::Odd && start >= open_until {
                     open_until = end_of_flow(&text.as_bytes()[..content.end], value_start);
@@ -179,8 +229,10 @@ impl Lines {
                 continue;
             };
             let element = bare.strip_prefix("- ").map(str::trim_start);
-            let is_plain = element.is_some_and(|element| is_ordinary_scalar(element, Inside::Block));
-            let continues_list = last.style == Style::List || (last.style == Style::Line && last.value.is_empty());
+            let is_plain =
+                element.is_some_and(|element| is_ordinary_scalar(element, Inside::Block));
+            let continues_list =
+                last.style == Style::List || (last.style == Style::Line && last.value.is_empty());
             if is_plain && continues_list && indent.len() >= margin.map_or(0, str::len) {
                 if last.value.is_empty() {
                     last.value.start = bare_start;
@@ -201,7 +253,9 @@ impl Lines {
 fn block_key(line: &str) -> Option<&str> {
     let (name, after) = line.split_once(':')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     (is_name && (after.is_empty() || after.starts_with([' ', '\t']))).then_some(name)
 }
 
@@ -234,19 +288,26 @@ fn without_comment(value: &str) -> &str {
         Some(b'"' | b'\'') => closing_quote(value.as_bytes(), 0).map_or(0, |close| close + 1),
         _ => 0,
     };
-    let comment = value[after_quote..].find(" #").map_or(value.len(), |at| after_quote + at);
+    let comment = value[after_quote..]
+        .find(" #")
+        .map_or(value.len(), |at| after_quote + at);
     value[..comment].trim_end()
 }
 
 fn is_ordinary_value(value: &str) -> bool {
-    let inner = |open, close| value.strip_prefix(open).and_then(|rest: &str| rest.strip_suffix(close));
+    let inner = |open, close| {
+        value
+            .strip_prefix(open)
+            .and_then(|rest: &str| rest.strip_suffix(close))
+    };
     if let Some(inner) = inner('[', ']') {
         return Elements(inner).all(|element| is_ordinary_scalar(element, Inside::Flow));
     }
     if let Some(inner) = inner('{', '}') {
         let mut pairs = Pairs::new(inner, 0..inner.len());
         let is_ordinary = |pair: Pair| {
-            !inner[pair.name].starts_with(['"', '\'']) && is_ordinary_scalar(&inner[pair.value], Inside::Flow)
+            !inner[pair.name].starts_with(['"', '\''])
+                && is_ordinary_scalar(&inner[pair.value], Inside::Flow)
         };
         return pairs.by_ref().all(is_ordinary) && !pairs.is_broken;
     }
@@ -262,15 +323,21 @@ pub(super) enum Inside {
 /// A scalar that means the same to every YAML reader as to the scan here.
 pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
     let bytes = text.as_bytes();
-    let Some(first) = bytes.first() else { return false };
+    let Some(first) = bytes.first() else {
+        return false;
+    };
     if matches!(first, b'"' | b'\'') {
         let has_escape = *first == b'"' && text.contains('\\');
-        return closing_quote(bytes, 0) == Some(bytes.len() - 1) && !has_escape && !text.contains(is_unprintable);
+        return closing_quote(bytes, 0) == Some(bytes.len() - 1)
+            && !has_escape
+            && !text.contains(is_unprintable);
     }
     let is_start = match first {
         // In a flow, YAML's readers differ over what may begin with these.
         b'?' | b':' if inside == Inside::Flow => false,
-        b'-' | b'?' | b':' => bytes.get(1).is_some_and(|second| !matches!(second, b' ' | b'\t' | b'-')),
+        b'-' | b'?' | b':' => bytes
+            .get(1)
+            .is_some_and(|second| !matches!(second, b' ' | b'\t' | b'-')),
         first => !b",[]{}#&*!|>%@`".contains(first),
     };
     is_start
@@ -280,10 +347,15 @@ pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
         && !text.contains(" #")
         && !text.contains("\t#")
         && !text.contains(is_unprintable)
-        && !(inside == Inside::Flow && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?")))
+        && !(inside == Inside::Flow
+            && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?")))
 }
 
 /// Characters that YAML refuses, or takes for something else than the scan here does.
 pub(super) fn is_unprintable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    c.is_control()
+        || matches!(
+            c,
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        )
 }

@@ -9,21 +9,28 @@ use super::parenthesis_behind;
 
 /// `line`, its parenthesis behind a title up to `title` without backticks around it.
 pub fn bare(line: &str, title: usize) -> String {
-    let Some(span) = parenthesis_behind(line, title) else { return line.to_owned() };
+    let Some(span) = parenthesis_behind(line, title) else {
+        return line.to_owned();
+    };
     let inner = inside(line, span.clone());
     format!("{}({})", &line[..span.start], &line[inner])
 }
 
 /// `line`, its bare parenthesis behind a title up to `title` so that it is shown as it is spelt.
 pub fn legible(line: &str, title: usize) -> String {
-    let Some(span) = parenthesis_behind(line, title) else { return line.to_owned() };
+    let Some(span) = parenthesis_behind(line, title) else {
+        return line.to_owned();
+    };
     let (before, parenthesis) = line.split_at(span.start);
     if is_shown_as_spelt(before, parenthesis) {
         return line.to_owned();
     }
-    let mut spans =
-        (1..=line.len()).map(|count| "`".repeat(count)).map(|ticks| format!("{before}{ticks}{parenthesis}{ticks}"));
-    spans.find(|line| ends_with_code(line, parenthesis)).unwrap_or_else(|| line.to_owned())
+    let mut spans = (1..=line.len())
+        .map(|count| "`".repeat(count))
+        .map(|ticks| format!("{before}{ticks}{parenthesis}{ticks}"));
+    spans
+        .find(|line| ends_with_code(line, parenthesis))
+        .unwrap_or_else(|| line.to_owned())
 }
 
 fn ends_with_code(line: &str, code: &str) -> bool {
@@ -42,6 +49,8 @@ fn is_shown_as_spelt(before: &str, parenthesis: &str) -> bool {
         Event::Code(code) => Some(format!("`{code}`")),
         _ => None,
     };
-    let shown: String = Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH).filter_map(text).collect();
+    let shown: String = Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH)
+        .filter_map(text)
+        .collect();
     shown.ends_with(&twice)
 }

@@ -7,10 +7,19 @@ use super::pairs::Pairs;
 use super::value::{meaning, plain_of};
 
 /// Calls `found` for each key of the parenthesis at `span` (with all that is around its keys), in order.
-pub fn read_parenthesis<'t>(text: &'t str, span: Range<usize>, found: &mut dyn FnMut(KeyEntry<'t>)) {
+pub fn read_parenthesis<'t>(
+    text: &'t str,
+    span: Range<usize>,
+    found: &mut dyn FnMut(KeyEntry<'t>),
+) {
     for pair in Pairs::of_parenthesis(text, span) {
         let name = &text[pair.name.clone()];
         let meaning = meaning(name, || plain_of(&text[pair.value.clone()]));
-        found(KeyEntry { name, at: pair.name.start, value: pair.value, meaning });
+        found(KeyEntry {
+            name,
+            at: pair.name.start,
+            value: pair.value,
+            meaning,
+        });
     }
 }

@@ -41,34 +41,57 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
             None if matches!(c, ',' | ';' | '|') => {}
             None => return None,
         }
-        open.last().filter(|(opened, _)| *opened < until).map(|bracket| (*bracket, at + c.len_utf8()))
+        open.last()
+            .filter(|(opened, _)| *opened < until)
+            .map(|bracket| (*bracket, at + c.len_utf8()))
     };
     let named = |(bracket, begin)| {
         let stated = stated(words, begin).filter(|(_, key, _)| key.is_guard())?;
         Some((bracket, stated))
     };
-    let guard = |((opened, close), (name, key, start)): ((usize, char), (Range<usize>, Key, usize))| {
-        let rest = &words[..words.floor_char_boundary(start + LONGEST_VALUE)];
-        let end = rest[start..].find(close).map(|at| start + at);
-        let inner = &rest[..end.unwrap_or(rest.len())];
-        let value = inner[start..value_end(inner.as_bytes(), start)].trim();
-        // `retry(max_attempts: 3)`, `{"after": "x"}` and `{budget: 5}` are how code is written. `{after: x}` is not.
-        let is_glued = words[opened..].starts_with(['(', '[', '{']) && words[..opened].ends_with(char::is_alphanumeric);
-        let is_quoted = words[name.clone()].starts_with(['"', '\'']);
-        let is_code = is_glued || words[opened..].starts_with('{') && (is_quoted || key != Key::After);
-        let says = || key == Key::After || matches!(meaning(key.as_str(), || plain_of(value)), Meaning::Known(..));
-        if is_code || !says() {
-            return None;
-        }
-        let is_prose = Key::is_prose(&words[name.clone()]) || behind_colon(words.as_bytes(), name.end).is_none();
-        let first = opened + words[opened..].chars().next().map_or(0, char::len_utf8);
-        let mut pairs = Pairs::new(inner, first..inner.len());
-        let is_known = |pair: Pair| Key::named(&inner[pair.name]).is_some();
-        let is_among_keys = end.is_some() && pairs.by_ref().all(is_known) && !pairs.is_broken;
-        Some(Misplaced { name, key, needed: (key == Key::After).then_some(value), is_prose, is_among_keys })
-    };
-    let mut found: Vec<Misplaced<'_>> =
-        words.char_indices().filter_map(begin).filter_map(named).take(MOST).filter_map(guard).collect();
+    let guard =
+        |((opened, close), (name, key, start)): ((usize, char), (Range<usize>, Key, usize))| {
+            let rest = &words[..words.floor_char_boundary(start + LONGEST_VALUE)];
+            let end = rest[start..].find(close).map(|at| start + at);
+            let inner = &rest[..end.unwrap_or(rest.len())];
+            let value = inner[start..value_end(inner.as_bytes(), start)].trim();
+            // `retry(max_attempts: 3)`, `{"after": "x"}` and `{budget: 5}` are how code is written. `{after: x}` is not.
+            let is_glued = words[opened..].starts_with(['(', '[', '{'])
+                && words[..opened].ends_with(char::is_alphanumeric);
+            let is_quoted = words[name.clone()].starts_with(['"', '\'']);
+            let is_code =
+                is_glued || words[opened..].starts_with('{') && (is_quoted || key != Key::After);
+            let says = || {
+                key == Key::After
+                    || matches!(
+                        meaning(key.as_str(), || plain_of(value)),
+                        Meaning::Known(..)
+                    )
+            };
+            if is_code || !says() {
+                return None;
+            }
+            let is_prose = Key::is_prose(&words[name.clone()])
+                || behind_colon(words.as_bytes(), name.end).is_none();
+            let first = opened + words[opened..].chars().next().map_or(0, char::len_utf8);
+            let mut pairs = Pairs::new(inner, first..inner.len());
+            let is_known = |pair: Pair| Key::named(&inner[pair.name]).is_some();
+            let is_among_keys = end.is_some() && pairs.by_ref().all(is_known) && !pairs.is_broken;
+            Some(Misplaced {
+                name,
+                key,
+                needed: (key == Key::After).then_some(value),
+                is_prose,
+                is_among_keys,
+            })
+        };
+    let mut found: Vec<Misplaced<'_>> = words
+        .char_indices()
+        .filter_map(begin)
+        .filter_map(named)
+        .take(MOST)
+        .filter_map(guard)
+        .collect();
     if !found.is_empty() {
         let quoted = quoted(words);
         found.retain(|it| !quoted.iter().any(|span| span.contains(&it.name.start)));
@@ -81,8 +104,14 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
 fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let bytes = words.as_bytes();
     let start = skip_blanks(bytes, begin);
-    let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_' | b'-' | b'"' | b'\'');
-    let length = bytes[start..].iter().take(LONGEST).take_while(is_name).count();
+    let is_name = |byte: &&u8| {
+        byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_' | b'-' | b'"' | b'\'')
+    };
+    let length = bytes[start..]
+        .iter()
+        .take(LONGEST)
+        .take_while(is_name)
+        .count();
     let named = words[start..start + length].trim_end();
     let end = start + named.len();
     // `after [[Build]]`: what follows is no letter.
@@ -94,9 +123,19 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     if let Some(value) = behind_colon(bytes, end).or(equated) {
         return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
     }
-    let ends =
-        named.match_indices(' ').take(2).map(|(at, _)| start + at).chain((is_equated || is_apart).then_some(end));
-    let end = ends.filter(|end| matches!(Key::meant(&words[start..*end]), Some(Key::After | Key::Needs))).last()?;
+    let ends = named
+        .match_indices(' ')
+        .take(2)
+        .map(|(at, _)| start + at)
+        .chain((is_equated || is_apart).then_some(end));
+    let end = ends
+        .filter(|end| {
+            matches!(
+                Key::meant(&words[start..*end]),
+                Some(Key::After | Key::Needs)
+            )
+        })
+        .last()?;
     Some((start..end, Key::After, end + 1))
 }
 
@@ -109,9 +148,17 @@ fn quoted(words: &str) -> Vec<Range<usize>> {
         use Event::{Code, DisplayMath, InlineHtml, InlineMath, Start};
         matches!(
             event,
-            Code(_) | InlineMath(_) | DisplayMath(_) | InlineHtml(_) | Start(Tag::Link { .. } | Tag::Image { .. })
+            Code(_)
+                | InlineMath(_)
+                | DisplayMath(_)
+                | InlineHtml(_)
+                | Start(Tag::Link { .. } | Tag::Image { .. })
         )
     };
-    let spans = Parser::new_ext(&line, Options::ENABLE_MATH).into_offset_iter().filter(|(event, _)| is_quoted(event));
-    spans.map(|(_, span)| span.start - BEFORE.len()..span.end - BEFORE.len()).collect()
+    let spans = Parser::new_ext(&line, Options::ENABLE_MATH)
+        .into_offset_iter()
+        .filter(|(event, _)| is_quoted(event));
+    spans
+        .map(|(_, span)| span.start - BEFORE.len()..span.end - BEFORE.len())
+        .collect()
 }

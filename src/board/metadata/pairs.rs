@@ -22,7 +22,13 @@ pub(super) struct Pair {
 
 impl<'t> Pairs<'t> {
     pub(super) fn new(text: &'t str, span: Range<usize>) -> Pairs<'t> {
-        Pairs { bytes: &text.as_bytes()[..span.end], at: span.start, is_first: true, is_done: false, is_broken: false }
+        Pairs {
+            bytes: &text.as_bytes()[..span.end],
+            at: span.start,
+            is_first: true,
+            is_done: false,
+            is_broken: false,
+        }
     }
 
     /// Those of the parenthesis at `span`.
@@ -58,7 +64,10 @@ impl Iterator for Pairs<'_> {
         while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
             end -= 1;
         }
-        Some(Pair { name, value: start..end })
+        Some(Pair {
+            name,
+            value: start..end,
+        })
     }
 }
 
@@ -79,8 +88,12 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
             b',' | b';' | b'|' if depth == 0 => {
                 let next = skip_blanks(bytes, at + 1);
                 let is_comma = bytes[at] == b',';
-                let is_known = |name| std::str::from_utf8(&bytes[name]).is_ok_and(|name| Key::meant(name).is_some());
-                if is_comma && next == bytes.len() || key_at(bytes, next).is_some_and(|key| is_comma || is_known(key)) {
+                let is_known = |name| {
+                    std::str::from_utf8(&bytes[name]).is_ok_and(|name| Key::meant(name).is_some())
+                };
+                if is_comma && next == bytes.len()
+                    || key_at(bytes, next).is_some_and(|key| is_comma || is_known(key))
+                {
                     return at;
                 }
             }
@@ -93,7 +106,10 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
 
 /// Whether a quote behind these bytes opens a value.
 pub(super) fn begins_value(before: &[u8]) -> bool {
-    match before.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')) {
+    match before
+        .iter()
+        .rposition(|byte| !matches!(byte, b' ' | b'\t'))
+    {
         None => true,
         Some(last) => match before[last] {
             b',' | b'[' | b'{' | b'(' => true,
@@ -109,7 +125,13 @@ pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b' ');
     let end = match bytes.get(start)? {
         b'"' | b'\'' => closing_quote(bytes, start)? + 1,
-        _ => start + bytes[start..].iter().take_while(|byte| is_name(byte)).count(),
+        _ => {
+            start
+                + bytes[start..]
+                    .iter()
+                    .take_while(|byte| is_name(byte))
+                    .count()
+        }
     };
     let end = start + bytes[start..end].trim_ascii_end().len();
     let behind = behind_colon(bytes, end).filter(|_| end > start)?;
@@ -128,7 +150,10 @@ pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
 /// Where the colon ends that stands at `at`, or behind blanks there: `:`, or the full-width one.
 pub(super) fn behind_colon(bytes: &[u8], at: usize) -> Option<usize> {
     let at = skip_blanks(bytes, at);
-    [":", "："].iter().find(|colon| bytes[at..].starts_with(colon.as_bytes())).map(|colon| at + colon.len())
+    [":", "："]
+        .iter()
+        .find(|colon| bytes[at..].starts_with(colon.as_bytes()))
+        .map(|colon| at + colon.len())
 }
 
 pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {

@@ -40,7 +40,10 @@ pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, U
     }
     match last_parenthesis(line, end, by) {
         Ok(None) => match key_of_unclosed(line, end, by) {
-            Some(name) => Err(Unread { name, why: Why::Unclosed }),
+            Some(name) => Err(Unread {
+                name,
+                why: Why::Unclosed,
+            }),
             None => Ok(None),
         },
         found => found,
@@ -55,7 +58,8 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     }
     let by = writer(line, 0..line.len(), by);
     let is_state = |pair: Pair| {
-        let is_own = Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
+        let is_own =
+            Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
         is_own && counts(line, &pair, by)
     };
     if by == Owner::Person && !Pairs::of_parenthesis(line, 0..line.len()).any(is_state) {
@@ -71,12 +75,19 @@ fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
     let pairs = || Pairs::of_parenthesis(line, span.clone());
     let says = |key: Key| pairs().any(|pair| &line[pair.name] == key.as_str());
     let is_timed = |key: Key| {
-        pairs().any(|pair| &line[pair.name.clone()] == key.as_str() && is_written_time(&line[pair.value.clone()]))
+        pairs().any(|pair| {
+            &line[pair.name.clone()] == key.as_str() && is_written_time(&line[pair.value.clone()])
+        })
     };
     let is_begun = || is_timed(Key::Started) && says(Key::Agent);
     let is_any = || pairs().any(|pair| counts(line, &pair, by));
-    let is_of_state = || [Key::Status, Key::Attempt, Key::Returns].into_iter().any(says);
-    let is_left = by == Owner::Person && (is_timed(Key::Completed) || is_begun() || is_of_state() && is_any());
+    let is_of_state = || {
+        [Key::Status, Key::Attempt, Key::Returns]
+            .into_iter()
+            .any(says)
+    };
+    let is_left = by == Owner::Person
+        && (is_timed(Key::Completed) || is_begun() || is_of_state() && is_any());
     if is_left { Owner::State } else { by }
 }
 
@@ -84,7 +95,9 @@ fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
 /// on it: nobody is to work on the item without it. So does one that leaves a quote or a bracket open behind an ID: other keys may be in it.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
     let (name, value) = (&line[pair.name.clone()], &line[pair.value.clone()]);
-    let Some(key) = Key::named(name).filter(|key| may_stand(*key, by)) else { return false };
+    let Some(key) = Key::named(name).filter(|key| may_stand(*key, by)) else {
+        return false;
+    };
     let is_wrong = || matches!(meaning(name, || plain_of(value)), Meaning::Wrong(_));
     let is_open = || by == Owner::State && plain_of(value).is_none();
     key.is_guard() || key.nearly_takes(value) || !is_wrong() || is_open()
@@ -96,8 +109,12 @@ fn may_stand(key: Key, by: Owner) -> bool {
 
 /// The parenthesis that closes at `end`, if it is metadata. All that stands behind it are the backticks of a code span.
 fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Unread> {
-    let Some(open) = matching_open(line, end) else { return Ok(None) };
-    let Some(before) = line[..open].strip_suffix(&line[end..]) else { return Ok(None) };
+    let Some(open) = matching_open(line, end) else {
+        return Ok(None);
+    };
+    let Some(before) = line[..open].strip_suffix(&line[end..]) else {
+        return Ok(None);
+    };
     let span = before.len()..line.len();
     let is_apart = before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']);
     // As code only Tavern writes it, behind an ID: what a person quotes is words.
@@ -117,24 +134,34 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
         if let Some(key) = Key::named(name).filter(|key| !may_stand(*key, by)) {
             // A number or a flag has no words that could be lost.
             if !matches!(key.shape(), Shape::Count | Shape::Flag) {
-                state = state.or(Some(Unread { name: pair.name, why: Why::NotTyped }));
+                state = state.or(Some(Unread {
+                    name: pair.name,
+                    why: Why::NotTyped,
+                }));
             }
             continue;
         }
         // Whether it names an item is not known here.
         let is_prose = Key::is_prose(name) && (by == Owner::Person || !Key::is_of_programs(name));
         // What only Tavern writes it does not misspell.
-        let is_meant = |near: &Key| may_stand(*near, by) && (near.as_str() == name || near.may_be_typed());
-        let Some(near) = Key::nearest(name).filter(|near| !is_prose && is_meant(near)) else { continue };
+        let is_meant =
+            |near: &Key| may_stand(*near, by) && (near.as_str() == name || near.may_be_typed());
+        let Some(near) = Key::nearest(name).filter(|near| !is_prose && is_meant(near)) else {
+            continue;
+        };
         // A status, too, may keep the item from being worked.
-        let is_relied_on = near.is_guard() || near == Key::Status && near.nearly_takes(&line[pair.value]);
+        let is_relied_on =
+            near.is_guard() || near == Key::Status && near.nearly_takes(&line[pair.value]);
         let why = match Key::named(name) {
             Some(_) => Why::WrongValue,
             None if Key::is_mistyped(name) && is_relied_on => Why::ReliedOn,
             None => Why::Misspelt,
         };
         if unread.is_none() || why == Why::ReliedOn {
-            unread = Some(Unread { name: pair.name, why });
+            unread = Some(Unread {
+                name: pair.name,
+                why,
+            });
         }
     }
     if pairs.is_broken {
@@ -158,7 +185,9 @@ fn has_ticks(text: &str, count: usize) -> bool {
 fn matching_open(line: &str, end: usize) -> Option<usize> {
     let bytes = &line.as_bytes()[..end - 1];
     // The ordinary case: nothing in between needs a closer look.
-    let open = bytes.iter().rposition(|byte| matches!(byte, b'(' | b')' | b'"' | b'\''))?;
+    let open = bytes
+        .iter()
+        .rposition(|byte| matches!(byte, b'(' | b')' | b'"' | b'\''))?;
     if bytes[open] == b'(' {
         return Some(open);
     }
@@ -170,11 +199,19 @@ fn key_of_unclosed(line: &str, end: usize, by: Owner) -> Option<Range<usize>> {
     let bytes = &line.as_bytes()[..end - 1];
     let (mut opened, closed) = unclosed(bytes);
     // The last one is closed at the end; if there is none, an earlier one was closed too soon.
-    let outer = if opened.pop().is_some() { opened } else { closed.into_iter().collect() };
-    outer.into_iter().filter(|(open, _)| *open == 0 || matches!(bytes[open - 1], b' ' | b'\t')).find_map(|(open, _)| {
-        let is_key = |key: Key| by == Owner::State || key.is_guard();
-        key_at(bytes, skip_blanks(bytes, open + 1)).filter(|name| Key::named(&line[name.clone()]).is_some_and(is_key))
-    })
+    let outer = if opened.pop().is_some() {
+        opened
+    } else {
+        closed.into_iter().collect()
+    };
+    outer
+        .into_iter()
+        .filter(|(open, _)| *open == 0 || matches!(bytes[open - 1], b' ' | b'\t'))
+        .find_map(|(open, _)| {
+            let is_key = |key: Key| by == Owner::State || key.is_guard();
+            key_at(bytes, skip_blanks(bytes, open + 1))
+                .filter(|name| Key::named(&line[name.clone()]).is_some_and(is_key))
+        })
 }
 
 /// Where a parenthesis opens, and whether it or one around it begins with a key.
@@ -193,7 +230,10 @@ fn unclosed(bytes: &[u8]) -> (Vec<Opened>, Option<Opened>) {
                 opened.push((at, has_keys));
             }
             b')' => closed = opened.pop().or(closed),
-            b'"' | b'\'' if opened.last().is_some_and(|(_, has_keys)| *has_keys) && begins_value(&bytes[..at]) => {
+            b'"' | b'\''
+                if opened.last().is_some_and(|(_, has_keys)| *has_keys)
+                    && begins_value(&bytes[..at]) =>
+            {
                 if let Some(close) = closing_quote(bytes, at) {
                     at = close;
                 }

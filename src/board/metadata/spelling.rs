@@ -16,9 +16,14 @@ pub fn flow(value: &Value) -> String {
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => flow_text(text),
-        Value::Sequence(list) => format!("[{}]", list.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Sequence(list) => {
+            format!("[{}]", list.iter().map(flow).collect::<Vec<_>>().join(", "))
+        }
         Value::Mapping(map) => {
-            let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{}: {}", flow(key), flow(value))).collect();
+            let pairs: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{}: {}", flow(key), flow(value)))
+                .collect();
             format!("{{{}}}", pairs.join(", "))
         }
         Value::Tagged(tagged) => flow(&tagged.value),
@@ -63,25 +68,44 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
         };
     };
     let pairs: Vec<Pair> = Pairs::of_parenthesis(line, span.clone()).collect();
-    let Some(index) = pairs.iter().position(|pair| &line[pair.name.clone()] == name) else {
+    let Some(index) = pairs
+        .iter()
+        .position(|pair| &line[pair.name.clone()] == name)
+    else {
         let last = pairs.last().map_or(span.start + 1, |pair| pair.value.end);
         return match value {
             Some(value) => {
-                let behind = format!("{}, {name}: {value}{}", &line[..last], line[last..].trim_start_matches(','));
+                let behind = format!(
+                    "{}, {name}: {value}{}",
+                    &line[..last],
+                    line[last..].trim_start_matches(',')
+                );
                 if line_has(&behind, title, name) {
                     return behind;
                 }
                 // The last value leaves a bracket or a quote open, and would go on over what is behind it.
                 let first = span.start + 1;
-                format!("{}{name}: {value}, {}", &line[..first], line[first..].trim_start_matches([' ', '\t']))
+                format!(
+                    "{}{name}: {value}, {}",
+                    &line[..first],
+                    line[first..].trim_start_matches([' ', '\t'])
+                )
             }
             None => line.to_owned(),
         };
     };
     let pair = &pairs[index];
     let replace = |value: &str| {
-        let gap = if line.as_bytes()[pair.value.start - 1] == b':' { " " } else { "" };
-        format!("{}{gap}{value}{}", &line[..pair.value.start], &line[pair.value.end..])
+        let gap = if line.as_bytes()[pair.value.start - 1] == b':' {
+            " "
+        } else {
+            ""
+        };
+        format!(
+            "{}{gap}{value}{}",
+            &line[..pair.value.start],
+            &line[pair.value.end..]
+        )
     };
     if let Some(value) = value {
         return replace(value);
@@ -102,7 +126,12 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
     match reads_same {
         true => without,
         false if left == 0 => {
-            format!("{}{}: null{}", &line[..pair.name.start], Key::Status.as_str(), &line[pair.value.end..])
+            format!(
+                "{}{}: null{}",
+                &line[..pair.name.start],
+                Key::Status.as_str(),
+                &line[pair.value.end..]
+            )
         }
         false => replace("null"),
     }
@@ -111,7 +140,10 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
 /// What is before a parenthesis, without the blanks between: on a line of its own it leaves the title's as it was.
 pub fn title_line(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t']);
-    ["\r\n", "\n", "\r"].into_iter().find_map(|end| before.strip_suffix(end)).unwrap_or(before)
+    ["\r\n", "\n", "\r"]
+        .into_iter()
+        .find_map(|end| before.strip_suffix(end))
+        .unwrap_or(before)
 }
 
 /// The line, its title up to `title` kept from being read as keys: what a person put into it is title under an ID, too.
@@ -130,20 +162,28 @@ pub fn parenthesis_behind(line: &str, title: usize) -> Option<Range<usize>> {
 
 /// Whether the parenthesis at the end of `line`, behind a title up to `title`, has the key.
 pub fn line_has(line: &str, title: usize, name: &str) -> bool {
-    let Some(span) = parenthesis_behind(line, title) else { return false };
+    let Some(span) = parenthesis_behind(line, title) else {
+        return false;
+    };
     Pairs::of_parenthesis(line, span).any(|pair| &line[pair.name] == name)
 }
 
 /// Whether the lines `content` of a task block have the key.
 pub fn block_has(content: &str, name: &str) -> bool {
-    Lines::of(content, 0..content.len()).pairs.iter().any(|pair| &content[pair.name.clone()] == name)
+    Lines::of(content, 0..content.len())
+        .pairs
+        .iter()
+        .any(|pair| &content[pair.name.clone()] == name)
 }
 
 /// The lines `content` of a task block with `name` set to the flow text `value`, or removed; `None` if there is no such
 /// key. Comments and all other lines stay.
 pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<String> {
     let lines = Lines::of(content, 0..content.len());
-    let pair = lines.pairs.iter().find(|pair| &content[pair.name.clone()] == name)?;
+    let pair = lines
+        .pairs
+        .iter()
+        .find(|pair| &content[pair.name.clone()] == name)?;
     let (cut, text) = match value {
         None => (pair.lines.clone(), String::new()),
         Some(value) => {
@@ -159,5 +199,9 @@ pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<St
             }
         }
     };
-    Some(format!("{}{text}{}", &content[..cut.start], &content[cut.end..]))
+    Some(format!(
+        "{}{text}{}",
+        &content[..cut.start],
+        &content[cut.end..]
+    ))
 }

@@ -27,7 +27,8 @@ pub(super) fn plain_of(raw: &str) -> Option<Plain<'_>> {
     match raw.as_bytes() {
         [] | b"~" | b"null" | b"Null" | b"NULL" => Some(Plain::Null),
         [b'[', .., b']'] => {
-            let elements: Option<Vec<_>> = Elements(&raw[1..raw.len() - 1]).map(scalar_of).collect();
+            let elements: Option<Vec<_>> =
+                Elements(&raw[1..raw.len() - 1]).map(scalar_of).collect();
             elements.map(Plain::Many)
         }
         [b'{', .., b'}'] => map_of(&raw[1..raw.len() - 1]).map(Plain::Map),
@@ -37,14 +38,23 @@ pub(super) fn plain_of(raw: &str) -> Option<Plain<'_>> {
 
 fn map_of(inner: &str) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
     let mut pairs = Pairs::new(inner, 0..inner.len());
-    let map: Option<Vec<_>> =
-        pairs.by_ref().map(|pair| Some((Cow::Borrowed(&inner[pair.name]), scalar_of(&inner[pair.value])?))).collect();
+    let map: Option<Vec<_>> = pairs
+        .by_ref()
+        .map(|pair| {
+            Some((
+                Cow::Borrowed(&inner[pair.name]),
+                scalar_of(&inner[pair.value])?,
+            ))
+        })
+        .collect();
     map.filter(|_| !pairs.is_broken || inner.trim().is_empty())
 }
 
 /// Of lines that each begin with `- `.
 pub(super) fn list_of(raw: &str) -> Option<Plain<'_>> {
-    let elements = raw.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    let elements = raw
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "));
     let elements: Option<Vec<_>> = elements.map(|element| scalar_of(element.trim())).collect();
     elements.map(Plain::Many)
 }
@@ -58,10 +68,16 @@ pub(super) fn plain_of_yaml<'t>(value: &Value) -> Option<Plain<'t>> {
     };
     match value {
         Value::Null => Some(Plain::Null),
-        Value::Sequence(list) => list.iter().map(scalar).collect::<Option<Vec<_>>>().map(Plain::Many),
-        Value::Mapping(map) => {
-            map.iter().map(|(k, v)| Some((scalar(k)?, scalar(v)?))).collect::<Option<Vec<_>>>().map(Plain::Map)
-        }
+        Value::Sequence(list) => list
+            .iter()
+            .map(scalar)
+            .collect::<Option<Vec<_>>>()
+            .map(Plain::Many),
+        Value::Mapping(map) => map
+            .iter()
+            .map(|(k, v)| Some((scalar(k)?, scalar(v)?)))
+            .collect::<Option<Vec<_>>>()
+            .map(Plain::Map),
         _ => scalar(value).map(Plain::One),
     }
 }
@@ -126,11 +142,14 @@ pub fn read_field(shape: Shape, value: &Value) -> Option<Field<'static>> {
 
 /// The value as the key of that name wants it.
 pub(super) fn meaning<'t>(name: &str, value: impl FnOnce() -> Option<Plain<'t>>) -> Meaning<'t> {
-    let Some(key) = Key::named(name) else { return Meaning::Unknown };
+    let Some(key) = Key::named(name) else {
+        return Meaning::Unknown;
+    };
     match value() {
         None => Meaning::Wrong(key),
         Some(Plain::Null) => Meaning::Absent(key),
-        Some(value) => typed(key.shape(), value).map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field)),
+        Some(value) => typed(key.shape(), value)
+            .map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field)),
     }
 }
 
@@ -143,7 +162,9 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Words, One(text)) => {
             let words = match text {
                 Cow::Borrowed(text) => Elements(text).map(Cow::Borrowed).collect(),
-                Cow::Owned(text) => Elements(&text).map(|word| Cow::Owned(word.to_owned())).collect(),
+                Cow::Owned(text) => Elements(&text)
+                    .map(|word| Cow::Owned(word.to_owned()))
+                    .collect(),
             };
             Some(Field::Texts(words))
         }
@@ -154,7 +175,9 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Words | Shape::Commands, Many(texts)) => Some(Field::Texts(texts)),
         (Shape::Id, One(text)) => text.parse().ok().map(Field::Id),
         (Shape::Ids, One(Cow::Borrowed(text))) => needed(text.split(',').map(Cow::Borrowed)),
-        (Shape::Ids, One(Cow::Owned(text))) => needed(text.split(',').map(|name| Cow::Owned(name.to_owned()))),
+        (Shape::Ids, One(Cow::Owned(text))) => {
+            needed(text.split(',').map(|name| Cow::Owned(name.to_owned())))
+        }
         (Shape::Ids, Many(names)) => needed(names.into_iter()),
         (Shape::Priority, One(text)) => priority(&text).map(Field::Number),
         (Shape::Count, One(text)) => text.parse().ok().map(Field::Number),
@@ -168,17 +191,27 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Status, One(text)) => text.parse().ok().map(Field::Status),
         (Shape::Lane, One(text)) => {
             let lanes = [Status::Draft, Status::Pending].into_iter();
-            lanes.into_iter().find(|lane| lane.as_str() == text).map(Field::Status)
+            lanes
+                .into_iter()
+                .find(|lane| lane.as_str() == text)
+                .map(Field::Status)
         }
         (Shape::Lanes, Map(pairs)) => {
-            let lane =
-                |(heading, lane): (Cow<'_, str>, Cow<'_, str>)| Some((heading.into_owned(), LaneKind::named(&lane)?));
-            pairs.into_iter().map(lane).collect::<Option<Vec<_>>>().map(Field::Lanes)
+            let lane = |(heading, lane): (Cow<'_, str>, Cow<'_, str>)| {
+                Some((heading.into_owned(), LaneKind::named(&lane)?))
+            };
+            pairs
+                .into_iter()
+                .map(lane)
+                .collect::<Option<Vec<_>>>()
+                .map(Field::Lanes)
         }
         (Shape::Mode, One(text)) => text.parse().ok().map(Field::Mode),
         (Shape::OnFailure, One(text)) => text.parse().ok().map(Field::OnFailure),
         (Shape::Moments, value) => match typed(Shape::Words, value)? {
-            Field::Texts(words) => Consent::read_all(words.iter().map(|word| &**word)).map(Field::Moments),
+            Field::Texts(words) => {
+                Consent::read_all(words.iter().map(|word| &**word)).map(Field::Moments)
+            }
             _ => None,
         },
         (Shape::Budget, Map(pairs)) => budget(&pairs).map(Field::Budget),
@@ -208,7 +241,11 @@ fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
 pub fn priority(text: &str) -> Option<u32> {
     match text.as_bytes() {
         [digit @ b'0'..=b'9'] => Some(u32::from(digit - b'0')),
-        _ => PRIORITIES.iter().zip(0..).find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, number)| number),
+        _ => PRIORITIES
+            .iter()
+            .zip(0..)
+            .find(|(word, _)| word.eq_ignore_ascii_case(text))
+            .map(|(_, number)| number),
     }
 }
 
@@ -222,12 +259,19 @@ fn flag(text: &str) -> Option<bool> {
 
 /// Returns whether `text` could be a word of its own in a list or a name.
 pub fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 fn time(text: &str) -> Option<Timestamp> {
     plain_time(text.as_bytes())
-        .or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc()))
+        .or_else(|| {
+            DateTime::parse_from_rfc3339(text)
+                .ok()
+                .map(|time| time.to_utc())
+        })
         .or_else(|| local_time(text))
 }
 
@@ -236,7 +280,10 @@ fn local_time(text: &str) -> Option<Timestamp> {
     let text = text.replacen(['T', 't'], " ", 1);
     let of_format = |format| NaiveDateTime::parse_from_str(&text, format).ok();
     let day = || text.parse::<NaiveDate>().ok().map(NaiveDateTime::from);
-    let typed = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"].into_iter().find_map(of_format).or_else(day)?;
+    let typed = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"]
+        .into_iter()
+        .find_map(of_format)
+        .or_else(day)?;
     // Where the clock left it out, in spring, it is as long after midnight all the same.
     let later = typed.checked_add_signed(TimeDelta::hours(1));
     [Some(typed), later]
@@ -256,18 +303,38 @@ fn plain_time(bytes: &[u8]) -> Option<Timestamp> {
     if bytes.len() != pattern.len() {
         return None;
     }
-    let fits = |(byte, want): (&u8, &u8)| if *want == b'd' { byte.is_ascii_digit() } else { byte == want };
+    let fits = |(byte, want): (&u8, &u8)| {
+        if *want == b'd' {
+            byte.is_ascii_digit()
+        } else {
+            byte == want
+        }
+    };
     if !bytes.iter().zip(pattern).all(fits) {
         return None;
     }
-    let number =
-        |from: usize, to: usize| bytes[from..to].iter().fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    let date = NaiveDate::from_ymd_opt(i32::try_from(number(0, 4)).ok()?, number(5, 7), number(8, 10))?;
-    Some(date.and_hms_opt(number(11, 13), number(14, 16), number(17, 19))?.and_utc())
+    let number = |from: usize, to: usize| {
+        bytes[from..to]
+            .iter()
+            .fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'))
+    };
+    let date = NaiveDate::from_ymd_opt(
+        i32::try_from(number(0, 4)).ok()?,
+        number(5, 7),
+        number(8, 10),
+    )?;
+    Some(
+        date.and_hms_opt(number(11, 13), number(14, 16), number(17, 19))?
+            .and_utc(),
+    )
 }
 
 fn budget(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Option<Budget> {
-    let amount = |text: &str| text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
+    let amount = |text: &str| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|amount| amount.is_finite() && *amount >= 0.0)
+    };
     let mut budget = Budget::default();
     for (name, value) in pairs {
         match &**name {

@@ -16,14 +16,18 @@ pub(in crate::cli) fn take_name(
     let board = &site.board;
     let reviews = site.role(role)?.does == Does::Review;
     if let Some(name) = wanted {
-        let slot = board.agent_slot(name)?.ok_or_else(|| Error::SecondAgent(name.to_owned()))?;
+        let slot = board
+            .agent_slot(name)?
+            .ok_or_else(|| Error::SecondAgent(name.to_owned()))?;
         return Ok((name.to_owned(), slot));
     }
     let look = Preflight::of(site);
     let is_open = |seek: &Seek| board.open_for(seek, clock::now(), &look.of_role(role)).0 > 0;
     let mut first = None;
     for name in &site.config.names {
-        let Some(slot) = board.agent_slot(name)? else { continue };
+        let Some(slot) = board.agent_slot(name)? else {
+            continue;
+        };
         // Whoever reviews goes by a name that has no part in the work.
         if !reviews || is_open(&site.seek(name, role, queues)?) {
             return Ok((name.clone(), slot));

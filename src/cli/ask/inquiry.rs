@@ -49,34 +49,66 @@ pub(super) fn inquire(
     most: u16,
 ) -> Result<Exit, CliError> {
     let site = context.site(board.clone())?;
-    let Some(settings) = site.config.roles.get(role).filter(|role| role.does == Does::Answer) else {
-        let known =
-            site.config.roles.iter().filter(|(_, role)| role.does == Does::Answer).map(|(name, _)| name.as_str());
+    let Some(settings) = site
+        .config
+        .roles
+        .get(role)
+        .filter(|role| role.does == Does::Answer)
+    else {
+        let known = site
+            .config
+            .roles
+            .iter()
+            .filter(|(_, role)| role.does == Does::Answer)
+            .map(|(name, _)| name.as_str());
         let hint = format!("one of: {}", known.collect::<Vec<_>>().join(", "));
-        return Err(CliError::usage(format!("no role `{role}` answers questions"), hint));
+        return Err(CliError::usage(
+            format!("no role `{role}` answers questions"),
+            hint,
+        ));
     };
     if site.config.runs_scripts(&settings.runner) {
-        let message = format!("role `{role}` has the runner `{}`, which only runs scripts", settings.runner);
-        return Err(CliError::refused(message, format!("give `{role}` another runner in .tavern/config.yaml")));
+        let message = format!(
+            "role `{role}` has the runner `{}`, which only runs scripts",
+            settings.runner
+        );
+        return Err(CliError::refused(
+            message,
+            format!("give `{role}` another runner in .tavern/config.yaml"),
+        ));
     }
     agent::may_begin(context, &site, role)?;
     let searched = Searched::of(context, board, question, most)?;
     let queue = context.queue_or_new(board, QUEUE)?;
-    let context_of_it = [earlier(board), found(&searched.found)].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    let context_of_it = [earlier(board), found(&searched.found)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n\n");
     let new = item_of(question, role, &context_of_it)?;
-    let task = board.add(&queue, new, Status::Pending, &Note::default())?.task;
+    let task = board
+        .add(&queue, new, Status::Pending, &Note::default())?
+        .task;
     made_here(board, [&task]);
     let id = task.id;
     let end = agent::work_item(context, site, role, &queue, &id);
     let task = board.task(&id)?.task;
     if task.status() == Status::Pending {
-        context.out.note(format!("the question stays queued as {id}; to take it back: tavern release {id} --cancel"));
+        context.out.note(format!(
+            "the question stays queued as {id}; to take it back: tavern release {id} --cancel"
+        ));
     }
     let end = end?;
     let last = runs_of(board, &id)?.pop();
     let exit = if let Some(run) = last.as_ref().filter(|_| task.status() == Status::Completed) {
         let text = said(board, run);
-        let record = ModelAnswer { source: "answer", task: &id, run: &run.run, usd: run.usage.usd, text: &text };
+        let record = ModelAnswer {
+            source: "answer",
+            task: &id,
+            run: &run.run,
+            usd: run.usage.usd,
+            text: &text,
+        };
         context.out.record(&record, printable_lines(&text))?;
         Exit::Done
     } else {
@@ -101,21 +133,37 @@ fn item_of(question: &str, role: &str, more: &str) -> Result<NewItem, CliError> 
         title: title.to_owned(),
         fields: vec![(Key::Role, role.into())],
         yaml_fields: Vec::new(),
-        description: words.iter().filter(|words| !words.is_empty()).copied().collect::<Vec<_>>().join("\n\n"),
+        description: words
+            .iter()
+            .filter(|words| !words.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join("\n\n"),
     };
-    let rest: Vec<String> = rest.iter().flat_map(|rest| rest.lines()).map(quoted).collect();
+    let rest: Vec<String> = rest
+        .iter()
+        .flat_map(|rest| rest.lines())
+        .map(quoted)
+        .collect();
     let typed = new(&title, &[&rest.join("\n"), more]);
     let block = render(&typed);
     let (document, problems) = parse(&block);
     let is_words = match document.items() {
         [item] => {
             let is_plain = item.id.is_none() && !item.checked && item.status == Status::Pending;
-            is_plain && document.title(item) == title && document.left_out(item).is_none() && problems.is_empty()
+            is_plain
+                && document.title(item) == title
+                && document.left_out(item).is_none()
+                && problems.is_empty()
         }
         _ => false,
     };
     let lines: Vec<String> = question.lines().map(quoted).collect();
-    Ok(if is_words { typed } else { new("A question", &[&lines.join("\n"), more]) })
+    Ok(if is_words {
+        typed
+    } else {
+        new("A question", &[&lines.join("\n"), more])
+    })
 }
 
 /// Why there is no answer yet, and what to type.
@@ -132,14 +180,21 @@ fn open(task: &Task, end: &End) -> String {
         }
         (_, End::Capped(used)) => format!("nobody answers it: {used}"),
         (status, _) => {
-            let reason = task.reason().map(|reason| format!(": {}", human::one_line(reason))).unwrap_or_default();
-            format!("nobody has answered it, it is {status}{reason}; to have it found out by items: tavern plan \"…\"")
+            let reason = task
+                .reason()
+                .map(|reason| format!(": {}", human::one_line(reason)))
+                .unwrap_or_default();
+            format!(
+                "nobody has answered it, it is {status}{reason}; to have it found out by items: tavern plan \"…\""
+            )
         }
     }
 }
 
 fn printable_lines(text: &str) -> String {
-    text.lines().map(|line| format!("{}\n", human::printable(line))).collect()
+    text.lines()
+        .map(|line| format!("{}\n", human::printable(line)))
+        .collect()
 }
 
 /// What a run has said last, without its signal.
@@ -156,7 +211,10 @@ fn earlier(board: &Board) -> Option<String> {
     let lines: Vec<String> = last
         .map(|run| {
             let answer: String = said(board, run).chars().take(LONGEST).collect();
-            quoted(&format!("{}: {answer} (all of it: tavern runs cat {})", run.title, run.run))
+            quoted(&format!(
+                "{}: {answer} (all of it: tavern runs cat {})",
+                run.title, run.run
+            ))
         })
         .collect();
     (!lines.is_empty()).then(|| format!("Asked before, the last below:\n\n{}", lines.join("\n>\n")))
@@ -166,17 +224,32 @@ fn earlier(board: &Board) -> Option<String> {
 /// which git may have brought, nothing but the name.
 fn found(found: &[FoundPassage]) -> Option<String> {
     let line = |hit: &FoundPassage| {
-        let Passage { source, name, task, state, todo, .. } = &hit.passage;
-        let is_message = ["sent", "asked", "failed", "rejected", "resumed", "revived"].contains(&state.as_str());
+        let Passage {
+            source,
+            name,
+            task,
+            state,
+            todo,
+            ..
+        } = &hit.passage;
+        let is_message =
+            ["sent", "asked", "failed", "rejected", "resumed", "revived"].contains(&state.as_str());
         Some(quoted(&match source {
             PassageKind::Run => format!("{}({todo}) {}", columns(&hit.passage), hit.excerpt),
-            PassageKind::Event if is_message => format!("{}({todo}) {}", columns(&hit.passage), hit.excerpt),
+            PassageKind::Event if is_message => {
+                format!("{}({todo}) {}", columns(&hit.passage), hit.excerpt)
+            }
             PassageKind::Learning => format!("learning {name} ({todo})"),
             _ => format!("item {} ({todo})", task.as_ref()?),
         }))
     };
     let lines: Vec<String> = found.iter().filter_map(line).collect();
-    (!lines.is_empty()).then(|| format!("Found by the search, the best first:\n\n{}", lines.join("\n>\n")))
+    (!lines.is_empty()).then(|| {
+        format!(
+            "Found by the search, the best first:\n\n{}",
+            lines.join("\n>\n")
+        )
+    })
 }
 
 /// A line of a quotation, which is words in any queue.

@@ -11,9 +11,10 @@ pub enum Intent {
 
 /// What a sentence begins with that asks for nothing but an answer.
 const ASKING: [&str; 38] = [
-    "am", "are", "aren't", "can", "could", "did", "didn't", "do", "does", "doesn't", "had", "has", "hasn't", "have",
-    "haven't", "how", "how's", "is", "isn't", "may", "should", "was", "wasn't", "were", "weren't", "what", "what's",
-    "when", "where", "where's", "which", "who", "who's", "whom", "whose", "why", "will", "would",
+    "am", "are", "aren't", "can", "could", "did", "didn't", "do", "does", "doesn't", "had", "has",
+    "hasn't", "have", "haven't", "how", "how's", "is", "isn't", "may", "should", "was", "wasn't",
+    "were", "weren't", "what", "what's", "when", "where", "where's", "which", "who", "who's",
+    "whom", "whose", "why", "will", "would",
 ];
 
 /// The marks of a question in the scripts of the world.
@@ -23,8 +24,15 @@ impl Intent {
     /// What `text` asks for: to know, if its last sentence ends with the mark of a question or its first begins with such a word.
     pub fn of(text: &str) -> Intent {
         let text = text.trim();
-        let last = text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '”' | '»'));
-        let first = text.split_whitespace().next().unwrap_or_default().replace('’', "'").to_lowercase();
+        let last = text.trim_end_matches(|c: char| {
+            c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '”' | '»')
+        });
+        let first = text
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .replace('’', "'")
+            .to_lowercase();
         let first = first.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
         if last.ends_with(MARKS) || text.starts_with('¿') || ASKING.contains(&first) {
             Intent::Question

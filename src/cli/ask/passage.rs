@@ -77,7 +77,9 @@ impl Passages {
             passages.add(of_run(board, run));
         }
         for file in board.knowledge().into_iter().rev() {
-            let Ok(learning) = file.learning else { continue };
+            let Ok(learning) = file.learning else {
+                continue;
+            };
             passages.add(Passage {
                 source: PassageKind::Learning,
                 todo: format!("tavern learn show {}", file.id),
@@ -92,7 +94,9 @@ impl Passages {
         }
         let mut titles = HashMap::new();
         for queue in board.queues()? {
-            let Ok(text) = board.read(&queue) else { continue };
+            let Ok(text) = board.read(&queue) else {
+                continue;
+            };
             passages.add_items(&queue.id, &text.content, &mut titles);
         }
         for text in Archived::of(board).contents() {
@@ -108,7 +112,9 @@ impl Passages {
             passage.text = told;
         }
         if passage.text.len() > LONGEST {
-            passage.text.truncate(passage.text.floor_char_boundary(LONGEST));
+            passage
+                .text
+                .truncate(passage.text.floor_char_boundary(LONGEST));
         }
         if self.bytes + passage.text.len() > MOST {
             self.left_out += 1;
@@ -122,9 +128,14 @@ impl Passages {
         let (document, _) = parse(text);
         for item in document.items() {
             let title = document.title(item).to_owned();
-            item.id.iter().for_each(|id| drop(titles.insert(id.clone(), title.clone())));
+            item.id
+                .iter()
+                .for_each(|id| drop(titles.insert(id.clone(), title.clone())));
             // What is archived has an ID, or can't be named.
-            let name = item.id.as_ref().map_or_else(|| format!("{queue}:{}", item.line), ToString::to_string);
+            let name = item
+                .id
+                .as_ref()
+                .map_or_else(|| format!("{queue}:{}", item.line), ToString::to_string);
             self.add(Passage {
                 source: PassageKind::Item,
                 todo: format!("tavern status {name}"),
@@ -139,7 +150,11 @@ impl Passages {
         }
     }
 
-    fn add_events(&mut self, board: &Board, titles: &HashMap<TaskId, String>) -> Result<(), CliError> {
+    fn add_events(
+        &mut self,
+        board: &Board,
+        titles: &HashMap<TaskId, String>,
+    ) -> Result<(), CliError> {
         let mut seen = 0;
         walk_log(board, None, &mut |entry| {
             seen += 1;
@@ -150,7 +165,10 @@ impl Passages {
                 self.add(Passage {
                     source: PassageKind::Event,
                     name: entry.seq.to_string(),
-                    todo: entry.task.as_ref().map_or("tavern log".to_owned(), |task| format!("tavern log {task}")),
+                    todo: entry
+                        .task
+                        .as_ref()
+                        .map_or("tavern log".to_owned(), |task| format!("tavern log {task}")),
                     title: title.cloned().unwrap_or_default(),
                     state: entry.kind.to_string(),
                     at: Some(entry.time),
@@ -169,10 +187,15 @@ fn of_run(board: &Board, run: Metadata) -> Passage {
     let said = files::read(board.run_dir(&run.run).join("result.txt")).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let said = without_signal(&said);
-    let reason = run.reason.as_deref().filter(|_| run.outcome != Some(Outcome::Success));
+    let reason = run
+        .reason
+        .as_deref()
+        .filter(|_| run.outcome != Some(Outcome::Success));
     let others = [run.summary.as_str(), reason.unwrap_or_default()];
     // A summary is mostly the beginning of what it said.
-    let others = others.into_iter().filter(|part| !said.contains(part.trim_end_matches('…')));
+    let others = others
+        .into_iter()
+        .filter(|part| !said.contains(part.trim_end_matches('…')));
     Passage {
         source: PassageKind::Run,
         todo: format!("tavern runs show {}", run.run),

@@ -38,14 +38,22 @@ impl PassageIndex {
         )?;
         let change = connection.transaction()?;
         {
-            let mut insert = change.prepare("INSERT INTO passages (rowid, title, text) VALUES (?1, ?2, ?3)")?;
+            let mut insert =
+                change.prepare("INSERT INTO passages (rowid, title, text) VALUES (?1, ?2, ?3)")?;
             for (number, passage) in passages.iter().enumerate() {
                 let (title, text) = (spaced(&passage.title), spaced(&passage.text));
-                insert.execute(params![number as u32, format!("{} {title}", passage.name), text])?;
+                insert.execute(params![
+                    number as u32,
+                    format!("{} {title}", passage.name),
+                    text
+                ])?;
             }
         }
         change.commit()?;
-        Ok(PassageIndex { connection, passages })
+        Ok(PassageIndex {
+            connection,
+            passages,
+        })
     }
 
     /// The passages that have words of `question`, at most `most` and at most two of an item, the best first.
@@ -53,22 +61,30 @@ impl PassageIndex {
     /// # Errors
     /// There is no memory for it.
     pub fn find(mut self, question: &str, most: usize) -> rusqlite::Result<Vec<FoundPassage>> {
-        let Some(query) = query(question) else { return Ok(Vec::new()) };
+        let Some(query) = query(question) else {
+            return Ok(Vec::new());
+        };
         let found: Vec<(u32, String)> = {
             let mut select = self.connection.prepare(&format!(
                 "SELECT rowid, snippet(passages, 1, '', '', '…', {SHOWN}) FROM passages WHERE passages MATCH ?1 \
                  ORDER BY bm25(passages, 4.0, 1.0), rowid LIMIT ?2"
             ))?;
             // More are asked for than shown, since an item may have many.
-            let rows = select.query_map(params![query, (most * 20) as u32], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = select.query_map(params![query, (most * 20) as u32], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
             rows.collect::<rusqlite::Result<_>>()?
         };
         let mut hits: Vec<FoundPassage> = Vec::new();
         for (number, excerpt) in found {
             let passage = std::mem::take(&mut self.passages[number as usize]);
-            let is_same = |hit: &&FoundPassage| passage.task.is_some() && hit.passage.task == passage.task;
+            let is_same =
+                |hit: &&FoundPassage| passage.task.is_some() && hit.passage.task == passage.task;
             if hits.iter().filter(is_same).count() < 2 {
-                hits.push(FoundPassage { passage, excerpt: closed(&excerpt) });
+                hits.push(FoundPassage {
+                    passage,
+                    excerpt: closed(&excerpt),
+                });
             }
         }
         hits.truncate(most);
@@ -80,9 +96,16 @@ impl PassageIndex {
 fn query(question: &str) -> Option<String> {
     let is_common = |word: &&str| COMMON.contains(&format!(" {} ", word.to_lowercase()));
     let edge = |c: char| !c.is_alphanumeric();
-    let words: Vec<&str> = question.split_whitespace().map(|word| word.trim_matches(edge)).collect();
+    let words: Vec<&str> = question
+        .split_whitespace()
+        .map(|word| word.trim_matches(edge))
+        .collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let telling: Vec<&str> = words.iter().copied().filter(|word| !is_common(word)).collect();
+    let telling: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| !is_common(word))
+        .collect();
     let chosen = if telling.is_empty() { words } else { telling };
     let terms: Vec<String> = chosen.iter().flat_map(|word| terms(word)).collect();
     (!terms.is_empty()).then(|| terms.join(" OR "))
@@ -95,7 +118,10 @@ fn terms(word: &str) -> Vec<String> {
     match signs.as_slice() {
         [] => vec![quoted(word)],
         [one] => vec![quoted(&one.to_string())],
-        many => many.windows(2).map(|pair| quoted(&format!("{} {}", pair[0], pair[1]))).collect(),
+        many => many
+            .windows(2)
+            .map(|pair| quoted(&format!("{} {}", pair[0], pair[1])))
+            .collect(),
     }
 }
 
@@ -104,7 +130,15 @@ fn spaced(text: &str) -> String {
     if !text.chars().any(is_cjk) {
         return text.to_owned();
     }
-    text.chars().flat_map(|sign| if is_cjk(sign) { vec![' ', sign, ' '] } else { vec![sign] }).collect()
+    text.chars()
+        .flat_map(|sign| {
+            if is_cjk(sign) {
+                vec![' ', sign, ' ']
+            } else {
+                vec![sign]
+            }
+        })
+        .collect()
 }
 
 /// The text again, of which [`spaced`] made it, with single spaces.
@@ -129,33 +163,62 @@ mod tests {
     use super::*;
 
     fn found(texts: &[&str], question: &str) -> Vec<String> {
-        let passages = texts.iter().map(|text| Passage { text: (*text).to_owned(), ..Passage::default() });
-        let hits =
-            PassageIndex::of(passages.collect()).expect("it fits into memory").find(question, 5).expect("likewise");
+        let passages = texts.iter().map(|text| Passage {
+            text: (*text).to_owned(),
+            ..Passage::default()
+        });
+        let hits = PassageIndex::of(passages.collect())
+            .expect("it fits into memory")
+            .find(question, 5)
+            .expect("likewise");
         hits.into_iter().map(|hit| hit.excerpt).collect()
     }
 
     #[test]
     fn the_best_is_found_first_whatever_is_typed() {
-        let texts =
-            ["we have what we have", "the backups were checked", "a check of the log", "检查了备份", "une clé usée"];
+        let texts = [
+            "we have what we have",
+            "the backups were checked",
+            "a check of the log",
+            "检查了备份",
+            "une clé usée",
+        ];
         assert_eq!(
             found(&texts, "did we check the backup before?"),
             ["the backups were checked", "a check of the log"]
         );
         assert_eq!(found(&texts, "备份呢？"), ["检查了备份"]);
         assert_eq!(found(&texts, "CLE"), ["une clé usée"]);
-        for odd in ["\"", "NEAR(", "a* OR", "title:x", "'; DROP TABLE passages; --", "^", "", "?"] {
+        for odd in [
+            "\"",
+            "NEAR(",
+            "a* OR",
+            "title:x",
+            "'; DROP TABLE passages; --",
+            "^",
+            "",
+            "?",
+        ] {
             found(&texts, odd);
         }
-        assert!(found(&texts, "what about the restore?").is_empty(), "no word of it tells anything");
+        assert!(
+            found(&texts, "what about the restore?").is_empty(),
+            "no word of it tells anything"
+        );
         assert_eq!(found(&texts, "what have we?"), ["we have what we have"]);
     }
 
     #[test]
     fn a_long_passage_is_shown_where_the_words_stand() {
-        let long = format!("{} the needle {}", "hay ".repeat(10_000), "straw ".repeat(10_000));
+        let long = format!(
+            "{} the needle {}",
+            "hay ".repeat(10_000),
+            "straw ".repeat(10_000)
+        );
         let excerpt = found(&[&long], "needle").remove(0);
-        assert!(excerpt.contains("the needle") && excerpt.len() < 400, "{excerpt}");
+        assert!(
+            excerpt.contains("the needle") && excerpt.len() < 400,
+            "{excerpt}"
+        );
     }
 }

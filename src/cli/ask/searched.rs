@@ -28,32 +28,54 @@ impl Searched {
     ///
     /// # Errors
     /// The board can't be read.
-    pub fn of(context: &Context, board: &Board, question: &str, most: u16) -> Result<Searched, CliError> {
+    pub fn of(
+        context: &Context,
+        board: &Board,
+        question: &str,
+        most: u16,
+    ) -> Result<Searched, CliError> {
         let passages = Passages::gather(context, board)?;
         let (searched, left_out) = (passages.all.len(), passages.left_out);
-        let failed = |error: rusqlite::Error| CliError::new(Exit::Failed, format!("the search has failed: {error}"));
+        let failed = |error: rusqlite::Error| {
+            CliError::new(Exit::Failed, format!("the search has failed: {error}"))
+        };
         let index = PassageIndex::of(passages.all);
-        let found = index.and_then(|index| index.find(question, usize::from(most))).map_err(failed)?;
-        Ok(Searched { found, searched, left_out })
+        let found = index
+            .and_then(|index| index.find(question, usize::from(most)))
+            .map_err(failed)?;
+        Ok(Searched {
+            found,
+            searched,
+            left_out,
+        })
     }
 
     /// Prints the sources; there may be none.
     pub fn print(&self, context: &Context) -> Result<Exit, CliError> {
         for hit in &self.found {
-            let record = AnswerSource { passage: &hit.passage, excerpt: &hit.excerpt };
-            context.out.row(&record, &columns(&hit.passage), &hit.passage.title, "")?;
+            let record = AnswerSource {
+                passage: &hit.passage,
+                excerpt: &hit.excerpt,
+            };
+            context
+                .out
+                .row(&record, &columns(&hit.passage), &hit.passage.title, "")?;
             context.out.text(told(hit))?;
         }
         if self.left_out > 0 {
             let left_out = human::count(self.left_out, "text");
-            context.out.note(format!("{left_out} of runs and items were not searched: there is too much"));
+            context.out.note(format!(
+                "{left_out} of runs and items were not searched: there is too much"
+            ));
         }
         if !self.found.is_empty() {
             return Ok(Exit::Done);
         }
         let searched = human::count(self.searched, "text");
         let hint = "to have it found out: tavern plan \"…\"";
-        context.out.note(format!("nothing that the board knows has such words ({searched} searched); {hint}"));
+        context.out.note(format!(
+            "nothing that the board knows has such words ({searched} searched); {hint}"
+        ));
         Ok(Exit::NothingToDo)
     }
 }
@@ -71,7 +93,10 @@ pub(super) fn columns(passage: &Passage) -> String {
         Some(passage.name.clone()),
         passage.at.map(clock::brief),
         Some(passage.state.clone()),
-        passage.by.as_deref().map(|by| human::one_line(by).into_owned()),
+        passage
+            .by
+            .as_deref()
+            .map(|by| human::one_line(by).into_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ") + " "
 }

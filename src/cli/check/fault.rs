@@ -12,18 +12,25 @@ pub(super) const KEPT: &str =
     "set `minutes` or `memory_mb`, which every runner enforces, or use a runner of kind claude";
 
 /// What to do about a cap that a runner's runs don't count for.
-pub(super) const COUNTED: &str = "cap `minutes` besides, for which all runs count, or use a runner of kind claude";
+pub(super) const COUNTED: &str =
+    "cap `minutes` besides, for which all runs count, or use a runner of kind claude";
 
 /// That `runner` does not keep some of a budget's limits.
 pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
-    format!("the runner `{runner}` does not enforce the limit on {}", names.join(", "))
+    format!(
+        "the runner `{runner}` does not enforce the limit on {}",
+        names.join(", ")
+    )
 }
 
 /// That the variable `name` does not get to `what`, and what to do about it.
 pub(super) fn not_passed(name: &str, what: &str) -> (String, String) {
     let message = format!("${name} is set here, and not passed on to {what}");
-    (message, format!("if it is to be: `pass: [{name}]` in .tavern/config.yaml"))
+    (
+        message,
+        format!("if it is to be: `pass: [{name}]` in .tavern/config.yaml"),
+    )
 }
 
 /// One thing that is wrong.
@@ -63,9 +70,18 @@ impl Fault {
 
     /// In one line: where, what, and what to do about it.
     pub(in crate::cli) fn sentence(&self) -> String {
-        let place = [self.line, self.column].into_iter().flatten().map(|number| format!(":{number}"));
+        let place = [self.line, self.column]
+            .into_iter()
+            .flatten()
+            .map(|number| format!(":{number}"));
         let hint = self.hint.iter().map(|hint| format!("; {hint}"));
-        one_line(&format!("{}{}: {}{}", self.file, place.collect::<String>(), self.message, hint.collect::<String>()))
+        one_line(&format!(
+            "{}{}: {}{}",
+            self.file,
+            place.collect::<String>(),
+            self.message,
+            hint.collect::<String>()
+        ))
     }
 
     /// About a file, or a folder, as a whole.
@@ -80,7 +96,16 @@ impl Fault {
         if let Some(hint) = &hint {
             text.push_str(&format!("\n  = hint: {hint}"));
         }
-        Fault { file: file.to_owned(), line: None, column: None, severity, code, message, hint, text }
+        Fault {
+            file: file.to_owned(),
+            line: None,
+            column: None,
+            severity,
+            code,
+            message,
+            hint,
+            text,
+        }
     }
 }
 
@@ -93,8 +118,20 @@ pub(super) struct Faults<'a> {
 
 impl Faults<'_> {
     /// About a file, or a folder, as a whole.
-    pub(super) fn error(&mut self, code: &'static str, path: &Path, message: String, hint: impl Into<Option<String>>) {
-        self.found.push(Fault::whole(Severity::Error, code, &shown(path, self.here), message, hint.into()));
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        path: &Path,
+        message: String,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.found.push(Fault::whole(
+            Severity::Error,
+            code,
+            &shown(path, self.here),
+            message,
+            hint.into(),
+        ));
     }
 
     /// About a file, or a folder, as a whole.
@@ -105,7 +142,13 @@ impl Faults<'_> {
         message: String,
         hint: impl Into<Option<String>>,
     ) {
-        self.found.push(Fault::whole(Severity::Warning, code, &shown(path, self.here), message, hint.into()));
+        self.found.push(Fault::whole(
+            Severity::Warning,
+            code,
+            &shown(path, self.here),
+            message,
+            hint.into(),
+        ));
     }
 }
 

@@ -11,13 +11,25 @@ use crate::store::{ATTRIBUTES, Board, IGNORE, Incomplete};
 
 /// The names of those that lack something, each with that, or why it can't be mended.
 pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incomplete>)> {
-    let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
+    let Ok(repository) = Repository::discover(board.root()) else {
+        return Vec::new();
+    };
     // Who wants queues merged by git alone has no such setting.
-    let is_wanted = |name: &&str| *name == IGNORE || repository.setting(DRIVER).is_ok_and(|driver| driver.is_some());
+    let is_wanted = |name: &&str| {
+        *name == IGNORE
+            || repository
+                .setting(DRIVER)
+                .is_ok_and(|driver| driver.is_some())
+    };
     // What a drain of a plain file leaves hides all of itself, but git reads no link.
     let is_ours = |name: &&str| !board.is_volatile() || board.path(name).is_symlink();
-    let names = [IGNORE, ATTRIBUTES].into_iter().filter(is_ours).filter(is_wanted);
-    names.filter_map(|name| Some((name, board.incomplete(name).transpose()?))).collect()
+    let names = [IGNORE, ATTRIBUTES]
+        .into_iter()
+        .filter(is_ours)
+        .filter(is_wanted);
+    names
+        .filter_map(|name| Some((name, board.incomplete(name).transpose()?)))
+        .collect()
 }
 
 pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
@@ -32,8 +44,13 @@ pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
             }
             Err(error) => format!("this can't be read, and lacks lines of Tavern's: {error}"),
         };
-        let away = found.err().map(|_| format!("{}; ", hints::move_away(shown(&path, faults.here))));
-        let hint = format!("put it back: {}tavern check --fix", away.unwrap_or_default());
+        let away = found
+            .err()
+            .map(|_| format!("{}; ", hints::move_away(shown(&path, faults.here))));
+        let hint = format!(
+            "put it back: {}tavern check --fix",
+            away.unwrap_or_default()
+        );
         let follows = if name == IGNORE {
             "`git add` takes what is Tavern's own, such as runs"
         } else {

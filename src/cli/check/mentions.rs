@@ -30,14 +30,18 @@ pub(super) fn mentioned(block: &str) -> Vec<Range<usize>> {
         for word in line.split_whitespace().filter(|_| !is_code && !is_fence) {
             let at = start + word.as_ptr() as usize - line.as_ptr() as usize;
             let link = word.find("](").map(|open| open + 2);
-            let is_told = VERBS.contains(&last.as_str()) || PHRASES.contains(&(before_last.as_str(), last.as_str()));
+            let is_told = VERBS.contains(&last.as_str())
+                || PHRASES.contains(&(before_last.as_str(), last.as_str()));
             if let Some(from) = link.or(is_told.then_some(0))
                 && let Some(path) = path_in(&word[from..])
             {
                 found.push(at + from + path.start..at + from + path.end);
             }
-            before_last =
-                std::mem::replace(&mut last, word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+            before_last = std::mem::replace(
+                &mut last,
+                word.trim_matches(|c: char| !c.is_alphanumeric())
+                    .to_lowercase(),
+            );
         }
         start += line.len();
     }
@@ -46,15 +50,27 @@ pub(super) fn mentioned(block: &str) -> Vec<Range<usize>> {
 
 /// The path at the beginning of `word`, if it is plainly one of a file below the root.
 fn path_in(word: &str) -> Option<Range<usize>> {
-    let from = word.len() - word.trim_start_matches(['`', '"', '\'', '(', '<', '*']).len();
+    let from = word.len()
+        - word
+            .trim_start_matches(['`', '"', '\'', '(', '<', '*'])
+            .len();
     let is_path = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    let length = word[from..].find(|c| !is_path(c)).unwrap_or(word.len() - from);
+    let length = word[from..]
+        .find(|c| !is_path(c))
+        .unwrap_or(word.len() - from);
     let path = word[from..from + length].trim_end_matches('.');
     // `https://…`, `~/…`, `*.md` go on with something else.
-    let next = word[from + path.len()..].trim_start_matches('.').chars().next();
+    let next = word[from + path.len()..]
+        .trim_start_matches('.')
+        .chars()
+        .next();
     let ends = next.is_none_or(|c| "#:,;)>`\"'*!?".contains(c));
-    let is_file = ENDINGS.iter().any(|ending| path.len() > ending.len() && path.ends_with(ending));
-    let is_below =
-        path.contains('/') && !path.starts_with(['/', '.', '-']) && !path.contains("//") && !path.contains("..");
+    let is_file = ENDINGS
+        .iter()
+        .any(|ending| path.len() > ending.len() && path.ends_with(ending));
+    let is_below = path.contains('/')
+        && !path.starts_with(['/', '.', '-'])
+        && !path.contains("//")
+        && !path.contains("..");
     (ends && is_file && is_below).then(|| from..from + path.len())
 }

@@ -53,24 +53,46 @@ impl Verb for Args {
         let board = match context.board() {
             Ok(board) => Some(board),
             // A task file may be mended and looked at anywhere.
-            Err(_) if !self.files.is_empty() && self.fix => Some(context.board_or_place(&self.files)?),
+            Err(_) if !self.files.is_empty() && self.fix => {
+                Some(context.board_or_place(&self.files)?)
+            }
             Err(_) if !self.files.is_empty() && context.shared.dir.is_none() => None,
             Err(error) => return Err(error),
         };
-        let settings = board.as_ref().and_then(|board| fs::canonicalize(board.path(FILE)).ok());
-        let is_settings = |name: &String| settings.is_some() && fs::canonicalize(here.join(name)).ok() == settings;
+        let settings = board
+            .as_ref()
+            .and_then(|board| fs::canonicalize(board.path(FILE)).ok());
+        let is_settings = |name: &String| {
+            settings.is_some() && fs::canonicalize(here.join(name)).ok() == settings
+        };
         let of_settings = self.files.iter().find(|name| is_settings(name));
         if let Some(name) = of_settings.filter(|_| self.fix || self.files.len() > 1) {
             let hint = format!("look at it by itself: tavern check {}", quoted(name));
-            return Err(CliError::usage(format!("`{name}` is not a list of items"), hint));
+            return Err(CliError::usage(
+                format!("`{name}` is not a list of items"),
+                hint,
+            ));
         }
-        let files: &[String] = if of_settings.is_some() { &[] } else { &self.files };
-        let mut faults = Faults { here: &here, found: Vec::new() };
-        let config = match board.as_ref().map(|board| Config::load(board.dir())).transpose() {
+        let files: &[String] = if of_settings.is_some() {
+            &[]
+        } else {
+            &self.files
+        };
+        let mut faults = Faults {
+            here: &here,
+            found: Vec::new(),
+        };
+        let config = match board
+            .as_ref()
+            .map(|board| Config::load(board.dir()))
+            .transpose()
+        {
             Ok(config) => Some(config.unwrap_or_default()),
             Err(error) => {
                 // Of files, what is wrong with the settings is not what was asked.
-                faults.found.extend(files.is_empty().then(|| flaw(&error, &here, CONFIG)));
+                faults
+                    .found
+                    .extend(files.is_empty().then(|| flaw(&error, &here, CONFIG)));
                 None
             }
         };
@@ -93,26 +115,44 @@ impl Verb for Args {
         let looked_at = match board.filter(|_| files.is_empty()) {
             Some(board) => {
                 found = preflight::check(&board, config.as_ref(), &mut faults);
-                faults.found.retain(|fault| !fault.code.starts_with("lost-") || !mended.contains(&fault.file));
+                faults.found.retain(|fault| {
+                    !fault.code.starts_with("lost-") || !mended.contains(&fault.file)
+                });
                 let own = of_settings.map(|_| shown(&board.path(FILE), &here));
-                faults.found.retain(|fault| own.as_ref().is_none_or(|own| fault.file == *own));
+                faults
+                    .found
+                    .retain(|fault| own.as_ref().is_none_or(|own| fault.file == *own));
                 own.unwrap_or_else(|| named(&board, &shown(board.dir(), &here)))
             }
             None => files.join(", "),
         };
         let faults = faults.found;
-        faults.iter().try_for_each(|fault| context.out.record(fault, &fault.text))?;
+        faults
+            .iter()
+            .try_for_each(|fault| context.out.record(fault, &fault.text))?;
         context.out.flush()?;
         found.iter().for_each(|found| context.out.note(found));
-        let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
+        let count = |severity| {
+            faults
+                .iter()
+                .filter(|fault| fault.severity == severity)
+                .count()
+        };
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        context.out.note(match (human::count(errors, "error"), human::count(warnings, "warning")) {
-            _ if errors + warnings == 0 => format!("nothing is wrong with {looked_at}"),
-            (errors, _) if warnings == 0 => errors,
-            (_, warnings) if errors == 0 => warnings,
-            (errors, warnings) => format!("{errors}, {warnings}"),
-        });
-        let waits = faults.iter().any(|fault| fault.code == preflight::SET_ASIDE);
+        context.out.note(
+            match (
+                human::count(errors, "error"),
+                human::count(warnings, "warning"),
+            ) {
+                _ if errors + warnings == 0 => format!("nothing is wrong with {looked_at}"),
+                (errors, _) if warnings == 0 => errors,
+                (_, warnings) if errors == 0 => warnings,
+                (errors, warnings) => format!("{errors}, {warnings}"),
+            },
+        );
+        let waits = faults
+            .iter()
+            .any(|fault| fault.code == preflight::SET_ASIDE);
         Ok(match errors {
             0 if waits => Exit::WaitingForPerson,
             0 => Exit::Done,
@@ -129,7 +169,10 @@ pub(super) fn errors_if(
     config: Option<&Config>,
     here: &Path,
 ) -> Result<Vec<Fault>, CliError> {
-    let mut faults = Faults { here, found: Vec::new() };
+    let mut faults = Faults {
+        here,
+        found: Vec::new(),
+    };
     let mut others = documents::gather(Some(board), &[], &mut faults)?;
     // Those of the others are none of these.
     faults.found.clear();
@@ -143,8 +186,15 @@ pub(super) fn errors_if(
     });
     // Whoever types it, or has been asked about it, is no git.
     let board = board.clone().trusting_all();
-    documents::look(&pages.chain(others).collect::<Vec<_>>(), Some(&board), config, &mut faults);
-    faults.found.retain(|fault| fault.severity == Severity::Error);
+    documents::look(
+        &pages.chain(others).collect::<Vec<_>>(),
+        Some(&board),
+        config,
+        &mut faults,
+    );
+    faults
+        .found
+        .retain(|fault| fault.severity == Severity::Error);
     Ok(faults.found)
 }
 
@@ -155,14 +205,27 @@ fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
         Ok(schedules) => schedules,
         Err(error) => return faults.found.push(flawed(error)),
     };
-    let flaws = schedules.flaws.into_iter().map(|flaw| flawed(ConfigError::Flawed(Box::new(flaw))));
+    let flaws = schedules
+        .flaws
+        .into_iter()
+        .map(|flaw| flawed(ConfigError::Flawed(Box::new(flaw))));
     let mut found: Vec<Fault> = flaws.collect();
-    for schedule in schedules.all.iter().filter(|schedule| board.queue_by_id(&schedule.queue).is_err()) {
+    for schedule in schedules
+        .all
+        .iter()
+        .filter(|schedule| board.queue_by_id(&schedule.queue).is_err())
+    {
         let (name, queue) = (&schedule.name, quoted(&*human::words(&schedule.queue)));
         let message = format!("`{name}` queues into {queue}, which is not there");
         let hint = Some(format!("make it: tavern queue add {queue}"));
         let path = shown(&board.path(SCHEDULES), faults.here);
-        found.push(Fault::whole(Severity::Error, "no-queue", &path, message, hint));
+        found.push(Fault::whole(
+            Severity::Error,
+            "no-queue",
+            &path,
+            message,
+            hint,
+        ));
     }
     faults.found.extend(found);
 }
@@ -176,15 +239,32 @@ fn flaw(error: &ConfigError, here: &Path, [unreadable, broken]: [&'static str; 2
     let flaw = match error {
         ConfigError::Read { path, source } => {
             let (path, cause) = (shown(path, here), format!("{error}: {source}"));
-            return Fault::whole(Severity::Error, unreadable, &path, cause, hints::config(error));
+            return Fault::whole(
+                Severity::Error,
+                unreadable,
+                &path,
+                cause,
+                hints::config(error),
+            );
         }
         ConfigError::Flawed(flaw) => flaw,
     };
     let (path, message) = (shown(&flaw.path, here), flaw.message.clone());
     match flaw.span.clone() {
-        None => Fault::whole(Severity::Error, broken, &path, message, hints::config(error)),
+        None => Fault::whole(
+            Severity::Error,
+            broken,
+            &path,
+            message,
+            hints::config(error),
+        ),
         Some(span) => {
-            let problem = Problem::error(broken, span, message, hints::config(error).unwrap_or_default());
+            let problem = Problem::error(
+                broken,
+                span,
+                message,
+                hints::config(error).unwrap_or_default(),
+            );
             Fault::at(&path, &flaw.text, &problem)
         }
     }

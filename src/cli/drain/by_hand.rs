@@ -23,15 +23,25 @@ impl ByHand {
     /// did not count.
     pub(super) fn news(&self, site: &Site, queues: &[Queue]) -> Vec<String> {
         let since = tail_log(&site.board, self.0.get()).unwrap_or_default();
-        self.0.set(since.last().map_or(self.0.get(), |entry| entry.seq));
-        let is_ours = |entry: &&Entry| queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id));
+        self.0
+            .set(since.last().map_or(self.0.get(), |entry| entry.seq));
+        let is_ours = |entry: &&Entry| {
+            queues
+                .iter()
+                .any(|queue| entry.queue.as_ref() == Some(&queue.id))
+        };
         let line = |entry: &Entry| match entry.kind {
-            Kind::Added | Kind::Edited | Kind::Removed if entry.change.is_of_item() => Some(deed(entry)),
+            Kind::Added | Kind::Edited | Kind::Removed if entry.change.is_of_item() => {
+                Some(deed(entry))
+            }
             // What of it did not count.
             Kind::Noted => entry.cause.clone(),
             _ => None,
         };
-        let all = since.iter().filter(|entry| entry.actor() == Some(HAND)).filter(is_ours);
+        let all = since
+            .iter()
+            .filter(|entry| entry.actor() == Some(HAND))
+            .filter(is_ours);
         let mut lines: Vec<String> = all.filter_map(line).collect();
         let more = lines.len().saturating_sub(NAMED);
         lines.truncate(NAMED);

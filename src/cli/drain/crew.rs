@@ -26,7 +26,10 @@ impl Crew {
     /// The posts; `role` is that of a bare number.
     pub fn of(&self, role: &str) -> Vec<Post> {
         match self {
-            Crew::Count(agents) => vec![Post { role: role.to_owned(), agents: *agents }],
+            Crew::Count(agents) => vec![Post {
+                role: role.to_owned(),
+                agents: *agents,
+            }],
             Crew::Posts(posts) => posts.clone(),
         }
     }
@@ -37,7 +40,11 @@ impl FromStr for Crew {
 
     fn from_str(text: &str) -> Result<Crew, String> {
         let count = |text: &str| {
-            let agents = text.trim().parse::<u16>().ok().filter(|agents| (1..=MOST).contains(agents));
+            let agents = text
+                .trim()
+                .parse::<u16>()
+                .ok()
+                .filter(|agents| (1..=MOST).contains(agents));
             agents.ok_or_else(|| format!("`{text}` is not a number from 1 to {MOST}"))
         };
         if !text.contains('=') {
@@ -45,7 +52,9 @@ impl FromStr for Crew {
         }
         let mut posts: Vec<Post> = Vec::new();
         for part in text.split(',') {
-            let (role, agents) = part.split_once('=').ok_or_else(|| format!("`{part}` is not ROLE=N"))?;
+            let (role, agents) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` is not ROLE=N"))?;
             let (role, agents) = (role.trim().to_owned(), count(agents)?);
             if posts.iter().any(|post| post.role == role) {
                 return Err(format!("role `{role}` is given twice"));
@@ -61,6 +70,10 @@ pub fn words(crew: &[Post], open: usize) -> String {
     let agents = |post: &Post| usize::from(post.agents).min(open);
     match crew {
         [one] => human::count(agents(one), "agent"),
-        _ => crew.iter().map(|post| human::count(agents(post), &post.role)).collect::<Vec<_>>().join(", "),
+        _ => crew
+            .iter()
+            .map(|post| human::count(agents(post), &post.role))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }

@@ -31,7 +31,10 @@ impl Cut {
         if let Some(verb) = args.iter().position(|arg| is_verb && arg == "drain") {
             args.remove(verb);
         }
-        let args: String = args.iter().map(|arg| format!(" {}", argument(arg))).collect();
+        let args: String = args
+            .iter()
+            .map(|arg| format!(" {}", argument(arg)))
+            .collect();
         format!("to go on where it was: tavern drain{args}")
     }
 }
@@ -47,7 +50,10 @@ impl fmt::Display for Cut {
                     "ended at once: nothing may be taken before {first}, and by then {time} (--max-time) are over"
                 )
             }
-            Cut::Failure(task) => write!(f, "ended since {task} has used up its attempts (--fail-fast)"),
+            Cut::Failure(task) => write!(
+                f,
+                "ended since {task} has used up its attempts (--fail-fast)"
+            ),
             Cut::Asked(InterruptCause::Interrupted) => f.write_str("ended by Ctrl-C"),
             Cut::Asked(InterruptCause::Terminated) => f.write_str("ended by a signal"),
             Cut::Asked(InterruptCause::Stopped) => f.write_str("ended by .tavern/STOP"),

@@ -14,13 +14,19 @@ use super::crew::Post;
 /// When the first of the items may be taken that wait for nothing but a time, where nobody holds one, and no other can be taken.
 pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
     let look = Preflight::of(site);
-    if site.board.leases().map_or(true, |leases| !leases.is_empty()) {
+    if site
+        .board
+        .leases()
+        .map_or(true, |leases| !leases.is_empty())
+    {
         return None;
     }
     let mut first = None;
     for post in crew {
         let seek = site.seek("", &post.role, queues).ok()?;
-        let (open, nothing) = site.board.open_for(&seek, clock::now(), &look.of_role(&post.role));
+        let (open, nothing) = site
+            .board
+            .open_for(&seek, clock::now(), &look.of_role(&post.role));
         if open > 0 {
             return None;
         }
@@ -41,28 +47,54 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
             demands.push(Demand::default());
             continue;
         };
-        let (open, nothing) = site.board.open_for(&seek, clock::now(), &look.of_role(&post.role));
+        let (open, nothing) = site
+            .board
+            .open_for(&seek, clock::now(), &look.of_role(&post.role));
         // Somebody has to wait for the end of a back-off.
         let free = open + usize::from(nothing.wake_at.is_some());
-        let held = leases.iter().filter(|lease| lease.role == post.role).count();
-        let idle = agents.iter().filter(|agent| agent.role == post.role && agent.state == AgentState::Waiting);
-        let idle = idle.filter_map(|agent| agent.holder.process.as_ref().map(|process| process.pid)).collect();
-        demands.push(Demand { items: held + free, free, idle });
+        let held = leases
+            .iter()
+            .filter(|lease| lease.role == post.role)
+            .count();
+        let idle = agents
+            .iter()
+            .filter(|agent| agent.role == post.role && agent.state == AgentState::Waiting);
+        let idle = idle
+            .filter_map(|agent| agent.holder.process.as_ref().map(|process| process.pid))
+            .collect();
+        demands.push(Demand {
+            items: held + free,
+            free,
+            idle,
+        });
         for (role, items) in nothing.elsewhere {
-            let is_there = agents.iter().any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
+            let is_there = agents
+                .iter()
+                .any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
             if !is_there && !crew.iter().any(|post| post.role == role) {
                 let waits = if items == 1 { "waits" } else { "wait" };
-                let runner = site.config.roles.get(&role).map(|role| role.runner.clone()).unwrap_or_default();
+                let runner = site
+                    .config
+                    .roles
+                    .get(&role)
+                    .map(|role| role.runner.clone())
+                    .unwrap_or_default();
                 let is_judge = site.config.known_roles().reviewing.contains(&role);
                 let why = if is_judge && site.config.runs_scripts(&runner) {
-                    let lack = Lack::NoJudge { runner: runner.clone(), role: role.clone() };
+                    let lack = Lack::NoJudge {
+                        runner: runner.clone(),
+                        role: role.clone(),
+                    };
                     let hint = hints::lack(&lack, None, None).unwrap_or_default();
                     format!("whose runner `{runner}` can't judge work; {hint}")
                 } else {
                     let hint = hints::agent(&role, queues.iter().map(|queue| queue.id.as_str()));
                     format!("and no agent works as one: {hint}")
                 };
-                let line = format!("{} {waits} for a {role}, {why}", human::count(items, "item"));
+                let line = format!(
+                    "{} {waits} for a {role}, {why}",
+                    human::count(items, "item")
+                );
                 unstaffed.push((role, line));
             }
         }

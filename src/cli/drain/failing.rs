@@ -18,13 +18,19 @@ pub(super) fn under(site: &Site, told: &Told) -> Option<String> {
         Told::SentBack { task, .. } => runs_of(&site.board, task).ok()?.pop()?.run,
         _ => return None,
     };
-    let lines: Vec<String> = end_of(site, &run).lines().map(|line| format!("  | {line}")).collect();
+    let lines: Vec<String> = end_of(site, &run)
+        .lines()
+        .map(|line| format!("  | {line}"))
+        .collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// A run that came to this has printed why.
 pub(super) fn fails(outcome: Outcome) -> bool {
-    !matches!(outcome, Outcome::Success | Outcome::Waiting | Outcome::Killed | Outcome::Capped)
+    !matches!(
+        outcome,
+        Outcome::Success | Outcome::Waiting | Outcome::Killed | Outcome::Capped
+    )
 }
 
 /// The end of what the last check of a run's work printed, else of the agent's last words.
@@ -33,15 +39,23 @@ pub(super) fn end_of(site: &Site, run: &str) -> String {
     let printed = Some(artifacts.checked()).filter(|printed| !printed.is_empty());
     let printed = printed.unwrap_or_else(|| artifacts.read("result.txt"));
     let printed = printed.trim_end();
-    let start = printed.rmatch_indices('\n').nth(LINES - 1).map_or(0, |(end, _)| end + 1);
+    let start = printed
+        .rmatch_indices('\n')
+        .nth(LINES - 1)
+        .map_or(0, |(end, _)| end + 1);
     let lines: Vec<String> = printed[start..].lines().map(in_short).collect();
     tail(&lines.join("\n"), BYTES)
 }
 
 /// A line that says where a command was run, without what only programs compare.
 fn in_short(line: &str) -> String {
-    let is_hex = |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let place = line.rsplit_once(", output ").filter(|(_, digest)| is_hex(digest, 32)).map(|(place, _)| place);
+    let is_hex = |text: &str, digits| {
+        text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let place = line
+        .rsplit_once(", output ")
+        .filter(|(_, digest)| is_hex(digest, 32))
+        .map(|(place, _)| place);
     match place.and_then(|place| place.rsplit_once(" at ")) {
         Some((end, commit)) if is_hex(commit, 40) => format!("{end} at {}", &commit[..7]),
         _ => place.unwrap_or(line).to_owned(),

@@ -44,7 +44,10 @@ impl Foot {
         if !context.out.is_told() || context.is_dry || !io::stderr().is_terminal() || !can_move() {
             return Foot(None);
         }
-        let shown = Arc::new(Mutex::new(ShownFoot::of(Look::of(context.shared.color), open)));
+        let shown = Arc::new(Mutex::new(ShownFoot::of(
+            Look::of(context.shared.color),
+            open,
+        )));
         let end = Bell::new();
         // A thread of its own: the drain itself sleeps while nothing is told.
         let thread = std::thread::Builder::new().name("foot".to_owned()).spawn({
@@ -60,7 +63,12 @@ impl Foot {
             }
         });
         // Without it nothing is drawn but what is told.
-        Foot(thread.ok().map(|thread| DrawnFoot { board: board.clone(), shown, end, thread: Some(thread) }))
+        Foot(thread.ok().map(|thread| DrawnFoot {
+            board: board.clone(),
+            shown,
+            end,
+            thread: Some(thread),
+        }))
     }
 
     /// Has `tell` write its lines where they stay.
@@ -90,7 +98,10 @@ impl Foot {
 impl Drop for DrawnFoot {
     fn drop(&mut self) {
         self.end.ring();
-        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+        self.thread
+            .take()
+            .into_iter()
+            .for_each(|thread| drop(thread.join()));
         lock(&self.shown).erase();
     }
 }
@@ -152,16 +163,28 @@ impl ShownFoot {
                 ..SceneRow::default()
             });
         }
-        shown.push(SceneRow { columns: self.sum(&agents), tone: Tone::Heading, ..SceneRow::default() });
+        shown.push(SceneRow {
+            columns: self.sum(&agents),
+            tone: Tone::Heading,
+            ..SceneRow::default()
+        });
         shown
     }
 
     fn sum(&self, agents: &[AgentLine]) -> String {
         let is_ours = |one: &&Health| {
             let run = run_name(&one.lease.task, one.lease.token);
-            !self.spent.contains_key(&run) && agents.iter().any(|agent| agent.agent.run.as_ref() == Some(&run))
+            !self.spent.contains_key(&run)
+                && agents
+                    .iter()
+                    .any(|agent| agent.agent.run.as_ref() == Some(&run))
         };
-        let live: f64 = self.health.iter().filter(is_ours).map(|one| one.activity.usd).sum();
+        let live: f64 = self
+            .health
+            .iter()
+            .filter(is_ours)
+            .map(|one| one.activity.usd)
+            .sum();
         let usd = live + self.spent.values().sum::<f64>();
         let long = human::took_seconds(self.began.elapsed().as_secs());
         let mut words = vec![format!("completed {}/{}", self.completed, self.items), long];
@@ -179,18 +202,28 @@ impl ShownFoot {
     fn draw(&mut self) {
         let size = tcgetwinsize(io::stderr()).ok();
         let columns = human::columns_of(io::stderr()).unwrap_or(80);
-        let rows = size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0).unwrap_or(24);
+        let rows = size
+            .map(|size| usize::from(size.ws_row))
+            .filter(|rows| *rows > 0)
+            .unwrap_or(24);
         // In the last column some terminals begin a line.
         let width = columns.saturating_sub(1);
         let rows = self.rows(width, rows);
-        let lines: Vec<String> = rows.iter().map(|row| line_of(row, width, self.look)).collect();
+        let lines: Vec<String> = rows
+            .iter()
+            .map(|row| line_of(row, width, self.look))
+            .collect();
         if self.is_continued.swap(false, Ordering::SeqCst) {
             self.lines.clear();
         }
         if lines == self.lines {
             return;
         }
-        let up = if self.lines.is_empty() { String::new() } else { format!("\x1b[{}A\r", self.lines.len()) };
+        let up = if self.lines.is_empty() {
+            String::new()
+        } else {
+            format!("\x1b[{}A\r", self.lines.len())
+        };
         // Written over in place, so that nothing flickers.
         let text: String = lines.iter().map(|line| format!("{line}\x1b[K\n")).collect();
         write(&format!("{up}{text}\x1b[J"));

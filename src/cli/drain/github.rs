@@ -30,8 +30,13 @@ impl<'a> Github<'a> {
     pub(super) fn end(self, summary: &Summary) {
         let context = self.context;
         drop(self);
-        let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from).unwrap_or_default();
-        summary.left.iter().for_each(|left| context.out.note(annotation(left, &workspace)));
+        let workspace = std::env::var_os("GITHUB_WORKSPACE")
+            .map(PathBuf::from)
+            .unwrap_or_default();
+        summary
+            .left
+            .iter()
+            .for_each(|left| context.out.note(annotation(left, &workspace)));
     }
 }
 
@@ -42,27 +47,59 @@ impl Drop for Github<'_> {
 }
 
 fn annotation(left: &Left, workspace: &Path) -> String {
-    let kind = if left.need.is_some() { "warning" } else { "error" };
-    let file = left.path.strip_prefix(workspace).unwrap_or(&left.path).to_string_lossy();
-    let title = format!("{} {}: {}", left.name, left.status, human::title(&left.listed()));
-    let lines: Vec<String> = [left.why().to_owned()].into_iter().chain(left.details()).collect();
+    let kind = if left.need.is_some() {
+        "warning"
+    } else {
+        "error"
+    };
+    let file = left
+        .path
+        .strip_prefix(workspace)
+        .unwrap_or(&left.path)
+        .to_string_lossy();
+    let title = format!(
+        "{} {}: {}",
+        left.name,
+        left.status,
+        human::title(&left.listed())
+    );
+    let lines: Vec<String> = [left.why().to_owned()]
+        .into_iter()
+        .chain(left.details())
+        .collect();
     let [file, title] = [&*file, &title].map(|value| escaped(value, &['%', '\r', '\n', ':', ',']));
     let text = escaped(&lines.join("\n"), &['%', '\r', '\n']);
-    format!("::{kind} file={file},line={},title={title}::{text}", left.line)
+    format!(
+        "::{kind} file={file},line={},title={title}::{text}",
+        left.line
+    )
 }
 
 /// As the runner reads it back.
 fn escaped(text: &str, special: &[char]) -> String {
-    text.chars().map(|c| if special.contains(&c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() }).collect()
+    text.chars()
+        .map(|c| {
+            if special.contains(&c) {
+                format!("%{:02X}", u32::from(c))
+            } else {
+                c.to_string()
+            }
+        })
+        .collect()
 }
 
 /// Adds the drain to the summary of the job, where there is one; what can't be written is told, and fails nothing.
 pub(super) fn summarise_job(context: &Context, summary: &Summary) {
-    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
+        return;
+    };
     let path = fs::canonicalize(&path).unwrap_or(path.into());
-    let write = || -> io::Result<()> { files::open_to_append(&path)?.write_all(page(summary).as_bytes()) };
+    let write =
+        || -> io::Result<()> { files::open_to_append(&path)?.write_all(page(summary).as_bytes()) };
     if let Err(error) = write() {
-        context.out.note(format!("the summary of the job is not written: {error}"));
+        context
+            .out
+            .note(format!("the summary of the job is not written: {error}"));
     }
 }
 
@@ -73,9 +110,15 @@ fn page(summary: &Summary) -> String {
     }
     for left in &summary.left {
         let item = format!("{} {}", left.place(), left.listed());
-        let why: Vec<String> = [left.why().to_owned()].into_iter().chain(left.details()).collect();
+        let why: Vec<String> = [left.why().to_owned()]
+            .into_iter()
+            .chain(left.details())
+            .collect();
         let [item, why] = [item, why.join("; ")].map(|words| markdown(&words));
-        page.push_str(&format!("| {item} | {} | {why} |\n", markdown(left.status.as_str())));
+        page.push_str(&format!(
+            "| {item} | {} | {why} |\n",
+            markdown(left.status.as_str())
+        ));
     }
     for left in summary.left.iter().filter(|left| !left.output.is_empty()) {
         let (name, output) = (markdown(&left.name), Painted::from(&left.output));
@@ -91,11 +134,20 @@ fn page(summary: &Summary) -> String {
 /// Words of anybody's as Markdown shows them.
 fn markdown(words: &str) -> String {
     let words = human::words(words);
-    let shown = |c: char| if c.is_ascii_punctuation() { format!("\\{c}") } else { c.to_string() };
+    let shown = |c: char| {
+        if c.is_ascii_punctuation() {
+            format!("\\{c}")
+        } else {
+            c.to_string()
+        }
+    };
     words.chars().map(shown).collect()
 }
 
 /// How many backquotes stand in a row at most.
 fn longest_ticks(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+    text.split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default()
 }

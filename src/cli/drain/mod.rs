@@ -114,14 +114,19 @@ impl Verb for Args {
         let board = context.board_or_place(&self.files)?;
         context.holds_nothing(&board)?;
         // Who works an item here may not have one of another board's worked either.
-        context.board().map_or(Ok(()), |around| context.holds_nothing(&around))?;
+        context
+            .board()
+            .map_or(Ok(()), |around| context.holds_nothing(&around))?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
         let mut queues = context.files(&site.board, &self.files)?;
         let unread = self.unread(&site.board, &mut queues)?;
         tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
-            return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
+            return Err(CliError::usage(
+                "there is no queue to drain",
+                "name a file: tavern drain TODO.md",
+            ));
         }
         site.named.clone_from(&queues);
         let crew = self.agents.of(&self.role);
@@ -129,10 +134,16 @@ impl Verb for Args {
             if context.is_dry {
                 show_plan(context, &site, &queues, &crew)?;
             }
-            let file = queues.iter().map(|queue| queue.id.as_str()).find(|id| id.ends_with(".md"));
+            let file = queues
+                .iter()
+                .map(|queue| queue.id.as_str())
+                .find(|id| id.ends_with(".md"));
             return Err(CliError::from(Error::from(untrusted)).with_hint(hints::trust(file)));
         }
-        let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
+        let begun = crew
+            .iter()
+            .map(|post| preflight::begin(&site, &post.role))
+            .collect::<Result<Vec<_>, _>>()?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
         }
@@ -140,9 +151,13 @@ impl Verb for Args {
         let has_no_lane = left_alone::tell(context, &site.board, &queues);
         let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
         unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
-        errors.iter().for_each(|errors| context.out.note(format!("left as they are: {errors}")));
+        errors
+            .iter()
+            .for_each(|errors| context.out.note(format!("left as they are: {errors}")));
         for error in &unread {
-            let hint = hints::store(error).map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = hints::store(error)
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
             context.out.note(format!("left as it is: {error}{hint}"));
         }
         if !context.is_dry {
@@ -166,7 +181,11 @@ impl Verb for Args {
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let github = Github::begin(context);
         // Where nobody named any they take from all that the board has by then, if all can be read.
-        let named = if self.files.is_empty() && unread.is_empty() { &[][..] } else { &queues };
+        let named = if self.files.is_empty() && unread.is_empty() {
+            &[][..]
+        } else {
+            &queues
+        };
         let (is_well, mut cut) = self.work(context, &site, &queues, named, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
@@ -179,7 +198,9 @@ impl Verb for Args {
             });
         }
         if let Switch::Stopped(reason) = site.board.switch() {
-            context.out.note(format!("stopped by .tavern/STOP: {reason}"));
+            context
+                .out
+                .note(format!("stopped by .tavern/STOP: {reason}"));
             cut.get_or_insert(Cut::Asked(InterruptCause::Stopped));
         }
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
@@ -197,7 +218,9 @@ impl Verb for Args {
             }
         };
         summary.seconds = started.elapsed().as_secs();
-        let written = self.write_junit(&summary).and(self.write_html(context, &site.board, &queues));
+        let written =
+            self.write_junit(&summary)
+                .and(self.write_html(context, &site.board, &queues));
         summary.print(context, &site)?;
         left_alone::tell_of_marks(context, &site.board, &queues);
         github.into_iter().for_each(|github| github.end(&summary));
@@ -217,7 +240,9 @@ impl Verb for Args {
             None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
             None if is_well && summary.left.is_empty() && unread.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
-            None if is_well && (summary.is_broken() || !unread.is_empty()) => Ok(Exit::BoardHasErrors),
+            None if is_well && (summary.is_broken() || !unread.is_empty()) => {
+                Ok(Exit::BoardHasErrors)
+            }
             None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }
@@ -226,15 +251,28 @@ impl Verb for Args {
 
 impl Args {
     fn write_junit(&self, summary: &Summary) -> Result<(), CliError> {
-        self.junit.as_deref().map_or(Ok(()), |file| junit::write(file, summary))
+        self.junit
+            .as_deref()
+            .map_or(Ok(()), |file| junit::write(file, summary))
     }
 
-    fn write_html(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
-        self.html.as_deref().map_or(Ok(()), |file| write_page(context, board, queues, file))
+    fn write_html(
+        &self,
+        context: &Context,
+        board: &Board,
+        queues: &[Queue],
+    ) -> Result<(), CliError> {
+        self.html
+            .as_deref()
+            .map_or(Ok(()), |file| write_page(context, board, queues, file))
     }
 
     /// Takes those that are no text out of `queues`, where these are all of the board's and others can be worked: why each is.
-    fn unread(&self, board: &Board, queues: &mut Vec<Queue>) -> Result<Vec<store::Error>, CliError> {
+    fn unread(
+        &self,
+        board: &Board,
+        queues: &mut Vec<Queue>,
+    ) -> Result<Vec<store::Error>, CliError> {
         let mut unread = Vec::new();
         queues.retain(|queue| match board.read(queue) {
             Err(error @ store::Error::NotText { .. }) if self.files.is_empty() => {
@@ -243,12 +281,25 @@ impl Args {
             }
             _ => true,
         });
-        if queues.is_empty() && !unread.is_empty() { Err(unread.swap_remove(0).into()) } else { Ok(unread) }
+        if queues.is_empty() && !unread.is_empty() {
+            Err(unread.swap_remove(0).into())
+        } else {
+            Ok(unread)
+        }
     }
 
     /// What `queues` are now: people may have made others, and removed some.
-    fn queues(&self, context: &Context, site: &Site, queues: Vec<Queue>) -> Result<Vec<Queue>, CliError> {
-        if self.files.is_empty() { context.files(&site.board, &self.files) } else { Ok(queues) }
+    fn queues(
+        &self,
+        context: &Context,
+        site: &Site,
+        queues: Vec<Queue>,
+    ) -> Result<Vec<Queue>, CliError> {
+        if self.files.is_empty() {
+            context.files(&site.board, &self.files)
+        } else {
+            Ok(queues)
+        }
     }
 
     /// Whether all seats went well, and why it was ended before there was nothing left to do.
@@ -271,35 +322,70 @@ impl Args {
         let prospect = Prospect::of(site, queues, crew)?;
         let (program, verb) = sibling("agent")?;
         let seat = |post: &Post| Seat {
-            args: verb.iter().cloned().chain(self.agent_args(context, site, named, &post.role)).collect(),
+            args: verb
+                .iter()
+                .cloned()
+                .chain(self.agent_args(context, site, named, &post.role))
+                .collect(),
             most: usize::from(post.agents),
         };
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
         let all: usize = seats.iter().map(|seat| seat.most).sum();
         let most = self.most.unwrap_or(all).clamp(1, all);
-        let least = self.least.unwrap_or(if seats.len() == 1 { all.min(prospect.worked) } else { 1 }).min(most);
+        let least = self
+            .least
+            .unwrap_or(if seats.len() == 1 {
+                all.min(prospect.worked)
+            } else {
+                1
+            })
+            .min(most);
         let until = self.max_time.map(|time| clock::instant() + time.duration());
-        let config = PoolConfig { program, folder: context.here(), seats, least, most, until, is_work };
+        let config = PoolConfig {
+            program,
+            folder: context.here(),
+            seats,
+            least,
+            most,
+            until,
+            is_work,
+        };
         let open = prospect.worked;
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(match prospect.worked {
-            0 => format!("nothing can be worked as it stands: {}", human::count(prospect.left, "item")),
-            _ => format!("draining {what}, {}{}", runners(site, queues, crew)?, prospect.rest()),
+            0 => format!(
+                "nothing can be worked as it stands: {}",
+                human::count(prospect.left, "item")
+            ),
+            _ => format!(
+                "draining {what}, {}{}",
+                runners(site, queues, crew)?,
+                prospect.rest()
+            ),
         });
-        prospect.not_run().iter().for_each(|not_run| context.out.note(not_run));
+        prospect
+            .not_run()
+            .iter()
+            .for_each(|not_run| context.out.note(not_run));
         let is_at_terminal = io::stderr().is_terminal();
         let foot = Foot::begin(context, &site.board, open);
         let say = |line: String| foot.above(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
         let told = RefCell::new(HashSet::new());
         let is_new = |what: String| told.borrow_mut().insert(what);
-        let queues_now = || self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+        let queues_now = || {
+            self.queues(context, site, queues.to_vec())
+                .unwrap_or_else(|_| queues.to_vec())
+        };
         let by_hand = ByHand::since(site.board.last_seq()?);
         let mut demand = || {
             let queues = queues_now();
             by_hand.news(site, &queues).into_iter().for_each(say);
             let (demands, unstaffed) = look(site, &queues, crew);
-            unstaffed.into_iter().filter(|(role, _)| is_new(role.clone())).for_each(|(_, line)| say(line));
+            unstaffed
+                .into_iter()
+                .filter(|(role, _)| is_new(role.clone()))
+                .for_each(|(_, line)| say(line));
             demands
         };
         if context.is_dry {
@@ -310,61 +396,88 @@ impl Args {
         site.board.make_folders()?;
         let _watch = site.board.ring_at_changes(queues, &bell)?;
         let (mut waits, mut failed, mut too_early) = (Waits::default(), None, None);
-        let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {
-            News::Line(line) => {
-                let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
-                by_hand.news(site, &queues_now()).into_iter().for_each(say);
-                waits.hear(&agent, &told);
-                if let (true, Some(task)) = (self.fail_fast && failed.is_none(), told.gives_up()) {
-                    failed = Some(task.clone());
-                    site.interrupt.raise(InterruptCause::Stopped);
-                }
-                if let (true, Told::Waiting { until: Some(_), .. }) = (waits.are_all(), &told)
-                    && let Some(first) = first_time(site, &queues_now(), crew)
-                {
-                    let ahead = (first - clock::now()).to_std().unwrap_or_default();
-                    let is_beyond = |_: &Period| until.is_some_and(|end| clock::instant() + ahead > end);
-                    if let Some(time) = self.max_time.filter(is_beyond) {
-                        too_early = Some(Cut::TooEarly(time, first));
+        let well = run(
+            &config,
+            &site.interrupt,
+            &bell,
+            &mut demand,
+            &mut |news| match news {
+                News::Line(line) => {
+                    let Ok(Heard { agent, told }) = serde_json::from_str(&line) else {
+                        return;
+                    };
+                    by_hand.news(site, &queues_now()).into_iter().for_each(say);
+                    waits.hear(&agent, &told);
+                    if let (true, Some(task)) =
+                        (self.fail_fast && failed.is_none(), told.gives_up())
+                    {
+                        failed = Some(task.clone());
                         site.interrupt.raise(InterruptCause::Stopped);
-                    } else if ahead > LONG_WAIT {
-                        let open = Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked);
-                        let line = format!(
-                            "{} left, and none may be taken before {}",
-                            human::count(open, "item"),
-                            clock::dated(first)
-                        );
-                        let line = format!("{line}; to end where all wait for longer: --max-time 10m");
-                        is_new(line.clone()).then(|| say(line));
+                    }
+                    if let (true, Told::Waiting { until: Some(_), .. }) = (waits.are_all(), &told)
+                        && let Some(first) = first_time(site, &queues_now(), crew)
+                    {
+                        let ahead = (first - clock::now()).to_std().unwrap_or_default();
+                        let is_beyond =
+                            |_: &Period| until.is_some_and(|end| clock::instant() + ahead > end);
+                        if let Some(time) = self.max_time.filter(is_beyond) {
+                            too_early = Some(Cut::TooEarly(time, first));
+                            site.interrupt.raise(InterruptCause::Stopped);
+                        } else if ahead > LONG_WAIT {
+                            let open = Prospect::of(site, &queues_now(), crew)
+                                .map_or(0, |prospect| prospect.worked);
+                            let line = format!(
+                                "{} left, and none may be taken before {}",
+                                human::count(open, "item"),
+                                clock::dated(first)
+                            );
+                            let line =
+                                format!("{line}; to end where all wait for longer: --max-time 10m");
+                            is_new(line.clone()).then(|| say(line));
+                        }
+                    }
+                    let is_told = match &told {
+                        // All wait: else what the others do is seen.
+                        Told::Waiting { until, .. } => {
+                            until.is_some() && waits.are_all() && is_new(told.to_string())
+                        }
+                        // The list at the end tells of it.
+                        Told::Skipped { title, .. } if prospect.scriptless.contains(title) => false,
+                        Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
+                        _ => true,
+                    };
+                    // What came up meanwhile is seen when an agent begins or ends something.
+                    let is_other = told.completes() || matches!(told, Told::Claimed { .. });
+                    let open = || {
+                        Prospect::of(site, &queues_now(), crew)
+                            .map_or(0, |prospect| prospect.worked)
+                    };
+                    foot.hear(&agent, &told, is_other.then_some(&open));
+                    if is_told {
+                        let line = sentence(&agent, &told);
+                        say(if told.is_progress() {
+                            context.out.shortened(&line).into_owned()
+                        } else {
+                            line
+                        });
+                    }
+                    // At a terminal one may look for oneself.
+                    if is_told && !is_at_terminal {
+                        failing::under(site, &told).into_iter().for_each(say);
                     }
                 }
-                let is_told = match &told {
-                    // All wait: else what the others do is seen.
-                    Told::Waiting { until, .. } => until.is_some() && waits.are_all() && is_new(told.to_string()),
-                    // The list at the end tells of it.
-                    Told::Skipped { title, .. } if prospect.scriptless.contains(title) => false,
-                    Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
-                    _ => true,
-                };
-                // What came up meanwhile is seen when an agent begins or ends something.
-                let is_other = told.completes() || matches!(told, Told::Claimed { .. });
-                let open = || Prospect::of(site, &queues_now(), crew).map_or(0, |prospect| prospect.worked);
-                foot.hear(&agent, &told, is_other.then_some(&open));
-                if is_told {
-                    let line = sentence(&agent, &told);
-                    say(if told.is_progress() { context.out.shortened(&line).into_owned() } else { line });
+                News::Complaint(line) => say(line),
+                News::Died { exit, pause } => {
+                    say(format!(
+                        "an agent ended ({exit}); started again in {}",
+                        human::took(pause)
+                    ));
                 }
-                // At a terminal one may look for oneself.
-                if is_told && !is_at_terminal {
-                    failing::under(site, &told).into_iter().for_each(say);
+                News::GivenUp { exit } => {
+                    say(format!("agents keep ending at once ({exit}): given up"))
                 }
-            }
-            News::Complaint(line) => say(line),
-            News::Died { exit, pause } => {
-                say(format!("an agent ended ({exit}); started again in {}", human::took(pause)));
-            }
-            News::GivenUp { exit } => say(format!("agents keep ending at once ({exit}): given up")),
-        });
+            },
+        );
         let cut = match (failed, site.interrupt.cause()) {
             (Some(task), _) => Some(Cut::Failure(task)),
             _ if too_early.is_some() => too_early,
@@ -374,20 +487,56 @@ impl Args {
         Ok((well?, cut))
     }
 
-    fn agent_args(&self, context: &Context, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
-        let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
-        args.extend(["--dir".into(), site.board.dir().into(), "--drain".into(), std::process::id().to_string().into()]);
+    fn agent_args(
+        &self,
+        context: &Context,
+        site: &Site,
+        queues: &[Queue],
+        role: &str,
+    ) -> Vec<OsString> {
+        let mut args = [
+            "--until-empty",
+            "--quiet",
+            "--format",
+            "json",
+            "--role",
+            role,
+        ]
+        .map(OsString::from)
+        .to_vec();
+        args.extend([
+            "--dir".into(),
+            site.board.dir().into(),
+            "--drain".into(),
+            std::process::id().to_string().into(),
+        ]);
         args.extend(context.shared.trust.then(|| "--trust".into()));
         args.extend(self.fail_fast.then(|| "--fail-fast".into()));
         if let Some(own) = &site.config.caps.own {
-            let amounts = [("--max-usd", own.cap.usd), ("--max-minutes", own.cap.minutes)];
-            let amounts = amounts.into_iter().filter_map(|(flag, most)| Some([flag.to_owned(), most?.to_string()]));
-            args.extend(amounts.chain([["--since".to_owned(), own.since.to_rfc3339()]]).flatten().map(OsString::from));
+            let amounts = [
+                ("--max-usd", own.cap.usd),
+                ("--max-minutes", own.cap.minutes),
+            ];
+            let amounts = amounts
+                .into_iter()
+                .filter_map(|(flag, most)| Some([flag.to_owned(), most?.to_string()]));
+            args.extend(
+                amounts
+                    .chain([["--since".to_owned(), own.since.to_rfc3339()]])
+                    .flatten()
+                    .map(OsString::from),
+            );
         }
         // Not the role's runner: an item may name another one.
-        let named = [("--runner", &self.program.runner), ("--model", &self.program.model)];
-        let named = named.into_iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
-        for (flag, value) in named.chain(queues.iter().map(|queue| ("--queue", queue.id.as_str()))) {
+        let named = [
+            ("--runner", &self.program.runner),
+            ("--model", &self.program.model),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
+        for (flag, value) in named.chain(queues.iter().map(|queue| ("--queue", queue.id.as_str())))
+        {
             args.extend([flag.into(), value.into()]);
         }
         args
@@ -427,42 +576,85 @@ struct WorkPlan {
 
 /// What runs the open items of `queues`, as people are told it: those of the roles where no item is for one yet.
 fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<String, CliError> {
-    let texts = queues.iter().map(|queue| site.board.read(queue)).collect::<Result<Vec<_>, _>>()?;
+    let texts = queues
+        .iter()
+        .map(|queue| site.board.read(queue))
+        .collect::<Result<Vec<_>, _>>()?;
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
     let roles = site.config.known_roles();
     let open = |document: &Document<'_>| {
-        let items = document.items().iter().filter(|item| !item.status.is_ended());
-        items.map(|item| document.task_of(&for_roles(document, item, &roles))).collect::<Vec<_>>()
+        let items = document
+            .items()
+            .iter()
+            .filter(|item| !item.status.is_ended());
+        items
+            .map(|item| document.task_of(&for_roles(document, item, &roles)))
+            .collect::<Vec<_>>()
     };
     let tasks: Vec<Task> = documents.iter().flat_map(open).collect();
     let mut names = BTreeSet::new();
     for post in crew {
         let role = site.role(&post.role)?;
         let is_own = |task: &&Task| task.role.as_deref().unwrap_or(DEFAULT_ROLE) == post.role;
-        let mut own = tasks.iter().filter(is_own).map(|task| site.runner_of(task, role)).peekable();
+        let mut own = tasks
+            .iter()
+            .filter(is_own)
+            .map(|task| site.runner_of(task, role))
+            .peekable();
         if own.peek().is_none() {
             names.insert(site.runner.clone().unwrap_or_else(|| role.runner.clone()));
         }
         names.extend(own);
     }
-    let word = if names.len() == 1 { "runner" } else { "runners" };
-    Ok(format!("{word} {}", names.into_iter().collect::<Vec<_>>().join(", ")))
+    let word = if names.len() == 1 {
+        "runner"
+    } else {
+        "runners"
+    };
+    Ok(format!(
+        "{word} {}",
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// Of a dry run: the items, with what would be run for each.
-fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
+fn show_plan(
+    context: &Context,
+    site: &Site,
+    queues: &[Queue],
+    crew: &[Post],
+) -> Result<(), CliError> {
     let mut commands = HashMap::new();
     for queue in queues {
-        commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
+        commands.extend(
+            commands_of(site, queue)?
+                .into_iter()
+                .map(|(line, all)| ((queue.id.clone(), line), all)),
+        );
     }
-    let left =
-        summarise(site, queues, crew, site.board.last_seq()?, None)?.left.into_iter().filter(|left| !left.broken);
+    let left = summarise(site, queues, crew, site.board.last_seq()?, None)?
+        .left
+        .into_iter()
+        .filter(|left| !left.broken);
     let (worked, idle): (Vec<Left>, Vec<Left>) = left.partition(|left| !left.stays);
     for left in worked.into_iter().chain(idle) {
-        let commands = commands.remove(&(left.queue.clone(), left.line)).filter(|_| !left.stays).unwrap_or_default();
+        let commands = commands
+            .remove(&(left.queue.clone(), left.line))
+            .filter(|_| !left.stays)
+            .unwrap_or_default();
         let mark = if left.stays { "left: " } else { "" };
-        let head = format!("{mark}{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.listed()));
-        let why = left.reason.iter().filter(|_| left.stays).map(|why| format!("\n  {}", human::words(why)));
+        let head = format!(
+            "{mark}{}:{} {} {}",
+            left.queue,
+            left.line,
+            left.status,
+            human::title(&left.listed())
+        );
+        let why = left
+            .reason
+            .iter()
+            .filter(|_| left.stays)
+            .map(|why| format!("\n  {}", human::words(why)));
         let text = head + &why.collect::<String>() + &human::commands(&commands);
         context.out.record(&WorkPlan { left, commands }, text)?;
     }
@@ -478,17 +670,33 @@ struct Heard {
 
 fn some_time(text: &str) -> Result<Period, String> {
     let time = text.parse::<Period>().map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("nothing is done in no time: name one such as 45m, or none".to_owned()) } else { Ok(time) }
+    if time.is_zero() {
+        Err("nothing is done in no time: name one such as 45m, or none".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
     let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
-    let open = |queue| Ok(parse(&site.board.read(queue)?.content).0.items().iter().filter(is_open).count());
+    let open = |queue| {
+        Ok(parse(&site.board.read(queue)?.content)
+            .0
+            .items()
+            .iter()
+            .filter(is_open)
+            .count())
+    };
     queues.iter().map(open).sum()
 }
 
 /// An agent's line says that it found something to do.
 fn is_work(line: &str) -> bool {
-    let is_deed = |told| matches!(told, Told::Claimed { .. } | Told::Integrated { .. } | Told::SentBack { .. });
+    let is_deed = |told| {
+        matches!(
+            told,
+            Told::Claimed { .. } | Told::Integrated { .. } | Told::SentBack { .. }
+        )
+    };
     serde_json::from_str::<Heard>(line).is_ok_and(|heard| is_deed(heard.told))
 }

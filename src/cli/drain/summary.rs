@@ -83,7 +83,11 @@ impl Left {
 
     /// Its name, and the queue that it is in.
     pub(super) fn place(&self) -> String {
-        if self.task.is_some() { format!("{}: {}", self.queue, self.name) } else { self.name.clone() }
+        if self.task.is_some() {
+            format!("{}: {}", self.queue, self.name)
+        } else {
+            self.name.clone()
+        }
     }
 
     /// What to do about it, and where to look, a line each.
@@ -92,7 +96,12 @@ impl Left {
         let see = self.run.iter().map(|run| format!("see {run}"));
         let work = (!self.kept.is_empty()).then(|| format!("its work: tavern diff {}", self.name));
         let is_dead = self.status == Status::Dead;
-        let again = is_dead.then(|| format!("to have it tried again: tavern release {} --revive", self.name));
+        let again = is_dead.then(|| {
+            format!(
+                "to have it tried again: tavern release {} --revive",
+                self.name
+            )
+        });
         todo.chain(see).chain(work).chain(again)
     }
 }
@@ -155,16 +164,41 @@ impl Summary {
         before: u64,
     ) -> Result<(), CliError> {
         let became = became(since);
-        let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
+        let (runs, archived, mut seen) = (
+            RunNames::list(&site.board)?,
+            Archived::of(&site.board),
+            HashSet::new(),
+        );
         let mut live = HashSet::new();
         // What can't be read has none that anybody knows of.
-        for text in site.board.queues()?.iter().filter_map(|queue| site.board.read(queue).ok()) {
-            live.extend(parse(&text.content).0.items().iter().filter_map(|item| item.id.clone()));
+        for text in site
+            .board
+            .queues()?
+            .iter()
+            .filter_map(|queue| site.board.read(queue).ok())
+        {
+            live.extend(
+                parse(&text.content)
+                    .0
+                    .items()
+                    .iter()
+                    .filter_map(|item| item.id.clone()),
+            );
         }
         // The newest first: what was brought back and has ended again is there once.
-        for entry in since.iter().rev().filter(|entry| entry.kind == Kind::Archived) {
-            let is_ours = is_of(entry, queues) || entry.task.as_ref().is_some_and(|task| strayed.contains(task));
-            let (true, Some(block)) = (is_ours, entry.change.before()) else { continue };
+        for entry in since
+            .iter()
+            .rev()
+            .filter(|entry| entry.kind == Kind::Archived)
+        {
+            let is_ours = is_of(entry, queues)
+                || entry
+                    .task
+                    .as_ref()
+                    .is_some_and(|task| strayed.contains(task));
+            let (true, Some(block)) = (is_ours, entry.change.before()) else {
+                continue;
+            };
             let (document, _) = parse(block);
             for (number, item) in document.items().iter().enumerate() {
                 let Some(id) = &item.id else { continue };
@@ -176,9 +210,19 @@ impl Summary {
                 let runs = since_then(&runs, before);
                 self.usd += usd(&runs);
                 // What the first one is its lane may have said.
-                let status = entry.change.from().filter(|_| number == 0).unwrap_or(item.status);
+                let status = entry
+                    .change
+                    .from()
+                    .filter(|_| number == 0)
+                    .unwrap_or(item.status);
                 let queue = entry.queue.clone().unwrap_or_default();
-                self.add_ended(&became, EndedItem { status, ..ended(queue, &document, item, id, &runs) });
+                self.add_ended(
+                    &became,
+                    EndedItem {
+                        status,
+                        ..ended(queue, &document, item, id, &runs)
+                    },
+                );
             }
         }
         Ok(())
@@ -188,7 +232,11 @@ impl Summary {
     pub(super) fn waits_for_person(&self) -> bool {
         let has_need = |left: &Left| left.need.is_some();
         let is_parked = |left: &Left| left.status == Status::Waiting;
-        self.left.iter().any(has_need) && self.left.iter().all(|left| has_need(left) || is_parked(left))
+        self.left.iter().any(has_need)
+            && self
+                .left
+                .iter()
+                .all(|left| has_need(left) || is_parked(left))
     }
 
     /// There was nothing to do.
@@ -208,16 +256,28 @@ impl Summary {
 
     /// All of it in a line.
     pub(super) fn totals(&self) -> String {
-        let spent = if self.usd > 0.0 { format!(", {}", human::money(self.usd)) } else { String::new() };
+        let spent = if self.usd > 0.0 {
+            format!(", {}", human::money(self.usd))
+        } else {
+            String::new()
+        };
         let (completed, left) = (self.completed, self.left.len() - self.failed);
         let all = completed + self.left.len();
-        let failed = if self.failed == 0 { String::new() } else { format!(", {} failed", self.failed) };
-        format!("{completed} of {all} completed{failed}, {left} left{spent} in {} s", self.seconds)
+        let failed = if self.failed == 0 {
+            String::new()
+        } else {
+            format!(", {} failed", self.failed)
+        };
+        format!(
+            "{completed} of {all} completed{failed}, {left} left{spent} in {} s",
+            self.seconds
+        )
     }
 
     /// What was completed, and has steps that nobody has ticked.
     fn open_steps<'s>(&'s self, context: &'s Context) -> impl Iterator<Item = String> + 's {
-        let is_told = |one: &&EndedItem| one.status == Status::Completed && !one.open_steps.is_empty();
+        let is_told =
+            |one: &&EndedItem| one.status == Status::Completed && !one.open_steps.is_empty();
         let told = self.ended.iter().filter(is_told);
         let more = told.clone().count().saturating_sub(NAMED);
         let more = (more > 0).then(|| format!("… and {more} more: completed, with open steps"));
@@ -237,13 +297,21 @@ impl Summary {
         let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
-            let said = [format!("{}: {}", left.queue, left.status)].into_iter().chain(left.reason.clone());
+            let said = [format!("{}: {}", left.queue, left.status)]
+                .into_iter()
+                .chain(left.reason.clone());
             if !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
                 continue;
             }
             let head = format!("{} {} — ", left.place(), left.status);
             lines.push(context.out.fitted(&head, &left.listed(), ""));
-            lines.extend(left.reason.clone().into_iter().chain(left.details()).map(|line| format!("  {line}")));
+            lines.extend(
+                left.reason
+                    .clone()
+                    .into_iter()
+                    .chain(left.details())
+                    .map(|line| format!("  {line}")),
+            );
         }
         lines.extend(alike.left_out());
         lines.extend(self.open_steps(context));
@@ -268,7 +336,11 @@ pub(super) fn summarise(
     let (mut summary, roles) = (Summary::default(), site.config.known_roles());
     let since = tail_log(&site.board, before)?;
     let (became, mut strayed) = (became(&since), begun(&since, queues));
-    let mut all: Vec<Queue> = queues.iter().filter(|queue| queue.path.is_file()).cloned().collect();
+    let mut all: Vec<Queue> = queues
+        .iter()
+        .filter(|queue| queue.path.is_file())
+        .cloned()
+        .collect();
     for queue in &all {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
@@ -289,14 +361,21 @@ pub(super) fn summarise(
         for (at, item) in document.items().iter().enumerate() {
             let titled = for_roles(&document, item, &roles);
             let item = titled.as_ref();
-            if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
+            if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id))
+            {
                 continue;
             }
-            let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
+            let runs = item
+                .id
+                .as_ref()
+                .map(|id| names.runs_of(&site.board, id))
+                .unwrap_or_default();
             let ours = since_then(&runs, before);
             summary.usd += usd(&ours);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
-            let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
+            let need = lacking
+                .as_ref()
+                .and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
             if matches!(item.status, Status::Completed | Status::Cancelled) {
                 if let Some(id) = &item.id {
                     summary.add_ended(&became, ended(queue.id.clone(), &document, item, id, &ours));
@@ -305,13 +384,23 @@ pub(super) fn summarise(
             }
             let (task, status) = (document.task_of(item), item.status);
             let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
-            let is_reason = || document.doubtful_keys(item).iter().any(|(key, _)| *key == Key::Reason);
-            let is_typed =
-                (document.with_words(item).is_some() || is_reason()) && site.board.is_only_typed(&task.id)?;
+            let is_reason = || {
+                document
+                    .doubtful_keys(item)
+                    .iter()
+                    .any(|(key, _)| *key == Key::Reason)
+            };
+            let is_typed = (document.with_words(item).is_some() || is_reason())
+                && site.board.is_only_typed(&task.id)?;
             let reason = task.reason().filter(|_| !is_typed);
             let failed = runs.last().filter(|run| has_failed(run, status));
             summary.left.push(Left {
-                kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
+                kept: item
+                    .id
+                    .as_ref()
+                    .filter(|_| !runs.is_empty())
+                    .map(|id| kept.places(id))
+                    .unwrap_or_default(),
                 queue: queue.id.clone(),
                 line: item.line,
                 task: item.id.clone(),
@@ -320,13 +409,17 @@ pub(super) fn summarise(
                 status,
                 stays: hindrance.is_some(),
                 broken: lacking.as_ref().is_some_and(Unready::is_broken),
-                capped: lacking.as_ref().is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
+                capped: lacking
+                    .as_ref()
+                    .is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
                 reason: cut
                     .and_then(|cut| why_cut(&task, cut))
                     .or_else(|| why(&task, reason, lacking.as_ref(), hindrance.as_ref(), queue)),
                 need,
                 output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
-                run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                run: runs
+                    .last()
+                    .map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
                 path: queue.path.clone(),
                 name: name_of(queue, item),
                 seconds: seconds_of(&ours),
@@ -334,23 +427,49 @@ pub(super) fn summarise(
         }
     }
     summary.add_archived(site, queues, &since, &strayed, before)?;
-    let has_died = |left: &&Left| left.task.as_ref().is_some_and(|id| became.contains(&(id, Status::Dead)));
-    summary.failed = summary.left.iter().filter(|left| left.status == Status::Dead).filter(has_died).count();
+    let has_died = |left: &&Left| {
+        left.task
+            .as_ref()
+            .is_some_and(|id| became.contains(&(id, Status::Dead)))
+    };
+    summary.failed = summary
+        .left
+        .iter()
+        .filter(|left| left.status == Status::Dead)
+        .filter(has_died)
+        .count();
     summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
     Ok(summary)
 }
 
 /// As it can be typed.
 fn name_of(queue: &Queue, item: &Item<'_>) -> String {
-    item.id.as_ref().map_or_else(|| format!("{}:{}", queue.id, item.line), ToString::to_string)
+    item.id.as_ref().map_or_else(
+        || format!("{}:{}", queue.id, item.line),
+        ToString::to_string,
+    )
 }
 
-fn ended(queue: String, document: &Document<'_>, item: &Item<'_>, id: &TaskId, runs: &[&Metadata]) -> EndedItem {
+fn ended(
+    queue: String,
+    document: &Document<'_>,
+    item: &Item<'_>,
+    id: &TaskId,
+    runs: &[&Metadata],
+) -> EndedItem {
     let (title, status) = (document.title(item).to_owned(), item.status);
     let task = document.task_of(item);
     let commit = task.commit().map(str::to_owned);
     let open_steps = Steps::of(&task.description).unwrap_or_default().open;
-    EndedItem { queue, task: id.clone(), title, status, commit, open_steps, seconds: seconds_of(runs) }
+    EndedItem {
+        queue,
+        task: id.clone(),
+        title,
+        status,
+        commit,
+        open_steps,
+        seconds: seconds_of(runs),
+    }
 }
 
 /// Those of `runs` that began after the event `before`.
@@ -364,7 +483,9 @@ fn usd(runs: &[&Metadata]) -> f64 {
 
 /// How long they took together.
 fn seconds_of(runs: &[&Metadata]) -> u64 {
-    runs.iter().map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default()).sum()
+    runs.iter()
+        .map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default())
+        .sum()
 }
 
 /// The last run of an item that is left, or what was seen after its merge, says what is wrong with it.
@@ -374,29 +495,43 @@ fn has_failed(run: &Metadata, status: Status) -> bool {
 
 /// What items became by these events.
 fn became(since: &[Entry]) -> HashSet<(&TaskId, Status)> {
-    since.iter().filter_map(|entry| Some((entry.task.as_ref()?, entry.change.to()?))).collect()
+    since
+        .iter()
+        .filter_map(|entry| Some((entry.task.as_ref()?, entry.change.to()?)))
+        .collect()
 }
 
 /// The items that were taken from `queues`, or went with the whole file.
 fn begun(since: &[Entry], queues: &[Queue]) -> HashSet<TaskId> {
-    let is_gone =
-        |entry: &Entry| queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id) && !queue.path.is_file());
+    let is_gone = |entry: &Entry| {
+        queues
+            .iter()
+            .any(|queue| entry.queue.as_ref() == Some(&queue.id) && !queue.path.is_file())
+    };
     let is_begun = |entry: &&Entry| match entry.kind {
         Kind::Claimed => is_of(entry, queues),
         Kind::Moved => is_gone(entry),
         _ => false,
     };
-    since.iter().filter(is_begun).filter_map(|entry| entry.task.clone()).collect()
+    since
+        .iter()
+        .filter(is_begun)
+        .filter_map(|entry| entry.task.clone())
+        .collect()
 }
 
 fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
-    queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id))
+    queues
+        .iter()
+        .any(|queue| entry.queue.as_ref() == Some(&queue.id))
 }
 
 /// What the end of the drain itself has left undone.
 fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     match task.status() {
-        Status::Approved => Some("not merged, since the drain was ended before: tavern merge does it".to_owned()),
+        Status::Approved => {
+            Some("not merged, since the drain was ended before: tavern merge does it".to_owned())
+        }
         Status::Pending if task.reason() == Some(EndReason::Stop.describe()) => {
             Some(format!("it was stopped: the drain was {cut}"))
         }
@@ -416,7 +551,9 @@ fn why(
     let id = Some(&task.id).filter(|id| **id != TaskId::nobody());
     match (task.status(), lack) {
         // What a person does about it stands by itself.
-        (_, Some(lack @ Lack::Approval)) if let Some(reason) = reason => Some(format!("{lack}: {reason}")),
+        (_, Some(lack @ Lack::Approval)) if let Some(reason) = reason => {
+            Some(format!("{lack}: {reason}"))
+        }
         (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
         (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
         _ if reason.is_some() => reason.map(str::to_owned),

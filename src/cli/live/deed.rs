@@ -34,11 +34,22 @@ impl Deeds {
     /// `bell` rings when one has ended.
     pub fn new(bell: &Bell) -> Deeds {
         let (tell, told) = channel();
-        Deeds { running: Vec::new(), tell, told, bell: bell.clone() }
+        Deeds {
+            running: Vec::new(),
+            tell,
+            told,
+            bell: bell.clone(),
+        }
     }
 
     /// Starts one, for what was `asked`, and goes on; returns what is shown meanwhile.
-    pub fn begin(&mut self, words: &[String], asked: String, board: &Path, folder: &Path) -> (String, Tone) {
+    pub fn begin(
+        &mut self,
+        words: &[String],
+        asked: String,
+        board: &Path,
+        folder: &Path,
+    ) -> (String, Tone) {
         let spec = program(words, board, folder);
         let (tell, bell) = (self.tell.clone(), self.bell.clone());
         self.running.push(thread::spawn(move || {
@@ -59,16 +70,26 @@ impl Deeds {
 
     /// Waits for those that run.
     pub fn finish(self) {
-        self.running.into_iter().for_each(|running| _ = running.join());
+        self.running
+            .into_iter()
+            .for_each(|running| _ = running.join());
     }
 }
 
 /// The program that `tavern WORDS` means, of this board.
 pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec> {
     let (program, first) = sibling(&words[0])?;
-    let shared: [OsString; 4] = ["--dir".into(), board.into(), "--format".into(), "text".into()];
+    let shared: [OsString; 4] = [
+        "--dir".into(),
+        board.into(),
+        "--format".into(),
+        "text".into(),
+    ];
     let words = words[1..].iter().map(OsString::from);
-    Ok(Spec::new(program, folder).args(first).args(shared).args(words))
+    Ok(Spec::new(program, folder)
+        .args(first)
+        .args(shared)
+        .args(words))
 }
 
 /// Runs it to its end; what it printed, in a line.
@@ -83,10 +104,21 @@ pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
 /// What it printed, in a line.
 fn said(ran: &Ran) -> (String, Tone) {
     let is_done = ran.exit == ProgramExit::Code(0);
-    let (first, second) = if is_done { (&ran.stdout, &ran.stderr) } else { (&ran.stderr, &ran.stdout) };
+    let (first, second) = if is_done {
+        (&ran.stdout, &ran.stderr)
+    } else {
+        (&ran.stderr, &ran.stdout)
+    };
     let text = [first, second].map(|text| String::from_utf8_lossy(text).trim().to_owned());
     let words: Vec<&str> = text.iter().flat_map(|text| text.lines()).collect();
     let words = words.join(" · ");
     let words = line(words.strip_prefix("error: ").unwrap_or(&words));
-    (if words.is_empty() { "done".to_owned() } else { words }, if is_done { Tone::Works } else { Tone::Bad })
+    (
+        if words.is_empty() {
+            "done".to_owned()
+        } else {
+            words
+        },
+        if is_done { Tone::Works } else { Tone::Bad },
+    )
 }

@@ -38,16 +38,30 @@ pub fn has_panel(width: u16) -> bool {
 
 /// Rows that an open page has on a terminal of this size: in a panel all but its title.
 pub fn page_room(area: Rect) -> usize {
-    if has_panel(area.width) { room(area.height).saturating_sub(1) } else { room(area.height) }
+    if has_panel(area.width) {
+        room(area.height).saturating_sub(1)
+    } else {
+        room(area.height)
+    }
 }
 
 /// What is shown of `screen` on a terminal of this size.
 pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
-    let mut pen = Pen { cells: Buffer::empty(area), look };
+    let mut pen = Pen {
+        cells: Buffer::empty(area),
+        look,
+    };
     let room = room(area.height);
-    let is_help = screen.page.as_ref().is_some_and(|page| page.kind == PageKind::Help);
+    let is_help = screen
+        .page
+        .as_ref()
+        .is_some_and(|page| page.kind == PageKind::Help);
     let has_panel = has_panel(area.width) && !is_help;
-    let head = screen.page.as_ref().filter(|_| !has_panel).map_or(&screen.scene.head, |page| &page.title);
+    let head = screen
+        .page
+        .as_ref()
+        .filter(|_| !has_panel)
+        .map_or(&screen.scene.head, |page| &page.title);
     pen.write(0, 0, &format!("tavern · {head}"), look.style(Tone::Heading));
     match &screen.page {
         _ if has_panel => pen.list_and_panel(screen, room),
@@ -55,13 +69,19 @@ pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
         None => pen.list(screen, room),
     }
     let cursor = pen.foot(screen, area);
-    Picture { cells: pen.cells, cursor }
+    Picture {
+        cells: pen.cells,
+        cursor,
+    }
 }
 
 /// A row in a line of `width` cells, with the colours that it has, for a terminal that nobody has taken.
 pub fn line_of(row: &SceneRow, width: usize, look: Look) -> String {
     let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let mut pen = Pen { cells: Buffer::empty(Rect::new(0, 0, width, 1)), look };
+    let mut pen = Pen {
+        cells: Buffer::empty(Rect::new(0, 0, width, 1)),
+        look,
+    };
     pen.row(0, row, None);
     let (mut shown, mut x) = (String::new(), 0);
     while x < width {
@@ -83,11 +103,19 @@ impl Pen {
     /// Writes from a cell on, as far as there is room; returns the cell behind it.
     fn write(&mut self, column: usize, row: usize, text: &str, style: Style) -> usize {
         let area = self.cells.area;
-        let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else { return column };
+        let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else {
+            return column;
+        };
         if x >= area.width || y >= area.height {
             return column;
         }
-        let (end, _) = self.cells.set_stringn(x, y, self.look.spelt(text), usize::from(area.width - x), style);
+        let (end, _) = self.cells.set_stringn(
+            x,
+            y,
+            self.look.spelt(text),
+            usize::from(area.width - x),
+            style,
+        );
         usize::from(end)
     }
 
@@ -99,18 +127,30 @@ impl Pen {
     fn list_and_panel(&mut self, screen: &Screen, room: usize) {
         let area = self.cells.area;
         let width = area.width / 2 - 2;
-        let side = |width: u16| Pen { cells: Buffer::empty(Rect::new(0, 0, width, area.height)), look: self.look };
+        let side = |width: u16| Pen {
+            cells: Buffer::empty(Rect::new(0, 0, width, area.height)),
+            look: self.look,
+        };
         let (mut list, mut panel) = (side(area.width - width - 3), side(width));
         list.list(screen, room);
         if let Some(page) = screen.shown() {
-            let tone = if screen.page.is_some() { Tone::Asks } else { Tone::Heading };
+            let tone = if screen.page.is_some() {
+                Tone::Asks
+            } else {
+                Tone::Heading
+            };
             panel.write(0, 1, &page.title, self.look.style(tone));
             panel.page(page, room.saturating_sub(1), 2);
         }
         self.paste(&list.cells, 0);
         self.paste(&panel.cells, area.width - width);
         for row in 1..=room {
-            self.write(usize::from(area.width - width - 2), row, "│", self.look.style(Tone::Faint));
+            self.write(
+                usize::from(area.width - width - 2),
+                row,
+                "│",
+                self.look.style(Tone::Faint),
+            );
         }
     }
 
@@ -126,26 +166,52 @@ impl Pen {
     /// The rows around the one that is chosen.
     fn list(&mut self, screen: &Screen, room: usize) {
         let rows = &screen.scene.rows;
-        for (place, (at, row)) in rows.iter().enumerate().skip(first_of(screen, room)).take(room).enumerate() {
-            self.row(place + 1, row, (at == screen.chosen && row.subject.is_some()).then_some(Modifier::REVERSED));
+        for (place, (at, row)) in rows
+            .iter()
+            .enumerate()
+            .skip(first_of(screen, room))
+            .take(room)
+            .enumerate()
+        {
+            self.row(
+                place + 1,
+                row,
+                (at == screen.chosen && row.subject.is_some()).then_some(Modifier::REVERSED),
+            );
         }
         if rows.is_empty() {
-            self.write(2, 1, "nothing is here yet; begin: tavern add \"what is to be done\"", Style::new());
+            self.write(
+                2,
+                1,
+                "nothing is here yet; begin: tavern add \"what is to be done\"",
+                Style::new(),
+            );
         }
     }
 
     fn row(&mut self, place: usize, row: &SceneRow, chosen: Option<Modifier>) {
-        let style = self.look.style(row.tone).add_modifier(chosen.unwrap_or_default());
+        let style = self
+            .look
+            .style(row.tone)
+            .add_modifier(chosen.unwrap_or_default());
         if chosen.is_some() {
             self.write(0, place, &" ".repeat(self.width()), style);
         }
         let start = self.write(0, place, &row.columns, style);
         let room = self.width().saturating_sub(start);
-        let mark = if row.mark.is_empty() { String::new() } else { format!(" ({})", row.mark) };
+        let mark = if row.mark.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", row.mark)
+        };
         let words = fitted(&row.words, room.saturating_sub(mark.width()).max(room / 2));
         let end = self.write(start, place, &words, style);
         let mark = fitted(&mark, self.width().saturating_sub(end));
-        let faint = if chosen.is_some() || row.tone != Tone::Plain { style } else { self.look.style(Tone::Faint) };
+        let faint = if chosen.is_some() || row.tone != Tone::Plain {
+            style
+        } else {
+            self.look.style(Tone::Faint)
+        };
         self.write(end, place, &mark, faint);
     }
 
@@ -182,7 +248,9 @@ impl Pen {
         if let Some(typing) = &screen.typing {
             let (shown, cursor) = typing.shown(self.width());
             self.write(0, row, &shown, self.look.style(Tone::Asks));
-            let column = u16::try_from(cursor).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
+            let column = u16::try_from(cursor)
+                .unwrap_or(u16::MAX)
+                .min(area.width.saturating_sub(1));
             return Some(Position::new(column, area.height - 1));
         }
         if let Some((said, tone)) = &screen.said {
@@ -194,11 +262,27 @@ impl Pen {
             Some(_) => vec!["Esc back", "? keys"],
             None => vec!["? keys", "q out", "Enter open"],
         };
-        if screen.subject().is_some_and(|subject| !subject.name.is_empty()) {
-            let Offers { approve, reject, release } = &screen.offers;
-            let offered = [("y approve", approve), ("x reject", reject), ("r release", release)];
+        if screen
+            .subject()
+            .is_some_and(|subject| !subject.name.is_empty())
+        {
+            let Offers {
+                approve,
+                reject,
+                release,
+            } = &screen.offers;
+            let offered = [
+                ("y approve", approve),
+                ("x reject", reject),
+                ("r release", release),
+            ];
             keys.extend(["s stream", "d diff", "a answer"]);
-            keys.extend(offered.iter().filter(|(_, may)| may.is_ok()).map(|(key, _)| key));
+            keys.extend(
+                offered
+                    .iter()
+                    .filter(|(_, may)| may.is_ok())
+                    .map(|(key, _)| key),
+            );
         }
         let faint = self.look.style(Tone::Faint);
         let end = self.write(0, row, &fitted(&keys.join(" · "), self.width()), faint);
@@ -220,7 +304,9 @@ fn first_of(screen: &Screen, room: usize) -> usize {
     if screen.chosen + 1 < room {
         0
     } else {
-        (screen.chosen + 1 + room / 3).saturating_sub(room).min(rows.saturating_sub(room))
+        (screen.chosen + 1 + room / 3)
+            .saturating_sub(room)
+            .min(rows.saturating_sub(room))
     }
 }
 
@@ -237,7 +323,11 @@ fn fitted(text: &str, most: usize) -> String {
         }
         shown.push(c);
     }
-    if most == 0 { String::new() } else { shown + "…" }
+    if most == 0 {
+        String::new()
+    } else {
+        shown + "…"
+    }
 }
 
 #[cfg(test)]
@@ -247,7 +337,10 @@ mod tests {
     use crate::cli::live::look::{Colours, Signs};
     use crate::cli::live::scene::{Scene, Subject};
 
-    const PLAIN: Look = Look { colours: Colours::None, signs: Signs::Unicode };
+    const PLAIN: Look = Look {
+        colours: Colours::None,
+        signs: Signs::Unicode,
+    };
 
     fn text(cells: &Buffer) -> Vec<String> {
         let line = |y| {
@@ -268,7 +361,10 @@ mod tests {
     }
 
     fn row(number: usize, words: &str) -> SceneRow {
-        let subject = Subject { name: format!("T-{number}"), ..Subject::default() };
+        let subject = Subject {
+            name: format!("T-{number}"),
+            ..Subject::default()
+        };
         SceneRow {
             key: format!("item T-{number}"),
             columns: format!("  T-{number:<4} "),
@@ -280,14 +376,28 @@ mod tests {
     }
 
     fn screen(rows: Vec<SceneRow>, height: u16) -> Screen {
-        let mut screen = Screen { room: room(height), ..Screen::default() };
-        screen.update(Scene { head: "no agent works".to_owned(), rows, has_seconds: false });
+        let mut screen = Screen {
+            room: room(height),
+            ..Screen::default()
+        };
+        screen.update(Scene {
+            head: "no agent works".to_owned(),
+            rows,
+            has_seconds: false,
+        });
         screen
     }
 
     #[test]
     fn a_row_is_cut_where_there_is_no_room() {
-        let screen = screen(vec![row(1, &"x".repeat(60)), row(2, "short"), row(3, &"漢".repeat(40))], 6);
+        let screen = screen(
+            vec![
+                row(1, &"x".repeat(60)),
+                row(2, "short"),
+                row(3, &"漢".repeat(40)),
+            ],
+            6,
+        );
         let lines = shown(&screen, 40, 6);
         assert_eq!(lines[0], "tavern · no agent works");
         assert_eq!(lines[1], format!("  T-1    {}… (ready)", "x".repeat(22)));
@@ -323,18 +433,43 @@ mod tests {
     #[test]
     fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
         let mut screen = screen(vec![row(1, &"x".repeat(200)), row(2, "short")], 12);
-        let lines = (0..30).map(|number| (format!("line {number} {}", "漢".repeat(60)), Tone::Plain)).collect();
+        let lines = (0..30)
+            .map(|number| (format!("line {number} {}", "漢".repeat(60)), Tone::Plain))
+            .collect();
         let (subject, title) = (Subject::default(), "T-1".to_owned());
-        let page = OpenPage { kind: PageKind::Item, subject, title, lines, top: 0, is_followed: false };
+        let page = OpenPage {
+            kind: PageKind::Item,
+            subject,
+            title,
+            lines,
+            top: 0,
+            is_followed: false,
+        };
         screen.beside = Some(page);
         let wide = shown(&screen, 160, 12);
-        assert!(wide[1].starts_with("  T-1    xxx") && wide[1].ends_with("│ T-1"), "{wide:#?}");
-        assert!(wide[2].starts_with("  T-2    short") && wide[2].contains("│ line 0 漢"), "{wide:#?}");
-        assert!(wide[10].contains("│ line 8 ") && !wide[11].contains("line"), "{wide:#?}");
+        assert!(
+            wide[1].starts_with("  T-1    xxx") && wide[1].ends_with("│ T-1"),
+            "{wide:#?}"
+        );
+        assert!(
+            wide[2].starts_with("  T-2    short") && wide[2].contains("│ line 0 漢"),
+            "{wide:#?}"
+        );
+        assert!(
+            wide[10].contains("│ line 8 ") && !wide[11].contains("line"),
+            "{wide:#?}"
+        );
         assert!(wide.iter().all(|line| line.width() <= 160), "{wide:#?}");
-        assert!(shown(&screen, 159, 12).iter().all(|line| !line.contains("line 0")));
+        assert!(
+            shown(&screen, 159, 12)
+                .iter()
+                .all(|line| !line.contains("line 0"))
+        );
         screen.page = screen.beside.take();
-        assert!(shown(&screen, 200, 12)[1].starts_with("  T-1    xxx"), "the list stays");
+        assert!(
+            shown(&screen, 200, 12)[1].starts_with("  T-1    xxx"),
+            "the list stays"
+        );
         assert!(shown(&screen, 159, 12)[1].starts_with("line 0"));
     }
 
@@ -343,8 +478,14 @@ mod tests {
     fn a_large_board_is_drawn_in_time() {
         let words = "Say at length, 漢字 and all, what is to be done here ".repeat(5);
         let scene = |second: usize| {
-            let rows = (0..550).map(|number| row(number, &format!("{second} {words}"))).collect();
-            Scene { head: String::new(), rows, has_seconds: true }
+            let rows = (0..550)
+                .map(|number| row(number, &format!("{second} {words}")))
+                .collect();
+            Scene {
+                head: String::new(),
+                rows,
+                has_seconds: true,
+            }
         };
         let mut screen = screen(scene(0).rows, 60);
         let mut shown = Buffer::empty(Rect::new(0, 0, 200, 60));
@@ -359,7 +500,8 @@ mod tests {
         };
         // Others use the machine, too: the best of some. What is not optimised takes several times as long.
         let took = (1..20).map(&mut redraw).min().expect("there are some");
-        let most = std::time::Duration::from_millis(16) * if cfg!(debug_assertions) { 5 } else { 1 };
+        let most =
+            std::time::Duration::from_millis(16) * if cfg!(debug_assertions) { 5 } else { 1 };
         assert!(took < most, "{took:?}");
     }
 

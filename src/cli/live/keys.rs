@@ -97,7 +97,9 @@ fn character(bytes: &[u8]) -> Option<(Key, usize)> {
     let start = &bytes[..bytes.len().min(4)];
     let valid = match str::from_utf8(start) {
         Ok(text) => text,
-        Err(error) if error.valid_up_to() > 0 => str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
+        Err(error) if error.valid_up_to() > 0 => {
+            str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
+        }
         // The rest is to come.
         Err(error) if error.error_len().is_none() => return None,
         Err(error) => return Some((Key::Other, error.error_len().unwrap_or(1))),
@@ -107,7 +109,11 @@ fn character(bytes: &[u8]) -> Option<(Key, usize)> {
 
 /// Behind `ESC [` or `ESC O`: parameters, and a byte that ends it.
 fn sequence(rest: &[u8]) -> Option<(Key, usize)> {
-    let Some(end) = rest.iter().take(MOST).position(|byte| (0x40..=0x7e).contains(byte)) else {
+    let Some(end) = rest
+        .iter()
+        .take(MOST)
+        .position(|byte| (0x40..=0x7e).contains(byte))
+    else {
         return (rest.len() >= MOST).then_some((Key::Other, MOST));
     };
     let key = match (&rest[..end], rest[end]) {
@@ -138,17 +144,34 @@ mod tests {
         let rows: [(&[&[u8]], &[Key]); 10] = [
             (
                 &[b"\x1b[200~y\r", b"q\x1b[201~y"],
-                &[Key::Pasted('y'), Key::Pasted(' '), Key::Pasted('q'), Key::Char('y')],
+                &[
+                    Key::Pasted('y'),
+                    Key::Pasted(' '),
+                    Key::Pasted('q'),
+                    Key::Char('y'),
+                ],
             ),
             (&[b"a\r"], &[Key::Char('a'), Key::Enter]),
-            (&[b"\x1b[D\x1bOC\x1b[3~\x1b[1;5D"], &[Key::Left, Key::Right, Key::Delete, Key::Left]),
-            (&[b"\x1b[A\x1bOB\x1b[5~\x1b[1;5H"], &[Key::Up, Key::Down, Key::PageUp, Key::Home]),
+            (
+                &[b"\x1b[D\x1bOC\x1b[3~\x1b[1;5D"],
+                &[Key::Left, Key::Right, Key::Delete, Key::Left],
+            ),
+            (
+                &[b"\x1b[A\x1bOB\x1b[5~\x1b[1;5H"],
+                &[Key::Up, Key::Down, Key::PageUp, Key::Home],
+            ),
             (&[b"\x1b", b"[", b"B"], &[Key::Down]),
             (&["ä漢".as_bytes()], &[Key::Char('ä'), Key::Char('漢')]),
-            (&[&"漢".as_bytes()[..1], &"漢".as_bytes()[1..]], &[Key::Char('漢')]),
+            (
+                &[&"漢".as_bytes()[..1], &"漢".as_bytes()[1..]],
+                &[Key::Char('漢')],
+            ),
             (&[b"\x03\x1a"], &[Key::Control('c'), Key::Control('z')]),
             (&[b"\xff\x7f"], &[Key::Other, Key::Backspace]),
-            (&[b"\x1bx\x1b[99xy"], &[Key::Other, Key::Other, Key::Char('y')]),
+            (
+                &[b"\x1bx\x1b[99xy"],
+                &[Key::Other, Key::Other, Key::Char('y')],
+            ),
         ];
         for (parts, expected) in rows {
             let mut reader = KeyReader::default();

@@ -71,9 +71,20 @@ impl Look {
             ColorChoice::Auto if variable("NO_COLOR").is_some() => Colours::None,
             _ => Colours::Usual,
         };
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default().to_lowercase();
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(variable)
+            .unwrap_or_default()
+            .to_lowercase();
         let has_signs = locale.contains("utf-8") || locale.contains("utf8");
-        Look { colours, signs: if has_signs { Signs::Unicode } else { Signs::Ascii } }
+        Look {
+            colours,
+            signs: if has_signs {
+                Signs::Unicode
+            } else {
+                Signs::Ascii
+            },
+        }
     }
 
     /// What a tone looks like.
@@ -86,7 +97,11 @@ impl Look {
             Tone::Bad => Style::new().fg(Color::Red),
             Tone::Faint => Style::new().add_modifier(Modifier::DIM),
         };
-        if self.colours == Colours::None { Style { fg: None, ..style } } else { style }
+        if self.colours == Colours::None {
+            Style { fg: None, ..style }
+        } else {
+            style
+        }
     }
 
     /// `text` in the characters that there are.
@@ -107,14 +122,22 @@ impl Look {
 
 /// Words of anybody's in a line: nothing in it is obeyed, and secrets are left out.
 pub fn line(words: &str) -> String {
-    let words: String = words.split(['\n', '\r']).map(str::trim_end).collect::<Vec<_>>().join(" ");
+    let words: String = words
+        .split(['\n', '\r'])
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join(" ");
     Painted::whole(&words).as_str().replace('\t', " ")
 }
 
 /// The same in its lines.
 pub fn lines(text: &str) -> Vec<String> {
     let shown = Painted::whole(text);
-    shown.as_str().lines().map(|line| line.trim_end_matches('\r').replace('\t', "    ")).collect()
+    shown
+        .as_str()
+        .lines()
+        .map(|line| line.trim_end_matches('\r').replace('\t', "    "))
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,7 +152,10 @@ mod tests {
 
     #[test]
     fn without_signs_all_is_ascii() {
-        let look = Look { colours: Colours::None, signs: Signs::Ascii };
+        let look = Look {
+            colours: Colours::None,
+            signs: Signs::Ascii,
+        };
         assert_eq!(look.spelt("ä … — “x”"), "? . - \"x\"");
         assert_eq!(look.style(Tone::Asks).fg, None);
     }

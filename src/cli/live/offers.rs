@@ -19,7 +19,11 @@ pub struct Offers {
 impl Default for Offers {
     /// Where nothing is known of an item, whoever is asked says it.
     fn default() -> Offers {
-        Offers { approve: Ok(()), reject: Ok(()), release: Ok(()) }
+        Offers {
+            approve: Ok(()),
+            reject: Ok(()),
+            release: Ok(()),
+        }
     }
 }
 
@@ -29,23 +33,46 @@ impl Offers {
         let may = |event: &Event| match decide(task, lease, event, now) {
             Ok(_) => Ok(()),
             // An item without an ID goes by its place.
-            Err(refusal) => Err(refusal.to_string().replace(&format!("`{}`", TaskId::nobody()), &format!("`{name}`"))),
+            Err(refusal) => Err(refusal
+                .to_string()
+                .replace(&format!("`{}`", TaskId::nobody()), &format!("`{name}`"))),
         };
         let by = person();
-        let review = || Review { token: None, by: by.clone(), role: PERSON.to_owned(), reviewers: Vec::new() };
+        let review = || Review {
+            token: None,
+            by: by.clone(),
+            role: PERSON.to_owned(),
+            reviewers: Vec::new(),
+        };
         let approve = if is_to_start(task) {
             Event::Allow { by: by.clone() }
         } else {
-            Event::Approve { review: review(), commit: None }
+            Event::Approve {
+                review: review(),
+                commit: None,
+            }
         };
-        let reject = Event::Reject { review: review(), findings: String::new(), most: u32::MAX };
+        let reject = Event::Reject {
+            review: review(),
+            findings: String::new(),
+            most: u32::MAX,
+        };
         let release = match lease {
-            Some(lease) => Err(format!("`{name}` is held by {}: p pauses its run", lease.agent)),
+            Some(lease) => Err(format!(
+                "`{name}` is held by {}: p pauses its run",
+                lease.agent
+            )),
             None => match freed(task, None) {
                 Ok(event) => may(&event),
-                Err(why) => Err(format!("`{name}` can't be released: {why}, and nobody holds it")),
+                Err(why) => Err(format!(
+                    "`{name}` can't be released: {why}, and nobody holds it"
+                )),
             },
         };
-        Offers { approve: may(&approve), reject: may(&reject), release }
+        Offers {
+            approve: may(&approve),
+            reject: may(&reject),
+            release,
+        }
     }
 }

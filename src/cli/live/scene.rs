@@ -64,13 +64,20 @@ impl Scene {
     /// What `overview` and the `health` of runs show at `now`.
     pub fn of(overview: &Overview, health: &[Health], now: Timestamp) -> Scene {
         let mut scene = Scene::default();
-        let runs: HashMap<&TaskId, &Health> = health.iter().map(|one| (&one.lease.task, one)).collect();
-        let statuses: HashMap<&TaskId, Status> =
-            overview.listing.items.iter().filter_map(|item| Some((item.task.as_ref()?, item.status))).collect();
+        let runs: HashMap<&TaskId, &Health> =
+            health.iter().map(|one| (&one.lease.task, one)).collect();
+        let statuses: HashMap<&TaskId, Status> = overview
+            .listing
+            .items
+            .iter()
+            .filter_map(|item| Some((item.task.as_ref()?, item.status)))
+            .collect();
         let subject_of = |task: &TaskId| Subject {
             name: task.to_string(),
             task: Some(task.clone()),
-            run: runs.get(task).map(|one| run_name(&one.lease.task, one.lease.token)),
+            run: runs
+                .get(task)
+                .map(|one| run_name(&one.lease.task, one.lease.token)),
             status: statuses.get(task).copied(),
             ..Subject::default()
         };
@@ -84,22 +91,39 @@ impl Scene {
             .collect();
         let subject_at = |queue: &str, line: usize| Subject {
             name: format!("{queue}:{line}"),
-            title: untitled.get(&(queue, line)).map(|item| titled(item)).unwrap_or_default(),
+            title: untitled
+                .get(&(queue, line))
+                .map(|item| titled(item))
+                .unwrap_or_default(),
             queue: queue.to_owned(),
             ..Subject::default()
         };
         let needs = overview.listing.needs.iter();
-        scene.section("Needs you", needs.map(|need| need_row(need, &subject_of, &subject_at)));
+        scene.section(
+            "Needs you",
+            needs.map(|need| need_row(need, &subject_of, &subject_at)),
+        );
         scene.section("Problems", problems(overview).into_iter());
         let agents = overview.agents.iter().map(|agent| {
-            let health = agent.agent.task.as_ref().and_then(|task| runs.get(task)).copied();
+            let health = agent
+                .agent
+                .task
+                .as_ref()
+                .and_then(|task| runs.get(task))
+                .copied();
             agent_row(agent, health, &subject_of, now)
         });
         scene.section("Agents", agents);
-        scene.has_seconds = overview.agents.iter().any(|agent| agent.alive && is_at_work(agent));
+        scene.has_seconds = overview
+            .agents
+            .iter()
+            .any(|agent| agent.alive && is_at_work(agent));
         scene.section("Queues", overview.listing.queues.iter().map(queue_row));
         let items = overview.listing.items.iter();
-        scene.section("Items", items.map(|item| item_row(item, &subject_of, &subject_at)));
+        scene.section(
+            "Items",
+            items.map(|item| item_row(item, &subject_of, &subject_at)),
+        );
         scene.tell_apart();
         scene
     }
@@ -120,7 +144,12 @@ impl Scene {
         let mut rows = rows.peekable();
         if rows.peek().is_some() {
             let key = format!("heading {title}");
-            self.rows.push(SceneRow { key, columns: title.to_owned(), tone: Tone::Heading, ..SceneRow::default() });
+            self.rows.push(SceneRow {
+                key,
+                columns: title.to_owned(),
+                tone: Tone::Heading,
+                ..SceneRow::default()
+            });
             self.rows.extend(rows);
         }
     }
@@ -128,8 +157,14 @@ impl Scene {
 
 /// What the providers allow, as the run has it that was seen last.
 fn allowance<'a>(runs: impl Iterator<Item = &'a Activity>, now: Timestamp) -> Option<String> {
-    let last = runs.filter(|run| !run.windows.is_empty()).max_by_key(|run| run.seen)?;
-    let mut open: Vec<_> = last.windows.iter().filter(|window| window.resets_at > now).collect();
+    let last = runs
+        .filter(|run| !run.windows.is_empty())
+        .max_by_key(|run| run.seen)?;
+    let mut open: Vec<_> = last
+        .windows
+        .iter()
+        .filter(|window| window.resets_at > now)
+        .collect();
     open.sort_by_key(|window| window.resets_at);
     let words = |window: &WindowUse| {
         let percent = (window.used * 100.0).clamp(0.0, 999.0).floor();
@@ -140,7 +175,11 @@ fn allowance<'a>(runs: impl Iterator<Item = &'a Activity>, now: Timestamp) -> Op
 }
 
 fn head(overview: &Overview, health: &[Health], now: Timestamp) -> String {
-    let working = overview.agents.iter().filter(|agent| agent.alive && is_at_work(agent)).count();
+    let working = overview
+        .agents
+        .iter()
+        .filter(|agent| agent.alive && is_at_work(agent))
+        .count();
     let mut words = vec![match working {
         0 => "no agent works".to_owned(),
         1 => "1 agent works".to_owned(),
@@ -164,7 +203,12 @@ fn problems(overview: &Overview) -> Vec<SceneRow> {
         tone: Tone::Bad,
         ..SceneRow::default()
     };
-    overview.problems().into_iter().enumerate().map(row).collect()
+    overview
+        .problems()
+        .into_iter()
+        .enumerate()
+        .map(row)
+        .collect()
 }
 
 fn titled(item: &ItemLine) -> String {
@@ -173,7 +217,11 @@ fn titled(item: &ItemLine) -> String {
 
 /// What an item is known by while its line is another.
 fn key_of(subject: &Subject) -> String {
-    if subject.title.is_empty() { subject.name.clone() } else { format!("{} {}", subject.queue, subject.title) }
+    if subject.title.is_empty() {
+        subject.name.clone()
+    } else {
+        format!("{} {}", subject.queue, subject.title)
+    }
 }
 
 fn need_row(
@@ -181,7 +229,10 @@ fn need_row(
     subject_of: &dyn Fn(&TaskId) -> Subject,
     subject_at: &dyn Fn(&str, usize) -> Subject,
 ) -> SceneRow {
-    let subject = need.task.as_ref().map_or_else(|| subject_at(&need.queue, need.line), subject_of);
+    let subject = need
+        .task
+        .as_ref()
+        .map_or_else(|| subject_at(&need.queue, need.line), subject_of);
     let name = &subject.name;
     let is_asked = need.need.need == NeedKind::Answer;
     let key = match need.need.need {
@@ -193,10 +244,18 @@ fn need_row(
     SceneRow {
         key: format!("need {}", key_of(&subject)),
         columns: format!("  {name:<9} "),
-        words: format!("{}{}", if is_asked { "asks: " } else { "" }, line(&need.need.why)),
+        words: format!(
+            "{}{}",
+            if is_asked { "asks: " } else { "" },
+            line(&need.need.why)
+        ),
         mark: key.to_owned(),
         tone: Tone::Asks,
-        subject: Some(Subject { queue: need.queue.clone(), is_asked, ..subject }),
+        subject: Some(Subject {
+            queue: need.queue.clone(),
+            is_asked,
+            ..subject
+        }),
     }
 }
 
@@ -222,10 +281,18 @@ struct AgentWords {
 impl AgentWords {
     fn of(of: &AgentLine, health: Option<&Health>, now: Timestamp) -> AgentWords {
         let agent = &of.agent;
-        let seconds = |since: Timestamp| (now - since).max(TimeDelta::zero()).num_seconds().unsigned_abs();
+        let seconds = |since: Timestamp| {
+            (now - since)
+                .max(TimeDelta::zero())
+                .num_seconds()
+                .unsigned_abs()
+        };
         let state = match agent.state {
             _ if !of.alive => "gone",
-            AgentState::Working => of.mode.filter(|mode| *mode != Mode::Execute).map_or("works", Mode::as_str),
+            AgentState::Working => of
+                .mode
+                .filter(|mode| *mode != Mode::Execute)
+                .map_or("works", Mode::as_str),
             AgentState::Waiting => "waits",
         };
         let is_stale = of.freshness != Freshness::Fresh && is_at_work(of);
@@ -244,13 +311,19 @@ impl AgentWords {
             mark: String::new(),
             tone,
         };
-        let Some(Health { activity, watched, .. }) = health.filter(|_| of.alive && is_at_work(of)) else {
+        let Some(Health {
+            activity, watched, ..
+        }) = health.filter(|_| of.alive && is_at_work(of))
+        else {
             return words;
         };
         words.long = human::took_seconds(seconds(activity.began));
         let seen = human::took_seconds(seconds(activity.seen));
         let tool = activity.tool.as_deref().map(line);
-        words.tool = format!("{} {seen}", human::cut(tool.as_deref().unwrap_or("thinks"), 16));
+        words.tool = format!(
+            "{} {seen}",
+            human::cut(tool.as_deref().unwrap_or("thinks"), 16)
+        );
         if !activity.said.is_empty() {
             words.said = format!("“{}”", line(&activity.said));
         }
@@ -269,7 +342,14 @@ fn agent_row(
     now: Timestamp,
 ) -> SceneRow {
     let (agent, words) = (&of.agent, AgentWords::of(of, health, now));
-    let AgentWords { name, state, task, long, tool, .. } = &words;
+    let AgentWords {
+        name,
+        state,
+        task,
+        long,
+        tool,
+        ..
+    } = &words;
     let mut columns = format!("  {name:<10} {state:<8} {task:<9} ");
     if !long.is_empty() {
         columns.push_str(&format!("{long:>6} {tool} "));
@@ -280,7 +360,10 @@ fn agent_row(
         words: words.said,
         mark: words.mark,
         tone: words.tone,
-        subject: agent.task.as_ref().map(subject_of).map(|subject| Subject { run: agent.run.clone(), ..subject }),
+        subject: agent.task.as_ref().map(subject_of).map(|subject| Subject {
+            run: agent.run.clone(),
+            ..subject
+        }),
     }
 }
 
@@ -288,24 +371,51 @@ fn agent_row(
 const NARROW: usize = 70;
 
 /// The same of agents where there are few lines of `width` cells.
-pub fn short_rows(agents: &[AgentLine], health: &[Health], now: Timestamp, width: usize) -> Vec<SceneRow> {
+pub fn short_rows(
+    agents: &[AgentLine],
+    health: &[Health],
+    now: Timestamp,
+    width: usize,
+) -> Vec<SceneRow> {
     let row = |of: &AgentLine| {
         let is_its = |one: &&Health| of.agent.task.as_ref() == Some(&one.lease.task);
-        let AgentWords { name, state, task, long, tool, said, mark, tone } =
-            AgentWords::of(of, health.iter().find(is_its), now);
-        let does = if state == "works" { String::new() } else { format!("{state} ") };
+        let AgentWords {
+            name,
+            state,
+            task,
+            long,
+            tool,
+            said,
+            mark,
+            tone,
+        } = AgentWords::of(of, health.iter().find(is_its), now);
+        let does = if state == "works" {
+            String::new()
+        } else {
+            format!("{state} ")
+        };
         let columns = match (width < NARROW, task.as_str()) {
             (_, "-") => format!("{name} {does}"),
             (true, _) => format!("{name} {task} {does}{long} {tool} "),
             (false, _) => format!("{name:<10} {task:<9} {does}{long:>6} {tool} "),
         };
-        SceneRow { columns, words: said, mark, tone, ..SceneRow::default() }
+        SceneRow {
+            columns,
+            words: said,
+            mark,
+            tone,
+            ..SceneRow::default()
+        }
     };
     agents.iter().map(row).collect()
 }
 
 fn queue_row(of: &QueueLine) -> SceneRow {
-    let mut words: Vec<String> = of.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let mut words: Vec<String> = of
+        .counts
+        .iter()
+        .map(|(status, count)| format!("{count} {status}"))
+        .collect();
     words.extend((of.archived > 0).then(|| format!("{} archived", of.archived)));
     words.extend((of.quarantined > 0).then(|| format!("{} with problems", of.quarantined)));
     words.extend((of.unfit > 0).then(|| format!("{} that no agent can take", of.unfit)));
@@ -317,8 +427,15 @@ fn queue_row(of: &QueueLine) -> SceneRow {
         columns: format!("  {:<10} ", line(&of.queue)),
         words: words.join(", "),
         mark: String::new(),
-        tone: if of.quarantined + of.unfit > 0 { Tone::Bad } else { Tone::Plain },
-        subject: Some(Subject { queue: of.queue.clone(), ..Subject::default() }),
+        tone: if of.quarantined + of.unfit > 0 {
+            Tone::Bad
+        } else {
+            Tone::Plain
+        },
+        subject: Some(Subject {
+            queue: of.queue.clone(),
+            ..Subject::default()
+        }),
     }
 }
 
@@ -328,7 +445,10 @@ fn item_row(
     subject_at: &dyn Fn(&str, usize) -> Subject,
 ) -> SceneRow {
     let name = item.name();
-    let subject = item.task.as_ref().map_or_else(|| subject_at(&item.queue, item.line), subject_of);
+    let subject = item
+        .task
+        .as_ref()
+        .map_or_else(|| subject_at(&item.queue, item.line), subject_of);
     let why = item.not_ready.as_ref().or(item.waits_for.as_ref());
     let mark = match (why, &item.next_for) {
         _ if item.quarantined => match &item.problem {
@@ -340,11 +460,20 @@ fn item_row(
         _ if item.ready => "ready".to_owned(),
         _ => String::new(),
     };
-    let steps = item.steps.as_ref().filter(|steps| !steps.open.is_empty()).map(|steps| format!("{steps} "));
+    let steps = item
+        .steps
+        .as_ref()
+        .filter(|steps| !steps.open.is_empty())
+        .map(|steps| format!("{steps} "));
     let is_wrong = item.quarantined || item.is_unfit || item.status == Status::Dead;
     SceneRow {
         key: format!("item {}", key_of(&subject)),
-        columns: format!("  {name:<9} {:<11} p{} {}", item.status, item.priority, steps.unwrap_or_default()),
+        columns: format!(
+            "  {name:<9} {:<11} p{} {}",
+            item.status,
+            item.priority,
+            steps.unwrap_or_default()
+        ),
         words: titled(item),
         mark,
         tone: match item.status {
@@ -367,15 +496,32 @@ mod tests {
 
     #[test]
     fn what_a_provider_allows_is_told_by_the_run_that_was_seen_last() {
-        let at = |seconds: i64| Timestamp::from_timestamp(1_795_000_000 + seconds, 0).expect("it is one");
+        let at = |seconds: i64| {
+            Timestamp::from_timestamp(1_795_000_000 + seconds, 0).expect("it is one")
+        };
         let run = |seen: i64, windows: &[(f64, i64)]| {
-            let windows = windows.iter().map(|(used, resets)| WindowUse { used: *used, resets_at: at(*resets) });
-            Activity { seen: at(seen), windows: windows.collect(), ..Activity::begin(at(0)) }
+            let windows = windows.iter().map(|(used, resets)| WindowUse {
+                used: *used,
+                resets_at: at(*resets),
+            });
+            Activity {
+                seen: at(seen),
+                windows: windows.collect(),
+                ..Activity::begin(at(0))
+            }
         };
         assert_eq!(allowance([run(1, &[])].iter(), at(5)), None);
-        let all = [run(3, &[(0.219, 90_000), (0.638, 600)]), run(1, &[(0.9, 600)]), run(4, &[])];
+        let all = [
+            run(3, &[(0.219, 90_000), (0.638, 600)]),
+            run(1, &[(0.9, 600)]),
+            run(4, &[]),
+        ];
         let told = allowance(all.iter(), at(5)).expect("there is a number");
-        assert!(told.starts_with("the provider's window: 63 % until ") && told.contains(", 21 % until "), "{told}");
+        assert!(
+            told.starts_with("the provider's window: 63 % until ")
+                && told.contains(", 21 % until "),
+            "{told}"
+        );
         assert!(allowance(all.iter(), at(700)).is_some_and(|told| !told.contains("63")));
         assert_eq!(allowance(all.iter(), at(100_000)), None);
     }

@@ -39,12 +39,25 @@ impl LogPart {
     fn last(path: PathBuf) -> LogPart {
         let length = path.metadata().map_or(0, |file| file.len());
         let Some(before) = length.checked_sub(MOST + 1) else {
-            return LogPart { path, at: 0, rest: Vec::new(), passed: 0 };
+            return LogPart {
+                path,
+                at: 0,
+                rest: Vec::new(),
+                passed: 0,
+            };
         };
         let part = read_from(&path, before).unwrap_or_default();
-        let end = part.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < part.len());
+        let end = part
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .filter(|end| end + 1 < part.len());
         let at = before + 1 + end.unwrap_or_default() as u64;
-        LogPart { path, at, rest: Vec::new(), passed: at }
+        LogPart {
+            path,
+            at,
+            rest: Vec::new(),
+            passed: at,
+        }
     }
 }
 
@@ -52,13 +65,20 @@ impl LogTail {
     /// Of the run whose folder this is.
     pub fn of(folder: &Path) -> LogTail {
         let log = |name: &str| LogPart::last(folder.join(name));
-        LogTail { folder: folder.to_owned(), logs: LOGS.map(log).into(), is_behind: false }
+        LogTail {
+            folder: folder.to_owned(),
+            logs: LOGS.map(log).into(),
+            is_behind: false,
+        }
     }
 
     /// The same from where [`LogTail::place`] was; from its usual beginning, if that is none.
     pub fn after(folder: &Path, place: &str) -> LogTail {
         let mut tail = LogTail::of(folder);
-        let places: Vec<u64> = place.split('-').map_while(|place| place.parse().ok()).collect();
+        let places: Vec<u64> = place
+            .split('-')
+            .map_while(|place| place.parse().ok())
+            .collect();
         if places.len() == tail.logs.len() {
             for (log, place) in tail.logs.iter_mut().zip(places) {
                 // No more than the log has: it may be another one by now.
@@ -72,7 +92,11 @@ impl LogTail {
 
     /// How far whole lines were read, as `123-0`.
     pub fn place(&self) -> String {
-        let places: Vec<String> = self.logs.iter().map(|log| (log.at - log.rest.len() as u64).to_string()).collect();
+        let places: Vec<String> = self
+            .logs
+            .iter()
+            .map(|log| (log.at - log.rest.len() as u64).to_string())
+            .collect();
         places.join("-")
     }
 
@@ -85,22 +109,38 @@ impl LogTail {
     pub fn more(&mut self) -> Vec<(String, Tone)> {
         let mut more = Vec::new();
         self.is_behind = false;
-        for LogPart { path, at, rest, passed } in &mut self.logs {
-            let Some(part) = read_from(path, *at) else { continue };
+        for LogPart {
+            path,
+            at,
+            rest,
+            passed,
+        } in &mut self.logs
+        {
+            let Some(part) = read_from(path, *at) else {
+                continue;
+            };
             if std::mem::take(passed) > 0 {
                 more.push((format!("— the first {at} bytes are not shown"), Tone::Faint));
             }
             *at += part.len() as u64;
             self.is_behind |= part.len() as u64 == MOST;
             rest.extend_from_slice(&part);
-            let is_all =
-                rest.len() > LONGEST || (part.len() as u64) < MOST && !rest.is_empty() && is_over(&self.folder);
-            let last = if is_all { Some(rest.len() - 1) } else { rest.iter().rposition(|byte| *byte == b'\n') };
+            let is_all = rest.len() > LONGEST
+                || (part.len() as u64) < MOST && !rest.is_empty() && is_over(&self.folder);
+            let last = if is_all {
+                Some(rest.len() - 1)
+            } else {
+                rest.iter().rposition(|byte| *byte == b'\n')
+            };
             let Some(end) = last else { continue };
             let text: Vec<u8> = rest.drain(..=end).collect();
             let is_thread = path.ends_with(THREAD_LOG);
             for line in String::from_utf8_lossy(&text).lines() {
-                if is_thread { more.extend(stream::read(line).iter().flat_map(told)) } else { more.extend(plain(line)) }
+                if is_thread {
+                    more.extend(stream::read(line).iter().flat_map(told))
+                } else {
+                    more.extend(plain(line))
+                }
             }
         }
         more
@@ -127,7 +167,10 @@ fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
     match event {
         AgentEvent::Started { model, .. } => {
             let model = model.as_deref().map(|model| format!(" ({})", line(model)));
-            vec![(format!("— a turn begins{}", model.unwrap_or_default()), Tone::Faint)]
+            vec![(
+                format!("— a turn begins{}", model.unwrap_or_default()),
+                Tone::Faint,
+            )]
         }
         AgentEvent::Text { text, .. } => plain(text).collect(),
         AgentEvent::ToolCall { name, input, .. } => {
@@ -142,14 +185,32 @@ fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
             let shown = all.into_iter().take(RESULT).map(|line| format!("  {line}"));
             shown.chain(more).map(|line| (line, tone)).collect()
         }
-        AgentEvent::Delivered { text } => plain(text).map(|(line, _)| (format!("> {line}"), Tone::Asks)).collect(),
-        AgentEvent::Retry { error, .. } => vec![(format!("— it tries again: {}", line(error)), Tone::Bad)],
+        AgentEvent::Delivered { text } => plain(text)
+            .map(|(line, _)| (format!("> {line}"), Tone::Asks))
+            .collect(),
+        AgentEvent::Retry { error, .. } => {
+            vec![(format!("— it tries again: {}", line(error)), Tone::Bad)]
+        }
         AgentEvent::Failure { error, text } => {
-            vec![(format!("— it failed: {}: {}", line(error), line(&human::words(text))), Tone::Bad)]
+            vec![(
+                format!(
+                    "— it failed: {}: {}",
+                    line(error),
+                    line(&human::words(text))
+                ),
+                Tone::Bad,
+            )]
         }
         AgentEvent::Turn(turn) => {
             let usage = &turn.usage;
-            vec![(format!("— a turn is over: {}, {} turns", human::money(usage.usd), turn.turns), Tone::Faint)]
+            vec![(
+                format!(
+                    "— a turn is over: {}, {} turns",
+                    human::money(usage.usd),
+                    turn.turns
+                ),
+                Tone::Faint,
+            )]
         }
         _ => Vec::new(),
     }
@@ -189,7 +250,13 @@ mod tests {
         assert_eq!(tail.more(), []);
         // From where somebody was, between two whole lines.
         let after = LogTail::after(&folder, &place).more();
-        assert_eq!(after, [("two·[2J".to_owned(), Tone::Plain), ("open".to_owned(), Tone::Plain)]);
+        assert_eq!(
+            after,
+            [
+                ("two·[2J".to_owned(), Tone::Plain),
+                ("open".to_owned(), Tone::Plain)
+            ]
+        );
         assert_eq!(LogTail::after(&folder, &tail.place()).more(), []);
         assert_eq!(LogTail::after(&folder, "no place").more().len(), 3);
         assert_eq!(LogTail::after(&folder, "999-999").more().len(), 3);
@@ -204,23 +271,44 @@ mod tests {
             std::io::Write::write_all(&mut file, log.as_bytes()).expect("it is ours");
             let shown = LogTail::of(&folder).more();
             assert!(
-                shown[0].0.starts_with("— the first ") && shown[0].0.ends_with(" bytes are not shown"),
+                shown[0].0.starts_with("— the first ")
+                    && shown[0].0.ends_with(" bytes are not shown"),
                 "{shown:?}"
             );
-            shown.get(1).map(|(line, _)| line.clone()).unwrap_or_default()
+            shown
+                .get(1)
+                .map(|(line, _)| line.clone())
+                .unwrap_or_default()
         };
         let most = MOST as usize;
-        assert_eq!(first(&format!("{}\nsecond\n{}", "x".repeat(100), "y".repeat(most - 20) + "\n")), "second");
+        assert_eq!(
+            first(&format!(
+                "{}\nsecond\n{}",
+                "x".repeat(100),
+                "y".repeat(most - 20) + "\n"
+            )),
+            "second"
+        );
         // The line before ends right before what is read, one is longer than that, and so is the last one.
-        assert_eq!(first(&format!("before\nfirst\n{}\n", "y".repeat(most - 7))), "first");
+        assert_eq!(
+            first(&format!("before\nfirst\n{}\n", "y".repeat(most - 7))),
+            "first"
+        );
         assert_eq!(first(&format!("{}\nlast\n", "x".repeat(3 * most))), "last");
-        assert_eq!(first(&format!("before\n{}\n", "x".repeat(3 * most))).len(), most - 1);
+        assert_eq!(
+            first(&format!("before\n{}\n", "x".repeat(3 * most))).len(),
+            most - 1
+        );
     }
 
     #[test]
     fn events_are_told_in_words() {
         let call = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}}"#;
-        let told: Vec<String> = stream::read(call).iter().flat_map(told).map(|(line, _)| line).collect();
+        let told: Vec<String> = stream::read(call)
+            .iter()
+            .flat_map(told)
+            .map(|(line, _)| line)
+            .collect();
         assert_eq!(told, ["I look.", r#"→ Bash {"command":"ls"}"#]);
     }
 }

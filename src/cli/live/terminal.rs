@@ -10,7 +10,8 @@ use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
 };
 use ratatui::layout::{Position, Rect};
 
@@ -35,7 +36,11 @@ impl RawTerminal {
             before(told);
         }));
         let backend = CrosstermBackend::new(BufWriter::with_capacity(64 * 1024, stdout()));
-        let mut terminal = RawTerminal { backend, shown: Buffer::default(), cursor: None };
+        let mut terminal = RawTerminal {
+            backend,
+            shown: Buffer::default(),
+            cursor: None,
+        };
         terminal.take_again()?;
         Ok(terminal)
     }
@@ -44,7 +49,12 @@ impl RawTerminal {
     pub fn take_again(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::SeqCst);
-        execute!(self.backend, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
+        execute!(
+            self.backend,
+            EnterAlternateScreen,
+            EnableBracketedPaste,
+            Hide
+        )?;
         self.forget()
     }
 
@@ -57,7 +67,10 @@ impl RawTerminal {
 
     /// How large it is now; a terminal that doesn't tell is taken for the usual one.
     pub fn area() -> Rect {
-        let (width, height) = size().ok().filter(|(width, height)| width * height > 0).unwrap_or((80, 24));
+        let (width, height) = size()
+            .ok()
+            .filter(|(width, height)| width * height > 0)
+            .unwrap_or((80, 24));
         Rect::new(0, 0, width, height)
     }
 

@@ -49,7 +49,15 @@ impl TypedLine {
     /// `NAME` in `label` and `words` stands for what the item goes by.
     fn new(need: Needs, name: &str, label: &str, words: &[&str], flag: &'static str) -> TypedLine {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        TypedLine { label: label.to_owned(), name: name.to_owned(), text: String::new(), at: 0, need, words, flag }
+        TypedLine {
+            label: label.to_owned(),
+            name: name.to_owned(),
+            text: String::new(),
+            at: 0,
+            need,
+            words,
+            flag,
+        }
     }
 
     /// An answer, or a word to its agent.
@@ -68,21 +76,45 @@ impl TypedLine {
     }
 
     pub fn reject(name: &str) -> TypedLine {
-        TypedLine::new(Needs::Words, name, "reject NAME, because", &["report", NAME], "--reject=")
+        TypedLine::new(
+            Needs::Words,
+            name,
+            "reject NAME, because",
+            &["report", NAME],
+            "--reject=",
+        )
     }
 
     pub fn pause(name: &str) -> TypedLine {
         let label = "pause NAME, because (may be empty)";
-        TypedLine::new(Needs::MaybeWords, name, label, &["tell", NAME, "--pause"], "--")
+        TypedLine::new(
+            Needs::MaybeWords,
+            name,
+            label,
+            &["tell", NAME, "--pause"],
+            "--",
+        )
     }
 
     pub fn resume(name: &str) -> TypedLine {
         let label = "let NAME go on, with what you say (may be empty)";
-        TypedLine::new(Needs::MaybeWords, name, label, &["tell", NAME, "--resume"], "--")
+        TypedLine::new(
+            Needs::MaybeWords,
+            name,
+            label,
+            &["tell", NAME, "--resume"],
+            "--",
+        )
     }
 
     pub fn release(name: &str) -> TypedLine {
-        TypedLine::new(Needs::Assent, name, "release NAME? Enter does, Esc does not", &["release", NAME], "")
+        TypedLine::new(
+            Needs::Assent,
+            name,
+            "release NAME? Enter does, Esc does not",
+            &["release", NAME],
+            "",
+        )
     }
 
     /// The item goes by another name from now on.
@@ -104,7 +136,10 @@ impl TypedLine {
     /// The words for a text that was typed elsewhere; the end of a line is a space. `None`: something has to be typed.
     pub fn words_for(mut self, text: &str) -> Option<Vec<String>> {
         if self.need != Needs::Assent {
-            let typed = text.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| may_be_typed(*c));
+            let typed = text
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .filter(|c| may_be_typed(*c));
             self.text = typed.collect();
             self.text.truncate(self.text.floor_char_boundary(MOST));
         }
@@ -142,12 +177,19 @@ impl TypedLine {
     /// Where the character before the cursor begins, with what is drawn over it.
     fn before(&self) -> usize {
         let start = |(at, c): &(usize, char)| (c.width() != Some(0) || *at == 0).then_some(*at);
-        self.text[..self.at].char_indices().rev().find_map(|one| start(&one)).unwrap_or_default()
+        self.text[..self.at]
+            .char_indices()
+            .rev()
+            .find_map(|one| start(&one))
+            .unwrap_or_default()
     }
 
     /// Where the character at the cursor ends.
     fn behind(&self) -> usize {
-        let next = self.text[self.at..].char_indices().skip(1).find(|(_, c)| c.width() != Some(0));
+        let next = self.text[self.at..]
+            .char_indices()
+            .skip(1)
+            .find(|(_, c)| c.width() != Some(0));
         next.map_or(self.text.len(), |(length, _)| self.at + length)
     }
 
@@ -167,7 +209,13 @@ impl TypedLine {
         if text.is_empty() && self.need == Needs::Words {
             return Asked::More;
         }
-        let named = |word: &String| if word == NAME { self.name.clone() } else { word.clone() };
+        let named = |word: &String| {
+            if word == NAME {
+                self.name.clone()
+            } else {
+                word.clone()
+            }
+        };
         let mut words: Vec<String> = self.words.iter().map(named).collect();
         match self.flag {
             _ if text.is_empty() => {}
@@ -213,7 +261,8 @@ mod tests {
     use super::*;
 
     fn typed(line: &mut TypedLine, text: &str) {
-        text.chars().for_each(|c| assert_eq!(line.press(Key::Char(c)), Asked::More));
+        text.chars()
+            .for_each(|c| assert_eq!(line.press(Key::Char(c)), Asked::More));
     }
 
     #[test]
@@ -236,19 +285,33 @@ mod tests {
         let rows: [(&[Key], &str, usize); 10] = [
             (&[Key::Left, Key::Char('x')], "say e\u{301}x漢", 8),
             (&[Key::Home, Key::Delete, Key::Delete], "y e\u{301}漢", 0),
-            (&[Key::Control('a'), Key::Char('x'), Key::Control('e'), Key::Char('y')], "xsay e\u{301}漢y", 12),
+            (
+                &[
+                    Key::Control('a'),
+                    Key::Char('x'),
+                    Key::Control('e'),
+                    Key::Char('y'),
+                ],
+                "xsay e\u{301}漢y",
+                12,
+            ),
             (&[Key::Left, Key::Backspace], "say 漢", 4),
             (&[Key::Left, Key::Left, Key::Delete], "say 漢", 4),
             (&[Key::Control('w')], "say ", 4),
             (&[Key::Control('w'), Key::Control('w')], "", 0),
             (&[Key::Left, Key::Control('k')], "say e\u{301}", 7),
             (&[Key::Left, Key::Control('u'), Key::Left], "漢", 0),
-            (&[Key::Right, Key::Delete, Key::Pasted('\u{202e}'), Key::Other], "say e\u{301}漢", 10),
+            (
+                &[Key::Right, Key::Delete, Key::Pasted('\u{202e}'), Key::Other],
+                "say e\u{301}漢",
+                10,
+            ),
         ];
         for (keys, text, at) in rows {
             let mut line = TypedLine::tell("T-1");
             typed(&mut line, "say e\u{301}漢");
-            keys.iter().for_each(|key| assert_eq!(line.press(*key), Asked::More));
+            keys.iter()
+                .for_each(|key| assert_eq!(line.press(*key), Asked::More));
             assert_eq!((line.text.as_str(), line.at), (text, at), "{keys:?}");
         }
     }
@@ -256,8 +319,20 @@ mod tests {
     #[test]
     fn whatever_is_pressed_it_fits() {
         let mut line = TypedLine::tell("T-1");
-        for (number, c) in "漢字e\u{301} \u{200d}".chars().cycle().take(500).enumerate() {
-            let keys = [Key::Left, Key::Home, Key::Right, Key::Backspace, Key::Control('w'), Key::Delete];
+        for (number, c) in "漢字e\u{301} \u{200d}"
+            .chars()
+            .cycle()
+            .take(500)
+            .enumerate()
+        {
+            let keys = [
+                Key::Left,
+                Key::Home,
+                Key::Right,
+                Key::Backspace,
+                Key::Control('w'),
+                Key::Delete,
+            ];
             line.press(Key::Char(c));
             line.press(keys[number * number % 7 % 6]);
             let (shown, cursor) = line.shown(30);

@@ -114,7 +114,11 @@ struct OpenDiff {
 impl OpenDiff {
     /// Keys are not kept waiting by a repository in which git takes long.
     fn until_look(&self) -> Duration {
-        if self.is_stale { REST.max(self.took * 10).saturating_sub(self.read.elapsed()) } else { Duration::MAX }
+        if self.is_stale {
+            REST.max(self.took * 10).saturating_sub(self.read.elapsed())
+        } else {
+            Duration::MAX
+        }
     }
 }
 
@@ -131,12 +135,21 @@ struct OpenStream {
 
 impl OpenStream {
     fn until_look(&self) -> Duration {
-        if self.is_stale { BREATH.saturating_sub(self.followed.elapsed()) } else { Duration::MAX }
+        if self.is_stale {
+            BREATH.saturating_sub(self.followed.elapsed())
+        } else {
+            Duration::MAX
+        }
     }
 }
 
 impl<'c> LiveView<'c> {
-    fn open(context: &'c Context, board: Board, names: &'c [String], bell: Bell) -> Result<LiveView<'c>, CliError> {
+    fn open(
+        context: &'c Context,
+        board: Board,
+        names: &'c [String],
+        bell: Bell,
+    ) -> Result<LiveView<'c>, CliError> {
         let (now, deeds) = (clock::instant(), Deeds::new(&bell));
         let mut view = LiveView {
             context,
@@ -161,7 +174,12 @@ impl<'c> LiveView<'c> {
     }
 
     /// Until a key or a signal ends it.
-    fn work(&mut self, watch: &BoardWatch, keys: &KeyWatch, signals: &Receiver<i32>) -> Result<Exit, CliError> {
+    fn work(
+        &mut self,
+        watch: &BoardWatch,
+        keys: &KeyWatch,
+        signals: &Receiver<i32>,
+    ) -> Result<Exit, CliError> {
         let (mut reader, mut is_stale) = (KeyReader::default(), false);
         loop {
             is_stale |= watch.has_changed.take();
@@ -176,7 +194,9 @@ impl<'c> LiveView<'c> {
             }
             for deed in self.deeds.ended() {
                 self.screen.said = Some(deed.said);
-                deed.done.into_iter().for_each(|asked| drop(self.screen.drafts.remove(&asked)));
+                deed.done
+                    .into_iter()
+                    .for_each(|asked| drop(self.screen.drafts.remove(&asked)));
             }
             let preview = self.preview();
             self.follow();
@@ -188,11 +208,27 @@ impl<'c> LiveView<'c> {
             } else {
                 Duration::MAX
             };
-            let look = if is_stale { self.until_look() } else { Duration::MAX };
-            let stream = self.stream.as_ref().map_or(Duration::MAX, OpenStream::until_look);
-            let key = if reader.is_unfinished() { REST_OF_KEY } else { Duration::MAX };
-            let diff = self.diff.as_ref().map_or(Duration::MAX, OpenDiff::until_look);
-            let has_rung = self.bell.wait(second.min(look).min(stream).min(diff).min(preview).min(key));
+            let look = if is_stale {
+                self.until_look()
+            } else {
+                Duration::MAX
+            };
+            let stream = self
+                .stream
+                .as_ref()
+                .map_or(Duration::MAX, OpenStream::until_look);
+            let key = if reader.is_unfinished() {
+                REST_OF_KEY
+            } else {
+                Duration::MAX
+            };
+            let diff = self
+                .diff
+                .as_ref()
+                .map_or(Duration::MAX, OpenDiff::until_look);
+            let has_rung = self
+                .bell
+                .wait(second.min(look).min(stream).min(diff).min(preview).min(key));
             for signal in signals.try_iter() {
                 match signal {
                     SIGINT => return Ok(Exit::Interrupted),
@@ -201,7 +237,9 @@ impl<'c> LiveView<'c> {
                     _ => {}
                 }
             }
-            let Some(bytes) = keys.read() else { return Ok(Exit::Terminated) };
+            let Some(bytes) = keys.read() else {
+                return Ok(Exit::Terminated);
+            };
             let lapsed = if has_rung { None } else { reader.lapse() };
             for key in lapsed.into_iter().chain(reader.read(&bytes)) {
                 self.offer();
@@ -209,10 +247,14 @@ impl<'c> LiveView<'c> {
                     Some(Wish::Quit) => return Ok(Exit::Done),
                     Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
                     Some(Wish::Stop) => self.stop()?,
-                    Some(Wish::Redraw) => self.terminal.iter_mut().try_for_each(RawTerminal::forget)?,
+                    Some(Wish::Redraw) => {
+                        self.terminal.iter_mut().try_for_each(RawTerminal::forget)?
+                    }
                     Some(Wish::Open(kind, subject)) => self.open_page(kind, subject),
                     Some(Wish::Verb(words, asked)) => {
-                        let said = self.deeds.begin(&words, asked, self.board.dir(), self.board.root());
+                        let said =
+                            self.deeds
+                                .begin(&words, asked, self.board.dir(), self.board.root());
                         self.screen.said = Some(said);
                     }
                     Some(Wish::Attended(words)) => {
@@ -237,13 +279,26 @@ impl<'c> LiveView<'c> {
 
     /// Asks the board's rules what may be said of what is chosen, where that, or the board, is another.
     fn offer(&mut self) {
-        let subject = self.screen.subject().filter(|subject| !subject.name.is_empty()).cloned();
-        if self.offered.as_ref().is_some_and(|(looked, of)| *looked == self.looked && *of == subject) {
+        let subject = self
+            .screen
+            .subject()
+            .filter(|subject| !subject.name.is_empty())
+            .cloned();
+        if self
+            .offered
+            .as_ref()
+            .is_some_and(|(looked, of)| *looked == self.looked && *of == subject)
+        {
             return;
         }
         let offers = subject.as_ref().and_then(|subject| {
             let found = self.board.named(&self.named(subject).ok()?).ok()?;
-            Some(Offers::of(&line(&subject.name), &found.task, found.lease.as_ref(), clock::now()))
+            Some(Offers::of(
+                &line(&subject.name),
+                &found.task,
+                found.lease.as_ref(),
+                clock::now(),
+            ))
         });
         self.screen.offers = offers.unwrap_or_default();
         self.offered = Some((self.looked, subject));
@@ -251,20 +306,33 @@ impl<'c> LiveView<'c> {
 
     /// A large board that changes all the time does not take all of a processor.
     fn until_look(&self) -> Duration {
-        PAUSE.max(self.took * 4).saturating_sub(self.looked.elapsed())
+        PAUSE
+            .max(self.took * 4)
+            .saturating_sub(self.looked.elapsed())
     }
 
     fn look_at_board(&mut self) -> Result<(), CliError> {
         let began = clock::instant();
         let board = self.board.clone().settled()?;
         let queues: Vec<Queue> = self.context.files(&board, self.names)?;
-        let site = self.context.light_site(board.clone()).ok().map(|site| site.naming(&queues));
+        let site = self
+            .context
+            .light_site(board.clone())
+            .ok()
+            .map(|site| site.naming(&queues));
         self.overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Open)?;
         self.looked = clock::instant();
         self.tick();
-        if let Some(page) = self.screen.shown().filter(|page| page.kind == PageKind::Item) {
+        if let Some(page) = self
+            .screen
+            .shown()
+            .filter(|page| page.kind == PageKind::Item)
+        {
             let lines = self.item(&page.subject.clone());
-            self.screen.shown_mut().into_iter().for_each(|page| page.lines.clone_from(&lines));
+            self.screen
+                .shown_mut()
+                .into_iter()
+                .for_each(|page| page.lines.clone_from(&lines));
         }
         self.took = began.elapsed();
         Ok(())
@@ -273,19 +341,31 @@ impl<'c> LiveView<'c> {
     /// What agents do, which changes without the board.
     fn tick(&mut self) {
         // An item's mode stands in its queue, which was read when that changed last.
-        let modes: HashMap<&TaskId, Mode> =
-            self.overview.listing.items.iter().filter_map(|item| Some((item.task.as_ref()?, item.mode))).collect();
+        let modes: HashMap<&TaskId, Mode> = self
+            .overview
+            .listing
+            .items
+            .iter()
+            .filter_map(|item| Some((item.task.as_ref()?, item.mode)))
+            .collect();
         self.overview.agents = agents(&self.board, &|task| modes.get(task).copied());
         let health = health(&self.board).unwrap_or_default();
         let before = self.stand();
-        self.screen.update(Scene::of(&self.overview, &health, clock::now()));
+        self.screen
+            .update(Scene::of(&self.overview, &health, clock::now()));
         let after = self.stand();
-        let (is_other, is_worked) = (before != after, after.is_some_and(|subject| subject.run.is_some()));
+        let (is_other, is_worked) = (
+            before != after,
+            after.is_some_and(|subject| subject.run.is_some()),
+        );
         if let Some(diff) = &mut self.diff {
             // Of what is not committed nobody tells.
             diff.is_stale |= is_other || is_worked;
             if diff.watch.is_none() {
-                diff.watch = diff.folder.clone().and_then(|folder| run_watch(folder, &diff.has_changed, &self.bell));
+                diff.watch = diff
+                    .folder
+                    .clone()
+                    .and_then(|folder| run_watch(folder, &diff.has_changed, &self.bell));
             }
         }
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.watch.is_none()) {
@@ -296,15 +376,21 @@ impl<'c> LiveView<'c> {
     }
 
     fn draw(&mut self) -> Result<(), CliError> {
-        let Some(terminal) = &mut self.terminal else { return Ok(()) };
+        let Some(terminal) = &mut self.terminal else {
+            return Ok(());
+        };
         let area: Rect = RawTerminal::area();
         (self.screen.room, self.screen.page_room) = (room(area.height), page_room(area));
-        terminal.show(picture(&self.screen, area, self.look)).map_err(|error| CliError::output(&error))
+        terminal
+            .show(picture(&self.screen, area, self.look))
+            .map_err(|error| CliError::output(&error))
     }
 
     /// Reads what is new of the run that is open; of a flood now and then.
     fn follow(&mut self) {
-        let Some(stream) = &mut self.stream else { return };
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
         stream.is_stale |= stream.has_changed.take();
         if !stream.until_look().is_zero() {
             return;
@@ -321,13 +407,20 @@ impl<'c> LiveView<'c> {
         if self.chosen.1 != self.screen.chosen {
             self.chosen = (clock::instant(), self.screen.chosen);
         }
-        let wanted = self.screen.preview().filter(|_| has_panel(RawTerminal::area().width));
+        let wanted = self
+            .screen
+            .preview()
+            .filter(|_| has_panel(RawTerminal::area().width));
         let is_same = |page: &OpenPage| {
             wanted.is_some_and(|(kind, of)| {
                 page.kind == kind && page.subject.name == of.name && page.subject.run == of.run
             })
         };
-        let is_shown = self.screen.beside.as_ref().map_or(wanted.is_none(), is_same);
+        let is_shown = self
+            .screen
+            .beside
+            .as_ref()
+            .map_or(wanted.is_none(), is_same);
         if is_shown {
             return Duration::MAX;
         }
@@ -354,9 +447,21 @@ impl<'c> LiveView<'c> {
 
     /// How the item stands whose differences are open.
     fn stand(&self) -> Option<Subject> {
-        let page = self.screen.page.as_ref().filter(|page| page.kind == PageKind::Diff)?;
-        let subjects = self.screen.scene.rows.iter().filter_map(|row| row.subject.as_ref());
-        subjects.filter(|subject| subject.status.is_some()).find(|subject| subject.task == page.subject.task).cloned()
+        let page = self
+            .screen
+            .page
+            .as_ref()
+            .filter(|page| page.kind == PageKind::Diff)?;
+        let subjects = self
+            .screen
+            .scene
+            .rows
+            .iter()
+            .filter_map(|row| row.subject.as_ref());
+        subjects
+            .filter(|subject| subject.status.is_some())
+            .find(|subject| subject.task == page.subject.task)
+            .cloned()
     }
 
     /// Reads the differences again that are open, where the work may be another.
@@ -367,11 +472,18 @@ impl<'c> LiveView<'c> {
             return;
         }
         diff.is_stale = false;
-        let Some(subject) = self.screen.page.as_ref().map(|page| page.subject.clone()) else { return };
+        let Some(subject) = self.screen.page.as_ref().map(|page| page.subject.clone()) else {
+            return;
+        };
         let began = clock::instant();
         let lines = self.diff(&subject);
-        self.screen.page.iter_mut().for_each(|page| page.lines.clone_from(&lines));
-        self.diff.iter_mut().for_each(|diff| (diff.read, diff.took) = (clock::instant(), began.elapsed()));
+        self.screen
+            .page
+            .iter_mut()
+            .for_each(|page| page.lines.clone_from(&lines));
+        self.diff
+            .iter_mut()
+            .for_each(|diff| (diff.read, diff.took) = (clock::instant(), began.elapsed()));
     }
 
     fn open_page(&mut self, kind: PageKind, subject: Subject) {
@@ -389,12 +501,24 @@ impl<'c> LiveView<'c> {
             PageKind::Item => (name, self.item(&subject)),
             PageKind::Diff => {
                 let has_changed = Noticed::default();
-                let folder = subject.task.as_ref().and_then(|task| git_folder(&self.board.worktree(task)));
-                let watch = folder.clone().and_then(|folder| run_watch(folder, &has_changed, &self.bell));
+                let folder = subject
+                    .task
+                    .as_ref()
+                    .and_then(|task| git_folder(&self.board.worktree(task)));
+                let watch = folder
+                    .clone()
+                    .and_then(|folder| run_watch(folder, &has_changed, &self.bell));
                 let began = clock::instant();
                 let lines = self.diff(&subject);
                 let (read, took) = (clock::instant(), began.elapsed());
-                self.diff = Some(OpenDiff { folder, has_changed, watch, is_stale: false, read, took });
+                self.diff = Some(OpenDiff {
+                    folder,
+                    has_changed,
+                    watch,
+                    is_stale: false,
+                    read,
+                    took,
+                });
                 (format!("{name} · what it changes"), lines)
             }
             PageKind::Stream => {
@@ -405,22 +529,45 @@ impl<'c> LiveView<'c> {
                 let (folder, has_changed) = (self.board.run_dir(&run), Noticed::default());
                 let watch = run_watch(folder.clone(), &has_changed, &self.bell);
                 let (tail, followed) = (LogTail::of(&folder), clock::instant());
-                self.stream = Some(OpenStream { folder, tail, has_changed, watch, is_stale: true, followed });
+                self.stream = Some(OpenStream {
+                    folder,
+                    tail,
+                    has_changed,
+                    watch,
+                    is_stale: true,
+                    followed,
+                });
                 (format!("{} · what it prints", line(&run)), Vec::new())
             }
         };
         let is_followed = kind == PageKind::Stream;
-        Some(OpenPage { kind, subject, title, lines, top: 0, is_followed })
+        Some(OpenPage {
+            kind,
+            subject,
+            title,
+            lines,
+            top: 0,
+            is_followed,
+        })
     }
 
     /// The run that works on it, else its last.
     fn run_of(&self, subject: &Subject) -> Option<String> {
-        let last = || Some(runs_of(&self.board, subject.task.as_ref()?).ok()?.pop()?.run);
+        let last = || {
+            Some(
+                runs_of(&self.board, subject.task.as_ref()?)
+                    .ok()?
+                    .pop()?
+                    .run,
+            )
+        };
         subject.run.clone().or_else(last)
     }
 
     fn item(&self, subject: &Subject) -> Vec<(String, Tone)> {
-        let words = self.named(subject).and_then(|name| full::words(self.context, &self.board, &name));
+        let words = self
+            .named(subject)
+            .and_then(|name| full::words(self.context, &self.board, &name));
         told(words)
     }
 
@@ -428,7 +575,10 @@ impl<'c> LiveView<'c> {
         match &subject.task {
             Some(task) => Ok(NamedItem::Id(task.clone())),
             None => {
-                let name = subject.name.parse().map_err(|_| CliError::new(Exit::Failed, "it is gone"))?;
+                let name = subject
+                    .name
+                    .parse()
+                    .map_err(|_| CliError::new(Exit::Failed, "it is gone"))?;
                 self.context.item(&self.board, &name)
             }
         }
@@ -451,10 +601,21 @@ impl<'c> LiveView<'c> {
         shown
     }
 
-    fn shell(&mut self, subject: &Subject, signals: &Receiver<i32>) -> Result<Option<Exit>, CliError> {
-        let worktree = subject.task.as_ref().map(|task| self.board.worktree(task)).filter(|folder| folder.is_dir());
+    fn shell(
+        &mut self,
+        subject: &Subject,
+        signals: &Receiver<i32>,
+    ) -> Result<Option<Exit>, CliError> {
+        let worktree = subject
+            .task
+            .as_ref()
+            .map(|task| self.board.worktree(task))
+            .filter(|folder| folder.is_dir());
         let Some(folder) = worktree else {
-            self.screen.said = Some((format!("{} has no worktree here", line(&subject.name)), Tone::Plain));
+            self.screen.said = Some((
+                format!("{} has no worktree here", line(&subject.name)),
+                Tone::Plain,
+            ));
             return Ok(None);
         };
         let set = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
@@ -463,7 +624,11 @@ impl<'c> LiveView<'c> {
     }
 
     /// Gives the terminal to a program until that ends.
-    fn attend(&mut self, spec: std::io::Result<Spec>, signals: &Receiver<i32>) -> Result<Option<Exit>, CliError> {
+    fn attend(
+        &mut self,
+        spec: std::io::Result<Spec>,
+        signals: &Receiver<i32>,
+    ) -> Result<Option<Exit>, CliError> {
         give_back();
         let attended = spec.and_then(|spec| attend(&spec, &self.bell));
         let mut exit = None;
@@ -490,7 +655,9 @@ impl<'c> LiveView<'c> {
                 }
             },
         };
-        self.terminal.iter_mut().try_for_each(RawTerminal::take_again)?;
+        self.terminal
+            .iter_mut()
+            .try_for_each(RawTerminal::take_again)?;
         if !ended.ends_with(" 0") {
             self.screen.said = Some((line(&ended), Tone::Bad));
         }
@@ -504,7 +671,9 @@ impl<'c> LiveView<'c> {
     fn stop(&mut self) -> Result<(), CliError> {
         give_back();
         stop_self()?;
-        self.terminal.iter_mut().try_for_each(RawTerminal::take_again)?;
+        self.terminal
+            .iter_mut()
+            .try_for_each(RawTerminal::take_again)?;
         Ok(())
     }
 }
@@ -521,7 +690,10 @@ fn stop_self() -> std::io::Result<()> {
 
 fn told(words: Result<String, CliError>) -> Vec<(String, Tone)> {
     match words {
-        Ok(words) => lines(&words).into_iter().map(|line| (line, Tone::Plain)).collect(),
+        Ok(words) => lines(&words)
+            .into_iter()
+            .map(|line| (line, Tone::Plain))
+            .collect(),
         Err(error) => vec![(line(&error.message), Tone::Bad)],
     }
 }

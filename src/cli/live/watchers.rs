@@ -40,14 +40,16 @@ impl Noticed {
 pub fn signals(bell: &Bell) -> io::Result<Receiver<i32>> {
     let (send, receive) = channel();
     let (mut signals, bell) = (Signals::new(SIGNALS)?, bell.clone());
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for signal in signals.forever() {
-            if send.send(signal).is_err() {
-                return;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if send.send(signal).is_err() {
+                    return;
+                }
+                bell.ring();
             }
-            bell.ring();
-        }
-    })?;
+        })?;
     Ok(receive)
 }
 
@@ -60,16 +62,24 @@ pub struct KeyWatch {
 
 impl KeyWatch {
     pub fn begin(bell: &Bell) -> io::Result<KeyWatch> {
-        let watch = KeyWatch { go: Bell::new(), is_readable: Noticed::default() };
+        let watch = KeyWatch {
+            go: Bell::new(),
+            is_readable: Noticed::default(),
+        };
         let (go, is_readable, bell) = (watch.go.clone(), watch.is_readable.clone(), bell.clone());
-        thread::Builder::new().name("keys".to_owned()).spawn(move || {
-            loop {
-                go.wait(Duration::MAX);
-                while let Err(Errno::INTR) = poll(&mut [PollFd::new(&stdin(), PollFlags::IN)], None) {}
-                is_readable.set();
-                bell.ring();
-            }
-        })?;
+        thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || {
+                loop {
+                    go.wait(Duration::MAX);
+                    while let Err(Errno::INTR) =
+                        poll(&mut [PollFd::new(&stdin(), PollFlags::IN)], None)
+                    {
+                    }
+                    is_readable.set();
+                    bell.ring();
+                }
+            })?;
         watch.go.ring();
         Ok(watch)
     }
@@ -115,7 +125,13 @@ impl BoardWatch {
         let queues = board.ring_at_changes(queues, &changes)?;
         let (folder, settings) = (board.dir().to_owned(), board.path(config::FILE));
         // Where the last queue is gone for a moment, the next one comes there.
-        let others = [folder.clone(), board.path("queues"), board.path("agents"), board.private("events")].into_iter();
+        let others = [
+            folder.clone(),
+            board.path("queues"),
+            board.path("agents"),
+            board.private("events"),
+        ]
+        .into_iter();
         let ring = changes.clone();
         let others = WatchOrLook::new(others.filter(|path| path.exists()), move |path| {
             // Whoever saves a file may put another in its place: its folder is watched, of which nothing else counts here.
@@ -125,7 +141,12 @@ impl BoardWatch {
         });
         let others = others.map_err(|(path, source)| Error::io("watch", &path)(source))?;
         let is_over = Noticed::default();
-        let (mark, bell, rings, end) = (has_changed.clone(), bell.clone(), changes.clone(), is_over.clone());
+        let (mark, bell, rings, end) = (
+            has_changed.clone(),
+            bell.clone(),
+            changes.clone(),
+            is_over.clone(),
+        );
         thread::spawn(move || {
             loop {
                 rings.wait(Duration::MAX);
@@ -136,7 +157,13 @@ impl BoardWatch {
                 bell.ring();
             }
         });
-        Ok(BoardWatch { has_changed, changes, is_over, _queues: queues, _others: others })
+        Ok(BoardWatch {
+            has_changed,
+            changes,
+            is_over,
+            _queues: queues,
+            _others: others,
+        })
     }
 }
 

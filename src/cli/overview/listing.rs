@@ -126,14 +126,21 @@ pub struct NeedLine {
 impl NeedLine {
     /// In a line: who waits, for what, and what to type.
     pub fn words(&self) -> String {
-        need::sentence(&format!("{}:{}", self.queue, self.line), self.task.as_ref(), &self.need)
+        need::sentence(
+            &format!("{}:{}", self.queue, self.line),
+            self.task.as_ref(),
+            &self.need,
+        )
     }
 }
 
 impl ItemLine {
     /// Its ID, or its place.
     pub fn name(&self) -> String {
-        self.task.as_ref().map_or_else(|| format!("{}:{}", self.queue, self.line), ToString::to_string)
+        self.task.as_ref().map_or_else(
+            || format!("{}:{}", self.queue, self.line),
+            ToString::to_string,
+        )
     }
 
     /// It stands as most items do.
@@ -143,7 +150,10 @@ impl ItemLine {
 }
 
 fn is_usual(status: Status) -> bool {
-    matches!(status, Status::Pending | Status::Draft | Status::Completed | Status::Cancelled)
+    matches!(
+        status,
+        Status::Pending | Status::Draft | Status::Completed | Status::Cancelled
+    )
 }
 
 impl WantedItems<'_> {
@@ -165,37 +175,69 @@ impl Listing {
     ) -> Result<Listing, CliError> {
         let (mut listing, now) = (Listing::default(), clock::now());
         let roles = site.map(|site| site.config.known_roles());
-        texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
-        let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
+        texts.sort_by_key(|text| {
+            queues
+                .iter()
+                .position(|queue| *queue == text.queue)
+                .unwrap_or(usize::MAX)
+        });
+        let shown = texts
+            .iter()
+            .filter(|text| queues.contains(&text.queue))
+            .count();
         let read = texts.iter().map(|text| parse(&text.content));
         let (documents, problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) = read.unzip();
-        let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
+        let named: Vec<_> = texts
+            .iter()
+            .map(|text| text.queue.id.as_str())
+            .zip(&documents)
+            .collect();
         let here = site.map(|site| (site.config.known_roles(), Preflight::of(site)));
         let ids: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
         let readiness = Readiness::of(&named, &ids, Some(board), here);
         let archived = Archived::of(board);
         let of_document = |number: usize| {
             let items = 0..documents[number].items().len();
-            items.map(|index| readiness.lacks(number, index, None)).collect()
+            items
+                .map(|index| readiness.lacks(number, index, None))
+                .collect()
         };
         let all_lacks: Vec<Vec<Vec<Lack>>> = (0..shown).map(of_document).collect();
-        let next = site.map(|site| next(site, &texts, &documents, &all_lacks)).unwrap_or_default();
+        let next = site
+            .map(|site| next(site, &texts, &documents, &all_lacks))
+            .unwrap_or_default();
         // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
         let has_ages = matches!(wanted, WantedItems::Each(_)) && site.is_some();
-        let entries = if has_ages { tail_log(board, 0)? } else { Vec::new() };
+        let entries = if has_ages {
+            tail_log(board, 0)?
+        } else {
+            Vec::new()
+        };
         let standing = has_ages.then(|| StandingSince::after(&entries));
         listing.has_ages = has_ages;
         for (number, document) in documents[..shown].iter().enumerate() {
             let queue = &texts[number].queue;
             let counts = document.counts();
             let items = || document.items().iter().enumerate();
-            let quarantined = items().filter(|(index, _)| readiness.is_faulty(number, *index)).count();
+            let quarantined = items()
+                .filter(|(index, _)| readiness.is_faulty(number, *index))
+                .count();
             let lacks = &all_lacks[number];
-            let unfit = lacks.iter().filter(|lacks| lacks.iter().any(Lack::is_of_settings)).count();
+            let unfit = lacks
+                .iter()
+                .filter(|lacks| lacks.iter().any(Lack::is_of_settings))
+                .count();
             let name_of = |item: &Item<'_>| {
-                item.id.as_ref().map_or_else(|| format!("{}:{}", queue.id, item.line), ToString::to_string)
+                item.id.as_ref().map_or_else(
+                    || format!("{}:{}", queue.id, item.line),
+                    ToString::to_string,
+                )
             };
-            let width = items().map(|(_, item)| name_of(item).chars().count()).max().unwrap_or_default().max(8);
+            let width = items()
+                .map(|(_, item)| name_of(item).chars().count())
+                .max()
+                .unwrap_or_default()
+                .max(8);
             listing.queues.push(QueueLine {
                 queue: queue.id.clone(),
                 items: counts.iter().copied().collect(),
@@ -209,40 +251,65 @@ impl Listing {
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
                 if let Some(need) = need::of(&lacks[index], task, &queue.id) {
-                    listing.needs.push(NeedLine { queue: queue.id.clone(), line, task: task.cloned(), need });
+                    listing.needs.push(NeedLine {
+                        queue: queue.id.clone(),
+                        line,
+                        task: task.cloned(),
+                        need,
+                    });
                 }
                 // What a person has to do is told of below.
-                let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none() || is_dead(lack);
+                let is_told =
+                    |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none() || is_dead(lack);
                 let lack = lacks[index].iter().find(is_told);
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
-                let is_due = item.due.is_some_and(|due| !item.status.is_ended() && due - now < NEAR);
+                let is_due = item
+                    .due
+                    .is_some_and(|due| !item.status.is_ended() && due - now < NEAR);
                 let is_shown = match wanted {
                     // What an item waits for is listed by itself.
                     WantedItems::Unusual if is_usual(item.status) => {
                         is_due
-                            || lack
-                                .is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
+                            || lack.is_some_and(|lack| {
+                                !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_))
+                            })
                     }
                     WantedItems::Unusual => true,
-                    WantedItems::Open => (!item.status.is_ended() || item.status == Status::Dead) && !item.aside,
+                    WantedItems::Open => {
+                        (!item.status.is_ended() || item.status == Status::Dead) && !item.aside
+                    }
                     WantedItems::Every => !item.aside,
-                    WantedItems::Each(statuses) => statuses.is_empty() || statuses.contains(&item.status),
+                    WantedItems::Each(statuses) => {
+                        statuses.is_empty() || statuses.contains(&item.status)
+                    }
                 };
                 if !is_shown {
                     continue;
                 }
-                let titled = roles.as_ref().map_or(Cow::Borrowed(item), |roles| for_roles(document, item, roles));
+                let titled = roles.as_ref().map_or(Cow::Borrowed(item), |roles| {
+                    for_roles(document, item, roles)
+                });
                 // Of an item without keys there is nothing to read.
                 let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
-                let reason = || read.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned));
+                let reason = || {
+                    read.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned))
+                };
                 let not_ready = lack.map(|lack| match reason().filter(|_| is_dead(lack)) {
-                    Some(reason) => format!("{reason}; {}", hints::lack(lack, task, None).unwrap_or_default()),
+                    Some(reason) => format!(
+                        "{reason}; {}",
+                        hints::lack(lack, task, None).unwrap_or_default()
+                    ),
                     None => hints::sentence(lack, task, Some(&queue.id)),
                 });
-                let may_be_taken = matches!(item.status, Status::Pending | Status::InReview | Status::Waiting);
-                let waits = lacks[index].first().filter(|_| may_be_taken && not_ready.is_none());
+                let may_be_taken = matches!(
+                    item.status,
+                    Status::Pending | Status::InReview | Status::Waiting
+                );
+                let waits = lacks[index]
+                    .first()
+                    .filter(|_| may_be_taken && not_ready.is_none());
                 listing.items.push(ItemLine {
                     queue: queue.id.clone(),
                     line,
@@ -252,8 +319,12 @@ impl Listing {
                     title: document.title(&titled).to_owned(),
                     due: item.due,
                     quarantined: is_faulty,
-                    problem: is_faulty.then(|| problem(item, &problems[number], lacks[index].first())).flatten(),
-                    since: standing.as_ref().and_then(|standing| standing.of(board, &texts[number], document, item)),
+                    problem: is_faulty
+                        .then(|| problem(item, &problems[number], lacks[index].first()))
+                        .flatten(),
+                    since: standing
+                        .as_ref()
+                        .and_then(|standing| standing.of(board, &texts[number], document, item)),
                     ready: site.is_some() && may_be_taken && lacks[index].is_empty(),
                     next_for: next.get(&(number, index)).cloned(),
                     waits_for: waits.map(hints::lacking),
@@ -272,9 +343,15 @@ impl Listing {
 
 /// The first thing that is wrong with the text of an item: of its document's problems, else of what others say of it.
 fn problem(item: &Item<'_>, problems: &[Problem], lack: Option<&Lack>) -> Option<String> {
-    let is_its = |problem: &&Problem| problem.severity == Severity::Error && item.span.contains(&problem.span.start);
-    let own = problems.iter().filter(is_its).min_by_key(|problem| problem.span.start);
-    own.map(|problem| problem.message.clone()).or_else(|| lack.map(ToString::to_string))
+    let is_its = |problem: &&Problem| {
+        problem.severity == Severity::Error && item.span.contains(&problem.span.start)
+    };
+    let own = problems
+        .iter()
+        .filter(is_its)
+        .min_by_key(|problem| problem.span.start);
+    own.map(|problem| problem.message.clone())
+        .or_else(|| lack.map(ToString::to_string))
 }
 
 /// Only a person brings it back.

@@ -19,10 +19,19 @@ pub fn next(
     let mut first: BTreeMap<String, (usize, (usize, usize))> = BTreeMap::new();
     for (number, lacks) in lacks.iter().enumerate() {
         let document = &documents[number];
-        for index in in_order(document).into_iter().filter(|index| lacks[*index].is_empty()) {
+        for index in in_order(document)
+            .into_iter()
+            .filter(|index| lacks[*index].is_empty())
+        {
             let role = role_of(site, document, document.item(index));
-            let queues = site.config.roles.get(&role).map_or(&[][..], |role| &role.queues);
-            let own = queues.iter().position(|queue| *queue == texts[number].queue.id);
+            let queues = site
+                .config
+                .roles
+                .get(&role)
+                .map_or(&[][..], |role| &role.queues);
+            let own = queues
+                .iter()
+                .position(|queue| *queue == texts[number].queue.id);
             let rank = own.unwrap_or(queues.len() + number);
             let found = first.entry(role).or_insert((rank, (number, index)));
             if rank < found.0 {
@@ -30,17 +39,31 @@ pub fn next(
             }
         }
     }
-    first.into_iter().map(|(role, (_, place))| (place, role)).collect()
+    first
+        .into_iter()
+        .map(|(role, (_, place))| (place, role))
+        .collect()
 }
 
 /// Whose agents take it, now that it lacks nothing.
 fn role_of<'t>(site: &Site, document: &Document<'t>, item: &Item<'t>) -> String {
     let task = || document.task_of(item);
-    if item.status == Status::InReview || item.status == Status::Waiting && task().state.work().is_some() {
+    if item.status == Status::InReview
+        || item.status == Status::Waiting && task().state.work().is_some()
+    {
         let task = task();
-        let open = task.open_reviews(&task.reviewers(&site.config.review)).into_iter();
-        return open.into_iter().find(|role| role != PERSON).unwrap_or_else(|| REVIEWER.to_owned());
+        let open = task
+            .open_reviews(&task.reviewers(&site.config.review))
+            .into_iter();
+        return open
+            .into_iter()
+            .find(|role| role != PERSON)
+            .unwrap_or_else(|| REVIEWER.to_owned());
     }
     let item = for_roles(document, item, &site.config.known_roles());
-    item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE).to_owned()
+    item.role
+        .as_deref()
+        .or(document.front().role.as_deref())
+        .unwrap_or(DEFAULT_ROLE)
+        .to_owned()
 }

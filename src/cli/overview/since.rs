@@ -35,7 +35,12 @@ impl<'a> StandingSince<'a> {
         }
         let before = entry.task.as_ref().and_then(|task| self.by_id.remove(task));
         let before = before.or_else(|| self.by_text.remove(entry.change.before()?));
-        let before = before.or_else(|| entry.change.before().and(self.queues.get(entry.queue.as_deref()?).copied()));
+        let before = before.or_else(|| {
+            entry
+                .change
+                .before()
+                .and(self.queues.get(entry.queue.as_deref()?).copied())
+        });
         let at = entry.change.to().map(|_| entry.time).or(before);
         match (at, &entry.task, entry.change.after()) {
             (Some(at), Some(task), Some(_)) => drop(self.by_id.insert(task, at)),
@@ -46,11 +51,23 @@ impl<'a> StandingSince<'a> {
     }
 
     /// Of an item that the log has not, the latest that it can be: when its file was saved, or else when the log began.
-    pub fn of(&self, board: &Board, text: &Text, document: &Document<'_>, item: &Item<'_>) -> Option<Timestamp> {
+    pub fn of(
+        &self,
+        board: &Board,
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+    ) -> Option<Timestamp> {
         let known = item.id.as_ref().and_then(|id| self.by_id.get(id));
-        let known = known.or_else(|| self.by_text.get(document.block(item))).copied();
+        let known = known
+            .or_else(|| self.by_text.get(document.block(item)))
+            .copied();
         // Of a dry board a save may not be logged yet.
-        let begun = self.queues.get(text.queue.id.as_str()).copied().filter(|_| !board.is_dry());
+        let begun = self
+            .queues
+            .get(text.queue.id.as_str())
+            .copied()
+            .filter(|_| !board.is_dry());
         known.or_else(|| begun.into_iter().chain(text.saved_at()).min())
     }
 }

@@ -34,17 +34,28 @@ pub struct CapLine {
 impl CapLine {
     fn words(&self) -> String {
         let CapLine { of, name } = self;
-        name.as_ref().map_or_else(|| of.to_string(), |name| format!("{name}: {of}"))
+        name.as_ref()
+            .map_or_else(|| of.to_string(), |name| format!("{name}: {of}"))
     }
 }
 
 impl SpendingLine {
     /// In a line.
     pub fn words(&self) -> String {
-        let sums = || format!("{} today, {} in all", human::money(self.usd_today), human::money(self.usd));
+        let sums = || {
+            format!(
+                "{} today, {} in all",
+                human::money(self.usd_today),
+                human::money(self.usd)
+            )
+        };
         // Of programs that don't tell of money nothing is known.
         let is_money = self.usd > 0.0 || self.caps.iter().any(|cap| cap.of.measure == Measure::Usd);
-        let words: Vec<String> = is_money.then(sums).into_iter().chain(self.caps.iter().map(CapLine::words)).collect();
+        let words: Vec<String> = is_money
+            .then(sums)
+            .into_iter()
+            .chain(self.caps.iter().map(CapLine::words))
+            .collect();
         format!("spent: {}", words.join("; "))
     }
 }
@@ -59,7 +70,15 @@ pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
     }
     let (tokens_today, tokens) = all.sums(Measure::Tokens);
     let (minutes_today, minutes) = all.sums(Measure::Minutes);
-    Some(SpendingLine { usd_today, usd, tokens_today, tokens, minutes_today, minutes, caps })
+    Some(SpendingLine {
+        usd_today,
+        usd,
+        tokens_today,
+        tokens,
+        minutes_today,
+        minutes,
+        caps,
+    })
 }
 
 /// Of what counts for every item; of each queue that is shown; and of the item that has used most of its own.
@@ -69,15 +88,31 @@ fn caps(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
         uses.filter(move |of| of.scope == scope).collect::<Vec<_>>()
     };
     let nobody = TaskId::nobody();
-    let mut lines: Vec<CapLine> = all.uses_of_all().into_iter().map(|of| CapLine { of, name: None }).collect();
+    let mut lines: Vec<CapLine> = all
+        .uses_of_all()
+        .into_iter()
+        .map(|of| CapLine { of, name: None })
+        .collect();
     for queue in queues {
         let uses = of(&nobody, &queue.id, CapScope::Queue);
-        lines.extend(uses.into_iter().map(|of| CapLine { of, name: Some(queue.id.clone()) }));
+        lines.extend(uses.into_iter().map(|of| CapLine {
+            of,
+            name: Some(queue.id.clone()),
+        }));
     }
-    let of_items = all.items().flat_map(|task| of(task, "", CapScope::Item).into_iter().map(move |of| (of, task)));
-    let most = of_items.max_by(|(one, task), (other, other_task)| {
-        one.share().total_cmp(&other.share()).then_with(|| other_task.cmp(task))
+    let of_items = all.items().flat_map(|task| {
+        of(task, "", CapScope::Item)
+            .into_iter()
+            .map(move |of| (of, task))
     });
-    lines.extend(most.map(|(of, task)| CapLine { of, name: Some(task.to_string()) }));
+    let most = of_items.max_by(|(one, task), (other, other_task)| {
+        one.share()
+            .total_cmp(&other.share())
+            .then_with(|| other_task.cmp(task))
+    });
+    lines.extend(most.map(|(of, task)| CapLine {
+        of,
+        name: Some(task.to_string()),
+    }));
     lines
 }

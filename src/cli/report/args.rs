@@ -46,5 +46,10 @@ pub struct Args {
 }
 
 fn mode_named(name: &str) -> Result<Mode, String> {
-    name.parse().map_err(|()| format!("unknown mode; one of {}", Mode::ALL.map(Mode::as_str).join(", ")))
+    name.parse().map_err(|()| {
+        format!(
+            "unknown mode; one of {}",
+            Mode::ALL.map(Mode::as_str).join(", ")
+        )
+    })
 }

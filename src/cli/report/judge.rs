@@ -20,27 +20,52 @@ struct Judged {
     open: Vec<String>,
 }
 
-pub(super) fn run(args: &Args, named: &HeldItem, context: &Context, board: Board) -> Result<Exit, CliError> {
+pub(super) fn run(
+    args: &Args,
+    named: &HeldItem,
+    context: &Context,
+    board: Board,
+) -> Result<Exit, CliError> {
     let site = context.light_site(board)?;
     let task = site.board.task(&named.task)?.task;
     let by = person();
     if args.approve && is_to_start(&task) {
-        let why = format!("only a person may allow `{}` to start, and a token is an agent's", task.id);
-        without_token(named.token, why, &format!("tavern report {} --approve", task.id))?;
+        let why = format!(
+            "only a person may allow `{}` to start, and a token is an agent's",
+            task.id
+        );
+        without_token(
+            named.token,
+            why,
+            &format!("tavern report {} --approve", task.id),
+        )?;
         let event = Event::Allow { by: by.clone() };
         return submit(named, context, &site, &event, &by);
     }
     let review = reviewer(named, context, &site, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
-        let event = Event::Reject { review, findings: words(findings)?, most: report::rounds(&site, &task) };
+        let event = Event::Reject {
+            review,
+            findings: words(findings)?,
+            most: report::rounds(&site, &task),
+        };
         return submit(named, context, &site, &event, &by);
     }
-    let event = Event::Approve { review, commit: review::named(&site, &task)? };
+    let event = Event::Approve {
+        review,
+        commit: review::named(&site, &task)?,
+    };
     // What is not in review is refused for that, wherever its branch is by now.
-    site.board.clone().dry().submit(&task.id, &event, &Note::default())?;
+    site.board
+        .clone()
+        .dry()
+        .submit(&task.id, &event, &Note::default())?;
     if let Some(moved) = review::moved(&site, &task)? {
-        let hint = format!("have it verified there: tavern report {} --reject \"look at what is new\"", task.id);
+        let hint = format!(
+            "have it verified there: tavern report {} --reject \"look at what is new\"",
+            task.id
+        );
         return Err(CliError::refused(moved.trim_end_matches('.'), hint));
     }
     submit(named, context, &site, &event, &by)
@@ -52,21 +77,53 @@ pub fn is_to_start(task: &Task) -> bool {
 }
 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
-fn reviewer(named: &HeldItem, context: &Context, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
+fn reviewer(
+    named: &HeldItem,
+    context: &Context,
+    site: &Site,
+    task: &Task,
+    person: String,
+) -> Result<Review, CliError> {
     let reviewers = task.reviewers(&site.config.review);
     if let (Some(token), Some(lease)) = (named.token, site.board.lease(&task.id)?) {
-        return Ok(Review { token: Some(token), by: lease.agent, role: lease.role, reviewers });
+        return Ok(Review {
+            token: Some(token),
+            by: lease.agent,
+            role: lease.role,
+            reviewers,
+        });
     }
     // An agent's own lease ends with its report.
     if let Some(run) = context.own_run() {
         return Err(run.refused());
     }
-    Ok(Review { token: named.token, by: person, role: PERSON.to_owned(), reviewers })
+    Ok(Review {
+        token: named.token,
+        by: person,
+        role: PERSON.to_owned(),
+        reviewers,
+    })
 }
 
-fn submit(named: &HeldItem, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
+fn submit(
+    named: &HeldItem,
+    context: &Context,
+    site: &Site,
+    event: &Event,
+    by: &str,
+) -> Result<Exit, CliError> {
     let task = &named.task;
-    let after = site.board.submit(task, event, &Note { agent: Some(by.to_owned()), run: None })?.task;
+    let after = site
+        .board
+        .submit(
+            task,
+            event,
+            &Note {
+                agent: Some(by.to_owned()),
+                run: None,
+            },
+        )?
+        .task;
     let open = match after.status() {
         Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
         _ => Vec::new(),
@@ -81,12 +138,23 @@ fn submit(named: &HeldItem, context: &Context, site: &Site, event: &Event, by: &
     if matches!(after.status(), Status::InReview | Status::Approved) {
         text.push_str(&format!("\nwhat it changes: tavern diff {task}"));
     }
-    context.out.record(&Judged { task: task.clone(), status: after.status(), open }, text)?;
+    context.out.record(
+        &Judged {
+            task: task.clone(),
+            status: after.status(),
+            open,
+        },
+        text,
+    )?;
     Ok(Exit::Done)
 }
 
 fn words(findings: &str) -> Result<String, CliError> {
-    let text = if findings == "-" { read_stdin("the findings")? } else { findings.to_owned() };
+    let text = if findings == "-" {
+        read_stdin("the findings")?
+    } else {
+        findings.to_owned()
+    };
     if text.trim().is_empty() {
         let hint = "say what to change: tavern report ID --reject \"…\"";
         return Err(CliError::usage("a rejection needs findings", hint));

@@ -166,7 +166,11 @@ impl Hue {
             None => Hue::Busy,
             Some(Outcome::Success) => Hue::Good,
             Some(
-                Outcome::Waiting | Outcome::UsageLimit | Outcome::Overloaded | Outcome::Capped | Outcome::NotReady,
+                Outcome::Waiting
+                | Outcome::UsageLimit
+                | Outcome::Overloaded
+                | Outcome::Capped
+                | Outcome::NotReady,
             ) => Hue::Wait,
             Some(Outcome::Killed) => Hue::Idle,
             Some(_) => Hue::Bad,
@@ -204,7 +208,10 @@ impl ItemStory {
     }
 
     pub fn status_word(&self) -> String {
-        self.status.map_or_else(|| "removed".to_owned(), |status| status.as_str().replace('_', " "))
+        self.status.map_or_else(
+            || "removed".to_owned(),
+            |status| status.as_str().replace('_', " "),
+        )
     }
 
     pub fn retries(&self) -> usize {
@@ -214,13 +221,18 @@ impl ItemStory {
     /// For how long it had each status that it had, until `now`.
     pub fn stays(&self, now: Timestamp) -> impl Iterator<Item = (Status, Timestamp, Timestamp)> {
         let ends = self.moves.iter().skip(1).map(|moved| moved.at).chain([now]);
-        self.moves.iter().zip(ends).map(|(moved, end)| (moved.to, moved.at, end.max(moved.at)))
+        self.moves
+            .iter()
+            .zip(ends)
+            .map(|(moved, end)| (moved.to, moved.at, end.max(moved.at)))
     }
 
     /// Seconds in which `is_meant` was so.
     pub fn seconds(&self, now: Timestamp, is_meant: impl Fn(Status) -> bool) -> u64 {
         let stays = self.stays(now).filter(|(status, ..)| is_meant(*status));
-        stays.map(|(_, from, to)| (to - from).num_seconds().unsigned_abs()).sum()
+        stays
+            .map(|(_, from, to)| (to - from).num_seconds().unsigned_abs())
+            .sum()
     }
 }
 
@@ -230,6 +242,9 @@ impl RunStory {
     }
 
     pub fn outcome_word(&self) -> String {
-        self.outcome.map_or_else(|| "running".to_owned(), |outcome| outcome.as_str().replace('_', " "))
+        self.outcome.map_or_else(
+            || "running".to_owned(),
+            |outcome| outcome.as_str().replace('_', " "),
+        )
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use indicatif::ProgressBar;
 
-use super::chronicle::{Chronicle, DEAD, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory};
+use super::chronicle::{
+    Chronicle, DEAD, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory,
+};
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
@@ -52,7 +54,10 @@ impl PageScope<'_> {
 
     /// It has not ended before.
     fn has_run(&self, run: &Metadata) -> bool {
-        self.has(&run.queue) && self.since.is_none_or(|since| run.ended.is_none_or(|ended| ended >= since))
+        self.has(&run.queue)
+            && self
+                .since
+                .is_none_or(|since| run.ended.is_none_or(|ended| ended >= since))
     }
 }
 
@@ -69,7 +74,9 @@ pub(super) fn gather(
     all.retain(|run| scope.has_run(run));
     let mut shares: Vec<RunShare> = all.iter().map(|run| share(run, now)).collect();
     let is_recent = |started: Timestamp| scope.since.is_none_or(|since| started >= since);
-    let gone = spent_by_ended(board).into_iter().filter(|gone| !kept.contains(&gone.run));
+    let gone = spent_by_ended(board)
+        .into_iter()
+        .filter(|gone| !kept.contains(&gone.run));
     let gone = gone.filter(|gone| scope.has(&gone.queue) && is_recent(gone.started));
     shares.extend(gone.map(|gone| RunShare {
         agent: Legible::line(&gone.agent),
@@ -91,15 +98,27 @@ pub(super) fn gather(
     let progress = progress(all.len());
     for (run, room) in all.iter().zip(rooms(all.len())) {
         progress.inc(1);
-        let Some(item) = ids.get(&run.task).copied() else { continue };
+        let Some(item) = ids.get(&run.task).copied() else {
+            continue;
+        };
         items[item].story.runs.push(stories.len());
         stories.push(story(board, run, item, room, now));
     }
     Ok(Chronicle {
-        board: Legible::line(&board.root().file_name().unwrap_or_default().to_string_lossy()),
+        board: Legible::line(
+            &board
+                .root()
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy(),
+        ),
         made: now,
         since: scope.since,
-        queues: scope.queues.iter().map(|queue| Legible::line(&queue.id)).collect(),
+        queues: scope
+            .queues
+            .iter()
+            .map(|queue| Legible::line(&queue.id))
+            .collect(),
         items: items.into_iter().map(|item| item.story).collect(),
         items_left_out,
         runs: stories,
@@ -122,10 +141,17 @@ type Places = HashMap<TaskId, usize>;
 fn items(context: &Context, board: &Board, scope: &PageScope<'_>) -> (Vec<Draft>, Places) {
     let (mut drafts, mut ids) = (Vec::new(), Places::new());
     // Of settings that can't be read nobody can say what lacks.
-    let site = context.light_site(board.clone()).ok().map(|site| site.naming(scope.queues));
-    let lacking = site.map(|site| unready(&site, scope.queues, None)).unwrap_or_default();
-    let mut lacking: HashMap<(String, usize), Unready> =
-        lacking.into_iter().map(|one| ((one.queue.clone(), one.line), one)).collect();
+    let site = context
+        .light_site(board.clone())
+        .ok()
+        .map(|site| site.naming(scope.queues));
+    let lacking = site
+        .map(|site| unready(&site, scope.queues, None))
+        .unwrap_or_default();
+    let mut lacking: HashMap<(String, usize), Unready> = lacking
+        .into_iter()
+        .map(|one| ((one.queue.clone(), one.line), one))
+        .collect();
     for queue in scope.queues.iter().filter(|queue| queue.path.is_file()) {
         let text = match board.read(queue) {
             Ok(text) => text,
@@ -140,9 +166,21 @@ fn items(context: &Context, board: &Board, scope: &PageScope<'_>) -> (Vec<Draft>
             if item.aside || is_step {
                 continue;
             }
-            let name = item.id.as_ref().map_or_else(|| format!("{}:{}", queue.id, item.line), ToString::to_string);
-            let lacks = lacking.remove(&(queue.id.clone(), item.line)).map(|one| one.lacks).unwrap_or_default();
-            let draft = Draft::of(document.task_of(item), &name, &queue.id, &lacks, item.id.as_ref());
+            let name = item.id.as_ref().map_or_else(
+                || format!("{}:{}", queue.id, item.line),
+                ToString::to_string,
+            );
+            let lacks = lacking
+                .remove(&(queue.id.clone(), item.line))
+                .map(|one| one.lacks)
+                .unwrap_or_default();
+            let draft = Draft::of(
+                document.task_of(item),
+                &name,
+                &queue.id,
+                &lacks,
+                item.id.as_ref(),
+            );
             if let Some(id) = &item.id {
                 ids.entry(id.clone()).or_insert(drafts.len());
             }
@@ -160,21 +198,43 @@ impl Draft {
     fn of(task: Task, name: &str, queue: &str, lacks: &[Lack], id: Option<&TaskId>) -> Draft {
         let status = task.status();
         let stuck = lacks.iter().find(|lack| lack.is_stuck());
-        let waits_for = stuck.or(lacks.first()).map(hints::lacking).unwrap_or_default();
+        let waits_for = stuck
+            .or(lacks.first())
+            .map(hints::lacking)
+            .unwrap_or_default();
         let reason = task.reason().unwrap_or_default();
         let need = need::of(lacks, id, queue).map(|need| {
             let (rank, word) = word_of(need.need);
-            OpenNeed { rank, word, why: Legible::line(&need.why), todo: Legible::line(&need.todo) }
+            OpenNeed {
+                rank,
+                word,
+                why: Legible::line(&need.why),
+                todo: Legible::line(&need.todo),
+            }
         });
         let other = || {
             let is_dead = status == Status::Dead;
             // What others wait for is told of by itself.
-            let is_meant = |lack: &&Lack| is_dead || lack.is_stuck() && !matches!(lack, Lack::Dependencies(_));
+            let is_meant =
+                |lack: &&Lack| is_dead || lack.is_stuck() && !matches!(lack, Lack::Dependencies(_));
             let lack = lacks.iter().find(is_meant)?;
-            let (rank, word) = if is_dead { (DEAD, "dead") } else { (DEAD + 1, "stuck") };
-            let why = if is_dead && !reason.is_empty() { reason.to_owned() } else { hints::lacking(lack) };
+            let (rank, word) = if is_dead {
+                (DEAD, "dead")
+            } else {
+                (DEAD + 1, "stuck")
+            };
+            let why = if is_dead && !reason.is_empty() {
+                reason.to_owned()
+            } else {
+                hints::lacking(lack)
+            };
             let todo = hints::lack(lack, id, Some(queue)).unwrap_or_default();
-            Some(OpenNeed { rank, word, why: Legible::line(&why), todo: Legible::line(&todo) })
+            Some(OpenNeed {
+                rank,
+                word,
+                why: Legible::line(&why),
+                todo: Legible::line(&todo),
+            })
         };
         let story = ItemStory {
             name: Legible::line(name),
@@ -184,7 +244,11 @@ impl Draft {
             priority: task.priority,
             role: Legible::line(task.role.as_deref().unwrap_or(DEFAULT_ROLE)),
             text: Extract::default(),
-            after: task.after.iter().map(|id| Legible::line(id.as_str())).collect(),
+            after: task
+                .after
+                .iter()
+                .map(|id| Legible::line(id.as_str()))
+                .collect(),
             after_items: Vec::new(),
             parent: None,
             reason: Legible::line(reason),
@@ -193,7 +257,12 @@ impl Draft {
             moves: Vec::new(),
             runs: Vec::new(),
         };
-        Draft { story, text: task.description, after: task.after, parent: task.parent }
+        Draft {
+            story,
+            text: task.description,
+            after: task.after,
+            parent: task.parent,
+        }
     }
 }
 
@@ -213,9 +282,17 @@ fn leave_out(drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Metadata]) -> usi
     if surplus == 0 {
         return 0;
     }
-    let worked: HashSet<usize> = all.iter().filter_map(|run| ids.get(&run.task).copied()).collect();
+    let worked: HashSet<usize> = all
+        .iter()
+        .filter_map(|run| ids.get(&run.task).copied())
+        .collect();
     let mut order: Vec<usize> = (0..drafts.len()).collect();
-    order.sort_by_key(|place| (!worked.contains(place), drafts[*place].story.status.is_some_and(Status::is_ended)));
+    order.sort_by_key(|place| {
+        (
+            !worked.contains(place),
+            drafts[*place].story.status.is_some_and(Status::is_ended),
+        )
+    });
     let kept: HashSet<usize> = order.into_iter().take(MOST_ITEMS).collect();
     let mut places = HashMap::new();
     let mut number = 0;
@@ -229,7 +306,10 @@ fn leave_out(drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Metadata]) -> usi
         number += 1;
         is_kept
     });
-    *ids = ids.drain().filter_map(|(id, was)| Some((id, *places.get(&was)?))).collect();
+    *ids = ids
+        .drain()
+        .filter_map(|(id, was)| Some((id, *places.get(&was)?)))
+        .collect();
     surplus
 }
 
@@ -251,7 +331,12 @@ fn add_gone(board: &Board, drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Met
 }
 
 /// Adds how the items went from status to status.
-fn add_moves(board: &Board, scope: &PageScope<'_>, drafts: &mut [Draft], ids: &Places) -> Result<(), CliError> {
+fn add_moves(
+    board: &Board,
+    scope: &PageScope<'_>,
+    drafts: &mut [Draft],
+    ids: &Places,
+) -> Result<(), CliError> {
     walk_log(board, None, &mut |entry| {
         if scope.since.is_some_and(|since| entry.time < since) {
             return false;
@@ -265,28 +350,38 @@ fn add_moves(board: &Board, scope: &PageScope<'_>, drafts: &mut [Draft], ids: &P
                     to,
                     who: Legible::line(entry.actor().unwrap_or_default()),
                     why: Legible::line(entry.cause.as_deref().unwrap_or_default()),
-                    is_retry: matches!(entry.kind, Kind::Failed | Kind::SentBack) && to == Status::Pending,
+                    is_retry: matches!(entry.kind, Kind::Failed | Kind::SentBack)
+                        && to == Status::Pending,
                 });
             }
         }
         true
     })?;
-    drafts.iter_mut().for_each(|draft| draft.story.moves.reverse());
+    drafts
+        .iter_mut()
+        .for_each(|draft| draft.story.moves.reverse());
     Ok(())
 }
 
 /// Finds what the items say of each other.
 fn link(drafts: &mut [Draft], ids: &Places) {
     for draft in drafts {
-        draft.story.after_items = draft.after.iter().filter_map(|id| ids.get(id).copied()).collect();
+        draft.story.after_items = draft
+            .after
+            .iter()
+            .filter_map(|id| ids.get(id).copied())
+            .collect();
         draft.story.parent = draft.parent.as_ref().and_then(|id| ids.get(id).copied());
     }
 }
 
 fn share(run: &Metadata, now: Timestamp) -> RunShare {
     let usage = &run.usage;
-    let mut models: Vec<(Legible, f64, u64)> =
-        usage.models.iter().map(|(model, used)| (Legible::line(model), used.usd, used.total())).collect();
+    let mut models: Vec<(Legible, f64, u64)> = usage
+        .models
+        .iter()
+        .map(|(model, used)| (Legible::line(model), used.usd, used.total()))
+        .collect();
     if models.is_empty() {
         models.push((model(run), usage.usd, usage.total()));
     }
@@ -310,7 +405,8 @@ fn rooms(count: usize) -> Vec<usize> {
     let parts = || (1..=count).rev().map(|rank| 1.0 / (rank as f64 + 9.0));
     let all: f64 = parts().sum();
     #[expect(clippy::cast_sign_loss, reason = "it is a part of a whole")]
-    let room = |part: f64| LEAST_ROOM + ((ROOM_OF_RUNS as f64 * part / all) as usize).min(MOST_ROOM);
+    let room =
+        |part: f64| LEAST_ROOM + ((ROOM_OF_RUNS as f64 * part / all) as usize).min(MOST_ROOM);
     parts().map(room).collect()
 }
 
@@ -327,9 +423,21 @@ fn story(board: &Board, run: &Metadata, item: usize, room: usize, now: Timestamp
         ended: run.ended,
         seconds: run.seconds(now).unsigned_abs(),
         outcome: run.outcome,
-        reason: Legible::line(run.reason.as_ref().filter(|_| !is_well).unwrap_or(&run.summary)),
+        reason: Legible::line(
+            run.reason
+                .as_ref()
+                .filter(|_| !is_well)
+                .unwrap_or(&run.summary),
+        ),
         verified: run.verified,
-        commit: Legible::line(&run.commit.as_deref().unwrap_or_default().chars().take(10).collect::<String>()),
+        commit: Legible::line(
+            &run.commit
+                .as_deref()
+                .unwrap_or_default()
+                .chars()
+                .take(10)
+                .collect::<String>(),
+        ),
         usd: run.usage.usd,
         tokens: run.usage.total(),
         turns: run.turns,
@@ -349,14 +457,27 @@ fn parts(board: &Board, run: &Metadata, room: usize) -> Vec<RunPart> {
     let (mut left, mut parts) = (0, Vec::new());
     for (name, files, percent) in rows {
         left += room * percent / 100;
-        let mut found = files.iter().map(|file| (*file, Ends::read(&dir.join(file))));
-        let Some((file, ends)) = found.find(|(_, ends)| !ends.is_empty()) else { continue };
+        let mut found = files
+            .iter()
+            .map(|file| (*file, Ends::read(&dir.join(file))));
+        let Some((file, ends)) = found.find(|(_, ends)| !ends.is_empty()) else {
+            continue;
+        };
         let is_patch = file == "diff.patch";
         let text = Extract::within(&ends, left, if is_patch { MARKS_OF_LINE } else { 0 });
         left = left.saturating_sub(text.weight);
-        let form = if is_patch { PartForm::Patch } else { PartForm::Plain };
+        let form = if is_patch {
+            PartForm::Patch
+        } else {
+            PartForm::Plain
+        };
         let whole = Legible::line(&format!("tavern runs cat {} {file}", run.run));
-        parts.push(RunPart { name, form, text, whole });
+        parts.push(RunPart {
+            name,
+            form,
+            text,
+            whole,
+        });
     }
     // As it happened: asked, answered, changed, checked.
     let order = ["Prompt", "Result", "Changes", "Verification"];
@@ -372,8 +493,14 @@ mod tests {
     fn the_newer_a_run_the_more_room_it_has_and_all_have_no_more_than_there_is() {
         for count in [0, 1, 7, 1_000, MOST_RUNS] {
             let rooms = rooms(count);
-            assert!(rooms.is_sorted() && rooms.iter().all(|room| *room >= LEAST_ROOM), "{rooms:?}");
-            assert!(rooms.iter().sum::<usize>() <= ROOM_OF_RUNS + count * LEAST_ROOM, "{count}");
+            assert!(
+                rooms.is_sorted() && rooms.iter().all(|room| *room >= LEAST_ROOM),
+                "{rooms:?}"
+            );
+            assert!(
+                rooms.iter().sum::<usize>() <= ROOM_OF_RUNS + count * LEAST_ROOM,
+                "{count}"
+            );
         }
         assert_eq!(rooms(1), [LEAST_ROOM + MOST_ROOM]);
     }

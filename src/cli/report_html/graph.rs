@@ -62,7 +62,10 @@ impl Graph {
         for group in links.groups() {
             let columns = links.columns(&group);
             let high = columns.iter().map(Vec::len).max().unwrap_or_default() as u32;
-            let size = (columns.len() as u32 * PITCH.0 + MARGIN, high * PITCH.1 + MARGIN);
+            let size = (
+                columns.len() as u32 * PITCH.0 + MARGIN,
+                high * PITCH.1 + MARGIN,
+            );
             if x > 0 && x + size.0 > WIDE {
                 (x, y, shelf) = (0, y + shelf, 0);
             }
@@ -70,7 +73,10 @@ impl Graph {
                 // What is less high stands in the middle.
                 let above = (high - slots.len() as u32) * PITCH.1 / 2;
                 for (row, slot) in slots.iter().enumerate() {
-                    let place = (x + MARGIN + column as u32 * PITCH.0, y + MARGIN + above + row as u32 * PITCH.1);
+                    let place = (
+                        x + MARGIN + column as u32 * PITCH.0,
+                        y + MARGIN + above + row as u32 * PITCH.1,
+                    );
                     match *slot {
                         ColumnSlot::Item(item) => drop(places.insert(item, place)),
                         ColumnSlot::Pass(link) => passes.entry(link).or_default().push(place),
@@ -81,14 +87,25 @@ impl Graph {
             shelf = shelf.max(size.1);
             width = width.max(x);
         }
-        let mut nodes: Vec<GraphNode> = places.iter().map(|(item, (x, y))| node(chronicle, *item, *x, *y)).collect();
+        let mut nodes: Vec<GraphNode> = places
+            .iter()
+            .map(|(item, (x, y))| node(chronicle, *item, *x, *y))
+            .collect();
         nodes.sort_by_key(|node| (node.x, node.y));
         let edges = links.all.iter().enumerate().map(|(number, link)| {
             let passed = passes.get(&number).map(Vec::as_slice).unwrap_or_default();
             let class = if link.is_part { "part" } else { "after" };
-            GraphEdge { path: path(places[&link.from], passed, places[&link.to]), class }
+            GraphEdge {
+                path: path(places[&link.from], passed, places[&link.to]),
+                class,
+            }
         });
-        Some(Graph { width, height: y + shelf + MARGIN, edges: edges.collect(), nodes })
+        Some(Graph {
+            width,
+            height: y + shelf + MARGIN,
+            edges: edges.collect(),
+            nodes,
+        })
     }
 }
 
@@ -102,7 +119,12 @@ fn node(chronicle: &Chronicle, number: usize, x: u32, y: u32) -> GraphNode {
         title: item.title.cut(CELLS),
         class: item.hue().class(),
         sign: item.hue().sign(),
-        told: format!("{} {}: {}", item.name, item.title.cut(100), item.status_word()),
+        told: format!(
+            "{} {}: {}",
+            item.name,
+            item.title.cut(100),
+            item.status_word()
+        ),
     }
 }
 
@@ -113,7 +135,11 @@ fn path(from: (u32, u32), passed: &[(u32, u32)], to: (u32, u32)) -> String {
     for (number, next) in passed.iter().chain([&to]).enumerate() {
         let (x2, y2) = (next.0, next.1 + NODE.1 / 2);
         let bend = (x2.saturating_sub(x) / 2).clamp(24, 120);
-        path.push_str(&format!("C{} {y} {} {y2} {x2} {y2}", x + bend, x2.saturating_sub(bend)));
+        path.push_str(&format!(
+            "C{} {y} {} {y2} {x2} {y2}",
+            x + bend,
+            x2.saturating_sub(bend)
+        ));
         (x, y) = (x2, y2);
         if number < passed.len() {
             x += NODE.0;
@@ -159,9 +185,17 @@ impl Links {
     fn of(chronicle: &Chronicle) -> Links {
         let mut all = Vec::new();
         for (to, item) in chronicle.items.iter().enumerate() {
-            all.extend(item.after_items.iter().map(|from| Link { from: *from, to, is_part: false }));
+            all.extend(item.after_items.iter().map(|from| Link {
+                from: *from,
+                to,
+                is_part: false,
+            }));
             // A whole is put together when its parts have ended.
-            all.extend(item.parent.map(|whole| Link { from: to, to: whole, is_part: true }));
+            all.extend(item.parent.map(|whole| Link {
+                from: to,
+                to: whole,
+                is_part: true,
+            }));
         }
         all.retain(|link| link.from != link.to);
         let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -180,7 +214,11 @@ impl Links {
             root.entry(from.min(to)).or_insert(from.min(to));
         }
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut items: Vec<usize> = self.all.iter().flat_map(|link| [link.from, link.to]).collect();
+        let mut items: Vec<usize> = self
+            .all
+            .iter()
+            .flat_map(|link| [link.from, link.to])
+            .collect();
         items.sort_unstable();
         items.dedup();
         for item in items {
@@ -196,14 +234,25 @@ impl Links {
         let depth = self.depths(group);
         let mut layers: BTreeMap<usize, Vec<ColumnSlot>> = BTreeMap::new();
         for item in group {
-            layers.entry(depth[item]).or_default().push(ColumnSlot::Item(*item));
+            layers
+                .entry(depth[item])
+                .or_default()
+                .push(ColumnSlot::Item(*item));
         }
         let mut links_to: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (number, link) in self.all.iter().enumerate().filter(|(_, link)| depth.contains_key(&link.to)) {
+        for (number, link) in self
+            .all
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| depth.contains_key(&link.to))
+        {
             links_to.entry(link.to).or_default().push(number);
             let between = depth[&link.from] + 1..depth[&link.to];
             for layer in between.filter(|_| group.len() <= MOST_PASSED) {
-                layers.entry(layer).or_default().push(ColumnSlot::Pass(number));
+                layers
+                    .entry(layer)
+                    .or_default()
+                    .push(ColumnSlot::Pass(number));
             }
         }
         let mut rows: HashMap<ColumnSlot, usize> = HashMap::new();
@@ -211,12 +260,16 @@ impl Links {
         for mut layer in layers.into_values() {
             let row_of = |link: &usize| {
                 let from = ColumnSlot::Item(self.all[*link].from);
-                rows.get(&ColumnSlot::Pass(*link)).or_else(|| rows.get(&from)).copied()
+                rows.get(&ColumnSlot::Pass(*link))
+                    .or_else(|| rows.get(&from))
+                    .copied()
             };
             // The mean row of what it comes after, in sixteenths.
             let mean = |slot: &ColumnSlot| {
                 let links = match slot {
-                    ColumnSlot::Item(item) => links_to.get(item).map(Vec::as_slice).unwrap_or_default(),
+                    ColumnSlot::Item(item) => {
+                        links_to.get(item).map(Vec::as_slice).unwrap_or_default()
+                    }
                     ColumnSlot::Pass(link) => std::slice::from_ref(link),
                 };
                 let before: Vec<usize> = links.iter().filter_map(row_of).collect();
@@ -240,7 +293,11 @@ impl Links {
             let mut is_same = true;
             for item in group {
                 let before = self.before.get(item).into_iter().flatten();
-                let wanted = before.map(|before| depth[before] + 1).max().unwrap_or_default().min(group.len());
+                let wanted = before
+                    .map(|before| depth[before] + 1)
+                    .max()
+                    .unwrap_or_default()
+                    .min(group.len());
                 if wanted > depth[item] {
                     depth.insert(*item, wanted);
                     is_same = false;
@@ -259,7 +316,14 @@ mod tests {
     use super::*;
 
     fn links(pairs: &[(usize, usize)]) -> Links {
-        let all: Vec<Link> = pairs.iter().map(|(from, to)| Link { from: *from, to: *to, is_part: false }).collect();
+        let all: Vec<Link> = pairs
+            .iter()
+            .map(|(from, to)| Link {
+                from: *from,
+                to: *to,
+                is_part: false,
+            })
+            .collect();
         let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
         for link in &all {
             before.entry(link.to).or_default().push(link.from);
@@ -272,19 +336,35 @@ mod tests {
         let links = links(&[(0, 1), (1, 2), (0, 2), (7, 8)]);
         assert_eq!(links.groups(), [vec![0, 1, 2], vec![7, 8]]);
         let pass = ColumnSlot::Pass(2);
-        let columns = [vec![ColumnSlot::Item(0)], vec![ColumnSlot::Item(1), pass], vec![ColumnSlot::Item(2)]];
+        let columns = [
+            vec![ColumnSlot::Item(0)],
+            vec![ColumnSlot::Item(1), pass],
+            vec![ColumnSlot::Item(2)],
+        ];
         assert_eq!(links.columns(&[0, 1, 2]), columns);
-        assert_eq!(path((0, 0), &[(250, 52)], (500, 0)), "M200 20C225 20 225 72 250 72H450C475 72 475 20 500 20");
+        assert_eq!(
+            path((0, 0), &[(250, 52)], (500, 0)),
+            "M200 20C225 20 225 72 250 72H450C475 72 475 20 500 20"
+        );
     }
 
     #[test]
     fn a_circle_has_an_end_and_many_beside_each_other_are_several_columns() {
         let circle = links(&[(0, 1), (1, 0)]);
         let items = circle.columns(&[0, 1]).concat();
-        assert_eq!(items.iter().filter(|slot| matches!(slot, ColumnSlot::Item(_))).count(), 2);
+        assert_eq!(
+            items
+                .iter()
+                .filter(|slot| matches!(slot, ColumnSlot::Item(_)))
+                .count(),
+            2
+        );
         let pairs: Vec<(usize, usize)> = (1..=40).map(|to| (0, to)).collect();
         let group: Vec<usize> = (0..=40).collect();
         let columns = links(&pairs).columns(&group);
-        assert_eq!(columns.iter().map(Vec::len).collect::<Vec<_>>(), [1, 14, 14, 12]);
+        assert_eq!(
+            columns.iter().map(Vec::len).collect::<Vec<_>>(),
+            [1, 14, 14, 12]
+        );
     }
 }

@@ -67,39 +67,106 @@ impl Verb for Args {
         }
         let board = context.board_or_place(&self.queues)?;
         let queues = context.files(&board, &self.queues)?;
-        let scope = PageScope { queues: &queues, is_all: self.queues.is_empty(), since: self.since };
-        let told = gather(context, &board, &scope, |runs| context.out.progress(runs, "runs"))?;
+        let scope = PageScope {
+            queues: &queues,
+            is_all: self.queues.is_empty(),
+            since: self.since,
+        };
+        let told = gather(context, &board, &scope, |runs| {
+            context.out.progress(runs, "runs")
+        })?;
         let (html, items, runs) = (page(&told), told.items.len(), told.runs.len());
         if self.output == Path::new("-") {
-            context.out.record(&serde_json::json!({"html": html}), Painted::whole(&html))?;
+            context
+                .out
+                .record(&serde_json::json!({"html": html}), Painted::whole(&html))?;
             return Ok(Exit::Done);
         }
-        written::write(&self.output, &html, WrittenKind { begins: BEGINS, flag: "-o report.html" })?;
+        written::write(
+            &self.output,
+            &html,
+            WrittenKind {
+                begins: BEGINS,
+                flag: "-o report.html",
+            },
+        )?;
         let file = context.here().join(&self.output);
-        let counts = format!("{}, {}, {} bytes", human::count(items, "item"), human::count(runs, "run"), html.len());
+        let counts = format!(
+            "{}, {}, {} bytes",
+            human::count(items, "item"),
+            human::count(runs, "run"),
+            html.len()
+        );
         let text = format!("wrote {}: {counts}", self.output.display());
-        context.out.record(&Record { file: &file, bytes: html.len(), items, runs }, text)?;
-        context.out.note(format!("open it in a browser: {}", file_url(&file)));
+        context.out.record(
+            &Record {
+                file: &file,
+                bytes: html.len(),
+                items,
+                runs,
+            },
+            text,
+        )?;
+        context
+            .out
+            .note(format!("open it in a browser: {}", file_url(&file)));
         Ok(Exit::Done)
     }
 }
 
 /// Reads the name of the file of `--html`. Standard output has the drain's own lines.
 pub(super) fn page_file(name: &str) -> Result<PathBuf, String> {
-    if name == "-" { Err("name a file, such as report.html".to_owned()) } else { Ok(name.into()) }
+    if name == "-" {
+        Err("name a file, such as report.html".to_owned())
+    } else {
+        Ok(name.into())
+    }
 }
 
 /// Writes the page of these queues to `path`, for `--html`.
-pub(super) fn write_page(context: &Context, board: &Board, queues: &[Queue], path: &Path) -> Result<(), CliError> {
-    let told = gather(context, board, &PageScope { queues, is_all: false, since: None }, |_| ProgressBar::hidden())?;
-    written::write(path, &page(&told), WrittenKind { begins: BEGINS, flag: "--html report.html" })
+pub(super) fn write_page(
+    context: &Context,
+    board: &Board,
+    queues: &[Queue],
+    path: &Path,
+) -> Result<(), CliError> {
+    let told = gather(
+        context,
+        board,
+        &PageScope {
+            queues,
+            is_all: false,
+            since: None,
+        },
+        |_| ProgressBar::hidden(),
+    )?;
+    written::write(
+        path,
+        &page(&told),
+        WrittenKind {
+            begins: BEGINS,
+            flag: "--html report.html",
+        },
+    )
 }
 
 /// As a browser takes it.
 fn file_url(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-    let spelt = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    let path: String = path.as_os_str().as_bytes().iter().copied().map(spelt).collect();
+    let spelt = |byte: u8| {
+        if is_plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    let path: String = path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .copied()
+        .map(spelt)
+        .collect();
     format!("file://{path}")
 }

@@ -63,18 +63,45 @@ impl ItemRow {
     fn of(told: &Chronicle, number: usize) -> ItemRow {
         let item = &told.items[number];
         let runs = || item.runs.iter().map(|run| &told.runs[*run]);
-        let (usd, tokens) = (runs().map(|run| run.usd).sum::<f64>(), runs().map(|run| run.tokens).sum::<u64>());
-        let time = |seconds: u64| if seconds == 0 { String::new() } else { human::took_seconds(seconds) };
+        let (usd, tokens) = (
+            runs().map(|run| run.usd).sum::<f64>(),
+            runs().map(|run| run.tokens).sum::<u64>(),
+        );
+        let time = |seconds: u64| {
+            if seconds == 0 {
+                String::new()
+            } else {
+                human::took_seconds(seconds)
+            }
+        };
         let seconds = runs().map(|run| run.seconds).sum();
-        let cost = if usd > 0.0 { human::money(usd) } else { String::new() };
-        let words = [human::count(item.runs.len(), "run"), time(seconds), cost.clone()];
+        let cost = if usd > 0.0 {
+            human::money(usd)
+        } else {
+            String::new()
+        };
+        let words = [
+            human::count(item.runs.len(), "run"),
+            time(seconds),
+            cost.clone(),
+        ];
         ItemRow {
-            waited: time(item.seconds(told.made, |status| matches!(status, Status::Pending | Status::Waiting))),
+            waited: time(item.seconds(told.made, |status| {
+                matches!(status, Status::Pending | Status::Waiting)
+            })),
             worked: time(seconds),
             runs: some(item.runs.len() as u64),
             retries: some(item.retries() as u64),
-            tokens: if tokens > 0 { human::short(tokens) } else { String::new() },
-            summary: words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" · "),
+            tokens: if tokens > 0 {
+                human::short(tokens)
+            } else {
+                String::new()
+            },
+            summary: words
+                .into_iter()
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join(" · "),
             cost,
         }
     }
@@ -85,21 +112,36 @@ impl ItemRow {
 }
 
 fn some(number: u64) -> String {
-    if number == 0 { String::new() } else { number.to_string() }
+    if number == 0 {
+        String::new()
+    } else {
+        number.to_string()
+    }
 }
 
 /// The whole page.
 pub(super) fn page(told: &Chronicle) -> String {
-    let mut needs: Vec<(usize, &OpenNeed)> =
-        told.items.iter().enumerate().filter_map(|(number, item)| Some((number, item.need.as_ref()?))).collect();
+    let mut needs: Vec<(usize, &OpenNeed)> = told
+        .items
+        .iter()
+        .enumerate()
+        .filter_map(|(number, item)| Some((number, item.need.as_ref()?)))
+        .collect();
     needs.sort_by_key(|(_, need)| need.rank);
     let needs_left_out = needs.len().saturating_sub(MOST_NEEDS);
-    let tiles = tiles(told, needs.iter().filter(|(_, need)| need.rank != DEAD).count());
+    let tiles = tiles(
+        told,
+        needs.iter().filter(|(_, need)| need.rank != DEAD).count(),
+    );
     needs.truncate(MOST_NEEDS);
     let mut order: Vec<usize> = (0..told.items.len()).collect();
     order.sort_by_key(|number| {
         let item = &told.items[*number];
-        (item.hue(), item.status.is_none(), std::cmp::Reverse(item.moves.last().map(|moved| moved.at)))
+        (
+            item.hue(),
+            item.status.is_none(),
+            std::cmp::Reverse(item.moves.last().map(|moved| moved.at)),
+        )
     });
     let page = HtmlPage {
         told,
@@ -109,56 +151,120 @@ pub(super) fn page(told: &Chronicle) -> String {
         agents: Chart::of_agents(told),
         items_chart: Chart::of_items(told),
         order,
-        rows: (0..told.items.len()).map(|number| ItemRow::of(told, number)).collect(),
+        rows: (0..told.items.len())
+            .map(|number| ItemRow::of(told, number))
+            .collect(),
         graph: Graph::of(told),
         tables: ShareTable::all(told),
         style: STYLE,
-        style_hash: format!("sha256-{}", STANDARD.encode(Sha256::digest(STYLE.as_bytes()))),
+        style_hash: format!(
+            "sha256-{}",
+            STANDARD.encode(Sha256::digest(STYLE.as_bytes()))
+        ),
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().expect("it is written to memory")
 }
 
 fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
-    let count =
-        |is_meant: fn(Status) -> bool| told.items.iter().filter(|item| item.status.is_some_and(is_meant)).count();
+    let count = |is_meant: fn(Status) -> bool| {
+        told.items
+            .iter()
+            .filter(|item| item.status.is_some_and(is_meant))
+            .count()
+    };
     let coloured = |name, number: usize, hue: Hue| Tile {
         name,
         value: number.to_string(),
         note: String::new(),
         class: if number == 0 { "" } else { hue.class() },
     };
-    let plain = |name, value: String, note: String| Tile { name, value, note, class: "" };
+    let plain = |name, value: String, note: String| Tile {
+        name,
+        value,
+        note,
+        class: "",
+    };
     let shares = &told.shares;
-    let (usd, tokens) = (shares.iter().map(|one| one.usd).sum::<f64>(), shares.iter().map(|one| one.tokens).sum());
-    let well = told.runs.iter().filter(|run| run.hue() == Hue::Good).count();
+    let (usd, tokens) = (
+        shares.iter().map(|one| one.usd).sum::<f64>(),
+        shares.iter().map(|one| one.tokens).sum(),
+    );
+    let well = told
+        .runs
+        .iter()
+        .filter(|run| run.hue() == Hue::Good)
+        .count();
     let ended = told.runs.iter().filter(|run| run.outcome.is_some()).count();
     let first = told.runs.iter().map(|run| run.started).min();
-    let last = told.runs.iter().map(|run| run.ended.unwrap_or(told.made)).max();
-    let span = first.zip(last).map(|(first, last)| (last - first).num_seconds().unsigned_abs());
+    let last = told
+        .runs
+        .iter()
+        .map(|run| run.ended.unwrap_or(told.made))
+        .max();
+    let span = first
+        .zip(last)
+        .map(|(first, last)| (last - first).num_seconds().unsigned_abs());
     vec![
         coloured("need you", needs, Hue::Wait),
-        coloured("completed", count(|status| status == Status::Completed), Hue::Good),
+        coloured(
+            "completed",
+            count(|status| status == Status::Completed),
+            Hue::Good,
+        ),
         coloured("dead", count(|status| status == Status::Dead), Hue::Bad),
-        coloured("under way", count(|status| matches!(Hue::of(Some(status)), Hue::Busy | Hue::Review)), Hue::Busy),
-        coloured("pending", count(|status| status == Status::Pending), Hue::Idle),
+        coloured(
+            "under way",
+            count(|status| matches!(Hue::of(Some(status)), Hue::Busy | Hue::Review)),
+            Hue::Busy,
+        ),
+        coloured(
+            "pending",
+            count(|status| status == Status::Pending),
+            Hue::Idle,
+        ),
         plain(
             "runs",
             shares.len().to_string(),
-            if ended > 0 { format!("{well} of {ended} went well") } else { String::new() },
+            if ended > 0 {
+                format!("{well} of {ended} went well")
+            } else {
+                String::new()
+            },
         ),
-        plain("spent", if usd > 0.0 { human::money(usd) } else { "–".to_owned() }, String::new()),
-        plain("tokens", if tokens > 0 { human::short(tokens) } else { "–".to_owned() }, String::new()),
+        plain(
+            "spent",
+            if usd > 0.0 {
+                human::money(usd)
+            } else {
+                "–".to_owned()
+            },
+            String::new(),
+        ),
+        plain(
+            "tokens",
+            if tokens > 0 {
+                human::short(tokens)
+            } else {
+                "–".to_owned()
+            },
+            String::new(),
+        ),
         plain(
             "worked",
             human::took_seconds(shares.iter().map(|one| one.seconds).sum()),
-            span.map(|span| format!("within {}", human::took_seconds(span))).unwrap_or_default(),
+            span.map(|span| format!("within {}", human::took_seconds(span)))
+                .unwrap_or_default(),
         ),
     ]
 }
 
 /// What the template asks for.
-#[expect(clippy::unused_self, clippy::trivially_copy_pass_by_ref, reason = "so a template calls methods of its own")]
+#[expect(
+    clippy::unused_self,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "so a template calls methods of its own"
+)]
 impl HtmlPage<'_> {
     fn when(&self, at: &Timestamp) -> String {
         clock::dated(*at)
@@ -173,11 +279,19 @@ impl HtmlPage<'_> {
     }
 
     fn money(&self, usd: &f64) -> String {
-        if *usd > 0.0 { human::money(*usd) } else { String::new() }
+        if *usd > 0.0 {
+            human::money(*usd)
+        } else {
+            String::new()
+        }
     }
 
     fn short(&self, number: &u64) -> String {
-        if *number > 0 { human::short(*number) } else { String::new() }
+        if *number > 0 {
+            human::short(*number)
+        } else {
+            String::new()
+        }
     }
 
     fn bytes(&self, number: &u64) -> String {
@@ -236,6 +350,9 @@ impl HtmlPage<'_> {
             Some(mark @ (b'+' | b'-' | b'@')) => char::from(*mark),
             _ => ' ',
         };
-        text.as_str().lines().map(|line| (kind(line), line)).collect()
+        text.as_str()
+            .lines()
+            .map(|line| (kind(line), line))
+            .collect()
     }
 }

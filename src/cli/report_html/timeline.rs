@@ -69,10 +69,24 @@ impl Chart {
                 agents.push((&run.agent, Vec::new()));
                 agents.len() - 1
             });
-            let (title, took) = (chronicle.items[run.item].title.cut(60), human::took_seconds(run.seconds));
-            let told = format!("{} {}: {}, {took}, {}", run.name, title, run.outcome_word(), clock::dated(run.started));
-            let (from, to) = (scale.x(run.started), scale.x(run.ended.unwrap_or(chronicle.made)));
-            agents[place].1.push(Bar::of(from, to, run.hue(), told, run.item));
+            let (title, took) = (
+                chronicle.items[run.item].title.cut(60),
+                human::took_seconds(run.seconds),
+            );
+            let told = format!(
+                "{} {}: {}, {took}, {}",
+                run.name,
+                title,
+                run.outcome_word(),
+                clock::dated(run.started)
+            );
+            let (from, to) = (
+                scale.x(run.started),
+                scale.x(run.ended.unwrap_or(chronicle.made)),
+            );
+            agents[place]
+                .1
+                .push(Bar::of(from, to, run.hue(), told, run.item));
         }
         let left_out = agents.len().saturating_sub(MOST_AGENTS);
         Chart::new(&scale, agents.into_iter().skip(left_out), left_out)
@@ -81,9 +95,14 @@ impl Chart {
     /// How each item stood, of those that changed last.
     pub fn of_items(chronicle: &Chronicle) -> Chart {
         let scale = scale(chronicle);
-        let moved = chronicle.items.iter().enumerate().filter(|(_, item)| !item.moves.is_empty());
-        let mut moved: Vec<(usize, Timestamp)> =
-            moved.filter_map(|(number, item)| Some((number, item.moves.last()?.at))).collect();
+        let moved = chronicle
+            .items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| !item.moves.is_empty());
+        let mut moved: Vec<(usize, Timestamp)> = moved
+            .filter_map(|(number, item)| Some((number, item.moves.last()?.at)))
+            .collect();
         moved.sort_by_key(|(_, at)| *at);
         let left_out = moved.len().saturating_sub(MOST_ITEMS);
         let rows = moved.into_iter().skip(left_out).map(|(number, _)| {
@@ -92,27 +111,58 @@ impl Chart {
             let bar = |(status, from, to): (Status, Timestamp, Timestamp)| {
                 let word = status.as_str().replace('_', " ");
                 let took = human::took_seconds((to - from).num_seconds().unsigned_abs());
-                let (how_long, to) =
-                    if status.is_ended() { (String::new(), from) } else { (format!(" for {took}"), to) };
-                let told = format!("{} {title}: {word}{how_long}, {}", item.name, clock::dated(from));
-                Bar::of(scale.x(from), scale.x(to), Hue::of(Some(status)), told, number)
+                let (how_long, to) = if status.is_ended() {
+                    (String::new(), from)
+                } else {
+                    (format!(" for {took}"), to)
+                };
+                let told = format!(
+                    "{} {title}: {word}{how_long}, {}",
+                    item.name,
+                    clock::dated(from)
+                );
+                Bar::of(
+                    scale.x(from),
+                    scale.x(to),
+                    Hue::of(Some(status)),
+                    told,
+                    number,
+                )
             };
             let stays: Vec<_> = item.stays(chronicle.made).collect();
-            let bars = stays[stays.len().saturating_sub(MOST_STAYS)..].iter().copied().map(bar).collect();
+            let bars = stays[stays.len().saturating_sub(MOST_STAYS)..]
+                .iter()
+                .copied()
+                .map(bar)
+                .collect();
             (&item.name, bars)
         });
         Chart::new(&scale, rows, left_out)
     }
 
-    fn new<'n>(scale: &TimeScale, rows: impl Iterator<Item = (&'n Legible, Vec<Bar>)>, left_out: usize) -> Chart {
+    fn new<'n>(
+        scale: &TimeScale,
+        rows: impl Iterator<Item = (&'n Legible, Vec<Bar>)>,
+        left_out: usize,
+    ) -> Chart {
         let mut y = TOP;
         let rows = rows.map(|(name, bars)| {
-            let row = ChartRow { label: name.cut(CELLS), y, bars };
+            let row = ChartRow {
+                label: name.cut(CELLS),
+                y,
+                bars,
+            };
             y += ROW;
             row
         });
         let rows: Vec<ChartRow> = rows.collect();
-        Chart { height: y + BOTTOM, ticks: scale.ticks(), gaps: scale.gaps(), rows, left_out }
+        Chart {
+            height: y + BOTTOM,
+            ticks: scale.ticks(),
+            gaps: scale.gaps(),
+            rows,
+            left_out,
+        }
     }
 
     /// Where the rows end.
@@ -124,14 +174,32 @@ impl Chart {
 impl Bar {
     fn of(from: f64, to: f64, hue: Hue, told: String, item: usize) -> Bar {
         let width = pixel(to - from).max(3);
-        let sign = if width < 14 || hue == Hue::Idle { "" } else { hue.sign() };
-        Bar { x: pixel(from), width, class: hue.class(), sign, told, item }
+        let sign = if width < 14 || hue == Hue::Idle {
+            ""
+        } else {
+            hue.sign()
+        };
+        Bar {
+            x: pixel(from),
+            width,
+            class: hue.class(),
+            sign,
+            told,
+            item,
+        }
     }
 }
 
 /// Both charts have the same: all in which something ran, and from when to when items stood otherwise.
 fn scale(chronicle: &Chronicle) -> TimeScale {
-    let runs = chronicle.runs.iter().map(|run| (run.started, run.ended.unwrap_or(chronicle.made)));
-    let moves = chronicle.items.iter().flat_map(|item| &item.moves).map(|moved| (moved.at, moved.at));
+    let runs = chronicle
+        .runs
+        .iter()
+        .map(|run| (run.started, run.ended.unwrap_or(chronicle.made)));
+    let moves = chronicle
+        .items
+        .iter()
+        .flat_map(|item| &item.moves)
+        .map(|moved| (moved.at, moved.at));
     TimeScale::over(runs.chain(moves), NAMES, f64::from(WIDTH) - NAMES - 12.0)
 }

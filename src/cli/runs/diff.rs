@@ -42,25 +42,53 @@ struct Record<'a> {
 }
 
 impl Diff {
-    pub(super) fn run(&self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
+    pub(super) fn run(
+        &self,
+        context: &Context,
+        board: &Board,
+        all: &[Metadata],
+    ) -> Result<Exit, CliError> {
         let (old, new) = self.pair(all)?;
         let read = |run: &Metadata, name: &str| Artifacts::open(board, &run.run).read(name);
         let compare = |part: &str, artifact: &str, file: Option<&str>, was: &str, is: &str| {
             let suffix = file.map_or_else(String::new, |file| format!(":{file}"));
             let name = |run: &Metadata| format!("{}/{artifact}{suffix}", run.run);
-            let diff = unified(Names { old: &name(old), new: &name(new) }, was, is);
+            let diff = unified(
+                Names {
+                    old: &name(old),
+                    new: &name(new),
+                },
+                was,
+                is,
+            );
             let text = match diff.as_str() {
                 "" => Painted::from(format!("{}: the same", file.unwrap_or(artifact))),
                 diff => painted(diff).trimmed(),
             };
-            context.out.record(&Record { part, file, old: &old.run, new: &new.run, same: diff.is_empty(), diff }, text)
+            context.out.record(
+                &Record {
+                    part,
+                    file,
+                    old: &old.run,
+                    new: &new.run,
+                    same: diff.is_empty(),
+                    diff,
+                },
+                text,
+            )
         };
         let is_all = self.prompt == self.patch;
         if is_all {
             compare("outcome", "outcome", None, &outcome(old), &outcome(new))?;
         }
         if is_all || self.prompt {
-            compare("prompt", PROMPT, None, &read(old, PROMPT), &read(new, PROMPT))?;
+            compare(
+                "prompt",
+                PROMPT,
+                None,
+                &read(old, PROMPT),
+                &read(new, PROMPT),
+            )?;
             let (was, is) = (read(old, RULES), read(new, RULES));
             if !(was.is_empty() && is.is_empty()) {
                 compare("rules", RULES, None, &was, &is)?;
@@ -71,7 +99,8 @@ impl Diff {
             let (was, is) = (by_file(&was), by_file(&is));
             let names: BTreeSet<&str> = was.keys().chain(is.keys()).copied().collect();
             for name in &names {
-                let part = |files: &BTreeMap<&str, String>| files.get(name).cloned().unwrap_or_default();
+                let part =
+                    |files: &BTreeMap<&str, String>| files.get(name).cloned().unwrap_or_default();
                 compare("patch", "diff.patch", Some(name), &part(&was), &part(&is))?;
             }
             if names.is_empty() {
@@ -82,15 +111,26 @@ impl Diff {
     }
 
     fn pair<'a>(&self, all: &'a [Metadata]) -> Result<(&'a Metadata, &'a Metadata), CliError> {
-        let of = |task: &str| all.iter().filter(|run| run.task.as_str() == task).collect::<Vec<_>>();
+        let of = |task: &str| {
+            all.iter()
+                .filter(|run| run.task.as_str() == task)
+                .collect::<Vec<_>>()
+        };
         match self.runs.as_slice() {
             [task] => match of(task).as_slice() {
                 [.., old, new] => Ok((old, new)),
                 few => {
                     // Says what is wrong with a name that is none.
                     let known = find(all, task)?;
-                    let message = format!("`{}` has {} to compare", known.task, human::count(few.len().max(1), "run"));
-                    Err(CliError::usage(message, "name two runs: tavern runs list shows them"))
+                    let message = format!(
+                        "`{}` has {} to compare",
+                        known.task,
+                        human::count(few.len().max(1), "run")
+                    );
+                    Err(CliError::usage(
+                        message,
+                        "name two runs: tavern runs list shows them",
+                    ))
                 }
             },
             [task, old, new] => {
@@ -98,10 +138,13 @@ impl Diff {
                 // Of an attempt that came back through nobody's fault the last run counts.
                 let attempt = |number: &str| {
                     let wanted = number.parse::<u32>().ok();
-                    runs.iter().rfind(|run| wanted == Some(run.attempt)).copied().ok_or_else(|| {
-                        let hint = format!("list its runs: tavern runs list {task}");
-                        CliError::usage(format!("`{task}` has no attempt `{number}`"), hint)
-                    })
+                    runs.iter()
+                        .rfind(|run| wanted == Some(run.attempt))
+                        .copied()
+                        .ok_or_else(|| {
+                            let hint = format!("list its runs: tavern runs list {task}");
+                            CliError::usage(format!("`{task}` has no attempt `{number}`"), hint)
+                        })
                 };
                 Ok((attempt(old)?, attempt(new)?))
             }
@@ -121,23 +164,44 @@ pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, 
 /// What a run was and what it came to, a line each.
 fn outcome(run: &Metadata) -> String {
     let took = human::took_seconds(run.seconds(clock::now()).unsigned_abs());
-    let verified = run.verified.map_or("no", |passed| if passed { "passed" } else { "failed" });
-    let spent = || format!("{}, {} turns, {} tool calls", human::money(run.usage.usd), run.turns, run.tool_calls);
+    let verified = run
+        .verified
+        .map_or("no", |passed| if passed { "passed" } else { "failed" });
+    let spent = || {
+        format!(
+            "{}, {} turns, {} tool calls",
+            human::money(run.usage.usd),
+            run.turns,
+            run.tool_calls
+        )
+    };
     let rows = [
         ("attempt", run.attempt.to_string()),
         ("agent", format!("{} ({})", run.agent, run.role)),
         ("runner", run.runner.clone()),
         ("model", run.model.clone().unwrap_or_default()),
         ("base", run.base.clone().unwrap_or_default()),
-        ("outcome", run.outcome.map_or("running", Outcome::as_str).to_owned()),
+        (
+            "outcome",
+            run.outcome.map_or("running", Outcome::as_str).to_owned(),
+        ),
         ("reason", run.reason.clone().unwrap_or_default()),
         ("verified", verified.to_owned()),
         ("commit", run.commit.clone().unwrap_or_default()),
         ("took", took),
-        ("spent", if run.usage.is_known() { spent() } else { String::new() }),
+        (
+            "spent",
+            if run.usage.is_known() {
+                spent()
+            } else {
+                String::new()
+            },
+        ),
     ];
     let shown = rows.iter().filter(|(_, value)| !value.is_empty());
-    shown.map(|(name, value)| format!("{name:<8} {}\n", human::words(value))).collect()
+    shown
+        .map(|(name, value)| format!("{name:<8} {}\n", human::words(value)))
+        .collect()
 }
 
 /// A patch by the files that it changes. What differs between two patches that change the same is left out: the files'
@@ -152,7 +216,9 @@ fn by_file(patch: &str) -> BTreeMap<&str, String> {
             files.insert(name, String::new());
             continue;
         }
-        let is_heading = ["index ", "--- ", "+++ "].iter().any(|start| line.starts_with(start));
+        let is_heading = ["index ", "--- ", "+++ "]
+            .iter()
+            .any(|start| line.starts_with(start));
         let text = files.entry(name).or_default();
         // Headings stand before the first place only; a removed line may look like one.
         if is_heading && !text.contains("@@\n") {

@@ -26,7 +26,9 @@ pub(super) fn follow(context: &Context, board: &Board, run: &Metadata) -> Result
         let is_up = is_up(board, run);
         loop {
             for (text, _) in tail.more() {
-                context.out.record(&json!({"run": run.run, "text": text}), &text)?;
+                context
+                    .out
+                    .record(&json!({"run": run.run, "text": text}), &text)?;
             }
             if !tail.is_behind() {
                 break;
@@ -42,7 +44,11 @@ pub(super) fn follow(context: &Context, board: &Board, run: &Metadata) -> Result
 
 /// Its program has not ended, and its supervisor lives.
 fn is_up(board: &Board, run: &Metadata) -> bool {
-    let lease = board.lease(&run.task).ok().flatten().filter(|lease| lease.token == run.token);
+    let lease = board
+        .lease(&run.task)
+        .ok()
+        .flatten()
+        .filter(|lease| lease.token == run.token);
     run_of(board, &run.run).is_some_and(|now| now.ended.is_none())
         && lease.is_some_and(|lease| life(&lease.holder) != Life::Gone)
 }

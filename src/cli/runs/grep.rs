@@ -38,20 +38,41 @@ struct Hit<'a> {
 }
 
 impl Grep {
-    pub(super) fn run(&self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
-        let task = self.task.as_ref().map(|name| context.id_of(board, name)).transpose()?;
+    pub(super) fn run(
+        &self,
+        context: &Context,
+        board: &Board,
+        all: &[Metadata],
+    ) -> Result<Exit, CliError> {
+        let task = self
+            .task
+            .as_ref()
+            .map(|name| context.id_of(board, name))
+            .transpose()?;
         let pattern = self.regex()?;
         let mut hits = 0;
-        for run in all.iter().filter(|run| task.as_ref().is_none_or(|task| run.task == *task)) {
+        for run in all
+            .iter()
+            .filter(|run| task.as_ref().is_none_or(|task| run.task == *task))
+        {
             for file in files_of(board, run) {
                 let bytes = files::read(board.run_dir(&run.run).join(&file)).unwrap_or_default();
                 let content = String::from_utf8_lossy(&bytes);
                 for (number, line) in content.lines().enumerate() {
-                    let Some(found) = pattern.find(line) else { continue };
+                    let Some(found) = pattern.find(line) else {
+                        continue;
+                    };
                     hits += 1;
                     let shown = around(line, found.start());
-                    let hit = Hit { run: &run.run, file: file.clone(), line: number + 1, text: &shown };
-                    context.out.record(&hit, format!("{}/{file}:{}: {shown}", run.run, number + 1))?;
+                    let hit = Hit {
+                        run: &run.run,
+                        file: file.clone(),
+                        line: number + 1,
+                        text: &shown,
+                    };
+                    context
+                        .out
+                        .record(&hit, format!("{}/{file}:{}: {shown}", run.run, number + 1))?;
                 }
             }
         }
@@ -59,30 +80,54 @@ impl Grep {
             return Ok(Exit::Done);
         }
         let of = task.map_or_else(String::new, |task| format!(" of {task}"));
-        context.out.note(format!("no run{of} has the text `{}`; list them all: tavern runs", self.pattern));
+        context.out.note(format!(
+            "no run{of} has the text `{}`; list them all: tavern runs",
+            self.pattern
+        ));
         Ok(Exit::NothingToDo)
     }
 
     fn regex(&self) -> Result<Regex, CliError> {
-        let pattern = if self.fixed { regex::escape(&self.pattern) } else { self.pattern.clone() };
-        RegexBuilder::new(&pattern).case_insensitive(self.ignore_case).build().map_err(|error| {
-            let message = match &error {
-                // It shows the place in lines of its own; the last one says what is wrong.
-                regex::Error::Syntax(text) => text.lines().last().unwrap_or_default().replacen("error: ", "", 1),
-                error => error.to_string(),
-            };
-            let hint = "to look for it as it is: tavern runs grep --fixed …";
-            CliError::usage(format!("`{}` is no regular expression: {message}", self.pattern), hint)
-        })
+        let pattern = if self.fixed {
+            regex::escape(&self.pattern)
+        } else {
+            self.pattern.clone()
+        };
+        RegexBuilder::new(&pattern)
+            .case_insensitive(self.ignore_case)
+            .build()
+            .map_err(|error| {
+                let message = match &error {
+                    // It shows the place in lines of its own; the last one says what is wrong.
+                    regex::Error::Syntax(text) => text
+                        .lines()
+                        .last()
+                        .unwrap_or_default()
+                        .replacen("error: ", "", 1),
+                    error => error.to_string(),
+                };
+                let hint = "to look for it as it is: tavern runs grep --fixed …";
+                CliError::usage(
+                    format!("`{}` is no regular expression: {message}", self.pattern),
+                    hint,
+                )
+            })
     }
 }
 
 /// The part of a line that what was found begins in: lines of an agent's stream may have megabytes.
 fn around(line: &str, found: usize) -> String {
     let before = line[..found].chars().count();
-    let skipped = if before < LONGEST { 0 } else { before - LONGEST / 3 };
+    let skipped = if before < LONGEST {
+        0
+    } else {
+        before - LONGEST / 3
+    };
     let mark = if skipped > 0 { "…" } else { "" };
-    mark.chars().chain(line.chars().skip(skipped)).take(LONGEST).collect()
+    mark.chars()
+        .chain(line.chars().skip(skipped))
+        .take(LONGEST)
+        .collect()
 }
 
 #[cfg(test)]
@@ -94,7 +139,10 @@ mod tests {
         let line = format!("{}needle{}", "ä".repeat(5000), "b".repeat(5000));
         let shown = around(&line, line.find("needle").expect("it is there"));
         assert_eq!(shown.chars().count(), LONGEST);
-        assert!(shown.starts_with('…') && shown.contains("needle"), "{shown}");
+        assert!(
+            shown.starts_with('…') && shown.contains("needle"),
+            "{shown}"
+        );
         assert_eq!(around("a needle", 2), "a needle");
     }
 }

@@ -41,21 +41,44 @@ pub struct List {
 }
 
 impl List {
-    pub(super) fn run(self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
-        let id_of = |name: &Option<ItemName>| name.as_ref().map(|name| context.id_of(board, name)).transpose();
+    pub(super) fn run(
+        self,
+        context: &Context,
+        board: &Board,
+        all: &[Metadata],
+    ) -> Result<Exit, CliError> {
+        let id_of = |name: &Option<ItemName>| {
+            name.as_ref()
+                .map(|name| context.id_of(board, name))
+                .transpose()
+        };
         let (task, request_of) = (id_of(&self.task)?, id_of(&self.request)?);
         let request = request_of.clone().map(|id| with_what_came_of(board, id));
         let is_wanted = |run: &&Metadata| {
             task.as_ref().is_none_or(|task| run.task == *task)
-                && request.as_ref().is_none_or(|tasks| tasks.contains(&run.task))
+                && request
+                    .as_ref()
+                    .is_none_or(|tasks| tasks.contains(&run.task))
                 && self.agent.as_ref().is_none_or(|agent| run.agent == *agent)
-                && self.outcome.is_none_or(|outcome| run.outcome == Some(outcome))
-                && self.day.as_ref().is_none_or(|day| clock::day_of(run.started) == *day)
-                && self.since.is_none_or(|since| run.ended.is_none_or(|ended| ended >= since))
-                && self.knew.as_ref().is_none_or(|learning| run.knowledge.contains(learning))
+                && self
+                    .outcome
+                    .is_none_or(|outcome| run.outcome == Some(outcome))
+                && self
+                    .day
+                    .as_ref()
+                    .is_none_or(|day| clock::day_of(run.started) == *day)
+                && self
+                    .since
+                    .is_none_or(|since| run.ended.is_none_or(|ended| ended >= since))
+                && self
+                    .knew
+                    .as_ref()
+                    .is_none_or(|learning| run.knowledge.contains(learning))
         };
         let wanted: Vec<&Metadata> = all.iter().filter(is_wanted).collect();
-        let skipped = self.last.map_or(0, |last| wanted.len().saturating_sub(last));
+        let skipped = self
+            .last
+            .map_or(0, |last| wanted.len().saturating_sub(last));
         let now = clock::now();
         for run in &wanted[skipped..] {
             let (columns, reason) = line(run, now);
@@ -74,13 +97,20 @@ impl List {
                 return Err(error.into());
             }
         }
-        let unknown = self.agent.as_ref().and_then(|agent| unknown_agent(board, all, agent));
+        let unknown = self
+            .agent
+            .as_ref()
+            .and_then(|agent| unknown_agent(board, all, agent));
         if all.is_empty() {
-            context.out.note("no runs yet; begin the first: tavern agent");
+            context
+                .out
+                .note("no runs yet; begin the first: tavern agent");
         } else if let Some(unknown) = unknown {
             context.out.note(unknown);
         } else {
-            context.out.note("no run is like that; list them all: tavern runs");
+            context
+                .out
+                .note("no run is like that; list them all: tavern runs");
         }
         Ok(Exit::Done)
     }
@@ -90,19 +120,31 @@ fn outcome_named(name: &str) -> Result<Outcome, String> {
     name.parse().map_err(|_| {
         let names = Outcome::NAMES.map(|(_, name)| name);
         let near = nearest(name, names).map(|near| format!(" (did you mean `{near}`?)"));
-        format!("unknown outcome{}; one of {}", near.unwrap_or_default(), names.join(", "))
+        format!(
+            "unknown outcome{}; one of {}",
+            near.unwrap_or_default(),
+            names.join(", ")
+        )
     })
 }
 
 /// What is said of an agent that nobody knows.
 fn unknown_agent(board: &Board, all: &[Metadata], agent: &str) -> Option<String> {
     let living = board.agents();
-    let names = || living.iter().map(|agent| agent.name.as_str()).chain(all.iter().map(|run| run.agent.as_str()));
+    let names = || {
+        living
+            .iter()
+            .map(|agent| agent.name.as_str())
+            .chain(all.iter().map(|run| run.agent.as_str()))
+    };
     if names().any(|name| name == agent) {
         return None;
     }
     let near = nearest(agent, names()).map(|near| format!("; did you mean `{near}`?"));
-    Some(format!("no agent `{agent}` has had a run{}", near.unwrap_or_default()))
+    Some(format!(
+        "no agent `{agent}` has had a run{}",
+        near.unwrap_or_default()
+    ))
 }
 
 fn with_what_came_of(board: &Board, id: TaskId) -> HashSet<TaskId> {
@@ -116,20 +158,44 @@ fn compared(all: &[Metadata], learning: &str) -> String {
     let ended = || all.iter().filter(|run| run.outcome.is_some());
     let knew = |run: &&Metadata| run.knowledge.iter().any(|known| known == learning);
     let share = |runs: Vec<&Metadata>| {
-        let good = runs.iter().filter(|run| run.outcome == Some(Outcome::Success)).count();
+        let good = runs
+            .iter()
+            .filter(|run| run.outcome == Some(Outcome::Success))
+            .count();
         format!("{good} of {}", human::count(runs.len(), "run"))
     };
     let (with, without): (Vec<&Metadata>, Vec<&Metadata>) = ended().partition(knew);
-    format!("{} that knew {learning} went well, {} that did not", share(with), share(without))
+    format!(
+        "{} that knew {learning} went well, {} that did not",
+        share(with),
+        share(without)
+    )
 }
 
 /// The columns of its row, and why it ended so.
 fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
-    let money = if run.usage.is_known() { human::money(run.usage.usd) } else { String::new() };
-    let (started, who) = (clock::brief(run.started), format!("{} {}", run.agent, run.role));
+    let money = if run.usage.is_known() {
+        human::money(run.usage.usd)
+    } else {
+        String::new()
+    };
+    let (started, who) = (
+        clock::brief(run.started),
+        format!("{} {}", run.agent, run.role),
+    );
     // What the agent said last is no reason of a run that failed.
-    let reason = run.reason.as_ref().filter(|_| run.outcome != Some(Outcome::Success)).unwrap_or(&run.summary);
-    (format!("{:<10} {started} {outcome:<9} {took:>6} {money:>7} {who:<12} ", run.run), reason)
+    let reason = run
+        .reason
+        .as_ref()
+        .filter(|_| run.outcome != Some(Outcome::Success))
+        .unwrap_or(&run.summary);
+    (
+        format!(
+            "{:<10} {started} {outcome:<9} {took:>6} {money:>7} {who:<12} ",
+            run.run
+        ),
+        reason,
+    )
 }

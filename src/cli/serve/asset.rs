@@ -9,7 +9,11 @@ pub struct Asset {
 
 /// The page itself comes first.
 pub const ASSETS: [Asset; 5] = [
-    Asset { path: "/", kind: "text/html; charset=utf-8", text: include_str!("../../../templates/serve/page.html") },
+    Asset {
+        path: "/",
+        kind: "text/html; charset=utf-8",
+        text: include_str!("../../../templates/serve/page.html"),
+    },
     Asset {
         path: "/style.css",
         kind: "text/css; charset=utf-8",
@@ -26,5 +30,9 @@ pub const ASSETS: [Asset; 5] = [
         kind: "text/javascript; charset=utf-8",
         text: include_str!("../../../templates/serve/page.js"),
     },
-    Asset { path: "/icon.svg", kind: "image/svg+xml", text: include_str!("../../../templates/serve/icon.svg") },
+    Asset {
+        path: "/icon.svg",
+        kind: "image/svg+xml",
+        text: include_str!("../../../templates/serve/icon.svg"),
+    },
 ];

@@ -64,11 +64,21 @@ impl Desk {
     pub fn open(context: &Context, board: &Board, queues: &[String]) -> io::Result<Desk> {
         let begin = |name: &str| {
             let (ask, asked) = sync_channel(MOST_ASKED);
-            let clerk = Clerk { context: context.apart(), board: board.clone(), queues: queues.to_vec() };
-            thread::Builder::new().name(name.to_owned()).spawn(move || clerk.work(&asked))?;
+            let clerk = Clerk {
+                context: context.apart(),
+                board: board.clone(),
+                queues: queues.to_vec(),
+            };
+            thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || clerk.work(&asked))?;
             io::Result::Ok(ask)
         };
-        Ok(Desk { log: begin("log")?, items: begin("items")?, work: begin("work")? })
+        Ok(Desk {
+            log: begin("log")?,
+            items: begin("items")?,
+            work: begin("work")?,
+        })
     }
 
     /// What has happened behind this event, or last; the oldest first.
@@ -125,7 +135,14 @@ impl Clerk {
 
     fn events(&self, after: Option<u64>) -> Result<LogNews, CliError> {
         let (mut news, after, most) = match after {
-            Some(after) => (LogNews { lines: Vec::new(), last: after }, after, MOST_EVENTS),
+            Some(after) => (
+                LogNews {
+                    lines: Vec::new(),
+                    last: after,
+                },
+                after,
+                MOST_EVENTS,
+            ),
             None => (LogNews::default(), 0, FIRST_EVENTS),
         };
         let mut left = MOST_LOOKED_AT;
@@ -134,7 +151,11 @@ impl Clerk {
             left -= usize::from(is_new);
             news.last = news.last.max(entry.seq);
             let is_shown = is_new
-                && (self.queues.is_empty() || entry.queue.as_ref().is_none_or(|queue| self.queues.contains(queue)));
+                && (self.queues.is_empty()
+                    || entry
+                        .queue
+                        .as_ref()
+                        .is_none_or(|queue| self.queues.contains(queue)));
             news.lines.extend(is_shown.then(|| EventLine::of(&entry)));
             is_new
         })?;
@@ -143,8 +164,13 @@ impl Clerk {
     }
 
     fn logs(&self, name: &str) -> Result<RunLogs, CliError> {
-        let run = self.run(name)?.ok_or_else(|| CliError::new(Exit::Failed, "it has had no run yet"))?;
-        Ok(RunLogs { folder: self.board.run_dir(&run), run })
+        let run = self
+            .run(name)?
+            .ok_or_else(|| CliError::new(Exit::Failed, "it has had no run yet"))?;
+        Ok(RunLogs {
+            folder: self.board.run_dir(&run),
+            run,
+        })
     }
 
     fn item(&self, name: &str) -> Result<String, CliError> {
@@ -169,7 +195,9 @@ impl Clerk {
                 // A path would lead to any list on this machine.
                 let shown = self.context.files(&self.board, &self.queues)?;
                 match &item {
-                    ItemName::Line { queue, .. } if !shown.iter().any(|one| one.id == *queue) => Err(gone()),
+                    ItemName::Line { queue, .. } if !shown.iter().any(|one| one.id == *queue) => {
+                        Err(gone())
+                    }
                     _ => self.context.item(&self.board, &item),
                 }
             }
@@ -187,7 +215,11 @@ impl Clerk {
         let last = |id: &TaskId| {
             // What is held has a run before it has a folder.
             let held = self.board.lease(id)?.map(|lease| run_name(id, lease.token));
-            Ok(if held.is_some() { held } else { runs_of(&self.board, id)?.pop().map(|run| run.run) })
+            Ok(if held.is_some() {
+                held
+            } else {
+                runs_of(&self.board, id)?.pop().map(|run| run.run)
+            })
         };
         self.named(name)?.id().map_or(Ok(None), last)
     }

@@ -57,21 +57,32 @@ impl Gate {
 
     /// The cookie by which a browser keeps the token. Its name has the port: cookies are those of all ports of a machine.
     pub fn cookie(&self) -> String {
-        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.name(), self.token)
+        format!(
+            "{}={}; Path=/; HttpOnly; SameSite=Strict",
+            self.name(),
+            self.token
+        )
     }
 
     /// Whether the request of this `head` may come in, on a connection to the address `at`.
     pub fn judge(&self, head: &Parts, at: SocketAddr) -> Result<Entrance, TurnedAway> {
         let host = only(&head.headers, &HOST).ok_or(TurnedAway::WrongHost)?;
         let is_served = |name: &str| names(at).iter().any(|own| own == name);
-        if !is_served(host) || head.uri.authority().is_some_and(|asked| asked.as_str() != host) {
+        if !is_served(host)
+            || head
+                .uri
+                .authority()
+                .is_some_and(|asked| asked.as_str() != host)
+        {
             return Err(TurnedAway::WrongHost);
         }
         let mut site = head.headers.get_all(SITE).iter();
         if !site.all(|site| site == "same-origin" || site == "none") {
             return Err(TurnedAway::OtherSite);
         }
-        let is_own = |origin: &HeaderValue| origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes());
+        let is_own = |origin: &HeaderValue| {
+            origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes())
+        };
         let mut origins = head.headers.get_all(ORIGIN).iter();
         // A browser always says where something that is sent comes from.
         let is_said = head.method == Method::GET || head.headers.contains_key(ORIGIN);
@@ -79,15 +90,24 @@ impl Gate {
             return Err(TurnedAway::OtherSite);
         }
         if head.method == Method::GET && head.uri.path() == "/" && head.uri.query().is_some() {
-            let token = head.uri.query().and_then(|query| query.strip_prefix("token="));
+            let token = head
+                .uri
+                .query()
+                .and_then(|query| query.strip_prefix("token="));
             return if token.is_some_and(|token| self.is_token(token)) {
                 Ok(Entrance::AtTheDoor)
             } else {
                 Err(TurnedAway::NoToken)
             };
         }
-        let cookies = head.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut cookies = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let cookies = head
+            .headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies
+            .flat_map(|value| value.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
         let name = self.name();
         if cookies.any(|(own, token)| own == name && self.is_token(token)) {
             Ok(Entrance::Inside)
@@ -125,7 +145,11 @@ fn names(at: SocketAddr) -> Vec<String> {
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
-    if values.next().is_some() { None } else { Some(value) }
+    if values.next().is_some() {
+        None
+    } else {
+        Some(value)
+    }
 }
 
 /// The address is this machine's own, and nobody else's.
@@ -152,34 +176,91 @@ mod tests {
 
     #[test]
     fn only_the_served_page_comes_in_with_the_token() {
-        let (host, cookie) = (("host", "127.0.0.1:8123"), ("cookie", "a=b; tavern-8123=secret"));
-        let (own, other) = (("origin", "http://127.0.0.1:8123"), ("origin", "http://evil.example"));
+        let (host, cookie) = (
+            ("host", "127.0.0.1:8123"),
+            ("cookie", "a=b; tavern-8123=secret"),
+        );
+        let (own, other) = (
+            ("origin", "http://127.0.0.1:8123"),
+            ("origin", "http://evil.example"),
+        );
         assert_eq!(judge("GET", "/", &[host, cookie]), Ok(Entrance::Inside));
-        assert_eq!(judge("GET", "/", &[("host", "localhost:8123"), cookie]), Ok(Entrance::Inside));
-        assert_eq!(judge("GET", "/?token=secret", &[host]), Ok(Entrance::AtTheDoor));
-        assert_eq!(judge("POST", "/do", &[host, cookie, own]), Ok(Entrance::Inside));
+        assert_eq!(
+            judge("GET", "/", &[("host", "localhost:8123"), cookie]),
+            Ok(Entrance::Inside)
+        );
+        assert_eq!(
+            judge("GET", "/?token=secret", &[host]),
+            Ok(Entrance::AtTheDoor)
+        );
+        assert_eq!(
+            judge("POST", "/do", &[host, cookie, own]),
+            Ok(Entrance::Inside)
+        );
         let denied: [(&str, &str, Headers<'_>, TurnedAway); 16] = [
             ("GET", "/", &[host], TurnedAway::NoToken),
             ("GET", "/?token=secre", &[host], TurnedAway::NoToken),
             ("GET", "/?token=", &[host, cookie], TurnedAway::NoToken),
             ("GET", "/item?token=secret", &[host], TurnedAway::NoToken),
             ("POST", "/?token=secret", &[host, own], TurnedAway::NoToken),
-            ("GET", "/", &[host, ("cookie", "tavern-8124=secret")], TurnedAway::NoToken),
+            (
+                "GET",
+                "/",
+                &[host, ("cookie", "tavern-8124=secret")],
+                TurnedAway::NoToken,
+            ),
             ("GET", "/", &[cookie], TurnedAway::WrongHost),
-            ("GET", "/", &[("host", "evil.example:8123"), cookie], TurnedAway::WrongHost),
-            ("GET", "/", &[("host", "127.0.0.1:8124"), cookie], TurnedAway::WrongHost),
-            ("GET", "/", &[("host", "127.0.0.1"), cookie], TurnedAway::WrongHost),
-            ("GET", "/", &[host, ("host", "evil.example"), cookie], TurnedAway::WrongHost),
-            ("GET", "http://evil.example/", &[host, cookie], TurnedAway::WrongHost),
-            ("GET", "/", &[host, cookie, ("sec-fetch-site", "same-site")], TurnedAway::OtherSite),
+            (
+                "GET",
+                "/",
+                &[("host", "evil.example:8123"), cookie],
+                TurnedAway::WrongHost,
+            ),
+            (
+                "GET",
+                "/",
+                &[("host", "127.0.0.1:8124"), cookie],
+                TurnedAway::WrongHost,
+            ),
+            (
+                "GET",
+                "/",
+                &[("host", "127.0.0.1"), cookie],
+                TurnedAway::WrongHost,
+            ),
+            (
+                "GET",
+                "/",
+                &[host, ("host", "evil.example"), cookie],
+                TurnedAway::WrongHost,
+            ),
+            (
+                "GET",
+                "http://evil.example/",
+                &[host, cookie],
+                TurnedAway::WrongHost,
+            ),
+            (
+                "GET",
+                "/",
+                &[host, cookie, ("sec-fetch-site", "same-site")],
+                TurnedAway::OtherSite,
+            ),
             ("GET", "/", &[host, cookie, other], TurnedAway::OtherSite),
             ("POST", "/do", &[host, cookie, other], TurnedAway::OtherSite),
             ("POST", "/do", &[host, cookie], TurnedAway::OtherSite),
         ];
         for (method, path, headers, denial) in denied {
-            assert_eq!(judge(method, path, headers), Err(denial), "{method} {path} {headers:?}");
+            assert_eq!(
+                judge(method, path, headers),
+                Err(denial),
+                "{method} {path} {headers:?}"
+            );
         }
-        assert_eq!(judge("POST", "/do", &[host, cookie, ("origin", "null")]), Err(TurnedAway::OtherSite));
+        assert_eq!(
+            judge("POST", "/do", &[host, cookie, ("origin", "null")]),
+            Err(TurnedAway::OtherSite)
+        );
     }
 
     #[test]
@@ -187,6 +268,9 @@ mod tests {
         let names = |at: &str| names(at.parse().expect("an address"));
         assert_eq!(names("[::1]:8123"), ["[::1]:8123", "localhost:8123"]);
         assert_eq!(names("[::ffff:10.0.0.2]:8123"), ["10.0.0.2:8123"]);
-        assert_eq!(names("127.0.0.1:80"), ["127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost"]);
+        assert_eq!(
+            names("127.0.0.1:80"),
+            ["127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost"]
+        );
     }
 }

@@ -59,7 +59,9 @@ fn port(text: &str) -> Result<u16, String> {
     let is_address = text.parse::<SocketAddr>().is_ok() || text.parse::<IpAddr>().is_ok();
     match text.parse() {
         Ok(port) => Ok(port),
-        Err(_) if is_address => Err("a port is a number; for an address: --listen ADDRESS".to_owned()),
+        Err(_) if is_address => {
+            Err("a port is a number; for an address: --listen ADDRESS".to_owned())
+        }
         Err(_) => Err("a port is a number up to 65535".to_owned()),
     }
 }
@@ -82,17 +84,30 @@ impl Verb for Args {
         }
         let board = context.board()?;
         let queues = context.files(&board.clone().settled()?, &self.queues)?;
-        let named =
-            if self.queues.is_empty() { Vec::new() } else { queues.into_iter().map(|queue| queue.id).collect() };
+        let named = if self.queues.is_empty() {
+            Vec::new()
+        } else {
+            queues.into_iter().map(|queue| queue.id).collect()
+        };
         let address = SocketAddr::new(self.listen.unwrap_or(Ipv4Addr::LOCALHOST.into()), self.port);
         let (listener, address) = listen(address)?;
         let token = Uuid::new_v4().simple().to_string();
         let url = format!("http://{}/?token={token}", reached_by(address));
-        let leave = if self.write { PageLeave::Act } else { PageLeave::LookOnly };
+        let leave = if self.write {
+            PageLeave::Act
+        } else {
+            PageLeave::LookOnly
+        };
         let (out, _) = watch::channel(Showing::default());
         let out = Arc::new(out);
         let bell = Bell::new();
-        let mut teller = Teller::new(context, board.clone(), &self.queues, bell.clone(), Arc::clone(&out));
+        let mut teller = Teller::new(
+            context,
+            board.clone(),
+            &self.queues,
+            bell.clone(),
+            Arc::clone(&out),
+        );
         let served = Arc::new(Served {
             gate: Gate::new(token, address.port()),
             leave,
@@ -108,14 +123,28 @@ impl Verb for Args {
         // From now on a signal ends it in order.
         context.interrupt()?;
         begin(listener, Arc::clone(&served))?;
-        context.out.record(&Record { url: &url, address, write: self.write }, url.as_str())?;
+        context.out.record(
+            &Record {
+                url: &url,
+                address,
+                write: self.write,
+            },
+            url.as_str(),
+        )?;
         context.out.flush()?;
         if !is_loopback(address.ip()) {
             context.out.note(meaning(address, leave));
         }
-        let acts =
-            if self.write { "the page may act" } else { "the page only shows; to act from it: tavern serve --write" };
-        let end = if std::io::stdin().is_terminal() { "; Ctrl-C ends it" } else { "" };
+        let acts = if self.write {
+            "the page may act"
+        } else {
+            "the page only shows; to act from it: tavern serve --write"
+        };
+        let end = if std::io::stdin().is_terminal() {
+            "; Ctrl-C ends it"
+        } else {
+            ""
+        };
         context.out.note(format!("{acts}{end}"));
         let exit = teller.work()?;
         let (deadline, bell) = (Deadline::after(GRACE), Bell::new());
@@ -127,18 +156,22 @@ impl Verb for Args {
 }
 
 fn as_address(name: &str) -> Option<IpAddr> {
-    name.parse().ok().or_else(|| Some(name.parse::<SocketAddr>().ok()?.ip()))
+    name.parse()
+        .ok()
+        .or_else(|| Some(name.parse::<SocketAddr>().ok()?.ip()))
 }
 
 fn other_address(address: &str) -> CliError {
-    let message = format!("`{address}` is an address, and this serves only 127.0.0.1 unless told otherwise");
+    let message =
+        format!("`{address}` is an address, and this serves only 127.0.0.1 unless told otherwise");
     let hint = "with `--listen ADDRESS` whoever reaches that address and has the URL sees the board; nothing is encrypted; over ssh: \
                 `ssh -L 8123:127.0.0.1:8123 HOST`, with `tavern serve --port 8123` there";
     CliError::usage(message, hint)
 }
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
-    let bound = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let bound =
+        TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
     match bound {
         Ok((address, listener)) => Ok((listener, address)),
         Err(error) => {
@@ -146,11 +179,17 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
                 std::io::ErrorKind::AddrInUse => {
                     "another program has this port: take another, or leave out --port for one that is free"
                 }
-                std::io::ErrorKind::AddrNotAvailable => "name an address that this machine has: ip address",
+                std::io::ErrorKind::AddrNotAvailable => {
+                    "name an address that this machine has: ip address"
+                }
                 _ => "take another --port, such as 8123",
             };
             let failed = CliError::new(Exit::Failed, format!("can't serve {address}"));
-            Err(CliError { causes: vec![error.to_string()], ..failed }.with_hint(hint.to_owned()))
+            Err(CliError {
+                causes: vec![error.to_string()],
+                ..failed
+            }
+            .with_hint(hint.to_owned()))
         }
     }
 }
@@ -167,13 +206,20 @@ fn reached_by(address: SocketAddr) -> SocketAddr {
 
 /// What it means to serve more than this machine.
 fn meaning(address: SocketAddr, leave: PageLeave) -> String {
-    let all = if address.ip().is_unspecified() { "any address of this machine" } else { "this address" };
+    let all = if address.ip().is_unspecified() {
+        "any address of this machine"
+    } else {
+        "this address"
+    };
     let may = match leave {
         PageLeave::LookOnly => "sees this board, what agents print and what they change",
         PageLeave::Act => "sees this board, and answers, approves and merges in your name",
     };
     let from = if address.ip().is_unspecified() {
-        format!("; from elsewhere the URL has one of them in place of {}", reached_by(address).ip())
+        format!(
+            "; from elsewhere the URL has one of them in place of {}",
+            reached_by(address).ip()
+        )
     } else {
         String::new()
     };
@@ -184,5 +230,10 @@ fn meaning(address: SocketAddr, leave: PageLeave) -> String {
 
 /// The folder that the board is for.
 fn name(board: &Board) -> String {
-    board.root().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    board
+        .root()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }

@@ -123,9 +123,14 @@ type Body = BoxBody<Bytes, Infallible>;
 /// Serves whoever connects, from a thread of its own, to the end of this process.
 pub fn begin(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let runtime =
-        Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(MOST_CONNECTIONS).build()?;
-    thread::Builder::new().name("server".to_owned()).spawn(move || runtime.block_on(accept(listener, served)))?;
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(MOST_CONNECTIONS)
+        .build()?;
+    thread::Builder::new()
+        .name("server".to_owned())
+        .spawn(move || runtime.block_on(accept(listener, served)))?;
     Ok(())
 }
 
@@ -133,13 +138,18 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
     let listener = tokio::net::TcpListener::from_std(listener).expect("the runtime has io");
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
-        let permit = Arc::clone(&connections).acquire_owned().await.expect("it is never closed");
+        let permit = Arc::clone(&connections)
+            .acquire_owned()
+            .await
+            .expect("it is never closed");
         let Ok((stream, _)) = listener.accept().await else {
             // There are no descriptors left, say.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok(at) = bound(&stream, TO_READ).and_then(|()| stream.local_addr()) else { continue };
+        let Ok(at) = bound(&stream, TO_READ).and_then(|()| stream.local_addr()) else {
+            continue;
+        };
         let served = Arc::clone(&served);
         tokio::spawn(async move {
             let answer = service_fn(|request| {
@@ -147,7 +157,10 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
                 async move { Ok::<_, Infallible>(answer(&served, request, at).await) }
             });
             let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(TO_SEND).max_buf_size(MOST_OF_HEAD).max_headers(64);
+            http.timer(TokioTimer::new())
+                .header_read_timeout(TO_SEND)
+                .max_buf_size(MOST_OF_HEAD)
+                .max_headers(64);
             // A connection that was broken off is nobody's fault.
             let _ = http.serve_connection(TokioIo::new(stream), answer).await;
             drop(permit);
@@ -158,10 +171,17 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
 /// Who reads nothing for so long has gone: the system ends the connection, with what nobody has read. A timeout of our own would not see
 /// what lies in its buffers.
 fn bound(stream: impl AsFd, time: Duration) -> io::Result<()> {
-    Ok(set_tcp_user_timeout(stream, time.as_millis().try_into().unwrap_or(u32::MAX))?)
+    Ok(set_tcp_user_timeout(
+        stream,
+        time.as_millis().try_into().unwrap_or(u32::MAX),
+    )?)
 }
 
-async fn answer(served: &Arc<Served>, request: Request<Incoming>, at: SocketAddr) -> Response<Body> {
+async fn answer(
+    served: &Arc<Served>,
+    request: Request<Incoming>,
+    at: SocketAddr,
+) -> Response<Body> {
     let (head, body) = request.into_parts();
     let mut response = match served.gate.judge(&head, at) {
         Err(denial) => plain(StatusCode::FORBIDDEN, denial.words()),
@@ -192,7 +212,10 @@ async fn route(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<B
             None => plain(StatusCode::NOT_FOUND, "404: there is nothing here\n"),
         },
         _ => {
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "405: GET, and POST to /do\n");
+            let mut response = plain(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "405: GET, and POST to /do\n",
+            );
             put(&mut response, &ALLOW, "GET, POST");
             response
         }
@@ -202,10 +225,20 @@ async fn route(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<B
 /// Has done what the page asks for, by the program that a person would run; says what that says.
 async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Body> {
     if served.leave == PageLeave::LookOnly {
-        return plain(StatusCode::FORBIDDEN, "403: this page only shows; to act from it: tavern serve --write\n");
+        return plain(
+            StatusCode::FORBIDDEN,
+            "403: this page only shows; to act from it: tavern serve --write\n",
+        );
     }
-    if head.headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
-        return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415: send application/json\n");
+    if head
+        .headers
+        .get(CONTENT_TYPE)
+        .is_none_or(|kind| kind != "application/json")
+    {
+        return plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "415: send application/json\n",
+        );
     }
     let body = match timeout(TO_SEND, Limited::new(body, MOST_OF_BODY).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -213,7 +246,10 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
         Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "408: that took too long\n"),
     };
     let Ok(errand) = serde_json::from_slice::<Errand>(&body) else {
-        return plain(StatusCode::BAD_REQUEST, "400: it is unknown what that asks for\n");
+        return plain(
+            StatusCode::BAD_REQUEST,
+            "400: it is unknown what that asks for\n",
+        );
     };
     let words = match errand.words() {
         Ok(words) => words,
@@ -231,7 +267,11 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
 
 /// What was typed in the person's place, and what it came to.
 fn said(words: &[String], told: &str, tone: Tone) -> Response<Body> {
-    let command = if words.is_empty() { String::new() } else { format!("tavern {}", words.join(" ")) };
+    let command = if words.is_empty() {
+        String::new()
+    } else {
+        format!("tavern {}", words.join(" "))
+    };
     let value = serde_json::json!({
         "command": shown_line(&command).as_str(), "said": shown_line(told).as_str(), "done": tone != Tone::Bad
     });
@@ -257,10 +297,15 @@ async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body
         match found {
             Ok(RunLogs { run, folder }) => {
                 // An item's last run may be another by now.
-                let of_run = place.strip_prefix(&run).and_then(|place| place.strip_prefix('/'));
+                let of_run = place
+                    .strip_prefix(&run)
+                    .and_then(|place| place.strip_prefix('/'));
                 tell_logs(&run, folder, of_run.unwrap_or_default(), out).await
             }
-            Err(why) => out.event("gone", &serde_json::json!({"why": why}).to_string(), "").await,
+            Err(why) => {
+                out.event("gone", &serde_json::json!({"why": why}).to_string(), "")
+                    .await
+            }
         }
     });
     response
@@ -268,7 +313,10 @@ async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body
 
 /// What a browser has seen that comes again.
 fn place(head: &Parts) -> Option<String> {
-    head.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned)
+    head.headers
+        .get("last-event-id")
+        .and_then(|id| id.to_str().ok())
+        .map(str::to_owned)
 }
 
 /// Each part that is another than was sent, and events of the log by their numbers.
@@ -316,8 +364,14 @@ async fn tell_board(
 }
 
 /// Lines as they come, each batch by how far the logs were read.
-async fn tell_logs(run: &str, folder: PathBuf, place: &str, mut out: EventOut) -> Result<(), HungUp> {
-    out.event("run", &serde_json::json!({"run": run}).to_string(), "").await?;
+async fn tell_logs(
+    run: &str,
+    folder: PathBuf,
+    place: &str,
+    mut out: EventOut,
+) -> Result<(), HungUp> {
+    out.event("run", &serde_json::json!({"run": run}).to_string(), "")
+        .await?;
     let (rings, mut watch) = (Arc::new(Notify::new()), None);
     let mut tail = LogTail::after(&folder, place);
     loop {
@@ -332,20 +386,30 @@ async fn tell_logs(run: &str, folder: PathBuf, place: &str, mut out: EventOut) -
             let left_out = lines.len().saturating_sub(MOST_LINES);
             if left_out > 0 {
                 lines.drain(..left_out);
-                lines.insert(0, (format!("… {left_out} lines are left out here"), Tone::Faint));
+                lines.insert(
+                    0,
+                    (format!("… {left_out} lines are left out here"), Tone::Faint),
+                );
             }
             (tail, lines)
         });
-        let Ok((read, lines)) = read.await else { return Ok(()) };
+        let Ok((read, lines)) = read.await else {
+            return Ok(());
+        };
         tail = read;
         if !lines.is_empty() {
             let line = |(text, tone): &(String, Tone)| (shown_line(text).to_string(), tone.word());
             let lines: Vec<_> = lines.iter().map(line).collect();
             let json = serde_json::to_string(&lines).unwrap_or_default();
-            out.event("lines", &json, &format!("{run}/{}", tail.place())).await?;
+            out.event("lines", &json, &format!("{run}/{}", tail.place()))
+                .await?;
         }
         tokio::time::sleep(BREATH).await;
-        let patience = if watch.is_some() { HEARTBEAT } else { BREATH * 10 };
+        let patience = if watch.is_some() {
+            HEARTBEAT
+        } else {
+            BREATH * 10
+        };
         while !tail.is_behind() && timeout(patience, rings.notified()).await.is_err() {
             out.heartbeat().await?;
             if watch.is_none() {
@@ -363,9 +427,14 @@ struct HungUp;
 
 impl EventOut {
     async fn event(&mut self, name: &str, json: &str, id: &str) -> Result<(), HungUp> {
-        let id = if id.is_empty() { String::new() } else { format!("id: {id}\n") };
+        let id = if id.is_empty() {
+            String::new()
+        } else {
+            format!("id: {id}\n")
+        };
         // JSON has no end of a line in it.
-        self.send(format!("event: {name}\n{id}data: {json}\n\n")).await
+        self.send(format!("event: {name}\n{id}data: {json}\n\n"))
+            .await
     }
 
     async fn heartbeat(&mut self) -> Result<(), HungUp> {
@@ -373,7 +442,10 @@ impl EventOut {
     }
 
     async fn send(&mut self, text: String) -> Result<(), HungUp> {
-        self.0.send_data(Bytes::from(text)).await.map_err(|_| HungUp)
+        self.0
+            .send_data(Bytes::from(text))
+            .await
+            .map_err(|_| HungUp)
     }
 }
 
@@ -389,7 +461,10 @@ fn json(reply: Result<String, String>) -> Response<Body> {
     match reply {
         Ok(json) => of_kind("application/json", json),
         // It is no fault of the page: it shows the words.
-        Err(why) => of_kind("application/json", serde_json::json!({"fault": why}).to_string()),
+        Err(why) => of_kind(
+            "application/json",
+            serde_json::json!({"fault": why}).to_string(),
+        ),
     }
 }
 
@@ -406,12 +481,18 @@ fn of_kind(kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
 }
 
 fn put(response: &mut Response<Body>, name: &HeaderName, value: &str) {
-    response.headers_mut().insert(name, value.parse().expect("it is plain"));
+    response
+        .headers_mut()
+        .insert(name, value.parse().expect("it is plain"));
 }
 
 /// The value of `name` in a query.
 fn value_of(query: &str, name: &str) -> Option<String> {
-    let value = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(own, _)| *own == name)?.1;
+    let value = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(own, _)| *own == name)?
+        .1;
     let (mut bytes, mut rest) = (Vec::new(), value.bytes());
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
@@ -434,11 +515,14 @@ mod tests {
     #[test]
     fn a_connection_that_nobody_reads_from_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let reader = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
+        let reader =
+            TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
         let (mut writer, _) = listener.accept().expect("it was connected to");
         bound(&writer, Duration::from_millis(300)).expect("it is a socket");
         // The test itself does not wait for ever.
-        writer.set_write_timeout(Some(TO_READ)).expect("it is a socket");
+        writer
+            .set_write_timeout(Some(TO_READ))
+            .expect("it is a socket");
         let error = loop {
             if let Err(error) = writer.write_all(&[0; 1 << 12]) {
                 break error;

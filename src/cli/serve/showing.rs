@@ -55,7 +55,11 @@ impl Showing {
         match self.parts.iter_mut().find(|part| part.name == name) {
             Some(part) if part.json == json => return false,
             Some(part) => (part.version, part.json) = (part.version + 1, json),
-            None => self.parts.push(ShowingPart { name, version: 1, json }),
+            None => self.parts.push(ShowingPart {
+                name,
+                version: 1,
+                json,
+            }),
         }
         true
     }
@@ -63,8 +67,17 @@ impl Showing {
     /// The parts that `seen` lacks, which has them from now on.
     pub fn news(&self, seen: &mut SeenParts) -> Vec<(&'static str, Arc<str>)> {
         let is_new = |part: &&ShowingPart| !seen.0.contains(&(part.name, part.version));
-        let news = self.parts.iter().filter(is_new).map(|part| (part.name, Arc::clone(&part.json))).collect();
-        seen.0 = self.parts.iter().map(|part| (part.name, part.version)).collect();
+        let news = self
+            .parts
+            .iter()
+            .filter(is_new)
+            .map(|part| (part.name, Arc::clone(&part.json)))
+            .collect();
+        seen.0 = self
+            .parts
+            .iter()
+            .map(|part| (part.name, part.version))
+            .collect();
         news
     }
 
@@ -82,14 +95,23 @@ impl Showing {
         let problems: Vec<String> = fault.into_iter().chain(overview.problems()).collect();
         let head = serde_json::json!({"queues": queues, "problems": problems, "spent": spent});
         let (cards, left_out) = cards(&listing.items);
-        let waiting = |need| Waiting { words: NeedLine::words(need), need };
+        let waiting = |need| Waiting {
+            words: NeedLine::words(need),
+            need,
+        };
         let needs: Vec<Waiting<'_>> = listing.needs.iter().take(MOST_NEEDS).map(waiting).collect();
         let more = listing.needs.len() - needs.len();
         let runs: Vec<RunLine<'_>> = runs.iter().rev().map(RunLine::of).collect();
         let changed = [
             self.put("head", head),
-            self.put("needs", serde_json::json!({"needs": needs, "left_out": more})),
-            self.put("items", serde_json::json!({"items": cards, "left_out": left_out})),
+            self.put(
+                "needs",
+                serde_json::json!({"needs": needs, "left_out": more}),
+            ),
+            self.put(
+                "items",
+                serde_json::json!({"items": cards, "left_out": left_out}),
+            ),
             self.put("runs", runs),
             self.put_agents(&overview.agents, health),
         ];
@@ -100,11 +122,15 @@ impl Showing {
     pub fn put_agents(&mut self, agents: &[AgentLine], health: &[Health]) -> bool {
         let of = |agent: &AgentLine| {
             let task = agent.agent.task.as_ref();
-            let health = health.iter().find(|one| task == Some(&one.lease.task) && agent.alive);
+            let health = health
+                .iter()
+                .find(|one| task == Some(&one.lease.task) && agent.alive);
             let at_work = health.map(|one| AtWork::of(&one.activity, one.watched.nudges));
             let mut value = serde_json::to_value(agent).unwrap_or_default();
             // It says how fresh a heartbeat is; when it was changes all the time.
-            value.as_object_mut().map(|object| object.remove("heartbeat_at"));
+            value
+                .as_object_mut()
+                .map(|object| object.remove("heartbeat_at"));
             value["at_work"] = serde_json::to_value(at_work).unwrap_or_default();
             value
         };
@@ -129,7 +155,10 @@ fn cards(items: &[ItemLine]) -> (Vec<Card<'_>>, BTreeMap<&'static str, usize>) {
         OVER => (OVER, items.len() - at),
         weight => (weight, *at),
     });
-    let over = shown.iter().position(|at| weight(&items[*at]) == OVER).unwrap_or(shown.len());
+    let over = shown
+        .iter()
+        .position(|at| weight(&items[*at]) == OVER)
+        .unwrap_or(shown.len());
     shown.truncate(MOST_ITEMS.min(over + MOST_OVER));
     shown.sort_unstable();
     let mut left_out = BTreeMap::new();
@@ -140,7 +169,10 @@ fn cards(items: &[ItemLine]) -> (Vec<Card<'_>>, BTreeMap<&'static str, usize>) {
     }
     let card = |at| {
         let item: &ItemLine = &items[at];
-        Card { name: item.name(), item }
+        Card {
+            name: item.name(),
+            item,
+        }
     };
     (shown.into_iter().map(card).collect(), left_out)
 }
@@ -156,7 +188,11 @@ fn weight(item: &ItemLine) -> u8 {
         Status::Waiting => 2,
         Status::Dead => 3,
         Status::Completed | Status::Cancelled => OVER,
-        Status::Draft | Status::Pending if item.quarantined || item.not_ready.is_some() || item.is_due => 4,
+        Status::Draft | Status::Pending
+            if item.quarantined || item.not_ready.is_some() || item.is_due =>
+        {
+            4
+        }
         Status::Draft | Status::Pending => 5,
     }
 }
@@ -183,8 +219,22 @@ struct AtWork<'a> {
 
 impl AtWork<'_> {
     fn of(activity: &Activity, nudges: u32) -> AtWork<'_> {
-        let Activity { began, seen, steps, usd, .. } = *activity;
-        AtWork { began, seen, steps, tool: activity.tool.as_deref(), said: &activity.said, usd, nudges }
+        let Activity {
+            began,
+            seen,
+            steps,
+            usd,
+            ..
+        } = *activity;
+        AtWork {
+            began,
+            seen,
+            steps,
+            tool: activity.tool.as_deref(),
+            said: &activity.said,
+            usd,
+            nudges,
+        }
     }
 }
 
@@ -200,7 +250,10 @@ impl EventLine {
         let task = entry.task.as_ref();
         let mut value = serde_json::json!({"seq": entry.seq, "time": entry.time, "task": task, "text": deed(entry)});
         make_legible(&mut value);
-        EventLine { seq: entry.seq, json: value.to_string() }
+        EventLine {
+            seq: entry.seq,
+            json: value.to_string(),
+        }
     }
 }
 
@@ -210,11 +263,18 @@ pub fn text(text: &str, command: &str) -> String {
     const MOST: usize = 512 << 10;
     const MOST_LINES: usize = 20_000;
     let end = text.floor_char_boundary(MOST);
-    let end = text[..end].match_indices('\n').nth(MOST_LINES - 1).map_or(end, |(at, _)| at + 1);
+    let end = text[..end]
+        .match_indices('\n')
+        .nth(MOST_LINES - 1)
+        .map_or(end, |(at, _)| at + 1);
     // Some secrets have several lines.
-    let lines: Vec<String> = redact(&text[..end]).lines().map(|line| shown_line(line).to_string()).collect();
+    let lines: Vec<String> = redact(&text[..end])
+        .lines()
+        .map(|line| shown_line(line).to_string())
+        .collect();
     let command = shown_line(command);
-    serde_json::json!({"lines": lines, "left_out": text.len() - end, "command": command.as_str()}).to_string()
+    serde_json::json!({"lines": lines, "left_out": text.len() - end, "command": command.as_str()})
+        .to_string()
 }
 
 /// A line of a text, of which no more is shown than somebody would read.
@@ -242,7 +302,11 @@ mod tests {
         let (mut showing, mut seen) = (Showing::default(), SeenParts::default());
         assert!(showing.put("a", 1) && showing.put("b", "x\u{202e}\u{1b}[2J"));
         let told = |showing: &Showing, seen: &mut SeenParts| -> Vec<String> {
-            showing.news(seen).into_iter().map(|(name, json)| format!("{name} {json}")).collect()
+            showing
+                .news(seen)
+                .into_iter()
+                .map(|(name, json)| format!("{name} {json}"))
+                .collect()
         };
         assert_eq!(told(&showing, &mut seen), ["a 1", "b \"x··[2J\""]);
         assert_eq!(told(&showing, &mut seen), [""; 0]);
@@ -253,7 +317,10 @@ mod tests {
 
     /// Of a queue with items of these statuses, so many of each.
     fn items(statuses: &[(Status, usize)]) -> Vec<ItemLine> {
-        let all = statuses.iter().flat_map(|(status, count)| std::iter::repeat_n(*status, *count)).enumerate();
+        let all = statuses
+            .iter()
+            .flat_map(|(status, count)| std::iter::repeat_n(*status, *count))
+            .enumerate();
         let item = |(at, status)| ItemLine {
             queue: "main".to_owned(),
             line: at + 1,
@@ -281,13 +348,34 @@ mod tests {
     #[test]
     fn what_somebody_wonders_about_is_shown_first_and_what_is_not_shown_is_counted() {
         use Status::{Completed, Dead, InProgress, InReview, Pending};
-        let many = [(Completed, 500), (Pending, 900), (InReview, 1_990), (Pending, 5), (Dead, 4), (InProgress, 3)];
+        let many = [
+            (Completed, 500),
+            (Pending, 900),
+            (InReview, 1_990),
+            (Pending, 5),
+            (Dead, 4),
+            (InProgress, 3),
+        ];
         let items = items(&many);
         let (cards, left_out) = cards(&items);
-        let count = |status| cards.iter().filter(|card| card.item.status == status).count();
-        assert_eq!([InProgress, InReview, Dead, Pending].map(count), [3, 1_990, 4, 3]);
-        assert_eq!(left_out, BTreeMap::from([("completed", 500), ("pending", 902)]));
-        assert!(cards.is_sorted_by_key(|card| card.item.line), "they stand in their order");
+        let count = |status| {
+            cards
+                .iter()
+                .filter(|card| card.item.status == status)
+                .count()
+        };
+        assert_eq!(
+            [InProgress, InReview, Dead, Pending].map(count),
+            [3, 1_990, 4, 3]
+        );
+        assert_eq!(
+            left_out,
+            BTreeMap::from([("completed", 500), ("pending", 902)])
+        );
+        assert!(
+            cards.is_sorted_by_key(|card| card.item.line),
+            "they stand in their order"
+        );
     }
 
     #[test]
@@ -300,10 +388,20 @@ mod tests {
 
     #[test]
     fn a_text_is_bounded() {
-        let shown = text(&format!("a\tb\u{7}\n{}\n{}", "x".repeat(10_000), "y\n".repeat(1 << 20)), "tavern diff T-1");
+        let shown = text(
+            &format!(
+                "a\tb\u{7}\n{}\n{}",
+                "x".repeat(10_000),
+                "y\n".repeat(1 << 20)
+            ),
+            "tavern diff T-1",
+        );
         let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
         assert_eq!(shown["lines"][0], "a\tb·");
-        assert_eq!(shown["lines"][1].as_str().map(|line| line.chars().count()), Some(4_001));
+        assert_eq!(
+            shown["lines"][1].as_str().map(|line| line.chars().count()),
+            Some(4_001)
+        );
         assert!(shown["left_out"].as_u64() > Some(1 << 20));
         assert_eq!(shown["command"], "tavern diff T-1");
     }

@@ -82,8 +82,13 @@ impl<'c> Teller<'c> {
             if let Some(exit) = self.context.interrupted() {
                 return Ok(exit);
             }
-            is_stale |= self.watch.as_ref().is_some_and(|(_, watch)| watch.has_changed.take());
-            is_stale |= self.looked.is_none_or(|looked| looked.elapsed() >= PATIENCE);
+            is_stale |= self
+                .watch
+                .as_ref()
+                .is_some_and(|(_, watch)| watch.has_changed.take());
+            is_stale |= self
+                .looked
+                .is_none_or(|looked| looked.elapsed() >= PATIENCE);
             let is_watched = self.out.receiver_count() > 0;
             if is_watched && is_stale && self.until_look().is_zero() {
                 is_stale = false;
@@ -95,7 +100,10 @@ impl<'c> Teller<'c> {
             let patience = match is_watched {
                 false => Duration::MAX,
                 true if is_stale => self.until_look(),
-                true => PATIENCE.saturating_sub(self.looked.map_or(Duration::ZERO, |looked| looked.elapsed())),
+                true => PATIENCE.saturating_sub(
+                    self.looked
+                        .map_or(Duration::ZERO, |looked| looked.elapsed()),
+                ),
             };
             let second = if is_watched && self.is_at_work {
                 SECOND.saturating_sub(self.ticked.elapsed())
@@ -109,7 +117,9 @@ impl<'c> Teller<'c> {
     /// A large board that changes all the time does not take all of a processor.
     fn until_look(&self) -> Duration {
         let pause = PAUSE.max(self.took * 4);
-        self.looked.map_or(Duration::ZERO, |looked| pause.saturating_sub(looked.elapsed()))
+        self.looked.map_or(Duration::ZERO, |looked| {
+            pause.saturating_sub(looked.elapsed())
+        })
     }
 
     /// Looks at the board; what is wrong with it is shown.
@@ -134,20 +144,32 @@ impl<'c> Teller<'c> {
     fn look_at_board(&mut self) -> Result<bool, CliError> {
         if self.had_folder && !self.board.dir().is_dir() {
             self.watch = None;
-            let words = format!("the board is gone: {} is not there", self.board.dir().display());
+            let words = format!(
+                "the board is gone: {} is not there",
+                self.board.dir().display()
+            );
             return Err(CliError::new(Exit::Failed, words));
         }
         let board = self.board.clone().settled()?;
         let queues: Vec<Queue> = self.context.files(&board, self.names)?;
-        if self.watch.as_ref().is_none_or(|(watched, _)| *watched != queues) {
+        if self
+            .watch
+            .as_ref()
+            .is_none_or(|(watched, _)| *watched != queues)
+        {
             // Before it is looked at: no change falls between.
-            self.watch = Some((queues.clone(), BoardWatch::begin(&board, &queues, &self.bell)?));
+            self.watch = Some((
+                queues.clone(),
+                BoardWatch::begin(&board, &queues, &self.bell)?,
+            ));
         }
         let site = self.context.light_site(board.clone());
         let fault = site.as_ref().err().map(told);
         let site = site.ok().map(|site| site.naming(&queues));
         let overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Every)?;
-        let is_shown = |run: &Metadata| self.names.is_empty() || queues.iter().any(|queue| queue.id == run.queue);
+        let is_shown = |run: &Metadata| {
+            self.names.is_empty() || queues.iter().any(|queue| queue.id == run.queue)
+        };
         let runs = newest_runs(&board, NEWEST_RUNS, &is_shown)?;
         let health = health(&board).unwrap_or_default();
         self.works(&overview.agents);
@@ -155,12 +177,17 @@ impl<'c> Teller<'c> {
     }
 
     fn works(&mut self, agents: &[AgentLine]) {
-        self.is_at_work = agents.iter().any(|line| line.alive && line.agent.state == AgentState::Working);
+        self.is_at_work = agents
+            .iter()
+            .any(|line| line.alive && line.agent.state == AgentState::Working);
     }
 
     fn tick(&mut self) {
         let agents = agents(&self.board, &|task| mode_of(&self.board, task));
-        if self.showing.put_agents(&agents, &health(&self.board).unwrap_or_default()) {
+        if self
+            .showing
+            .put_agents(&agents, &health(&self.board).unwrap_or_default())
+        {
             self.out.send_replace(self.showing.clone());
         }
         self.works(&agents);

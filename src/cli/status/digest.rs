@@ -13,19 +13,33 @@ use crate::run::readiness::texts;
 use crate::run::record::{Metadata, runs};
 use crate::store::{Board, Entry, Queue, walk_log};
 
-pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: Timestamp) -> Result<(), CliError> {
-    let is_meant = |queue: Option<&str>| queue.is_none_or(|queue| queues.iter().any(|meant| meant.id == queue));
-    let site = context.light_site(board.clone()).ok().map(|site| site.naming(queues));
+pub(super) fn print(
+    context: &Context,
+    board: &Board,
+    queues: &[Queue],
+    since: Timestamp,
+) -> Result<(), CliError> {
+    let is_meant = |queue: Option<&str>| {
+        queue.is_none_or(|queue| queues.iter().any(|meant| meant.id == queue))
+    };
+    let site = context
+        .light_site(board.clone())
+        .ok()
+        .map(|site| site.naming(queues));
     let (texts, _) = texts(board, queues);
     let needs = Listing::gather(board, texts, queues, site.as_ref(), WantedItems::Unusual)?.needs;
     let mut ended = ended_since(board, since)?;
     ended.retain(|item| is_meant(item.queue.as_deref()));
     let mut counts = BTreeMap::new();
-    ended.iter().for_each(|item| *counts.entry(item.status.as_str()).or_default() += 1);
+    ended
+        .iter()
+        .for_each(|item| *counts.entry(item.status.as_str()).or_default() += 1);
     let mut runs = runs(board)?;
     // Who merged it is not who worked it.
     for item in &mut ended {
-        let last = runs.iter().rfind(|run| Some(&run.task) == item.task.as_ref());
+        let last = runs
+            .iter()
+            .rfind(|run| Some(&run.task) == item.task.as_ref());
         item.agent = last.map(|run| run.agent.clone()).or(item.agent.take());
     }
     runs.retain(|run| run.ended.is_some_and(|at| at >= since) && is_meant(Some(&run.queue)));
@@ -37,12 +51,16 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
         usd: runs.iter().map(|run| run.usage.usd).sum(),
         tokens: runs.iter().map(|run| run.usage.total()).sum(),
     };
-    context.out.record(&Record::Digest(&digest), digest.words())?;
+    context
+        .out
+        .record(&Record::Digest(&digest), digest.words())?;
     if !needs.is_empty() {
         context.out.text("waits for you:")?;
     }
     for need in &needs {
-        context.out.record(&Record::Need(need), format_args!("  {}", need.words()))?;
+        context
+            .out
+            .record(&Record::Need(need), format_args!("  {}", need.words()))?;
     }
     for status in [Status::Dead, Status::Completed, Status::Cancelled] {
         let such: Vec<&ItemEnd> = ended.iter().filter(|item| item.status == status).collect();
@@ -58,7 +76,9 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
                 Status::Dead => why.into_iter().chain(todo).collect::<Vec<_>>().join("; "),
                 _ => item.cost(&runs).unwrap_or_default(),
             };
-            context.out.row(&Record::Ended(item), &columns, &item.title, &mark)?;
+            context
+                .out
+                .row(&Record::Ended(item), &columns, &item.title, &mark)?;
         }
     }
     Ok(())
@@ -66,16 +86,27 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], since: T
 
 impl DigestSums {
     fn words(&self) -> String {
-        let ended = self.ended.iter().map(|(status, count)| format!("{count} {status}"));
+        let ended = self
+            .ended
+            .iter()
+            .map(|(status, count)| format!("{count} {status}"));
         let mut words: Vec<String> = ended.collect();
         if words.is_empty() {
             words.push("nothing has ended".to_owned());
         }
         let mut spent = human::count(self.runs, "run");
         if self.usd > 0.0 || self.tokens > 0 {
-            spent += &format!(", {}, {} tokens", human::money(self.usd), human::short(self.tokens));
+            spent += &format!(
+                ", {}, {} tokens",
+                human::money(self.usd),
+                human::short(self.tokens)
+            );
         }
-        format!("since {}: {}; {spent}", clock::dated(self.since), words.join(", "))
+        format!(
+            "since {}: {}; {spent}",
+            clock::dated(self.since),
+            words.join(", ")
+        )
     }
 }
 
@@ -96,11 +127,15 @@ impl ItemEnd {
 
     /// Who worked on it, and for how much.
     fn cost(&self, runs: &[Metadata]) -> Option<String> {
-        let own = || runs.iter().filter(|run| Some(&run.task) == self.task.as_ref());
+        let own = || {
+            runs.iter()
+                .filter(|run| Some(&run.task) == self.task.as_ref())
+        };
         let usd: f64 = own().map(|run| run.usage.usd).sum();
         let money = (usd > 0.0).then(|| human::money(usd));
         let who = self.agent.clone();
-        Some(who.into_iter().chain(money).collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
+        Some(who.into_iter().chain(money).collect::<Vec<_>>().join(", "))
+            .filter(|words| !words.is_empty())
     }
 }
 
@@ -112,11 +147,16 @@ fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<ItemEnd>, CliError
             return false;
         }
         // What was there before it was first seen has not ended since.
-        let moved = entry.change.from().zip(entry.change.to()).filter(|(from, to)| from != to);
+        let moved = entry
+            .change
+            .from()
+            .zip(entry.change.to())
+            .filter(|(from, to)| from != to);
         let name = entry.task.as_ref().map(|id| id.as_str().to_owned());
         let name = name.or_else(|| entry.change.after().map(str::to_owned));
         if let (Some((_, to)), Some(name)) = (moved, name) {
-            last.entry(name).or_insert_with(|| to.is_ended().then(|| ItemEnd::of(entry, to)));
+            last.entry(name)
+                .or_insert_with(|| to.is_ended().then(|| ItemEnd::of(entry, to)));
         }
         true
     })?;

@@ -29,24 +29,59 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
 pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static str>, CliError> {
     let (now, all) = (clock::now(), health(board)?);
     if let Some(watcher) = Watcher::of(board).filter(|watcher| now - watcher.looked < LATELY) {
-        let mut words = format!("tavern watch: {}", human::count(watcher.looks as usize, "look"));
+        let mut words = format!(
+            "tavern watch: {}",
+            human::count(watcher.looks as usize, "look")
+        );
         words += &format!(", the last {} ago", age(watcher.looked, now));
-        words.extend(watcher.degraded.iter().map(|why| format!(", degraded: {}", human::words(why))));
+        words.extend(
+            watcher
+                .degraded
+                .iter()
+                .map(|why| format!(", degraded: {}", human::words(why))),
+        );
         context.out.record(&Record::Watcher(&watcher), words)?;
     }
     for (name, state) in channel_states(board) {
-        let Some(failure) = &state.failure else { continue };
+        let Some(failure) = &state.failure else {
+            continue;
+        };
         let (why, next) = (human::words(&failure.why), clock::shown(failure.next));
         let words = format!("the channel `{name}` tells nobody: {why}; tried again at {next}");
-        context.out.record(&Record::Channel { channel: &name, state: &state }, words)?;
+        context.out.record(
+            &Record::Channel {
+                channel: &name,
+                state: &state,
+            },
+            words,
+        )?;
     }
-    let at_work = board.leases()?.into_iter().filter(|lease| lease.work.is_some());
-    let (orphans, others): (Vec<Lease>, Vec<Lease>) = at_work.partition(|lease| life(&lease.holder) == Life::Gone);
-    for Lease { task, agent, token, .. } in &orphans {
+    let at_work = board
+        .leases()?
+        .into_iter()
+        .filter(|lease| lease.work.is_some());
+    let (orphans, others): (Vec<Lease>, Vec<Lease>) =
+        at_work.partition(|lease| life(&lease.holder) == Life::Gone);
+    for Lease {
+        task, agent, token, ..
+    } in &orphans
+    {
         let words = format!("{task} {agent}: its supervisor died; end it: tavern reap");
-        context.out.record(&Record::Orphan { task, agent, run: run_name(task, *token) }, words)?;
+        context.out.record(
+            &Record::Orphan {
+                task,
+                agent,
+                run: run_name(task, *token),
+            },
+            words,
+        )?;
     }
-    for Health { lease, activity, watched } in &all {
+    for Health {
+        lease,
+        activity,
+        watched,
+    } in &all
+    {
         let record = Record::Health {
             task: &lease.task,
             agent: &lease.agent,
@@ -54,8 +89,12 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
             nudges: watched.nudges,
             activity,
         };
-        let mut words =
-            vec![format!("{} {}: {}", lease.task, lease.agent, human::count(activity.steps as usize, "step"))];
+        let mut words = vec![format!(
+            "{} {}: {}",
+            lease.task,
+            lease.agent,
+            human::count(activity.steps as usize, "step")
+        )];
         words.extend(activity.tool.iter().map(|tool| format!("{tool} runs")));
         words.push(format!("seen {} ago", age(activity.seen, now)));
         if activity.makes_changes && activity.hears {
@@ -65,10 +104,16 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
         words.extend((watched.nudges > 0).then(|| human::count(watched.nudges as usize, "nudge")));
         let said = Some(&activity.said).filter(|said| !said.is_empty());
         let said = said.map(|said| format!("\n  {}", human::words(said)));
-        context.out.record(&record, words.join(", ") + &said.unwrap_or_default())?;
+        context
+            .out
+            .record(&record, words.join(", ") + &said.unwrap_or_default())?;
     }
     let is_any = !others.is_empty();
-    let nothing = if is_any { "what agents do can't be read: see tavern status" } else { "no agent works" };
+    let nothing = if is_any {
+        "what agents do can't be read: see tavern status"
+    } else {
+        "no agent works"
+    };
     Ok((all.is_empty() && orphans.is_empty()).then_some(nothing))
 }
 

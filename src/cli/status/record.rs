@@ -112,12 +112,19 @@ pub(super) enum Record<'a> {
 /// Of what is printed, in the words of the types' own comments.
 pub(super) fn schema() -> Schema {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
-    settings.transforms.push(Box::new(RecursiveTransform(|schema: &mut Schema| {
-        if let Some(Value::String(text)) = schema.get_mut("description") {
-            *text = text.replace("[`", "`").replace("`]", "`").replace("`None`", "`null`");
-        }
-    })));
-    settings.into_generator().into_root_schema_for::<Record<'_>>()
+    settings
+        .transforms
+        .push(Box::new(RecursiveTransform(|schema: &mut Schema| {
+            if let Some(Value::String(text)) = schema.get_mut("description") {
+                *text = text
+                    .replace("[`", "`")
+                    .replace("`]", "`")
+                    .replace("`None`", "`null`");
+            }
+        })));
+    settings
+        .into_generator()
+        .into_root_schema_for::<Record<'_>>()
 }
 
 /// A child of an item.

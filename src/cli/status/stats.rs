@@ -23,7 +23,12 @@ const FEW: usize = 10;
 const UNKNOWN: &str = "unknown";
 
 /// Prints the numbers, which [`gather`] gives.
-pub(super) fn print(context: &Context, board: &Board, queues: &[Queue], named: &[String]) -> Result<(), CliError> {
+pub(super) fn print(
+    context: &Context,
+    board: &Board,
+    queues: &[Queue],
+    named: &[String],
+) -> Result<(), CliError> {
     let stats = gather(board, queues, named)?;
     context.out.record(&Record::Stats(&stats), stats.words())
 }
@@ -38,21 +43,32 @@ pub(super) fn gather(board: &Board, queues: &[Queue], named: &[String]) -> Resul
     let standing = measure(&mut stats, &entries, now);
     stats.watcher = Watcher::of(board);
     // What can't be read is told of by whoever shows the queues.
-    for text in texts(board, queues).0.iter().filter(|text| queues.contains(&text.queue)) {
+    for text in texts(board, queues)
+        .0
+        .iter()
+        .filter(|text| queues.contains(&text.queue))
+    {
         let (document, _) = parse(&text.content);
         for item in document.items() {
             *stats.depth.entry(item.status.as_str()).or_default() += 1;
-            let since = standing.of(board, text, &document, item).filter(|_| item.status == Status::Pending);
+            let since = standing
+                .of(board, text, &document, item)
+                .filter(|_| item.status == Status::Pending);
             let seconds = since.map(|since| (now - since).num_seconds().max(0));
             stats.oldest_pending_seconds = stats.oldest_pending_seconds.max(seconds);
         }
     }
     let kept = runs(board)?;
-    kept.iter().filter(|run| is_meant(&run.queue)).for_each(|run| stats.add_run(run));
+    kept.iter()
+        .filter(|run| is_meant(&run.queue))
+        .for_each(|run| stats.add_run(run));
     let kept: HashSet<&str> = kept.iter().map(|run| run.run.as_str()).collect();
     for gone in spent_by_ended(board) {
         if is_meant(&gone.queue) && !kept.contains(gone.run.as_str()) {
-            let share = Share { usd: gone.usd, tokens: gone.tokens };
+            let share = Share {
+                usd: gone.usd,
+                tokens: gone.tokens,
+            };
             stats.add(&gone.task, &gone.agent, UNKNOWN, gone.started, share);
             add_to(&mut stats.spent_by.model, UNKNOWN, share);
         }
@@ -64,14 +80,37 @@ impl Stats {
     fn add_run(&mut self, run: &Metadata) {
         let usage = &run.usage;
         self.learnings_told += run.knowledge.len();
-        self.add(&run.task, &run.agent, &run.role, run.started, Share { usd: usage.usd, tokens: usage.total() });
+        self.add(
+            &run.task,
+            &run.agent,
+            &run.role,
+            run.started,
+            Share {
+                usd: usage.usd,
+                tokens: usage.total(),
+            },
+        );
         for (model, used) in &usage.models {
             *self.usd_by_model.entry(model.clone()).or_default() += used.usd;
-            add_to(&mut self.spent_by.model, model, Share { usd: used.usd, tokens: used.total() });
+            add_to(
+                &mut self.spent_by.model,
+                model,
+                Share {
+                    usd: used.usd,
+                    tokens: used.total(),
+                },
+            );
         }
         if usage.models.is_empty() {
-            let share = Share { usd: usage.usd, tokens: usage.total() };
-            add_to(&mut self.spent_by.model, run.model.as_deref().unwrap_or(&run.runner), share);
+            let share = Share {
+                usd: usage.usd,
+                tokens: usage.total(),
+            };
+            add_to(
+                &mut self.spent_by.model,
+                run.model.as_deref().unwrap_or(&run.runner),
+                share,
+            );
         }
     }
 
@@ -88,25 +127,50 @@ impl Stats {
 
     /// A line about what was found of runs, if anything was, and about who looked.
     fn supervision(&self) -> Option<String> {
-        let done = [("nudge", self.nudges), ("pause", self.pauses), ("restart", self.restarts), ("end", self.ends)];
-        let mut words: Vec<String> =
-            self.diagnoses.iter().map(|(symptom, count)| format!("{count} {symptom}")).collect();
-        words.extend(done.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| human::count(count, what)));
+        let done = [
+            ("nudge", self.nudges),
+            ("pause", self.pauses),
+            ("restart", self.restarts),
+            ("end", self.ends),
+        ];
+        let mut words: Vec<String> = self
+            .diagnoses
+            .iter()
+            .map(|(symptom, count)| format!("{count} {symptom}"))
+            .collect();
         words.extend(
-            (self.learnings_told > 0).then(|| format!("{} told", human::count(self.learnings_told, "learning"))),
+            done.into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(what, count)| human::count(count, what)),
+        );
+        words.extend(
+            (self.learnings_told > 0)
+                .then(|| format!("{} told", human::count(self.learnings_told, "learning"))),
         );
         if let Some(watcher) = &self.watcher {
-            words.push(human::count(usize::try_from(watcher.looks).unwrap_or(usize::MAX), "look"));
-            words.extend((watcher.degraded_seconds > 0).then(|| format!("{} s degraded", watcher.degraded_seconds)));
+            words.push(human::count(
+                usize::try_from(watcher.looks).unwrap_or(usize::MAX),
+                "look",
+            ));
+            words.extend(
+                (watcher.degraded_seconds > 0)
+                    .then(|| format!("{} s degraded", watcher.degraded_seconds)),
+            );
         }
         (!words.is_empty()).then(|| format!("\nwatched     {}", words.join(", ")))
     }
 
     fn words(&self) -> String {
         let time = |seconds: Option<i64>| {
-            seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
+            seconds.map_or("-".to_owned(), |seconds| {
+                human::age(Duration::from_secs(seconds.unsigned_abs()))
+            })
         };
-        let mut depth: Vec<String> = self.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let mut depth: Vec<String> = self
+            .depth
+            .iter()
+            .map(|(status, count)| format!("{count} {status}"))
+            .collect();
         if depth.is_empty() {
             depth.push("no items".to_owned());
         }
@@ -127,21 +191,40 @@ impl Stats {
             return text;
         }
         let (money, tokens) = (human::money(self.usd), human::short(self.tokens));
-        text.push_str(&format!("\nspent       {money}, {tokens} tokens in {}", human::count(self.runs, "run")));
-        let SpentBy { task, role, model, day } = &self.spent_by;
-        let ways = [("task", task), ("role", role), ("model", model), ("day", day)];
+        text.push_str(&format!(
+            "\nspent       {money}, {tokens} tokens in {}",
+            human::count(self.runs, "run")
+        ));
+        let SpentBy {
+            task,
+            role,
+            model,
+            day,
+        } = &self.spent_by;
+        let ways = [
+            ("task", task),
+            ("role", role),
+            ("model", model),
+            ("day", day),
+        ];
         for (way, shares) in ways {
             let mut shares: Vec<(&String, &Share)> = shares.iter().collect();
             if way == "day" {
                 shares.reverse();
             } else {
                 shares.sort_by(|(_, one), (_, other)| {
-                    other.usd.total_cmp(&one.usd).then_with(|| other.tokens.cmp(&one.tokens))
+                    other
+                        .usd
+                        .total_cmp(&one.usd)
+                        .then_with(|| other.tokens.cmp(&one.tokens))
                 });
             }
             for (name, share) in shares.iter().take(FEW) {
                 let (usd, tokens) = (human::money(share.usd), human::short(share.tokens));
-                text.push_str(&format!("\n  {way:<6} {usd:>9} {tokens:>7} tokens  {}", human::words(name)));
+                text.push_str(&format!(
+                    "\n  {way:<6} {usd:>9} {tokens:>7} tokens  {}",
+                    human::words(name)
+                ));
             }
             if shares.len() > FEW {
                 text.push_str(&format!("\n  {way:<6} … and {} more", shares.len() - FEW));
@@ -167,7 +250,8 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
         let since = standing.pass(entry);
         // Whoever did it. What was so before it was first seen was completed at no known time.
         let (from, to) = (entry.change.from(), entry.change.to());
-        let is_new = from.is_some_and(|from| from != Status::Completed) && entry.kind != Kind::Undone;
+        let is_new =
+            from.is_some_and(|from| from != Status::Completed) && entry.kind != Kind::Undone;
         let is_completed = is_new && to == Some(Status::Completed);
         if is_completed {
             stats.completed += 1;
@@ -175,7 +259,11 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
         }
         let Some(task) = &entry.task else { continue };
         if is_completed {
-            works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
+            works.extend(
+                claimed
+                    .remove(task)
+                    .map(|from| (entry.time - from).num_seconds()),
+            );
         }
         match entry.kind {
             Kind::Claimed => {
@@ -185,7 +273,9 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
                 claimed.insert(task, entry.time);
             }
             Kind::Diagnosed => {
-                let symptom = entry.symptom.map(|symptom| stats.diagnoses.entry(symptom.as_str()).or_default());
+                let symptom = entry
+                    .symptom
+                    .map(|symptom| stats.diagnoses.entry(symptom.as_str()).or_default());
                 symptom.into_iter().for_each(|count| *count += 1);
                 match entry.deed {
                     Some(Deed::Nudged(_)) => stats.nudges += 1,

@@ -15,8 +15,14 @@ fn assert_went_on(project: &Project, outcomes: &[&str], attempt: u32) {
     project.scratch.stands("T-1", "completed", attempt);
     assert_eq!(project.outcomes(), outcomes);
     let sessions = project.sessions();
-    assert!(sessions.windows(2).all(|pair| pair[0] == pair[1]), "{sessions:#?}");
-    assert!(project.merged("half").is_some(), "what was there before is there");
+    assert!(
+        sessions.windows(2).all(|pair| pair[0] == pair[1]),
+        "{sessions:#?}"
+    );
+    assert!(
+        project.merged("half").is_some(),
+        "what was there before is there"
+    );
     assert!(project.merged("hello").is_some());
     project.assert_tidy();
 }
@@ -31,9 +37,16 @@ fn a_killed_agent_has_crashed_and_is_started_again() {
     agent.end().succeeds();
     assert_went_on(&project, &["crashed", "success"], 2);
     let run = &project.runs()[0];
-    assert_eq!(run["reason"], "was ended by signal 9 without an answer", "{run:#}");
+    assert_eq!(
+        run["reason"], "was ended by signal 9 without an answer",
+        "{run:#}"
+    );
     assert_eq!(run["usage"]["output"], 150, "{run:#}");
-    assert!(project.provider.calls()[1].prompt().contains("Attempt 1 ended: crashed"));
+    assert!(
+        project.provider.calls()[1]
+            .prompt()
+            .contains("Attempt 1 ended: crashed")
+    );
 }
 
 #[test]
@@ -48,14 +61,25 @@ fn a_killed_supervisor_is_succeeded() {
     agent.signal(Signal::KILL);
     drop(agent.end());
     // The agent and its commands live on, in sessions of their own.
-    assert!(project.scratch.processes().len() >= 3, "{:?}", project.scratch.processes());
+    assert!(
+        project.scratch.processes().len() >= 3,
+        "{:?}",
+        project.scratch.processes()
+    );
     let told = project.work();
-    let cleared: Vec<&Value> = told.iter().filter(|told| told["event"] == "cleared").collect();
+    let cleared: Vec<&Value> = told
+        .iter()
+        .filter(|told| told["event"] == "cleared")
+        .collect();
     assert_eq!(cleared.len(), 2, "{told:#?}");
     assert_went_on(&project, &["killed", "success"], 1);
     let run = &project.runs()[0];
     assert_eq!(run["reason"], "its supervisor died", "{run:#}");
-    assert_eq!((&run["usage"]["output"], &run["usage"]["is_estimate"]), (&json!(150), &json!(true)), "{run:#}");
+    assert_eq!(
+        (&run["usage"]["output"], &run["usage"]["is_estimate"]),
+        (&json!(150), &json!(true)),
+        "{run:#}"
+    );
 }
 
 #[test]
@@ -66,12 +90,22 @@ fn ctrl_c_ends_politely_and_uses_no_attempt() {
     agent.signal(Signal::INT);
     agent.end().ends(130);
     project.assert_tidy();
-    assert_eq!(project.scratch.stands("T-1", "pending", 0)["not_before"], Value::Null);
+    assert_eq!(
+        project.scratch.stands("T-1", "pending", 0)["not_before"],
+        Value::Null
+    );
     assert!(project.worktree("T-1", "half").exists());
     let run = &project.runs()[0];
-    assert_eq!((&run["outcome"], &run["reason"]), (&json!("killed"), &json!("it was stopped")), "{run:#}");
+    assert_eq!(
+        (&run["outcome"], &run["reason"]),
+        (&json!("killed"), &json!("it was stopped")),
+        "{run:#}"
+    );
     // It was asked, and gave its own account.
-    assert!(run["usage"]["is_estimate"].is_null() && run["usage"]["output"] == 150, "{run:#}");
+    assert!(
+        run["usage"]["is_estimate"].is_null() && run["usage"]["output"] == 150,
+        "{run:#}"
+    );
     project.let_go();
     project.work();
     assert_went_on(&project, &["killed", "success"], 1);
@@ -80,7 +114,11 @@ fn ctrl_c_ends_politely_and_uses_no_attempt() {
 #[test]
 fn the_stop_file_ends_every_agent_and_a_drain() {
     let project = in_the_middle();
-    let drain = project.scratch.program("tavern-drain").args(&["--agents", "2", "--format", "json"]).start();
+    let drain = project
+        .scratch
+        .program("tavern-drain")
+        .args(&["--agents", "2", "--format", "json"])
+        .start();
     project.wait_for_hold();
     project.scratch.write(".tavern/STOP", "the fire alarm\n");
     let ended = drain.end().ends(1).says("the fire alarm");

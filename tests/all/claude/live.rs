@@ -45,12 +45,18 @@ fn an_agent_hears_in_its_session_that_its_commands_fail() {
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
     // Twice in the session, and once when it was merged: what has passed at that commit is not run there again.
     assert_eq!(proofs(&project), 3);
-    has(&project.scratch.read(".tavern/runs/T-1@1/verify.txt"), &["exited with code 0", "\nhi\n"]);
+    has(
+        &project.scratch.read(".tavern/runs/T-1@1/verify.txt"),
+        &["exited with code 0", "\nhi\n"],
+    );
 }
 
 #[test]
 fn in_a_sandbox_its_commands_see_what_it_has_committed_there() {
-    let items = ITEM.replace("echo ran >> $HOME/proofs; ", "git diff --exit-code; git log --oneline; ");
+    let items = ITEM.replace(
+        "echo ran >> $HOME/proofs; ",
+        "git diff --exit-code; git log --oneline; ",
+    );
     let steps = json!([
         bash("echo ho > hello && git add -A && git commit -qm 'Say hello'"),
         say("DONE"),
@@ -65,7 +71,15 @@ fn in_a_sandbox_its_commands_see_what_it_has_committed_there() {
     project.work();
     project.scratch.stands("T-1", "completed", 1);
     let told = project.provider.calls()[2].prompt();
-    has(&told, &["is not done: `git diff", "exited with code 1", " Say hello\n", "\nho\n"]);
+    has(
+        &told,
+        &[
+            "is not done: `git diff",
+            "exited with code 1",
+            " Say hello\n",
+            "\nho\n",
+        ],
+    );
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
 }
 
@@ -73,10 +87,23 @@ fn in_a_sandbox_its_commands_see_what_it_has_committed_there() {
 #[test]
 fn a_pipe_that_its_commands_leave_keeps_it_from_hearing_nothing() {
     let items = ITEM.replace("echo ran >> $HOME/proofs; ", "mkfifo .gitattributes; ");
-    let write = |word: &str| bash(&format!("echo {word} > hello && git add hello && git commit -qm Say"));
-    let steps = json!([write("ho"), say("DONE"), write("he"), say("DONE"), write("hi"), say("DONE")]);
+    let write = |word: &str| {
+        bash(&format!(
+            "echo {word} > hello && git add hello && git commit -qm Say"
+        ))
+    };
+    let steps = json!([
+        write("ho"),
+        say("DONE"),
+        write("he"),
+        say("DONE"),
+        write("hi"),
+        say("DONE")
+    ]);
     let project = prodded(3, &items, steps);
-    project.set(json!({"roles": {"coder": {"prods": 3, "sandbox": true}}, "verify": {"timeout": "3s"}}));
+    project.set(
+        json!({"roles": {"coder": {"prods": 3, "sandbox": true}}, "verify": {"timeout": "3s"}}),
+    );
     if !project.has_sandboxes() {
         return;
     }
@@ -89,7 +116,10 @@ fn a_pipe_that_its_commands_leave_keeps_it_from_hearing_nothing() {
 #[test]
 fn what_its_commands_leave_is_not_merged() {
     for sandbox in [false, true] {
-        let items = ITEM.replace("echo ran >> $HOME/proofs; ", "echo ran >> left; echo ran >> README.md; ");
+        let items = ITEM.replace(
+            "echo ran >> $HOME/proofs; ",
+            "echo ran >> left; echo ran >> README.md; ",
+        );
         let steps = json!([
             bash("echo ho > hello && git add -A && git commit -qm 'Say hello'"),
             say("DONE"),
@@ -106,23 +136,46 @@ fn what_its_commands_leave_is_not_merged() {
         project.work();
         project.scratch.stands("T-1", "completed", 1);
         assert_eq!(project.outcomes(), ["success"]);
-        assert_eq!((project.merged("hello").as_deref(), project.merged("left")), (Some("hi\n"), None));
+        assert_eq!(
+            (project.merged("hello").as_deref(), project.merged("left")),
+            (Some("hi\n"), None)
+        );
         let seen = project.merged("seen").expect("the agent made it");
-        assert!(!seen.contains("left") && !seen.contains(" M README.md"), "{seen}");
-        assert_eq!(project.merged("README.md"), Some(project.scratch.git(&["show", "main:README.md"]) + "\n"));
+        assert!(
+            !seen.contains("left") && !seen.contains(" M README.md"),
+            "{seen}"
+        );
+        assert_eq!(
+            project.merged("README.md"),
+            Some(project.scratch.git(&["show", "main:README.md"]) + "\n")
+        );
     }
 }
 
 #[test]
 fn what_is_never_right_ends_the_attempt() {
-    let wrong = |word: &str| bash(&format!("echo {word} > hello && git add -A && git commit -qm {word}"));
+    let wrong = |word: &str| {
+        bash(&format!(
+            "echo {word} > hello && git add -A && git commit -qm {word}"
+        ))
+    };
     let steps = json!([wrong("one"), say("DONE"), wrong("two"), say("DONE")]);
-    let project = prodded(1, &ITEM.replace("  done_when", "  max_attempts: 1\n  done_when"), steps);
+    let project = prodded(
+        1,
+        &ITEM.replace("  done_when", "  max_attempts: 1\n  done_when"),
+        steps,
+    );
     project.agent().run().succeeds();
     project.assert_tidy();
     project.scratch.stands("T-1", "dead", 1);
-    assert_eq!((project.outcomes(), project.provider.calls().len()), (vec!["failed".to_owned()], 4));
-    has(&project.scratch.read(".tavern/runs/T-1@1/verify.txt"), &["\ntwo\n"]);
+    assert_eq!(
+        (project.outcomes(), project.provider.calls().len()),
+        (vec!["failed".to_owned()], 4)
+    );
+    has(
+        &project.scratch.read(".tavern/runs/T-1@1/verify.txt"),
+        &["\ntwo\n"],
+    );
     assert_eq!(proofs(&project), 2);
 }
 
@@ -132,16 +185,29 @@ fn what_is_left_uncommitted_is_committed_first() {
     project.work();
     project.scratch.stands("T-1", "completed", 1);
     // In the session, and when it was merged.
-    assert_eq!((proofs(&project), project.merged("hello").as_deref()), (2, Some("hi\n")));
+    assert_eq!(
+        (proofs(&project), project.merged("hello").as_deref()),
+        (2, Some("hi\n"))
+    );
 }
 
 #[test]
 fn a_planner_hears_in_its_session_what_is_wrong_with_its_plan() {
     let plan = |item: &str| answer(json!({"plan": item}));
-    let steps = json!([plan("- [ ] P-1: Say hi"), plan("- [ ] P-1: Say hi (done_when: \"grep -q hi hello\")")]);
+    let steps = json!([
+        plan("- [ ] P-1: Say hi"),
+        plan("- [ ] P-1: Say hi (done_when: \"grep -q hi hello\")")
+    ]);
     let project = prodded(1, "", steps);
-    project.scratch.run("tavern-plan", &["Build a greeting", "--id", "T-1"]).succeeds();
-    project.agent().args(&["--role", "planner"]).run().succeeds();
+    project
+        .scratch
+        .run("tavern-plan", &["Build a greeting", "--id", "T-1"])
+        .succeeds();
+    project
+        .agent()
+        .args(&["--role", "planner"])
+        .run()
+        .succeeds();
     project.assert_tidy();
     assert_eq!(project.outcomes(), ["success"]);
     let told = project.provider.calls()[1].prompt();
@@ -166,7 +232,11 @@ fn a_reviewer_hears_in_its_session_that_its_verdict_can_not_be_read() {
         ),
         answer(json!({"verdict": "approve", "summary": "well"})),
     ]);
-    let project = prodded(1, &ITEM.replace("  done_when", "  review: reviewer\n  done_when"), steps);
+    let project = prodded(
+        1,
+        &ITEM.replace("  done_when", "  review: reviewer\n  done_when"),
+        steps,
+    );
     project.agent().run().succeeds();
     project
         .scratch
@@ -178,7 +248,16 @@ fn a_reviewer_hears_in_its_session_that_its_verdict_can_not_be_read() {
     project.scratch.stands("T-1", "completed", 1);
     assert_eq!(project.outcomes(), ["success", "success"]);
     let calls = project.provider.calls();
-    has(&calls[2].body["system"].to_string(), &["call StructuredOutput once"]);
-    has(&calls[3].prompt(), &["You MUST call the StructuredOutput tool"]);
-    has(&calls[4].prompt(), &["is not done: it gave no verdict: it approves the work and finds a blocker in it"]);
+    has(
+        &calls[2].body["system"].to_string(),
+        &["call StructuredOutput once"],
+    );
+    has(
+        &calls[3].prompt(),
+        &["You MUST call the StructuredOutput tool"],
+    );
+    has(
+        &calls[4].prompt(),
+        &["is not done: it gave no verdict: it approves the work and finds a blocker in it"],
+    );
 }

@@ -52,10 +52,15 @@ impl Project {
 
     /// The same, with `settings` over those of the tests.
     pub fn with(settings: Value, items: &str, steps: Value) -> Project {
-        let project = Project { scratch: Scratch::repository(), provider: StandIn::start(steps) };
+        let project = Project {
+            scratch: Scratch::repository(),
+            provider: StandIn::start(steps),
+        };
         project.scratch.run("tavern-init", &["--quiet"]).succeeds();
         let lanes = "## In Progress\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n";
-        project.scratch.write(QUEUE, format!("## Pending\n\n{items}\n{lanes}"));
+        project
+            .scratch
+            .write(QUEUE, format!("## Pending\n\n{items}\n{lanes}"));
         project.set(settings);
         project
     }
@@ -88,13 +93,22 @@ impl Project {
 
     /// Not every container and not every kernel lets a sandbox be made.
     pub fn has_sandboxes(&self) -> bool {
-        let probe = ["-c", "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc true"];
+        let probe = [
+            "-c",
+            "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unshare-ipc true",
+        ];
         self.scratch.command("sh".as_ref()).args(&probe).run().code == Some(0)
     }
 
     /// An agent that works until nothing is left to do.
     pub fn agent(&self) -> Run {
-        self.scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty", "--format", "json"])
+        self.scratch.program("tavern-agent").args(&[
+            "--name",
+            "Frodo",
+            "--until-empty",
+            "--format",
+            "json",
+        ])
     }
 
     /// Lets an agent work until nothing is left to do; gives what it told.
@@ -120,13 +134,19 @@ impl Project {
     /// The sessions of all runs, oldest first.
     #[track_caller]
     pub fn sessions(&self) -> Vec<Value> {
-        self.runs().iter().map(|run| run["session"].clone()).collect()
+        self.runs()
+            .iter()
+            .map(|run| run["session"].clone())
+            .collect()
     }
 
     /// The outcomes of all runs, oldest first.
     #[track_caller]
     pub fn outcomes(&self) -> Vec<String> {
-        self.runs().iter().map(|run| run["outcome"].as_str().unwrap_or("none").to_owned()).collect()
+        self.runs()
+            .iter()
+            .map(|run| run["outcome"].as_str().unwrap_or("none").to_owned())
+            .collect()
     }
 
     /// The event log, a sentence a line.
@@ -138,13 +158,21 @@ impl Project {
     /// A file on the integration branch; `None` if it is not there.
     pub fn merged(&self, path: &str) -> Option<String> {
         let object = format!("tavern/integration:{path}");
-        let ran = self.scratch.command("git".as_ref()).args(&["show", &object]).run();
+        let ran = self
+            .scratch
+            .command("git".as_ref())
+            .args(&["show", &object])
+            .run();
         (ran.code == Some(0)).then_some(ran.stdout)
     }
 
     /// A path below an item's worktree.
     pub fn worktree(&self, task: &str, path: &str) -> PathBuf {
-        self.scratch.work().join(".tavern/worktrees").join(task).join(path)
+        self.scratch
+            .work()
+            .join(".tavern/worktrees")
+            .join(task)
+            .join(path)
     }
 
     /// Returns once an agent's command stands at [`HOLD`].
@@ -168,7 +196,10 @@ impl Project {
         let pids = processes.iter().filter_map(|line| {
             let mut words = line.split(' ');
             let pid = words.next()?.parse().ok()?;
-            words.next().is_some_and(|program| program.rsplit('/').next() == Some(name)).then_some(pid)
+            words
+                .next()
+                .is_some_and(|program| program.rsplit('/').next() == Some(name))
+                .then_some(pid)
         });
         let pids: Vec<Pid> = pids.filter_map(Pid::from_raw).collect();
         assert!(!pids.is_empty(), "no `{name}` runs: {processes:?}");
@@ -180,10 +211,16 @@ impl Project {
     /// No process runs, nobody holds anything, and nothing half-written lies about.
     #[track_caller]
     pub fn assert_tidy(&self) {
-        assert_eq!(self.scratch.processes(), Vec::<String>::new(), "processes are left");
+        assert_eq!(
+            self.scratch.processes(),
+            Vec::<String>::new(),
+            "processes are left"
+        );
         for folder in [".git/tavern/leases", ".tavern/agents"] {
             let entries = std::fs::read_dir(self.scratch.work().join(folder)).expect("it is there");
-            let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+            let names: Vec<_> = entries
+                .filter_map(|entry| Some(entry.ok()?.file_name()))
+                .collect();
             assert!(names.is_empty(), "{folder}: {names:?}");
         }
         self.scratch.run("tavern-check", &["--quiet"]).ends(0);

@@ -21,8 +21,9 @@ fn run(workshop: &Workshop) -> SessionEnd {
 
 #[test]
 fn a_message_reaches_the_very_next_call() {
-    let workshop =
-        Workshop::new(json!([bash("touch begun; while [ ! -e go ]; do sleep 0.05; done"), {"text": "DONE"}]));
+    let workshop = Workshop::new(
+        json!([bash("touch begun; while [ ! -e go ]; do sleep 0.05; done"), {"text": "DONE"}]),
+    );
     let mut session = workshop.start();
     wait_for(&mut session, is_call);
     workshop.has_begun();
@@ -30,44 +31,94 @@ fn a_message_reaches_the_very_next_call() {
     assert!(session.say(message));
     assert!(session.say("  and then at c"));
     workshop.scratch.write("go", "");
-    let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
-    assert_eq!(receipt, AgentEvent::Delivered { text: message.to_owned() });
-    let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
-    assert_eq!(receipt, AgentEvent::Delivered { text: "  and then at c".to_owned() });
+    let receipt = wait_for(&mut session, |event| {
+        matches!(event, AgentEvent::Delivered { .. })
+    });
+    assert_eq!(
+        receipt,
+        AgentEvent::Delivered {
+            text: message.to_owned()
+        }
+    );
+    let receipt = wait_for(&mut session, |event| {
+        matches!(event, AgentEvent::Delivered { .. })
+    });
+    assert_eq!(
+        receipt,
+        AgentEvent::Delivered {
+            text: "  and then at c".to_owned()
+        }
+    );
     wait_for(&mut session, |event| matches!(event, AgentEvent::Turn(_)));
     assert!(!session.say("too late"));
     let ended = session.finish();
-    assert_eq!((ended.outcome, ended.turns), (Outcome::Success, 2), "{ended:?}");
+    assert_eq!(
+        (ended.outcome, ended.turns),
+        (Outcome::Success, 2),
+        "{ended:?}"
+    );
     let calls = workshop.provider.calls();
     assert_eq!(calls.len(), 2);
     assert!(!calls[0].messages().contains("system-nudge severity"));
     let second = calls[1].body.to_string();
-    assert!(second.contains("look at") && second.contains("and then at c"), "{}", calls[1].messages());
+    assert!(
+        second.contains("look at") && second.contains("and then at c"),
+        "{}",
+        calls[1].messages()
+    );
 }
 
 #[test]
 fn a_message_during_the_last_words_is_answered_too() {
-    let workshop = Workshop::new(json!([{"text": "first answer", "delay": 2}, {"text": "second answer"}]));
+    let workshop =
+        Workshop::new(json!([{"text": "first answer", "delay": 2}, {"text": "second answer"}]));
     let mut session = workshop.start();
     workshop.provider.wait_for_calls(1);
     assert!(session.say("one more thing"));
     let ended = session.finish();
-    assert_eq!((ended.outcome, ended.result.as_str()), (Outcome::Success, "second answer"), "{ended:?}");
-    assert!(workshop.provider.calls()[1].body.to_string().contains("one more thing"));
+    assert_eq!(
+        (ended.outcome, ended.result.as_str()),
+        (Outcome::Success, "second answer"),
+        "{ended:?}"
+    );
+    assert!(
+        workshop.provider.calls()[1]
+            .body
+            .to_string()
+            .contains("one more thing")
+    );
 }
 
 #[test]
 fn a_silent_agent_is_broken_off_and_told_to_go_on() {
-    for silence in [json!({"hang": true}), json!({"text": "half of it", "stall": true})] {
+    for silence in [
+        json!({"hang": true}),
+        json!({"text": "half of it", "stall": true}),
+    ] {
         let mut workshop = Workshop::new(json!([silence, {"text": "Here I am.\n\nDONE"}]));
         workshop.job.limits.idle = Some(Duration::from_secs(10));
         // On a busy machine the program is silent for longer before its first word.
-        workshop.job.prods = Prods { most: 15, undecided: String::new(), silent: "Wake up.".to_owned() };
+        workshop.job.prods = Prods {
+            most: 15,
+            undecided: String::new(),
+            silent: "Wake up.".to_owned(),
+        };
         let mut session = workshop.start();
         let events = watch(&mut session);
         let ended = session.finish();
-        assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{silence}: {ended:?}");
-        assert!(events.contains(&AgentEvent::Prodded { why: Prodding::Silent, number: 1, most: 15 }), "{events:#?}");
+        assert_eq!(
+            (ended.outcome, &ended.signal),
+            (Outcome::Success, &Signal::Done),
+            "{silence}: {ended:?}"
+        );
+        assert!(
+            events.contains(&AgentEvent::Prodded {
+                why: Prodding::Silent,
+                number: 1,
+                most: 15
+            }),
+            "{events:#?}"
+        );
         let last = workshop.provider.calls().pop().expect("it was called");
         assert!(last.prompt().contains("Wake up."), "{}", last.prompt());
     }
@@ -83,7 +134,11 @@ fn who_speaks_slowly_is_not_silent() {
         // On a busy machine the program is silent for long before its first word.
         workshop.job.limits.idle = Some(Duration::from_secs(12));
         let ended = run(&workshop);
-        assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
+        assert_eq!(
+            (ended.outcome, &ended.signal),
+            (Outcome::Success, &Signal::Done),
+            "{ended:?}"
+        );
         assert_eq!(workshop.provider.calls().len(), 1, "{}", program.display());
     }
 }
@@ -104,7 +159,11 @@ fn a_background_shell_ends_with_its_agent() {
     let command = json!({"command": "sleep 300", "run_in_background": true});
     let workshop = Workshop::new(json!([{"tool": "Bash", "input": command}, {"text": "DONE"}]));
     let ended = run(&workshop);
-    assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
+    assert_eq!(
+        (ended.outcome, &ended.signal),
+        (Outcome::Success, &Signal::Done),
+        "{ended:?}"
+    );
 }
 
 /// The CLI goes on by itself when the command has ended.
@@ -119,15 +178,27 @@ fn who_waits_for_a_command_in_the_background_is_not_prodded() {
             say("It has ended.\n\nDONE"),
         ]));
         workshop.claude.program.clone_from(program);
-        workshop.job.prods = Prods { most: 3, undecided: "Go on.".to_owned(), silent: "Wake up.".to_owned() };
+        workshop.job.prods = Prods {
+            most: 3,
+            undecided: "Go on.".to_owned(),
+            silent: "Wake up.".to_owned(),
+        };
         let mut session = workshop.start();
         wait_for(&mut session, |event| matches!(event, AgentEvent::Turn(_)));
         workshop.scratch.write("go", "");
         let events = watch(&mut session);
         let ended = session.finish();
         let is_prod = |event: &AgentEvent| matches!(event, AgentEvent::Prodded { .. });
-        assert!(!events.iter().any(is_prod), "{}: {events:#?}", program.display());
-        assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
+        assert!(
+            !events.iter().any(is_prod),
+            "{}: {events:#?}",
+            program.display()
+        );
+        assert_eq!(
+            (ended.outcome, &ended.signal),
+            (Outcome::Success, &Signal::Done),
+            "{ended:?}"
+        );
         assert_eq!(workshop.provider.calls().len(), 3, "{}", program.display());
     }
 }
@@ -139,7 +210,9 @@ fn a_start_that_fails_says_why() {
     let ended = run(&workshop);
     assert_eq!(ended.outcome, Outcome::Crashed, "{ended:?}");
     assert!(
-        ended.reason.contains("exited with code 1") && ended.reason.contains("UUID") && ended.session.is_none(),
+        ended.reason.contains("exited with code 1")
+            && ended.reason.contains("UUID")
+            && ended.session.is_none(),
         "{ended:?}"
     );
 }
@@ -159,7 +232,11 @@ fn what_a_sub_agent_used_is_recovered_after_a_kill() {
     wait_for_record(&workshop.scratch, "touch begun");
     session.hurry();
     let ended = session.finish();
-    assert_eq!((ended.outcome, ended.usage.output), (Outcome::Killed, 300), "{ended:?}");
+    assert_eq!(
+        (ended.outcome, ended.usage.output),
+        (Outcome::Killed, 300),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -171,12 +248,18 @@ fn what_its_tool_was_to_ask_is_a_question_to_a_person() {
     let workshop = Workshop::new(json!([ask.clone(), say("I could not ask.")]));
     let ended = run(&workshop);
     let question = "Red or blue? (1: Red, warm; 2: Blue, cold)".to_owned();
-    assert_eq!((ended.outcome, ended.signal), (Outcome::Success, Signal::Waiting(question)));
+    assert_eq!(
+        (ended.outcome, ended.signal),
+        (Outcome::Success, Signal::Waiting(question))
+    );
 
     // Who goes on without an answer has none to wait for.
     let done = [ask.clone(), bash("touch red"), say("I took red.")];
     let found = [ask, say("I took red.\n\nDONE")];
-    for (steps, signal) in [(done.to_vec(), Signal::None), (found.to_vec(), Signal::Done)] {
+    for (steps, signal) in [
+        (done.to_vec(), Signal::None),
+        (found.to_vec(), Signal::Done),
+    ] {
         let ended = run(&Workshop::new(json!(steps)));
         assert_eq!((ended.outcome, ended.signal), (Outcome::Success, signal));
     }
@@ -184,18 +267,30 @@ fn what_its_tool_was_to_ask_is_a_question_to_a_person() {
 
 #[test]
 fn a_block_with_a_question_is_not_prodded() {
-    let mut workshop =
-        Workshop::new(json!([say("Either.\n\n```yaml\nquestion: red or blue?\noptions: [red, blue]\n```")]));
-    workshop.job.prods = Prods { most: 3, undecided: "Go on.".to_owned(), silent: String::new() };
+    let mut workshop = Workshop::new(json!([say(
+        "Either.\n\n```yaml\nquestion: red or blue?\noptions: [red, blue]\n```"
+    )]));
+    workshop.job.prods = Prods {
+        most: 3,
+        undecided: "Go on.".to_owned(),
+        silent: String::new(),
+    };
     let ended = run(&workshop);
-    assert_eq!(ended.signal, Signal::Waiting("red or blue? (1: red; 2: blue)".to_owned()));
+    assert_eq!(
+        ended.signal,
+        Signal::Waiting("red or blue? (1: red; 2: blue)".to_owned())
+    );
     assert_eq!(workshop.provider.calls().len(), 1);
 }
 
 #[test]
 fn what_has_spent_its_tokens_is_not_prodded_on() {
     let mut workshop = Workshop::new(json!([{"text": "I think so.", "repeat": true}]));
-    workshop.job.prods = Prods { most: 3, undecided: "Go on.".to_owned(), silent: "Wake up.".to_owned() };
+    workshop.job.prods = Prods {
+        most: 3,
+        undecided: "Go on.".to_owned(),
+        silent: "Wake up.".to_owned(),
+    };
     workshop.job.limits.tokens = Some(1000);
     let ended = run(&workshop);
     assert_eq!(workshop.provider.calls().len(), 1, "{ended:?}");
@@ -215,8 +310,17 @@ fn a_run_that_goes_on_in_a_session_has_used_what_it_used_itself() {
         for _ in 0..2 {
             let next = run(&workshop);
             let models: u64 = next.usage.models.values().map(Usage::total).sum();
-            assert_eq!(next.outcome, Outcome::Success, "{}: {next:?}", program.display());
-            assert_eq!((next.usage.total(), models), (first.usage.total(), first.usage.total()), "{next:?}");
+            assert_eq!(
+                next.outcome,
+                Outcome::Success,
+                "{}: {next:?}",
+                program.display()
+            );
+            assert_eq!(
+                (next.usage.total(), models),
+                (first.usage.total(), first.usage.total()),
+                "{next:?}"
+            );
             assert!((next.usage.usd - first.usage.usd).abs() < 1e-9, "{next:?}");
         }
     }

@@ -46,10 +46,13 @@ impl StandIn {
     /// Answer the calls with `steps`, each in turn; then with the text `out of script`.
     #[expect(clippy::needless_pass_by_value, reason = "called with `json!`")]
     pub fn start(steps: Value) -> StandIn {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback interface has a free port");
+        let listener =
+            TcpListener::bind(("127.0.0.1", 0)).expect("the loopback interface has a free port");
         let port = listener.local_addr().expect("it is bound").port();
-        let state =
-            Arc::new(State { steps: Mutex::new(steps.as_array().expect("a list").clone()), ..State::default() });
+        let state = Arc::new(State {
+            steps: Mutex::new(steps.as_array().expect("a list").clone()),
+            ..State::default()
+        });
         let served = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -70,13 +73,19 @@ impl StandIn {
 
     /// The calls so far.
     pub fn calls(&self) -> Vec<Call> {
-        self.state.calls.lock().expect("no server thread panics").clone()
+        self.state
+            .calls
+            .lock()
+            .expect("no server thread panics")
+            .clone()
     }
 
     /// Wait until there were `number` calls.
     #[track_caller]
     pub fn wait_for_calls(&self, number: usize) {
-        wait_until(&format!("there were {number} calls"), || self.calls().len() >= number);
+        wait_until(&format!("there were {number} calls"), || {
+            self.calls().len() >= number
+        });
     }
 }
 
@@ -93,17 +102,26 @@ impl Call {
 
     /// The last thing that was said to the model by a person, or by the program that speaks for one.
     pub fn prompt(&self) -> String {
-        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
-        let texts = messages.iter().rev().filter(|message| message["role"] == "user").find_map(|message| {
-            let content = &message["content"];
-            let blocks = content.as_array().cloned().unwrap_or_default();
-            let texts: Vec<String> =
-                blocks.iter().filter_map(|block| Some(block["text"].as_str()?.to_owned())).collect();
-            match content.as_str() {
-                Some(text) => Some(text.to_owned()),
-                None => (!texts.is_empty()).then(|| texts.join("\n")),
-            }
-        });
+        let messages = self.body["messages"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let texts = messages
+            .iter()
+            .rev()
+            .filter(|message| message["role"] == "user")
+            .find_map(|message| {
+                let content = &message["content"];
+                let blocks = content.as_array().cloned().unwrap_or_default();
+                let texts: Vec<String> = blocks
+                    .iter()
+                    .filter_map(|block| Some(block["text"].as_str()?.to_owned()))
+                    .collect();
+                match content.as_str() {
+                    Some(text) => Some(text.to_owned()),
+                    None => (!texts.is_empty()).then(|| texts.join("\n")),
+                }
+            });
         texts.unwrap_or_default()
     }
 }
@@ -120,8 +138,14 @@ impl State {
     fn next_step(&self, body: &Value) -> Value {
         let mut steps = self.steps.lock().expect("no server thread panics");
         let text = body.to_string();
-        let is_meant = |step: &Value| step["for"].as_str().is_none_or(|wanted| text.contains(wanted));
-        let Some(place) = steps.iter().position(is_meant) else { return json!({"text": "out of script"}) };
+        let is_meant = |step: &Value| {
+            step["for"]
+                .as_str()
+                .is_none_or(|wanted| text.contains(wanted))
+        };
+        let Some(place) = steps.iter().position(is_meant) else {
+            return json!({"text": "out of script"});
+        };
         let step = &mut steps[place];
         let this = step.clone();
         match step["repeat"].as_u64() {
@@ -135,14 +159,19 @@ impl State {
     }
 
     fn fresh(&self, prefix: &str) -> String {
-        format!("{prefix}_{:022}", self.messages.fetch_add(1, Ordering::SeqCst))
+        format!(
+            "{prefix}_{:022}",
+            self.messages.fetch_add(1, Ordering::SeqCst)
+        )
     }
 
     /// Sleep, but not longer than the server lives.
     fn sleep(&self, seconds: f64) {
         let deadline = Instant::now() + Duration::from_secs_f64(seconds);
         while Instant::now() < deadline && !self.is_over.load(Ordering::SeqCst) {
-            thread::sleep(Duration::from_millis(20).min(deadline.saturating_duration_since(Instant::now())));
+            thread::sleep(
+                Duration::from_millis(20).min(deadline.saturating_duration_since(Instant::now())),
+            );
         }
     }
 }
@@ -158,7 +187,9 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
             break;
         }
-        let Some((name, value)) = header.split_once(':') else { continue };
+        let Some((name, value)) = header.split_once(':') else {
+            continue;
+        };
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().unwrap_or(0),
             "x-claude-code-session-id" => value.trim().clone_into(&mut session),
@@ -173,10 +204,24 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         return reply(&mut stream, 200, &json!({"input_tokens": 1}), &Value::Null);
     }
     // Titles and summaries offer no tools; they take no step.
-    let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let step = if offers_tools { state.next_step(&body) } else { json!({"text": "aside"}) };
+    let offers_tools = body["tools"]
+        .as_array()
+        .is_some_and(|tools| !tools.is_empty());
+    let step = if offers_tools {
+        state.next_step(&body)
+    } else {
+        json!({"text": "aside"})
+    };
     if offers_tools {
-        state.calls.lock().expect("no server thread panics").push(Call { session, betas, body: body.clone() });
+        state
+            .calls
+            .lock()
+            .expect("no server thread panics")
+            .push(Call {
+                session,
+                betas,
+                body: body.clone(),
+            });
     }
     if step["hang"] == json!(true) {
         state.sleep(600.0);
@@ -192,23 +237,37 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
             500.. => "api_error",
             _ => "invalid_request_error",
         };
-        let error = json!({"type": kind, "message": step["message"].as_str().unwrap_or("as scripted")});
-        return reply(&mut stream, status, &json!({"type": "error", "error": error}), &step["headers"]);
+        let error =
+            json!({"type": kind, "message": step["message"].as_str().unwrap_or("as scripted")});
+        return reply(
+            &mut stream,
+            status,
+            &json!({"type": "error", "error": error}),
+            &step["headers"],
+        );
     }
     let message = message(&step, &body, state);
     if body["stream"] != json!(true) {
         return reply(&mut stream, 200, &message, &Value::Null);
     }
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n")?;
+    stream.write_all(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n",
+    )?;
     write!(stream, "{}\r\n", lines(&step["headers"]))?;
     for (number, event) in events(&message).into_iter().enumerate() {
         if number == 3 && step["stall"] == json!(true) {
             state.sleep(600.0);
             return Ok(());
         }
-        let drip = step["drip"].as_f64().filter(|_| event["delta"]["type"] == "text_delta");
+        let drip = step["drip"]
+            .as_f64()
+            .filter(|_| event["delta"]["type"] == "text_delta");
         for event in drip.map_or_else(|| vec![event.clone()], |_| words(&event)) {
-            write!(stream, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())?;
+            write!(
+                stream,
+                "event: {}\ndata: {event}\n\n",
+                event["type"].as_str().unwrap_or_default()
+            )?;
             stream.flush()?;
             state.sleep(drip.unwrap_or_default());
         }
@@ -227,17 +286,35 @@ fn words(event: &Value) -> Vec<Value> {
     text.split_inclusive(' ').map(word).collect()
 }
 
-fn reply(stream: &mut TcpStream, status: u64, body: &Value, headers: &Value) -> std::io::Result<()> {
+fn reply(
+    stream: &mut TcpStream,
+    status: u64,
+    body: &Value,
+    headers: &Value,
+) -> std::io::Result<()> {
     let body = body.to_string();
     let length = body.len();
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
-    write!(stream, "{head}{}connection: close\r\n\r\n{body}", lines(headers))
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
+    );
+    write!(
+        stream,
+        "{head}{}connection: close\r\n\r\n{body}",
+        lines(headers)
+    )
 }
 
 /// Headers as they are sent.
 fn lines(headers: &Value) -> String {
-    let line = |(name, value): (&String, &Value)| format!("{name}: {}\r\n", value.as_str().unwrap_or_default());
-    headers.as_object().into_iter().flatten().map(line).collect()
+    let line = |(name, value): (&String, &Value)| {
+        format!("{name}: {}\r\n", value.as_str().unwrap_or_default())
+    };
+    headers
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(line)
+        .collect()
 }
 
 /// The whole message of a step.
@@ -249,7 +326,9 @@ fn message(step: &Value, request: &Value, state: &State) -> Value {
     let is_call = step["tool"].is_string();
     if is_call {
         let (name, input) = (&step["tool"], &step["input"]);
-        content.push(json!({"type": "tool_use", "id": state.fresh("toolu"), "name": name, "input": input}));
+        content.push(
+            json!({"type": "tool_use", "id": state.fresh("toolu"), "name": name, "input": input}),
+        );
     }
     let stop = if is_call { "tool_use" } else { "end_turn" };
     let usage = json!({
@@ -268,7 +347,12 @@ fn events(message: &Value) -> Vec<Value> {
     start["stop_reason"] = Value::Null;
     start["usage"]["output_tokens"] = json!(1);
     let mut events = vec![json!({"type": "message_start", "message": start})];
-    for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
+    for (index, block) in message["content"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let mut empty = block.clone();
         let delta = if block["type"] == "text" {
             empty["text"] = json!("");

@@ -36,9 +36,17 @@ impl Workshop {
             ("DISABLE_ERROR_REPORTING", "1".to_owned()),
         ];
         // Nothing that whoever runs the tests has set for the CLI or for Node has a part in it.
-        let is_users = |name: &String| ["ANTHROPIC", "CLAUDE", "NODE", "XDG"].iter().any(|set| name.starts_with(set));
-        let users = std::env::vars().map(|(name, _)| (name, String::new())).filter(|(name, _)| is_users(name));
-        let own = env.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let is_users = |name: &String| {
+            ["ANTHROPIC", "CLAUDE", "NODE", "XDG"]
+                .iter()
+                .any(|set| name.starts_with(set))
+        };
+        let users = std::env::vars()
+            .map(|(name, _)| (name, String::new()))
+            .filter(|(name, _)| is_users(name));
+        let own = env
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
         let env: Vec<(String, String)> = users.chain(own).collect();
         let prompt = "make hello\n".to_owned();
         let run_dir = scratch.folder().join("run");
@@ -57,7 +65,10 @@ impl Workshop {
             wrapper: Vec::new(),
             env,
             // A safety net: no test waits for it.
-            limits: Limits { wall: Some(Duration::from_secs(120)), ..Limits::default() },
+            limits: Limits {
+                wall: Some(Duration::from_secs(120)),
+                ..Limits::default()
+            },
             grace: Duration::from_secs(5),
             prods: Prods::default(),
             permits: Vec::new(),
@@ -72,11 +83,18 @@ impl Workshop {
             effort: None,
             fallback_model: None,
             obeys_repository: true,
-            allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
+            allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"]
+                .map(str::to_owned)
+                .to_vec(),
             denied_tools: Vec::new(),
             extra_args: Vec::new(),
         };
-        Workshop { scratch, provider, claude, job }
+        Workshop {
+            scratch,
+            provider,
+            claude,
+            job,
+        }
     }
 
     pub fn start(&self) -> Session {
@@ -85,22 +103,34 @@ impl Workshop {
 
     /// Returns once an agent's command has made the file `begun`.
     pub fn has_begun(&self) {
-        wait_until("the command has begun", || self.scratch.work().join("begun").exists());
+        wait_until("the command has begun", || {
+            self.scratch.work().join("begun").exists()
+        });
     }
 }
 
 /// The CLI's records of sessions and of their sub-agents. It writes them late.
 pub fn records(scratch: &Scratch) -> Vec<PathBuf> {
-    let files = walkdir::WalkDir::new(scratch.folder().join("home/.claude/projects")).into_iter().flatten();
+    let files = walkdir::WalkDir::new(scratch.folder().join("home/.claude/projects"))
+        .into_iter()
+        .flatten();
     let files = files.map(walkdir::DirEntry::into_path);
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
+    files
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "jsonl")
+        })
+        .collect()
 }
 
 /// Returns once the CLI has written `text` into one of its records.
 #[track_caller]
 pub fn wait_for_record(scratch: &Scratch, text: &str) {
-    let has_text = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|record| record.contains(text));
-    wait_until(&format!("`{text}` is recorded"), || records(scratch).iter().any(has_text));
+    let has_text =
+        |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|record| record.contains(text));
+    wait_until(&format!("`{text}` is recorded"), || {
+        records(scratch).iter().any(has_text)
+    });
 }
 
 /// The next event that `wanted` likes; the others are passed over.
@@ -139,8 +169,17 @@ pub fn versions() -> &'static [PathBuf] {
     static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-claude");
-        let output = Command::new(&script).output().unwrap_or_else(|error| panic!("{}: {error}", script.display()));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
+        let output = Command::new(&script)
+            .output()
+            .unwrap_or_else(|error| panic!("{}: {error}", script.display()));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(PathBuf::from)
+            .collect()
     })
 }

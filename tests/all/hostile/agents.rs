@@ -52,7 +52,10 @@ fn board(way: &str, lines: &[&str]) -> Scratch {
     let scratch = Scratch::initialized();
     let others = OTHERS.replace("COMMIT", &scratch.git(&["rev-parse", "HEAD"]));
     scratch.write(crate::support::CONFIG, AT_ONCE);
-    scratch.write(crate::support::QUEUE, format!("## Pending\n\n{item}{others}"));
+    scratch.write(
+        crate::support::QUEUE,
+        format!("## Pending\n\n{item}{others}"),
+    );
     scratch.write("../home/attack.sh", ATTACK);
     scratch.write("../home/lines", lines.join("\n") + "\n");
     scratch.settle();
@@ -62,11 +65,19 @@ fn board(way: &str, lines: &[&str]) -> Scratch {
 /// The items of others, as they stand.
 fn others(scratch: &Scratch) -> Vec<String> {
     let queue = scratch.queue();
-    queue.lines().filter(|line| line.starts_with("- [") && !line.contains(" T-1: ")).map(str::to_owned).collect()
+    queue
+        .lines()
+        .filter(|line| line.starts_with("- [") && !line.contains(" T-1: "))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn said(scratch: &Scratch) -> Vec<String> {
-    scratch.read("../home/said").lines().map(str::to_owned).collect()
+    scratch
+        .read("../home/said")
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -74,13 +85,23 @@ fn what_only_a_person_may_do_no_agent_does() {
     for way in WAYS {
         let scratch = board(way, &PERSONS);
         let before = others(&scratch);
-        scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).succeeds();
+        scratch
+            .run("tavern-agent", &["--name", "Frodo", "--once"])
+            .succeeds();
         let refused: Vec<String> = PERSONS.iter().map(|line| format!("4 {line}")).collect();
-        assert_eq!(said(&scratch), refused, "{way}\n{}", scratch.read("../home/out"));
+        assert_eq!(
+            said(&scratch),
+            refused,
+            "{way}\n{}",
+            scratch.read("../home/out")
+        );
         assert_eq!(others(&scratch), before, "{way}");
         assert!(!scratch.work().join(".tavern/inbox/T-2").exists(), "{way}");
         let out = scratch.read("../home/out");
-        assert!(out.contains("only a person may do this\nhint: an agent may hand out parts"), "{out}");
+        assert!(
+            out.contains("only a person may do this\nhint: an agent may hand out parts"),
+            "{out}"
+        );
     }
 }
 
@@ -89,8 +110,14 @@ fn a_program_that_is_started_by_hand_is_followed_too() {
     let scratch = board(WAYS[2], &PERSONS);
     let before = others(&scratch);
     let token = scratch.claim("T-1", &["--agent", "Frodo"]);
-    scratch.run("tavern-spawn", &["T-1", "--token", &token]).succeeds();
-    assert!(said(&scratch).iter().all(|line| line.starts_with("4 ")), "{:?}", said(&scratch));
+    scratch
+        .run("tavern-spawn", &["T-1", "--token", &token])
+        .succeeds();
+    assert!(
+        said(&scratch).iter().all(|line| line.starts_with("4 ")),
+        "{:?}",
+        said(&scratch)
+    );
     let after: Vec<String> = others(&scratch);
     assert_eq!(after, before);
 }
@@ -98,15 +125,35 @@ fn a_program_that_is_started_by_hand_is_followed_too() {
 #[test]
 fn what_an_agent_may_do_it_does_in_its_own_name() {
     for way in WAYS {
-        let lines = ["add Part --parent=T-1", "tell T-2 'Mind the gap.'", "status", "log", "runs", "check"];
+        let lines = [
+            "add Part --parent=T-1",
+            "tell T-2 'Mind the gap.'",
+            "status",
+            "log",
+            "runs",
+            "check",
+        ];
         let scratch = board(way, &lines);
-        let agent = scratch.program("tavern-agent").args(&["--name", "Frodo", "--once"]).start();
-        wait_until("it has had its try", || scratch.folder().join("home/over").exists());
+        let agent = scratch
+            .program("tavern-agent")
+            .args(&["--name", "Frodo", "--once"])
+            .start();
+        wait_until("it has had its try", || {
+            scratch.folder().join("home/over").exists()
+        });
         agent.end().ends(0);
         let done: Vec<String> = lines.iter().map(|line| format!("0 {line}")).collect();
-        assert_eq!(said(&scratch)[..5], done[..5], "{way}\n{}", scratch.read("../home/out"));
+        assert_eq!(
+            said(&scratch)[..5],
+            done[..5],
+            "{way}\n{}",
+            scratch.read("../home/out")
+        );
         assert_eq!(scratch.item("T-1.1")["title"], "Part");
         let letter = scratch.read(&scratch.letters("T-2")[0]);
-        assert!(letter.contains("Frodo") && letter.contains("Mind the gap."), "{letter}");
+        assert!(
+            letter.contains("Frodo") && letter.contains("Mind the gap."),
+            "{letter}"
+        );
     }
 }

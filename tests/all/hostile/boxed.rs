@@ -20,7 +20,9 @@ pub fn board(script: &str, done_when: &[&str], settings: &Value) -> Option<Scrat
     let scratch = Scratch::initialized();
     let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
     let commands = json!(done_when);
-    let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  done_when: {commands}\n  ```\n");
+    let item = format!(
+        "- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  done_when: {commands}\n  ```\n"
+    );
     scratch.write(QUEUE, format!("{item}- [ ] T-2: Other (role: nobody)\n"));
     let mut config = json!({"base": "main", "roles": {"coder": {"sandbox": true}, "free": {}}});
     for (name, value) in settings.as_object().expect("settings") {
@@ -33,18 +35,29 @@ pub fn board(script: &str, done_when: &[&str], settings: &Value) -> Option<Scrat
 
 /// One setting a line, so that others can follow.
 fn to_yaml(config: &Value) -> String {
-    let lines = config.as_object().expect("settings").iter().map(|(name, value)| format!("{name}: {value}"));
+    let lines = config
+        .as_object()
+        .expect("settings")
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 pub fn work(scratch: &Scratch) {
-    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
 }
 
 #[track_caller]
 pub fn is_done(scratch: &Scratch) {
     let item = scratch.item("T-1");
-    assert_eq!(item["status"], "completed", "{item:#}\n{}", scratch.run("tavern-log", &[]).succeeds());
+    assert_eq!(
+        item["status"],
+        "completed",
+        "{item:#}\n{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
 }
 
 fn is_at_home(scratch: &Scratch, name: &str) -> bool {
@@ -54,14 +67,22 @@ fn is_at_home(scratch: &Scratch, name: &str) -> bool {
 const ESCAPE: &str = "(echo >\"$HOME/escaped\") 2>/dev/null || true";
 
 /// Works until `~/go` is there.
-const WAITS: &str = "echo x >x.txt\n: >begun\nwhile [ ! -e \"$HOME/go\" ]; do sleep 0.05; done\nrm begun\n";
+const WAITS: &str =
+    "echo x >x.txt\n: >begun\nwhile [ ! -e \"$HOME/go\" ]; do sleep 0.05; done\nrm begun\n";
 
 #[test]
 fn a_role_that_is_changed_meanwhile_lets_no_command_out() {
     for role in ["free", "nowhere"] {
-        let Some(scratch) = board(WAITS, &[ESCAPE], &json!({})) else { return };
-        let agent = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
-        wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+        let Some(scratch) = board(WAITS, &[ESCAPE], &json!({})) else {
+            return;
+        };
+        let agent = scratch
+            .program("tavern-agent")
+            .args(&["--once", "--name", "Frodo"])
+            .start();
+        wait_until("it works", || {
+            scratch.work().join(".tavern/worktrees/T-1/begun").exists()
+        });
         scratch.change(QUEUE, "T-1: Work (", &format!("T-1: Work (role: {role}, "));
         scratch.write("../home/go", "");
         agent.end().ends(0);
@@ -76,24 +97,39 @@ fn a_link_in_a_folder_that_may_be_written_to_lets_nobody_out() {
     let script = "mkdir -p ~/cache\nln -sfn ../kept ~/cache/inner || true\necho out >~/cache/inner/x || true\necho 1 >x.txt\nfalse";
     let role = |writable: &[&str]| json!({"sandbox": true, "writable": writable});
     let nested = json!({"roles": {"coder": role(&["~/cache", "~/cache/inner"]), "free": {}}, "max_attempts": 2});
-    let Some(scratch) = board(script, &["true"], &nested) else { return };
+    let Some(scratch) = board(script, &["true"], &nested) else {
+        return;
+    };
     for folder in ["home/kept", "home/cache"] {
         fs::create_dir_all(scratch.folder().join(folder)).expect("it is ours");
     }
     scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]);
     assert_eq!(scratch.item("T-1")["attempt"], 2);
-    assert!(scratch.folder().join("home/cache/inner").is_symlink(), "the script has run");
+    assert!(
+        scratch.folder().join("home/cache/inner").is_symlink(),
+        "the script has run"
+    );
     assert!(!is_at_home(&scratch, "kept/x"));
     // Of two roles neither is told to know of the other's.
     let apart = json!({"base": "main", "roles": {"coder": role(&["~/cache/inner"]), "drone": role(&["~/cache"])}});
     scratch.write(CONFIG, apart.to_string());
-    scratch.run("tavern-check", &[]).ends(5).says("cache/inner, which is in").says("role `drone`");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("cache/inner, which is in")
+        .says("role `drone`");
     scratch.run("tavern-agent", &["--once"]).ends(1);
 }
 
 #[test]
 fn the_set_up_is_bounded_too() {
-    let Some(scratch) = board("echo x >x.txt", &["true"], &json!({"worktree": {"setup": ESCAPE}})) else { return };
+    let Some(scratch) = board(
+        "echo x >x.txt",
+        &["true"],
+        &json!({"worktree": {"setup": ESCAPE}}),
+    ) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
     assert!(!is_at_home(&scratch, "escaped"));
@@ -106,9 +142,16 @@ fn who_reviews_sets_up_the_work_of_a_sandbox_in_one() {
         "worktree": {"setup": ESCAPE}, "review": ["reviewer"], "runners": {"judge": {"command": ["printf", verdict]}},
         "roles": {"coder": {"sandbox": true}, "reviewer": {"does": "review", "runner": "judge"}},
     });
-    let Some(scratch) = board("echo x >x.txt", &["true"], &settings) else { return };
+    let Some(scratch) = board("echo x >x.txt", &["true"], &settings) else {
+        return;
+    };
     work(&scratch);
-    scratch.run("tavern-agent", &["--role", "reviewer", "--name", "Sam", "--until-empty"]).succeeds();
+    scratch
+        .run(
+            "tavern-agent",
+            &["--role", "reviewer", "--name", "Sam", "--until-empty"],
+        )
+        .succeeds();
     is_done(&scratch);
     assert!(!is_at_home(&scratch, "escaped"));
 }
@@ -119,13 +162,18 @@ fn keys_and_what_listens_are_not_seen() {
                   if [ -e \"$path\" ]; then echo \"$path\" >>seen.txt; fi\ndone\n\
                   if [ -S \"$SSH_AUTH_SOCK\" ]; then echo agent >>seen.txt; fi\n\
                   cat /proc/[0-9]*/comm | grep tavern >>seen.txt || true\n: >>seen.txt\n";
-    let Some(scratch) = board(script, &[], &json!({"pass": ["SSH_AUTH_SOCK"]})) else { return };
+    let Some(scratch) = board(script, &[], &json!({"pass": ["SSH_AUTH_SOCK"]})) else {
+        return;
+    };
     for file in ["../home/.ssh/id", "../home/.gnupg/key"] {
         scratch.write(file, "key");
     }
     let socket = scratch.folder().join("home/agent.sock");
     let _listener = UnixListener::bind(&socket).expect("the folder is ours");
-    let agent = scratch.program("tavern-agent").args(&["--until-empty"]).variable("SSH_AUTH_SOCK", &socket);
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty"])
+        .variable("SSH_AUTH_SOCK", &socket);
     agent.run().succeeds();
     is_done(&scratch);
     assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "");
@@ -135,9 +183,18 @@ fn keys_and_what_listens_are_not_seen() {
 #[test]
 fn what_was_open_before_leads_nobody_out() {
     let way = "(echo x >/proc/self/fd/9/escaped) 2>/dev/null || true";
-    let Some(scratch) = board(&format!("{way}\necho x >x.txt"), &[way], &json!({})) else { return };
-    let line = format!("exec {} --until-empty 9<\"$HOME\"", program("tavern-agent").display());
-    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    let Some(scratch) = board(&format!("{way}\necho x >x.txt"), &[way], &json!({})) else {
+        return;
+    };
+    let line = format!(
+        "exec {} --until-empty 9<\"$HOME\"",
+        program("tavern-agent").display()
+    );
+    scratch
+        .command(Path::new("sh"))
+        .args(&["-c", &line])
+        .run()
+        .succeeds();
     is_done(&scratch);
     assert!(!is_at_home(&scratch, "escaped"));
 }
@@ -145,12 +202,21 @@ fn what_was_open_before_leads_nobody_out() {
 #[test]
 fn nobody_is_typed_for() {
     // What can't open the terminal can't put keys into it either (TIOCSTI).
-    let script = "if (: </dev/tty) 2>/dev/null; then echo terminal >seen.txt; else echo none >seen.txt; fi";
-    let Some(scratch) = board(script, &[], &json!({})) else { return };
-    let terminal = Terminal::start(&scratch, &format!("{} --until-empty", program("tavern-agent").display()));
+    let script =
+        "if (: </dev/tty) 2>/dev/null; then echo terminal >seen.txt; else echo none >seen.txt; fi";
+    let Some(scratch) = board(script, &[], &json!({})) else {
+        return;
+    };
+    let terminal = Terminal::start(
+        &scratch,
+        &format!("{} --until-empty", program("tavern-agent").display()),
+    );
     terminal.end().ends(0);
     is_done(&scratch);
-    assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "none");
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:seen.txt"]),
+        "none"
+    );
 }
 
 /// Types for whoever sits before the terminal, as far as it can; tells what came of it.
@@ -168,7 +234,10 @@ fn who_has_the_terminal_types_nothing_into_it() {
         if !is_boxed(&scratch) {
             return None;
         }
-        let line = format!("{} --chat T-1 --name Frodo", program("tavern-agent").display());
+        let line = format!(
+            "{} --chat T-1 --name Frodo",
+            program("tavern-agent").display()
+        );
         Terminal::start(&scratch, &line).end().ends(0);
         Some(scratch.read(".tavern/worktrees/T-1/typed.txt"))
     };
@@ -178,8 +247,9 @@ fn who_has_the_terminal_types_nothing_into_it() {
 #[test]
 fn the_keys_that_the_kernel_keeps_are_not_reached() {
     // `add_key` to a keyring that goes with the process.
-    let Some(number) =
-        [("x86_64", 248), ("aarch64", 217)].into_iter().find(|(arch, _)| *arch == std::env::consts::ARCH)
+    let Some(number) = [("x86_64", 248), ("aarch64", 217)]
+        .into_iter()
+        .find(|(arch, _)| *arch == std::env::consts::ARCH)
     else {
         return;
     };
@@ -187,7 +257,9 @@ fn the_keys_that_the_kernel_keeps_are_not_reached() {
         "perl -e 'my ($t, $n, $v) = qw(user tavern x); exit(syscall({}, $t, $n, $v, 1, -2) < 0 ? 0 : 7)'",
         number.1
     );
-    let Some(scratch) = board(&format!("{adds}\necho x >x.txt"), &[&adds], &json!({})) else { return };
+    let Some(scratch) = board(&format!("{adds}\necho x >x.txt"), &[&adds], &json!({})) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
 }
@@ -195,8 +267,13 @@ fn the_keys_that_the_kernel_keeps_are_not_reached() {
 #[test]
 fn no_lock_of_the_board_is_held_from_inside() {
     let lock = "exec 9<\"$(git -C \"$TAVERN_DIR/..\" rev-parse --absolute-git-dir)/tavern/lock\"\nflock 9\n";
-    let Some(scratch) = board(&format!("{lock}{WAITS}"), &[], &json!({})) else { return };
-    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]).start();
+    let Some(scratch) = board(&format!("{lock}{WAITS}"), &[], &json!({})) else {
+        return;
+    };
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty", "--name", "Frodo"])
+        .start();
     let begun = scratch.work().join(".tavern/worktrees/T-1/begun");
     wait_until("it has begun", || begun.exists());
     let added = scratch.run("tavern-add", &["More", "--id", "T-3"]);
@@ -228,22 +305,38 @@ done
 
 #[test]
 fn nothing_that_others_obey_can_be_written() {
-    let Some(scratch) = board(OVERWRITES, &[], &json!({})) else { return };
+    let Some(scratch) = board(OVERWRITES, &[], &json!({})) else {
+        return;
+    };
     scratch.write("../home/.bashrc", "");
     let before = scratch.git(&["for-each-ref"]);
     work(&scratch);
     is_done(&scratch);
-    assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/integration"]).contains("wrote.txt"), "{}", {
-        scratch.git(&["show", "tavern/integration:wrote.txt"])
-    });
+    assert!(
+        !scratch
+            .git(&["ls-tree", "--name-only", "tavern/integration"])
+            .contains("wrote.txt"),
+        "{}",
+        { scratch.git(&["show", "tavern/integration:wrote.txt"]) }
+    );
     assert!(scratch.git(&["for-each-ref"]).starts_with(before.as_str()));
     assert_eq!(scratch.read("../home/.bashrc"), "");
-    let grep = scratch.command("grep".as_ref()).args(&["-rl", "--exclude-dir=worktrees", "FORGED", ".", "../home"]);
+    let grep = scratch.command("grep".as_ref()).args(&[
+        "-rl",
+        "--exclude-dir=worktrees",
+        "FORGED",
+        ".",
+        "../home",
+    ]);
     let holders = grep.run().stdout;
     // The item's own script says the word: in its queue, in the log, in its run.
     let others: Vec<&str> = holders
         .lines()
-        .filter(|path| !path.contains("/queues/") && !path.contains(".git/tavern/") && !path.contains("/runs/T-1@"))
+        .filter(|path| {
+            !path.contains("/queues/")
+                && !path.contains(".git/tavern/")
+                && !path.contains("/runs/T-1@")
+        })
         .collect();
     assert!(others.is_empty(), "{others:?}");
 }
@@ -253,15 +346,29 @@ fn the_branches_of_others_stay_where_they_are() {
     let script = "echo x >x.txt\ngit add x.txt\ngit commit -qm Work\n\
                   git update-ref refs/heads/tavern/integration HEAD\ngit update-ref refs/heads/main HEAD\n\
                   git branch -f mine HEAD\ngit tag -f v1 HEAD\n: >\"$HOME/x\" 2>/dev/null || true\nfalse\n";
-    let Some(scratch) = board(script, &[], &json!({"max_attempts": 1})) else { return };
+    let Some(scratch) = board(script, &[], &json!({"max_attempts": 1})) else {
+        return;
+    };
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
     let main = scratch.git(&["rev-parse", "main"]);
-    assert_eq!(scratch.git(&["rev-parse", "tavern/integration"]), main, "its base");
+    assert_eq!(
+        scratch.git(&["rev-parse", "tavern/integration"]),
+        main,
+        "its base"
+    );
     assert_eq!(scratch.git(&["log", "--format=%s", "-1", "main"]), "Begin");
     assert_eq!(scratch.git(&["branch", "--list", "mine"]), "");
     assert_eq!(scratch.git(&["tag", "--list"]), "");
     // What it made is kept, where nobody looks for anything.
-    assert_eq!(scratch.git(&["log", "--format=%s", "-1", "refs/tavern/cells/T-1/heads/mine"]), "Work");
+    assert_eq!(
+        scratch.git(&[
+            "log",
+            "--format=%s",
+            "-1",
+            "refs/tavern/cells/T-1/heads/mine"
+        ]),
+        "Work"
+    );
 }
 
 /// Settings of git by which commands would be run outside.
@@ -285,24 +392,43 @@ echo y >y.txt
 
 #[test]
 fn no_setting_of_its_git_counts_outside() {
-    let Some(scratch) = board(TRAPS, &[], &json!({})) else { return };
+    let Some(scratch) = board(TRAPS, &[], &json!({})) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
-    assert!(!is_at_home(&scratch, "escaped"), "{}", scratch.run("tavern-log", &[]).succeeds());
-    assert_eq!(scratch.git(&["show", "tavern/integration:y.txt"]), "y", "what it left uncommitted is committed");
+    assert!(
+        !is_at_home(&scratch, "escaped"),
+        "{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:y.txt"]),
+        "y",
+        "what it left uncommitted is committed"
+    );
 }
 
 #[test]
 fn links_in_the_runs_folder_lead_nowhere() {
     let script = "echo x >x.txt\nfor name in result.txt metadata.json prompt.md verify.txt diff.patch plan.md \
                   verdict.yaml tool_calls output.log; do\nln -sf \"$HOME/.bashrc\" \"$TAVERN_RUN/$name\" 2>/dev/null || true\ndone\n";
-    let Some(scratch) = board(script, &["true"], &json!({})) else { return };
+    let Some(scratch) = board(script, &["true"], &json!({})) else {
+        return;
+    };
     scratch.write("../home/.bashrc", "mine\n");
     work(&scratch);
     is_done(&scratch);
     assert_eq!(scratch.read("../home/.bashrc"), "mine\n");
-    let run = fs::read_dir(scratch.work().join(".tavern/runs")).expect("it ran").flatten().next().expect("one");
-    let links = fs::read_dir(run.path()).expect("it ran").flatten().filter(|entry| entry.path().is_symlink());
+    let run = fs::read_dir(scratch.work().join(".tavern/runs"))
+        .expect("it ran")
+        .flatten()
+        .next()
+        .expect("one");
+    let links = fs::read_dir(run.path())
+        .expect("it ran")
+        .flatten()
+        .filter(|entry| entry.path().is_symlink());
     assert_eq!(links.count(), 0);
 }
 
@@ -310,11 +436,16 @@ fn links_in_the_runs_folder_lead_nowhere() {
 fn a_git_directory_that_is_a_trap_is_kept_aside_and_hangs_nobody() {
     let script = "echo x >x.txt\ngit=$(git rev-parse --absolute-git-dir)\nrm \"$git/HEAD\"\nmkfifo \"$git/HEAD\"\n\
                   rm \"$git/index\"\nln -s /dev/zero \"$git/index\"\n";
-    let Some(scratch) = board(script, &[], &json!({"max_attempts": 1})) else { return };
+    let Some(scratch) = board(script, &[], &json!({"max_attempts": 1})) else {
+        return;
+    };
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
     let item = scratch.item("T-1");
     let reason = item["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("its git directory can't be read, and is kept in"), "{item:#}");
+    assert!(
+        reason.contains("its git directory can't be read, and is kept in"),
+        "{item:#}"
+    );
     assert_eq!(item["status"], "dead");
 }
 
@@ -322,7 +453,9 @@ fn a_git_directory_that_is_a_trap_is_kept_aside_and_hangs_nobody() {
 #[test]
 fn pipes_in_the_worktree_hang_nobody() {
     let script = "echo x >x.txt\nmkdir -p q/.git sub\nmkfifo .gitattributes .gitignore sub/.gitignore q/.git/HEAD\n";
-    let Some(scratch) = board(script, &["test -e x.txt"], &json!({})) else { return };
+    let Some(scratch) = board(script, &["test -e x.txt"], &json!({})) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
 }
@@ -366,7 +499,9 @@ done
 
 #[test]
 fn nothing_of_the_machine_can_be_written() {
-    let Some(scratch) = board(MACHINE, &[], &json!({})) else { return };
+    let Some(scratch) = board(MACHINE, &[], &json!({})) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
     assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "");
@@ -377,33 +512,58 @@ fn nothing_of_the_machine_can_be_written() {
 fn what_is_handed_out_has_no_items_in_it() {
     let parts = ["- [ ] T-9: out (role: free)", "- [ ] T-9: out"];
     let add = |part: &&str| {
-        format!("printf 'Child\n\n{part}\n' | tavern-add --parent --role coder >>out.txt 2>>out.txt || true\n")
+        format!(
+            "printf 'Child\n\n{part}\n' | tavern-add --parent --role coder >>out.txt 2>>out.txt || true\n"
+        )
     };
     let script: String = parts.iter().map(add).collect();
-    let Some(scratch) = board(&script, &[], &json!({})) else { return };
+    let Some(scratch) = board(&script, &[], &json!({})) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
     let said = scratch.git(&["show", "tavern/integration:out.txt"]);
-    assert_eq!(said.matches("a step of an item can't have an ID, keys or a tick").count(), parts.len(), "{said}");
-    assert_eq!(scratch.item("T-1")["children"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        said.matches("a step of an item can't have an ID, keys or a tick")
+            .count(),
+        parts.len(),
+        "{said}"
+    );
+    assert_eq!(
+        scratch.item("T-1")["children"].as_array().map(Vec::len),
+        Some(0)
+    );
 }
 
 #[test]
 fn the_mailbox_does_what_agents_may_and_nothing_else() {
-    let Some(scratch) = board(LETTERS, &[], &json!({})) else { return };
+    let Some(scratch) = board(LETTERS, &[], &json!({})) else {
+        return;
+    };
     scratch.write("../home/notes.md", "# Notes\n");
     work(&scratch);
     is_done(&scratch);
     let codes = scratch.git(&["show", "tavern/integration:codes.txt"]);
-    let codes: Vec<&str> = codes.lines().map(|line| line.trim_start_matches("\"code\":")).collect();
-    assert_eq!(codes, ["4", "4", "4", "4", "4", "4", "2", "4", "4", "4", "4", "4", "4", "0"]);
+    let codes: Vec<&str> = codes
+        .lines()
+        .map(|line| line.trim_start_matches("\"code\":"))
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            "4", "4", "4", "4", "4", "4", "2", "4", "4", "4", "4", "4", "4", "0"
+        ]
+    );
     assert_eq!(scratch.item("T-2")["status"], "pending");
     assert_eq!(scratch.read("../home/notes.md"), "# Notes\n");
     assert_eq!(scratch.read("README.md"), "# A project\n");
     let letters = scratch.letters("T-2");
     assert_eq!(letters.len(), 1);
     let letter = scratch.read(&letters[0]);
-    assert!(letter.contains("Frodo") && letter.contains("In my own name"), "{letter}");
+    assert!(
+        letter.contains("Frodo") && letter.contains("In my own name"),
+        "{letter}"
+    );
 }
 
 /// Speaks to a port and to an abstract socket.
@@ -417,8 +577,11 @@ fn the_network_is_reached_by_whom_the_role_says() {
         let speaks = format!("{SPEAKS} done_when >>spoke.txt || true");
         let spoke = format!("test \"$(xargs <spoke.txt)\" = '{expected}'");
         let settings = json!({"roles": {"coder": {"sandbox": true, "network": network}}});
-        let Some(scratch) = board(&script, &[&speaks, &spoke], &settings) else { return };
-        let name = SocketAddr::from_abstract_name(scratch.folder().join("home").as_os_str().as_bytes());
+        let Some(scratch) = board(&script, &[&speaks, &spoke], &settings) else {
+            return;
+        };
+        let name =
+            SocketAddr::from_abstract_name(scratch.folder().join("home").as_os_str().as_bytes());
         let _listener = UnixListener::bind_addr(&name.expect("a name")).expect("nobody has it");
         work(&scratch);
         is_done(&scratch);
@@ -427,15 +590,25 @@ fn the_network_is_reached_by_whom_the_role_says() {
 
 #[test]
 fn neither_git_nor_the_sandbox_is_taken_from_the_work() {
-    let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else { return };
+    let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else {
+        return;
+    };
     for name in ["git", "bwrap", "sh"] {
-        let own = scratch.write(name, "(: >\"$HOME/escaped\") 2>/dev/null\nPATH=${PATH#.:}\nexec ${0##*/} \"$@\"\n");
+        let own = scratch.write(
+            name,
+            "(: >\"$HOME/escaped\") 2>/dev/null\nPATH=${PATH#.:}\nexec ${0##*/} \"$@\"\n",
+        );
         fs::set_permissions(own, fs::Permissions::from_mode(0o755)).expect("it is ours");
     }
     scratch.git(&["add", "git", "bwrap", "sh"]);
     scratch.git(&["commit", "-qm", "Programs"]);
     let path = format!(".:{}", std::env::var("PATH").expect("it is set"));
-    scratch.program("tavern-agent").args(&["--until-empty"]).variable("PATH", path).run().succeeds();
+    scratch
+        .program("tavern-agent")
+        .args(&["--until-empty"])
+        .variable("PATH", path)
+        .run()
+        .succeeds();
     is_done(&scratch);
     assert!(!is_at_home(&scratch, "escaped"));
 }
@@ -456,20 +629,36 @@ echo work >"it's \$(echo 100%) x.txt"
 #[test]
 fn a_filter_of_the_users_is_run_in_a_sandbox_over_what_was_worked_in_one() {
     let line = |name: &str| format!("PATH=.:$PATH && sh ./filter.sh {name} %f");
-    let Some(scratch) = board(FILTER, &["true"], &json!({"review": ["reviewer"]})) else { return };
+    let Some(scratch) = board(FILTER, &["true"], &json!({"review": ["reviewer"]})) else {
+        return;
+    };
     scratch.write("filter.sh", "tr a-z A-Z\n");
     scratch.write(".gitattributes", "*.txt filter=own\n");
     scratch.git(&["add", "--all"]);
     scratch.git(&["commit", "-qm", "Filter"]);
     scratch.git(&["config", "filter.own.clean", &line("clean")]);
-    scratch.git(&["config", "filter.own.smudge", "sh -c 'sh ./filter.sh | tr A-Z a-z'"]);
+    scratch.git(&[
+        "config",
+        "filter.own.smudge",
+        "sh -c 'sh ./filter.sh | tr A-Z a-z'",
+    ]);
     scratch.settle();
     work(&scratch);
-    assert_eq!(scratch.item("T-1")["status"], "in_review", "{}", scratch.run("tavern-log", &[]).succeeds());
-    scratch.run("tavern-report", &["T-1", "--approve"]).succeeds();
+    assert_eq!(
+        scratch.item("T-1")["status"],
+        "in_review",
+        "{}",
+        scratch.run("tavern-log", &[]).succeeds()
+    );
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .succeeds();
     scratch.run("tavern-merge", &[]).succeeds();
     is_done(&scratch);
-    assert_eq!(scratch.git(&["show", "tavern/integration:it's $(echo 100%) x.txt"]), "WORK");
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:it's $(echo 100%) x.txt"]),
+        "WORK"
+    );
     assert!(!is_at_home(&scratch, "escaped") && !scratch.work().join(".git/escaped").exists());
 }
 
@@ -478,21 +667,40 @@ fn a_commit_may_be_larger_than_what_is_read_of_a_file() {
     let script = "for name in core.compression core.looseCompression pack.compression; do git config $name 0; done\n\
                   git config core.bigFileThreshold 1m\ntruncate -s 257M large && git add large && git commit -qm Large\n\
                   git rm -q large && echo small >small.txt && git add small.txt && git commit -qm Small";
-    let Some(scratch) = board(script, &["true"], &json!({})) else { return };
+    let Some(scratch) = board(script, &["true"], &json!({})) else {
+        return;
+    };
     work(&scratch);
     is_done(&scratch);
-    assert_eq!(scratch.git(&["show", "tavern/integration:small.txt"]), "small");
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:small.txt"]),
+        "small"
+    );
 }
 
 #[test]
 fn what_a_sandbox_does_not_show_is_not_worked_in_one() {
     for hidden in [".", ".git"] {
-        let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else { return };
+        let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else {
+            return;
+        };
         // What a sandbox hides is where this leads.
-        symlink(scratch.work().join(hidden), scratch.folder().join("home/.gnupg")).expect("it is free");
-        scratch.run("tavern-agent", &["--until-empty"]).ends(1).says("in a sandbox the folder").says("is not seen");
+        symlink(
+            scratch.work().join(hidden),
+            scratch.folder().join("home/.gnupg"),
+        )
+        .expect("it is free");
+        scratch
+            .run("tavern-agent", &["--until-empty"])
+            .ends(1)
+            .says("in a sandbox the folder")
+            .says("is not seen");
         let item = scratch.item("T-1");
-        assert_eq!((&item["status"], &item["attempt"]), (&json!("pending"), &json!(0)), "{hidden}: {item:#}");
+        assert_eq!(
+            (&item["status"], &item["attempt"]),
+            (&json!("pending"), &json!(0)),
+            "{hidden}: {item:#}"
+        );
     }
 }
 
@@ -500,13 +708,22 @@ fn what_a_sandbox_does_not_show_is_not_worked_in_one() {
 fn the_queues_are_committed_from_inside_where_a_person_lets_tavern_commit() {
     for (commit, is_committed) in [("drain", true), ("never", false)] {
         let script = "tavern commit || echo refused >x.txt; echo x >>x.txt";
-        let Some(scratch) = board(script, &["true"], &json!({"commit": commit})) else { return };
+        let Some(scratch) = board(script, &["true"], &json!({"commit": commit})) else {
+            return;
+        };
         scratch.git(&["add", "--all"]);
         scratch.git(&["commit", "-qm", "Board"]);
         work(&scratch);
         is_done(&scratch);
         let subject = scratch.git(&["log", "-1", "--format=%s", "main", "--", QUEUE]);
-        assert_eq!(subject, if is_committed { "tavern: T-1 pending → in_progress" } else { "Board" });
+        assert_eq!(
+            subject,
+            if is_committed {
+                "tavern: T-1 pending → in_progress"
+            } else {
+                "Board"
+            }
+        );
         let said = scratch.git(&["show", "tavern/integration:x.txt"]);
         assert_eq!(said.contains("refused"), !is_committed, "{said}");
     }
@@ -516,7 +733,9 @@ fn the_queues_are_committed_from_inside_where_a_person_lets_tavern_commit() {
 #[test]
 fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     let bait = "git config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'";
-    let made = format!("git init -q here && (cd here && echo 1 >f && git add f && git commit -qm In; {bait})");
+    let made = format!(
+        "git init -q here && (cd here && echo 1 >f && git add f && git commit -qm In; {bait})"
+    );
     let script = format!(
         "rm -rf lib && git -c protocol.file.allow=always submodule update --init --quiet lib\n(cd lib && {bait})\n{made}\n\
          git init -q plain && (cd plain && {bait} && git commit -q --allow-empty -m In)\ngit add here\n\
@@ -524,29 +743,64 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
          chmod 500 here here/.git\necho again >>tries.txt\ngit add tries.txt && git commit -qm Work\n\
          test -e lib/lib.txt && git -C lib log -1 --format=%s >said.txt"
     );
-    let Some(scratch) = board(&script, &["false"], &json!({"max_attempts": 2})) else { return };
+    let Some(scratch) = board(&script, &["false"], &json!({"max_attempts": 2})) else {
+        return;
+    };
     let lib = scratch.folder().join("lib").display().to_string();
-    let line = format!("git init -q {lib} && cd {lib} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib");
-    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    let line = format!(
+        "git init -q {lib} && cd {lib} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib"
+    );
+    scratch
+        .command(Path::new("sh"))
+        .args(&["-c", &line])
+        .run()
+        .succeeds();
     scratch.git(&["init", "-q", "../home/own"]);
-    scratch.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &lib, "lib"]);
+    scratch.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        &lib,
+        "lib",
+    ]);
     scratch.git(&["commit", "-qm", "With a library"]);
     scratch.settle();
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
     let item = scratch.stands("T-1", "pending", 1);
-    let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
+    let worktree = scratch
+        .work()
+        .join(".tavern/worktrees/T-1")
+        .display()
+        .to_string();
     assert!(scratch.work().join(".tavern/worktrees/T-1/here/f").exists());
     for look in ["status", "diff", "add --all", "stash"] {
-        let words: Vec<&str> = ["-C", &worktree].into_iter().chain(look.split(' ')).collect();
-        scratch.command(Path::new("git")).args(&words).run().succeeds();
+        let words: Vec<&str> = ["-C", &worktree]
+            .into_iter()
+            .chain(look.split(' '))
+            .collect();
+        scratch
+            .command(Path::new("git"))
+            .args(&words)
+            .run()
+            .succeeds();
         assert!(!is_at_home(&scratch, "escaped"), "{look}: {item:#}");
     }
     work(&scratch);
     scratch.stands("T-1", "dead", 2);
-    assert!(is_at_home(&scratch, "own/.git"), "behind a link nothing is taken");
+    assert!(
+        is_at_home(&scratch, "own/.git"),
+        "behind a link nothing is taken"
+    );
     // What was committed there is kept, and the second run has set up its submodule anew.
-    scratch.run("tavern-log", &[]).says("the submodule `here` is on no remote of that");
-    assert_eq!(scratch.git(&["show", "tavern/T-1:tries.txt"]), "again\nagain");
+    scratch
+        .run("tavern-log", &[])
+        .says("the submodule `here` is on no remote of that");
+    assert_eq!(
+        scratch.git(&["show", "tavern/T-1:tries.txt"]),
+        "again\nagain"
+    );
     assert_eq!(scratch.git(&["show", "tavern/T-1:said.txt"]), "Lib");
 }
 
@@ -557,14 +811,31 @@ fn a_look_after_a_reset_obeys_no_repository_in_the_worktree() {
                   git -C sub config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'\n\
                   git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub\n\
                   git commit -qm Work && git rm -q --cached sub; exit 1";
-    let Some(scratch) = board(script, &["true"], &json!({"max_attempts": 2})) else { return };
+    let Some(scratch) = board(script, &["true"], &json!({"max_attempts": 2})) else {
+        return;
+    };
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
     let item = scratch.stands("T-1", "pending", 1);
-    let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
-    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/T-1", "sub"]), "sub", "{item:#}");
+    let worktree = scratch
+        .work()
+        .join(".tavern/worktrees/T-1")
+        .display()
+        .to_string();
+    assert_eq!(
+        scratch.git(&["ls-tree", "--name-only", "tavern/T-1", "sub"]),
+        "sub",
+        "{item:#}"
+    );
     for look in ["reset -q", "status", "checkout HEAD -- .", "diff"] {
-        let words: Vec<&str> = ["-C", &worktree].into_iter().chain(look.split(' ')).collect();
-        scratch.command(Path::new("git")).args(&words).run().succeeds();
+        let words: Vec<&str> = ["-C", &worktree]
+            .into_iter()
+            .chain(look.split(' '))
+            .collect();
+        scratch
+            .command(Path::new("git"))
+            .args(&words)
+            .run()
+            .succeeds();
         assert!(!is_at_home(&scratch, "escaped"), "{look}: {item:#}");
     }
 }
@@ -578,11 +849,19 @@ fn a_look_at_the_worktree_obeys_no_repository_of_its_commands() {
         "cat >check.sh <<'X'\n{check}\nX\ngit add check.sh\n\
          git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub\ngit commit -qm Work"
     );
-    let Some(scratch) = board(&script, &["sh check.sh"], &json!({"review": ["person"]})) else { return };
-    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).succeeds();
+    let Some(scratch) = board(&script, &["sh check.sh"], &json!({"review": ["person"]})) else {
+        return;
+    };
+    scratch
+        .run("tavern-agent", &["--once", "--name", "Frodo"])
+        .succeeds();
     scratch.stands("T-1", "in_review", 1);
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
     assert!(worktree.join("sub").exists());
-    scratch.command(Path::new("git")).args(&["-C", &worktree.display().to_string(), "status"]).run().succeeds();
+    scratch
+        .command(Path::new("git"))
+        .args(&["-C", &worktree.display().to_string(), "status"])
+        .run()
+        .succeeds();
     assert!(!is_at_home(&scratch, "escaped"));
 }

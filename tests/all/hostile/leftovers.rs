@@ -12,8 +12,16 @@ use crate::support::{AT_ONCE, CONFIG, Scratch, wait_until};
 /// Runs the line, which ends by itself long before this.
 #[track_caller]
 fn ends(scratch: &Scratch, line: &str, code: i32) -> String {
-    let words: Vec<&str> = ["-s", "KILL", "60", "tavern"].into_iter().chain(line.split(' ')).collect();
-    scratch.command(Path::new("timeout")).args(&words).run().ends(code).stdout
+    let words: Vec<&str> = ["-s", "KILL", "60", "tavern"]
+        .into_iter()
+        .chain(line.split(' '))
+        .collect();
+    scratch
+        .command(Path::new("timeout"))
+        .args(&words)
+        .run()
+        .ends(code)
+        .stdout
 }
 
 /// Where git looks for files, also for a repository within.
@@ -25,17 +33,35 @@ fn pipes_of_commands_hang_nobody() {
     let leaves = format!("{PIPES}; test -e x.txt");
     for (done_when, settings) in [
         (leaves.as_str(), json!({"max_attempts": 1})),
-        ("true", json!({"max_attempts": 1, "worktree": {"setup": PIPES}})),
+        (
+            "true",
+            json!({"max_attempts": 1, "worktree": {"setup": PIPES}}),
+        ),
     ] {
-        let Some(scratch) = board("echo x >x.txt", &[done_when], &settings) else { return };
+        let Some(scratch) = board("echo x >x.txt", &[done_when], &settings) else {
+            return;
+        };
         ends(&scratch, "agent --until-empty --name Frodo", 0);
         is_done(&scratch);
         // Others are merged where these were verified.
         let script = "```sh\necho 1 >1.txt\n```";
-        let words = ["Next", "--id", "T-3", "--done-when", "true", "--description", script];
+        let words = [
+            "Next",
+            "--id",
+            "T-3",
+            "--done-when",
+            "true",
+            "--description",
+            script,
+        ];
         scratch.run("tavern-add", &words).succeeds();
         ends(&scratch, "agent --until-empty --name Sam", 0);
-        assert_eq!(scratch.item("T-3")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+        assert_eq!(
+            scratch.item("T-3")["status"],
+            "completed",
+            "{}",
+            scratch.run("tavern-log", &[]).succeeds()
+        );
         assert_eq!(ends(&scratch, "reap", 0), "");
     }
 }
@@ -44,7 +70,9 @@ fn pipes_of_commands_hang_nobody() {
 fn pipes_of_commands_that_fail_hang_no_reaper() {
     let leaves = format!("{PIPES}; false");
     let settings = json!({"max_attempts": 1, "worktree": {"keep": true}});
-    let Some(scratch) = board("echo x >x.txt", &[&leaves], &settings) else { return };
+    let Some(scratch) = board("echo x >x.txt", &[&leaves], &settings) else {
+        return;
+    };
     ends(&scratch, "agent --until-empty --name Frodo", 0);
     assert_eq!(scratch.item("T-1")["status"], "dead");
     scratch.change(CONFIG, r#"{"keep":true}"#, r#"{"keep":false}"#);
@@ -58,18 +86,42 @@ fn pipes_of_commands_that_fail_hang_no_reaper() {
 fn a_log_without_an_end_is_cut_off_by_who_follows_and_who_clears_up() {
     let script = "echo x >x.txt\nperl -e 'truncate(STDOUT, 100 << 30) or die'\necho DONE\n";
     for fault in ["", "run.ended=kill"] {
-        let Some(scratch) = board(script, &["test -e x.txt"], &json!({"max_attempts": 1})) else { return };
-        let words = ["-s", "KILL", "60", "tavern", "agent", "--until-empty", "--name", "Frodo"];
-        let agent = scratch.command(Path::new("timeout")).args(&words).variable("TAVERN_FAILPOINT", fault).run();
+        let Some(scratch) = board(script, &["test -e x.txt"], &json!({"max_attempts": 1})) else {
+            return;
+        };
+        let words = [
+            "-s",
+            "KILL",
+            "60",
+            "tavern",
+            "agent",
+            "--until-empty",
+            "--name",
+            "Frodo",
+        ];
+        let agent = scratch
+            .command(Path::new("timeout"))
+            .args(&words)
+            .variable("TAVERN_FAILPOINT", fault)
+            .run();
         if fault.is_empty() {
             agent.ends(0);
         } else {
-            assert!(ends(&scratch, "reap", 0).contains("end the processes of run T-1@1"), "{agent}");
+            assert!(
+                ends(&scratch, "reap", 0).contains("end the processes of run T-1@1"),
+                "{agent}"
+            );
         }
         let log = scratch.work().join(".tavern/runs/T-1@1/output.log");
-        assert!(fs::metadata(&log).expect("it is kept").len() <= 513 << 20, "{fault}");
+        assert!(
+            fs::metadata(&log).expect("it is kept").len() <= 513 << 20,
+            "{fault}"
+        );
         let log = fs::read_to_string(&log).expect("it is text");
-        assert!(log.contains("[cut off by Tavern: of a log 512 MiB are kept at most]"), "{log}");
+        assert!(
+            log.contains("[cut off by Tavern: of a log 512 MiB are kept at most]"),
+            "{log}"
+        );
     }
 }
 
@@ -86,12 +138,17 @@ done
 #[track_caller]
 fn are_left_out(scratch: &Scratch) {
     let log = scratch.run("tavern-log", &[]).succeeds();
-    assert!(log.contains(" letters of its mailbox were not answered: it has ended"), "{log}");
+    assert!(
+        log.contains(" letters of its mailbox were not answered: it has ended"),
+        "{log}"
+    );
 }
 
 #[test]
 fn letters_without_number_keep_no_run_from_its_end() {
-    let Some(scratch) = board(&format!("{FLOOD}sleep 1\n"), &["test -e x.txt"], &json!({})) else { return };
+    let Some(scratch) = board(&format!("{FLOOD}sleep 1\n"), &["test -e x.txt"], &json!({})) else {
+        return;
+    };
     ends(&scratch, "agent --until-empty --name Frodo", 0);
     is_done(&scratch);
     are_left_out(&scratch);
@@ -100,10 +157,16 @@ fn letters_without_number_keep_no_run_from_its_end() {
 #[test]
 fn letters_without_number_keep_no_signal_from_being_obeyed() {
     let script = format!("{FLOOD}: >begun\nsleep 600\n");
-    let Some(scratch) = board(&script, &["test -e x.txt"], &json!({"grace": "1s"})) else { return };
-    let words = ["-s", "KILL", "60", "tavern", "agent", "--once", "--name", "Frodo"];
+    let Some(scratch) = board(&script, &["test -e x.txt"], &json!({"grace": "1s"})) else {
+        return;
+    };
+    let words = [
+        "-s", "KILL", "60", "tavern", "agent", "--once", "--name", "Frodo",
+    ];
     let agent = scratch.command(Path::new("timeout")).args(&words).start();
-    wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+    wait_until("it works", || {
+        scratch.work().join(".tavern/worktrees/T-1/begun").exists()
+    });
     agent.signal(Signal::TERM);
     assert_eq!(agent.end().code, Some(143));
     are_left_out(&scratch);
@@ -121,18 +184,30 @@ fn as_a_user(scratch: &Scratch, line: &str) -> String {
     let (uid, gid) = (format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"));
     if rustix::process::getuid().is_root() {
         let all = ["-R", "--no-dereference", &user, &folder.to_string_lossy()];
-        scratch.command(Path::new("chown")).args(&all).run().succeeds();
+        scratch
+            .command(Path::new("chown"))
+            .args(&all)
+            .run()
+            .succeeds();
         words.extend(["setpriv", "--clear-groups", &uid, &gid]);
     }
     let line = format!("ulimit -n 1024; {line}");
     words.extend(["sh", "-c", &line]);
-    scratch.command(Path::new("timeout")).args(&words).run().ends(0).stdout
+    scratch
+        .command(Path::new("timeout"))
+        .args(&words)
+        .run()
+        .ends(0)
+        .stdout
 }
 
 /// What removals have put aside and not removed yet, and cells.
 fn put_aside(scratch: &Scratch) -> Vec<String> {
-    let folders = [".tavern/worktrees", ".git/tavern/cells"].map(|folder| scratch.work().join(folder));
-    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let folders =
+        [".tavern/worktrees", ".git/tavern/cells"].map(|folder| scratch.work().join(folder));
+    let entries = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name != "integration").collect()
 }
@@ -140,7 +215,13 @@ fn put_aside(scratch: &Scratch) -> Vec<String> {
 /// What this script leaves goes with its worktree and its cell.
 #[track_caller]
 fn is_removed_that_is_left_by(script: &str) {
-    let Some(scratch) = board(&format!("echo x >x.txt\n{script}\n"), &["test -e x.txt"], &json!({})) else { return };
+    let Some(scratch) = board(
+        &format!("echo x >x.txt\n{script}\n"),
+        &["test -e x.txt"],
+        &json!({}),
+    ) else {
+        return;
+    };
     as_a_user(&scratch, "tavern agent --until-empty --name Frodo");
     assert_eq!(as_a_user(&scratch, "tavern reap"), "");
     is_done(&scratch);
@@ -169,10 +250,24 @@ fn what_can_not_be_removed_is_not_told_as_removed() {
     as_a_user(&scratch, "tavern reap");
     let theirs = scratch.write(".tavern/worktrees/.tavern-removed-1/theirs/file", "");
     let line = "TAVERN_TEST_NOW=+3600 tavern reap; echo $?";
-    let words = ["--clear-groups", "--reuid=65534", "--regid=65534", "sh", "-c", line];
-    let said = scratch.command(Path::new("setpriv")).args(&words).run().ends(0);
+    let words = [
+        "--clear-groups",
+        "--reuid=65534",
+        "--regid=65534",
+        "sh",
+        "-c",
+        line,
+    ];
+    let said = scratch
+        .command(Path::new("setpriv"))
+        .args(&words)
+        .run()
+        .ends(0);
     assert_eq!(said.stdout, "1\n", "{said}");
-    assert!(theirs.exists() && said.stderr.contains("can't remove"), "{said}");
+    assert!(
+        theirs.exists() && said.stderr.contains("can't remove"),
+        "{said}"
+    );
 }
 
 /// As a container leaves them that has worked in the worktree as root.
@@ -188,13 +283,29 @@ fn folders_of_another_user_in_a_worktree_keep_no_git_from_work() {
     as_a_user(&scratch, "tavern agent --once --name Frodo");
     let theirs = scratch.work().join(".tavern/worktrees/T-1/theirs");
     for (folder, mode) in [("closed", "711"), ("open", "755")] {
-        let line =
-            format!("mkdir -p {0}/{folder}; mkfifo {0}/{folder}/pipe; chmod {mode} {0}/{folder}", theirs.display());
-        scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+        let line = format!(
+            "mkdir -p {0}/{folder}; mkfifo {0}/{folder}/pipe; chmod {mode} {0}/{folder}",
+            theirs.display()
+        );
+        scratch
+            .command(Path::new("sh"))
+            .args(&["-c", &line])
+            .run()
+            .succeeds();
     }
-    let words = ["-s", "KILL", "60", "setpriv", "--clear-groups", "--reuid=65534", "--regid=65534"];
-    let agent =
-        scratch.command(Path::new("timeout")).args(&words).args(&["tavern", "agent", "--once", "--name", "Sam"]);
+    let words = [
+        "-s",
+        "KILL",
+        "60",
+        "setpriv",
+        "--clear-groups",
+        "--reuid=65534",
+        "--regid=65534",
+    ];
+    let agent = scratch
+        .command(Path::new("timeout"))
+        .args(&words)
+        .args(&["tavern", "agent", "--once", "--name", "Sam"]);
     agent.run().ends(0);
     scratch.stands("T-1", "dead", 2);
 }

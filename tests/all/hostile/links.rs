@@ -30,44 +30,84 @@ const LINES: [&str; 14] = [
 
 /// A board on which something has happened.
 fn used_board() -> Scratch {
-    let items: String = (1..=3).map(|number| item(&format!("T-{number}"), "")).collect();
-    let queue = format!("{items}\n## Completed\n\n- [x] T-0: Do T-0 (completed: 2026-01-01T00:00:00Z)\n");
+    let items: String = (1..=3)
+        .map(|number| item(&format!("T-{number}"), ""))
+        .collect();
+    let queue =
+        format!("{items}\n## Completed\n\n- [x] T-0: Do T-0 (completed: 2026-01-01T00:00:00Z)\n");
     let scratch = Scratch::shell(&queue, &format!("{AT_ONCE}archive: {{after: 30d}}\n"));
-    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).succeeds();
+    scratch
+        .run("tavern-agent", &["--once", "--name", "Frodo"])
+        .succeeds();
     scratch.claim("T-2", &[]);
-    scratch.run("tavern-tell", &["T-2", "Use argon2."]).succeeds();
+    scratch
+        .run("tavern-tell", &["T-2", "Use argon2."])
+        .succeeds();
     scratch.run("tavern-reap", &[]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--force"]).succeeds();
+    scratch
+        .run("tavern-release", &["T-2", "--force"])
+        .succeeds();
     scratch.write(".tavern/templates/own.md", "Do it.\n");
-    scratch.write(".tavern/quota/other.yaml", "closed_until: 2020-01-01T00:00:00Z\nreason: spent\n");
+    scratch.write(
+        ".tavern/quota/other.yaml",
+        "closed_until: 2020-01-01T00:00:00Z\nreason: spent\n",
+    );
     scratch
 }
 
 /// Tavern's own folders, or its files.
 fn own(scratch: &Scratch, is_folder: bool) -> Vec<PathBuf> {
-    let below = |root: &str| walkdir::WalkDir::new(scratch.work().join(root)).min_depth(1).into_iter();
-    let all = [".tavern", ".git/tavern"].into_iter().flat_map(below).filter_map(Result::ok);
-    let own = all.filter(|entry| entry.file_type().is_dir() == is_folder && !is_in_worktree(entry.path()));
-    own.map(|entry| entry.path().strip_prefix(scratch.work()).expect("it is in there").to_owned()).collect()
+    let below = |root: &str| {
+        walkdir::WalkDir::new(scratch.work().join(root))
+            .min_depth(1)
+            .into_iter()
+    };
+    let all = [".tavern", ".git/tavern"]
+        .into_iter()
+        .flat_map(below)
+        .filter_map(Result::ok);
+    let own = all
+        .filter(|entry| entry.file_type().is_dir() == is_folder && !is_in_worktree(entry.path()));
+    own.map(|entry| {
+        entry
+            .path()
+            .strip_prefix(scratch.work())
+            .expect("it is in there")
+            .to_owned()
+    })
+    .collect()
 }
 
 /// What is in a worktree is an item's.
 fn is_in_worktree(path: &Path) -> bool {
-    path.ancestors().skip(1).any(|above| above.ends_with(".tavern/worktrees"))
+    path.ancestors()
+        .skip(1)
+        .any(|above| above.ends_with(".tavern/worktrees"))
 }
 
 /// All that is in a folder: paths, and what the files say.
 fn everything(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
-    let entries = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok);
-    entries.map(|entry| (entry.path().to_owned(), fs::read(entry.path()).ok())).collect()
+    let entries = walkdir::WalkDir::new(folder)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok);
+    entries
+        .map(|entry| (entry.path().to_owned(), fs::read(entry.path()).ok()))
+        .collect()
 }
 
 /// Runs the programs in turn; each ends, whatever it says.
 fn work_on(scratch: &Scratch, place: &str) {
     for line in LINES {
-        let line: Vec<&str> = ["60", "tavern"].into_iter().chain(line.split(' ')).collect();
+        let line: Vec<&str> = ["60", "tavern"]
+            .into_iter()
+            .chain(line.split(' '))
+            .collect();
         let ran = scratch.command(Path::new("timeout")).args(&line).run();
-        assert!(ran.code.is_some_and(|code| ![101, 124].contains(&code)), "{place}: {line:?}: {ran}");
+        assert!(
+            ran.code.is_some_and(|code| ![101, 124].contains(&code)),
+            "{place}: {line:?}: {ran}"
+        );
     }
 }
 
@@ -107,17 +147,33 @@ fn nothing_is_written_through_a_link() {
 
 #[test]
 fn no_list_is_a_link_to_what_git_or_tavern_keeps() {
-    for target in [".git/config", ".git/description", ".tavern/config.yaml", ".tavern/templates/own.md"] {
+    for target in [
+        ".git/config",
+        ".git/description",
+        ".tavern/config.yaml",
+        ".tavern/templates/own.md",
+    ] {
         let scratch = used_board();
         let before = scratch.read(target);
-        symlink(format!("../../{target}"), scratch.work().join(".tavern/queues/other.md")).expect("the folder is ours");
+        symlink(
+            format!("../../{target}"),
+            scratch.work().join(".tavern/queues/other.md"),
+        )
+        .expect("the folder is ours");
         symlink(target, scratch.work().join("TODO.md")).expect("the folder is ours");
-        for line in ["add More --queue other", "add More --queue TODO.md", "drain TODO.md"] {
+        for line in [
+            "add More --queue other",
+            "add More --queue TODO.md",
+            "drain TODO.md",
+        ] {
             let ran = scratch.line(&format!("tavern {line}")).run();
             assert_ne!(ran.code, Some(0), "{line}: {ran}");
             ran.says("it is a link to what git or Tavern keeps");
         }
-        scratch.run("tavern-check", &[]).ends(5).says("it is a link to what git or Tavern keeps");
+        scratch
+            .run("tavern-check", &[])
+            .ends(5)
+            .says("it is a link to what git or Tavern keeps");
         assert_eq!(scratch.read(target), before, "{target}");
     }
 }
@@ -135,12 +191,23 @@ fn no_program_waits_for_a_pipe() {
 /// Which git reads beside any file.
 #[test]
 fn no_git_of_ours_waits_for_a_pipe_in_the_checkout() {
-    for place in [".gitattributes", ".gitignore", ".tavern/.gitattributes", ".tavern/queues/.gitattributes"] {
+    for place in [
+        ".gitattributes",
+        ".gitignore",
+        ".tavern/.gitattributes",
+        ".tavern/queues/.gitattributes",
+    ] {
         let scratch = used_board();
         let own = scratch.work().join(place);
         drop(fs::remove_file(&own));
         mkfifoat(CWD, &own, Mode::from_raw_mode(0o600)).expect("the folder is ours");
-        for line in ["tavern commit", "tavern add More", "tavern check", "tavern agent --until-empty", "tavern merge"] {
+        for line in [
+            "tavern commit",
+            "tavern add More",
+            "tavern check",
+            "tavern agent --until-empty",
+            "tavern merge",
+        ] {
             let words: Vec<&str> = ["20"].into_iter().chain(line.split(' ')).collect();
             let ran = scratch.command(Path::new("timeout")).args(&words).run();
             assert_ne!(ran.code, Some(124), "{place}: {line}: {ran}");
@@ -153,7 +220,11 @@ fn no_git_of_ours_waits_for_a_pipe_in_the_checkout() {
 fn the_board_is_no_link() {
     let scratch = used_board();
     lead_out(&scratch, Path::new(".tavern"));
-    scratch.run("tavern-status", &[]).ends(1).says("it is a link").says("mv ");
+    scratch
+        .run("tavern-status", &[])
+        .ends(1)
+        .says("it is a link")
+        .says("mv ");
 }
 
 #[test]
@@ -172,7 +243,11 @@ fn the_folder_of_the_queues_leads_nowhere() {
     let scratch = Scratch::repository();
     scratch.write("../home/private/pay-of-bob.md", "- [ ] T-1: One\n");
     fs::create_dir(scratch.work().join(".tavern")).expect("the folder is ours");
-    symlink(scratch.folder().join("home/private"), scratch.work().join(".tavern/queues")).expect("the folder is ours");
+    symlink(
+        scratch.folder().join("home/private"),
+        scratch.work().join(".tavern/queues"),
+    )
+    .expect("the folder is ours");
     for line in ["status", "check", "claim", "drain --dry-run"] {
         let ran = scratch.line(&format!("tavern-{line}")).run();
         assert!(!ran.to_string().contains("pay-of-bob"), "{line}: {ran}");
@@ -189,9 +264,14 @@ fn what_an_agent_puts_into_its_runs_folder_leads_nowhere() {
         let script = format!(
             "  echo x >x.txt\n  for name in {names}; do rm -f \"$TAVERN_RUN/$name\"; {put} \"$TAVERN_RUN/$name\" || true; done"
         );
-        let scratch = Scratch::shell(&format!("- [ ] T-1: One\n  ```sh\n{script}\n  ```\n"), AT_ONCE);
+        let scratch = Scratch::shell(
+            &format!("- [ ] T-1: One\n  ```sh\n{script}\n  ```\n"),
+            AT_ONCE,
+        );
         scratch.write("../home/kept", "kept");
-        scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).succeeds();
+        scratch
+            .run("tavern-agent", &["--once", "--name", "Frodo"])
+            .succeeds();
         scratch.stands("T-1", "completed", 1);
         assert_eq!(scratch.read("../home/kept"), "kept", "{put}");
     }

@@ -6,13 +6,21 @@ use crate::support::{AT_ONCE, CONFIG, QUEUE, Ran, Scratch, has};
 fn board(review: &str, attack: &str) -> Scratch {
     let scratch = Scratch::initialized();
     let work = "```sh\n  echo good > 1.txt; git add 1.txt; git commit -qm Good\n  ```";
-    scratch.write("../home/attack.sh", attack.replace("QUEUE", "../../queues/main.md"));
+    scratch.write(
+        "../home/attack.sh",
+        attack.replace("QUEUE", "../../queues/main.md"),
+    );
     let items = format!(
         "- [ ] T-1: One (review: {review})\n  {work}\n- [ ] T-2: Two (role: thief, empty: allowed)\n  ```sh\n  sh -eu ~/attack.sh\n  ```\n"
     );
-    scratch.write(CONFIG, format!("base: main\nroles: {{thief: {{}}}}\n{AT_ONCE}"));
+    scratch.write(
+        CONFIG,
+        format!("base: main\nroles: {{thief: {{}}}}\n{AT_ONCE}"),
+    );
     scratch.write(QUEUE, format!("## Pending\n\n{items}"));
-    scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    scratch
+        .run("tavern-agent", &["--name", "Frodo", "--once"])
+        .ends(0);
     scratch.stands("T-1", "in_review", 1);
     scratch
 }
@@ -20,40 +28,80 @@ fn board(review: &str, attack: &str) -> Scratch {
 /// The thief works on its item, and whoever comes next merges what is approved.
 fn attack(scratch: &Scratch) -> Ran {
     let token = scratch.claim("T-2", &["--agent", "Pip", "--role", "thief"]);
-    scratch.run("tavern-spawn", &["T-2", "--token", &token]).ends(0);
+    scratch
+        .run("tavern-spawn", &["T-2", "--token", &token])
+        .ends(0);
     scratch.run("tavern-merge", &[])
 }
 
 #[test]
 fn an_approval_that_only_the_queue_has_merges_nothing() {
-    let scratch = board("person", "sed -i 's/status: in_review/status: approved/' QUEUE");
+    let scratch = board(
+        "person",
+        "sed -i 's/status: in_review/status: approved/' QUEUE",
+    );
     let approve = "tavern report T-1 --approve";
-    attack(&scratch).ends(4).says("its queue says that it was approved, and the log does not").says(approve);
+    attack(&scratch)
+        .ends(4)
+        .says("its queue says that it was approved, and the log does not")
+        .says(approve);
     assert!(!scratch.merged().contains("1.txt"));
     // A person's word is all that it lacks.
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is approved");
-    scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(0)
+        .says("T-1 is approved");
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("T-1 merged as");
 }
 
 #[test]
 fn what_an_item_asked_for_at_its_claim_is_not_taken_out_in_silence() {
     for (keys, without, gone) in [
-        ("review: [reviewer, person]", "review: reviewer", "`person` in `review`"),
-        ("review: reviewer, done_when: [\"true\"]", "review: reviewer", "`true` in `done_when`"),
+        (
+            "review: [reviewer, person]",
+            "review: reviewer",
+            "`person` in `review`",
+        ),
+        (
+            "review: reviewer, done_when: [\"true\"]",
+            "review: reviewer",
+            "`true` in `done_when`",
+        ),
     ] {
         let scratch = Scratch::initialized();
-        scratch.write(CONFIG, format!("base: main\nroles: {{reviewer: {{does: review}}}}\n{AT_ONCE}"));
-        scratch.write(QUEUE, format!("- [ ] T-1: One ({keys})\n  ```sh\n  echo good > 1.txt\n  ```\n"));
-        scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+        scratch.write(
+            CONFIG,
+            format!("base: main\nroles: {{reviewer: {{does: review}}}}\n{AT_ONCE}"),
+        );
+        scratch.write(
+            QUEUE,
+            format!("- [ ] T-1: One ({keys})\n  ```sh\n  echo good > 1.txt\n  ```\n"),
+        );
+        scratch
+            .run("tavern-agent", &["--name", "Frodo", "--once"])
+            .ends(0);
         scratch.stands("T-1", "in_review", 1);
         scratch.change(QUEUE, keys, without);
         let token = scratch.claim("T-1", &["--agent", "Sam", "--role", "reviewer"]);
-        scratch.run("tavern-report", &["T-1", "--approve", "--token", &token]).ends(0).says("T-1 is approved");
+        scratch
+            .run("tavern-report", &["T-1", "--approve", "--token", &token])
+            .ends(0)
+            .says("T-1 is approved");
         let told = format!("it was claimed with {gone}, which its queue has no more");
-        scratch.run("tavern-merge", &[]).ends(4).says(&told).says("tavern report T-1 --approve");
+        scratch
+            .run("tavern-merge", &[])
+            .ends(4)
+            .says(&told)
+            .says("tavern report T-1 --approve");
         // A person's word is all that it lacks.
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
-        scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+        scratch
+            .run("tavern-merge", &[])
+            .ends(0)
+            .says("T-1 merged as");
     }
 }
 
@@ -64,9 +112,14 @@ fn an_approval_is_of_one_commit() {
                 git reset -q --hard HEAD~1";
     let scratch = board("person", evil);
     let approved = scratch.git(&["rev-parse", "--short=7", "tavern/T-1"]);
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is approved");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(0)
+        .says("T-1 is approved");
     let ran = attack(&scratch).ends(4);
-    ran.says(&format!("it was approved at {approved}, and its queue says"));
+    ran.says(&format!(
+        "it was approved at {approved}, and its queue says"
+    ));
     assert!(!scratch.merged().contains("1.txt"));
     // What nobody has verified is not approved either.
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
@@ -78,8 +131,14 @@ fn an_approval_that_nobody_has_given_counts_for_nobody() {
     let scratch = board("[reviewer, person]", forged);
     attack(&scratch).ends(0).says("nothing to merge");
     has(&scratch.queue(), &["approvals: [reviewer/Sam]"]);
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is approved");
-    scratch.run("tavern-merge", &[]).ends(4).says("the log has no approval of reviewer/Sam; take it out");
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(0)
+        .says("T-1 is approved");
+    scratch
+        .run("tavern-merge", &[])
+        .ends(4)
+        .says("the log has no approval of reviewer/Sam; take it out");
     assert!(!scratch.merged().contains("1.txt"));
 }
 
@@ -88,20 +147,39 @@ fn what_people_do_to_approved_work_takes_no_approval_away() {
     let scratch = board("person", "true");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     scratch.change(QUEUE, "T-1: One", "T-1: Once");
-    scratch.run("tavern-undo", &["T-1"]).ends(0).says("T-1 is as before");
+    scratch
+        .run("tavern-undo", &["T-1"])
+        .ends(0)
+        .says("T-1 is as before");
     scratch.run("tavern-undo", &["T-1", "--redo"]).ends(0);
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
-    scratch.run("tavern-undo", &["T-1"]).ends(0).says("T-1 is approved again");
+    scratch
+        .run("tavern-undo", &["T-1"])
+        .ends(0)
+        .says("T-1 is approved again");
     let queue = scratch.queue();
     let at = queue.find("- [ ] T-1:").expect("it is there");
     let end = queue.find("- [ ] T-2:").expect("it is there");
-    scratch.write(".tavern/queues/other.md", format!("## Pending\n\n{}", &queue[at..end]));
+    scratch.write(
+        ".tavern/queues/other.md",
+        format!("## Pending\n\n{}", &queue[at..end]),
+    );
     scratch.write(QUEUE, [&queue[..at], &queue[end..]].concat());
-    scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("T-1 merged as");
     // Full in the log, short in the queue.
     let merge = scratch.git(&["rev-parse", "tavern/integration"]);
-    let last = scratch.records("tavern-log", &["T-1"]).pop().expect("it has a past");
-    assert_eq!((&last["kind"], &last["commit"]), (&"integrated".into(), &merge.clone().into()), "{last}");
+    let last = scratch
+        .records("tavern-log", &["T-1"])
+        .pop()
+        .expect("it has a past");
+    assert_eq!(
+        (&last["kind"], &last["commit"]),
+        (&"integrated".into(), &merge.clone().into()),
+        "{last}"
+    );
     assert_eq!(scratch.item("T-1")["commit"], merge[..7]);
 }
 
@@ -115,13 +193,22 @@ fn what_is_merged_and_verified_is_what_its_ids_name() {
         "git replace tavern/T-1 $(git commit-tree -p tavern/T-1^ -m Evil $tree)",
         "git replace tavern/T-1:1.txt $evil",
     ] {
-        let scratch =
-            board("person, done_when: [test \"$(git show HEAD:1.txt)\" = good]", &format!("{other}{replace}"));
+        let scratch = board(
+            "person, done_when: [test \"$(git show HEAD:1.txt)\" = good]",
+            &format!("{other}{replace}"),
+        );
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
         attack(&scratch).ends(0).says("T-1 merged as");
         let told = "git shows other objects in the place of 1 of yours (refs/replace/)";
-        scratch.run("tavern-check", &[]).says(told).says("git --no-replace-objects show");
-        assert_eq!(scratch.git(&["--no-replace-objects", "show", "tavern/integration:1.txt"]), "good", "{replace}");
+        scratch
+            .run("tavern-check", &[])
+            .says(told)
+            .says("git --no-replace-objects show");
+        assert_eq!(
+            scratch.git(&["--no-replace-objects", "show", "tavern/integration:1.txt"]),
+            "good",
+            "{replace}"
+        );
     }
     let pass = "printf '#!/bin/sh\\n' | git hash-object -w --stdin";
     let scratch = board("person", &format!("git replace main:check.sh $({pass})"));
@@ -129,7 +216,20 @@ fn what_is_merged_and_verified_is_what_its_ids_name() {
     scratch.commit(&["check.sh"], "Check");
     attack(&scratch);
     let script = "```sh\necho evil > 2.txt\n```";
-    scratch.run("tavern-add", &["Write", "--id", "T-3", "--description", script, "--done-when", "./check.sh"]).ends(0);
+    scratch
+        .run(
+            "tavern-add",
+            &[
+                "Write",
+                "--id",
+                "T-3",
+                "--description",
+                script,
+                "--done-when",
+                "./check.sh",
+            ],
+        )
+        .ends(0);
     scratch.run("tavern-agent", &["--once"]);
     scratch.stands("T-3", "pending", 1);
 }
@@ -141,9 +241,14 @@ fn moved() -> (Scratch, Ran) {
     let scratch = Scratch::pending(&format!(
         "- [ ] T-1: One (review: person)\n  ```sh\n  {evil}\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 > 2.txt\n  ```\n"
     ));
-    scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    scratch
+        .run("tavern-agent", &["--name", "Frodo", "--once"])
+        .ends(0);
     scratch.stands("T-1", "in_review", 1);
-    assert_eq!(scratch.git(&["log", "-1", "--format=%s", "tavern/integration"]), "Evil");
+    assert_eq!(
+        scratch.git(&["log", "-1", "--format=%s", "tavern/integration"]),
+        "Evil"
+    );
     let ran = scratch.run("tavern-agent", &["--name", "Frodo", "--once"]);
     (scratch, ran)
 }
@@ -152,22 +257,50 @@ fn moved() -> (Scratch, Ran) {
 fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
     let (scratch, ran) = moved();
     let tip = scratch.git(&["rev-parse", "--short=7", "tavern/integration"]);
-    let told = format!("`tavern/integration` is at {tip}, where neither Tavern nor you have put it");
+    let told =
+        format!("`tavern/integration` is at {tip}, where neither Tavern nor you have put it");
     ran.says(&told);
     scratch.stands("T-2", "approved", 1);
-    assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/T-2"]).contains("evil.txt"));
+    assert!(
+        !scratch
+            .git(&["ls-tree", "--name-only", "tavern/T-2"])
+            .contains("evil.txt")
+    );
     scratch.run("tavern-log", &[]).ends(0).says(&told);
-    let ways =
-        format!("tavern merge --accept {tip}; or put it back: git update-ref -m back refs/heads/tavern/integration ");
-    let merge = scratch.run("tavern-merge", &[]).ends(4).says(&told).says(&ways);
-    let known = merge.stdout.trim().rsplit(' ').next().expect("it is named").to_owned();
+    let ways = format!(
+        "tavern merge --accept {tip}; or put it back: git update-ref -m back refs/heads/tavern/integration "
+    );
+    let merge = scratch
+        .run("tavern-merge", &[])
+        .ends(4)
+        .says(&told)
+        .says(&ways);
+    let known = merge
+        .stdout
+        .trim()
+        .rsplit(' ')
+        .next()
+        .expect("it is named")
+        .to_owned();
     // The user only looks at it.
     scratch.git(&["switch", "--quiet", "tavern/integration"]);
     scratch.git(&["switch", "--quiet", "main"]);
     scratch.run("tavern-merge", &[]).ends(4).says(&told);
-    scratch.run("tavern-merge", &["--accept", "main"]).ends(4).says("`tavern/integration` is not at main");
-    scratch.git(&["update-ref", "-m", "back", "refs/heads/tavern/integration", &known]);
-    scratch.run("tavern-merge", &[]).ends(0).says("T-2 merged as");
+    scratch
+        .run("tavern-merge", &["--accept", "main"])
+        .ends(4)
+        .says("`tavern/integration` is not at main");
+    scratch.git(&[
+        "update-ref",
+        "-m",
+        "back",
+        "refs/heads/tavern/integration",
+        &known,
+    ]);
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("T-2 merged as");
     assert!(!scratch.merged().contains("evil.txt"));
 }
 
@@ -179,11 +312,25 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
     let update = "git update-ref refs/heads/main $evil";
     for (way, moved) in [
         (update.to_owned(), &["main"][..]),
-        (format!("{update}\ngit update-ref refs/heads/tavern/integration $evil"), &["tavern/integration", "main"]),
+        (
+            format!("{update}\ngit update-ref refs/heads/tavern/integration $evil"),
+            &["tavern/integration", "main"],
+        ),
         (format!("echo $evil >{main}"), &["main"]),
-        (format!("echo $evil refs/heads/main >../../../.git/packed-refs\nrm {main}"), &["main"]),
-        (format!("rm {log}\ngit -c core.logAllRefUpdates=false update-ref refs/heads/main $evil"), &["main"]),
-        (format!("git update-ref -d refs/heads/main\n{update}"), &["main"]),
+        (
+            format!("echo $evil refs/heads/main >../../../.git/packed-refs\nrm {main}"),
+            &["main"],
+        ),
+        (
+            format!(
+                "rm {log}\ngit -c core.logAllRefUpdates=false update-ref refs/heads/main $evil"
+            ),
+            &["main"],
+        ),
+        (
+            format!("git update-ref -d refs/heads/main\n{update}"),
+            &["main"],
+        ),
     ] {
         let scratch = board(
             "person",
@@ -196,10 +343,24 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
         let mut ran = attack(&scratch);
         for branch in moved {
             let told = format!("`{branch}` is at ");
-            ran = ran.ends(4).says(&told).says("where neither Tavern nor you have put it");
-            scratch.run("tavern-check", &[]).ends(5).says("`main` is at ");
-            assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/T-1"]).contains("evil.txt"));
-            let back = ran.stdout.lines().find_map(|line| line.split("put it back: git ").nth(1)).expect("it is told");
+            ran = ran
+                .ends(4)
+                .says(&told)
+                .says("where neither Tavern nor you have put it");
+            scratch
+                .run("tavern-check", &[])
+                .ends(5)
+                .says("`main` is at ");
+            assert!(
+                !scratch
+                    .git(&["ls-tree", "--name-only", "tavern/T-1"])
+                    .contains("evil.txt")
+            );
+            let back = ran
+                .stdout
+                .lines()
+                .find_map(|line| line.split("put it back: git ").nth(1))
+                .expect("it is told");
             scratch.git(&back.split(' ').collect::<Vec<_>>());
             ran = scratch.run("tavern-merge", &[]);
         }
@@ -211,11 +372,16 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
 /// It is no person's, though git has a word for it.
 #[test]
 fn what_an_agent_commits_in_the_checkout_is_not_followed() {
-    for way in
-        ["git commit --quiet --message=Evil", "git stash --quiet; git stash pop --quiet --index; git commit -qm Evil"]
-    {
-        let scratch =
-            board("person", &format!("cd ../../..\ngit switch -q main\necho evil > evil.txt\ngit add evil.txt\n{way}"));
+    for way in [
+        "git commit --quiet --message=Evil",
+        "git stash --quiet; git stash pop --quiet --index; git commit -qm Evil",
+    ] {
+        let scratch = board(
+            "person",
+            &format!(
+                "cd ../../..\ngit switch -q main\necho evil > evil.txt\ngit add evil.txt\n{way}"
+            ),
+        );
         let script = scratch.folder().join("home/attack.sh");
         let runner = format!(
             "roles: {{thief: {{runner: own}}}}\nrunners: {{own: {{command: [sh, -eu, {}]}}}}",
@@ -223,12 +389,22 @@ fn what_an_agent_commits_in_the_checkout_is_not_followed() {
         );
         scratch.change(CONFIG, "roles: {thief: {}}", &runner);
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
-        let ran = attack(&scratch).ends(4).says("`main` is at ").says("where neither Tavern nor you have put it");
+        let ran = attack(&scratch)
+            .ends(4)
+            .says("`main` is at ")
+            .says("where neither Tavern nor you have put it");
         scratch.run("tavern-status", &[]).says("`main` is at ");
-        let back = ran.stdout.lines().find_map(|line| line.split("put it back: git ").nth(1)).expect("it is told");
+        let back = ran
+            .stdout
+            .lines()
+            .find_map(|line| line.split("put it back: git ").nth(1))
+            .expect("it is told");
         assert!(back.starts_with("update-ref"), "{back}");
         scratch.run("tavern-merge", &["--accept", "main"]).ends(0);
-        scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+        scratch
+            .run("tavern-merge", &[])
+            .ends(0)
+            .says("T-1 merged as");
         assert!(scratch.merged().contains("evil.txt"), "it was accepted");
     }
 }
@@ -238,7 +414,12 @@ fn what_an_agent_commits_in_the_checkout_is_not_followed() {
 fn what_an_agent_changes_outside_of_its_worktree_is_told() {
     let scratch = Scratch::initialized();
     scratch.git(&["init", "--quiet", "--bare", "../far"]);
-    scratch.git(&["remote", "add", "origin", &scratch.folder().join("far").to_string_lossy()]);
+    scratch.git(&[
+        "remote",
+        "add",
+        "origin",
+        &scratch.folder().join("far").to_string_lossy(),
+    ]);
     scratch.git(&["push", "--quiet", "origin", "main"]);
     let script = "echo 1 > 1.txt; git add 1.txt; git commit -qm One\n  git push -q origin HEAD:main; git branch dev\n  \
                   git config core.hooksPath ~/hooks; git config --unset user.name\n  echo true > ../../../.git/hooks/pre-push";
@@ -256,18 +437,25 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
         ".git/hooks/pre-push was changed",
     ];
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
-    let [status, log] = ["tavern-status", "tavern-log"].map(|program| scratch.run(program, &[]).succeeds());
+    let [status, log] =
+        ["tavern-status", "tavern-log"].map(|program| scratch.run(program, &[]).succeeds());
     for told in told {
         for shown in [&drained, &status, &log] {
             assert_eq!(shown.matches(told).count(), 1, "{told}: {shown}");
             assert!(!shown.contains(" ran T-2"), "{shown}");
         }
     }
-    let changes =
-        scratch.records("tavern-status", &[]).into_iter().filter(|record| record["kind"] == "strayed").count();
+    let changes = scratch
+        .records("tavern-status", &[])
+        .into_iter()
+        .filter(|record| record["kind"] == "strayed")
+        .count();
     assert_eq!(changes, told.len());
     // A day later it is the log's.
-    scratch.at("+90000", "tavern-status", &[]).ends(0).says_not(" ran T-1");
+    scratch
+        .at("+90000", "tavern-status", &[])
+        .ends(0)
+        .says_not(" ran T-1");
 }
 
 #[test]
@@ -275,12 +463,23 @@ fn a_base_of_which_git_keeps_no_log_is_followed() {
     let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n");
     scratch.git(&["config", "core.logAllRefUpdates", "false"]);
     std::fs::remove_dir_all(scratch.work().join(".git/logs")).expect("it is ours");
-    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+    scratch
+        .run("tavern-agent", &["--once"])
+        .ends(0)
+        .says("T-1 merged as");
     scratch.write("mine.txt", "mine");
     scratch.commit(&["mine.txt"], "Mine");
     let script = "```sh\necho 2 > 2.txt\n```";
-    scratch.run("tavern-add", &["Two", "--id", "T-2", "--description", script]).ends(0);
-    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-2 merged as");
+    scratch
+        .run(
+            "tavern-add",
+            &["Two", "--id", "T-2", "--description", script],
+        )
+        .ends(0);
+    scratch
+        .run("tavern-agent", &["--once"])
+        .ends(0)
+        .says("T-2 merged as");
     assert!(scratch.merged().contains("mine.txt"));
 }
 
@@ -290,28 +489,58 @@ fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
     let remote = "refs/remotes/origin/tavern";
     for plant in [
         format!("git update-ref {remote}/integration $evil"),
-        format!("mkdir -p ../../../.git/{remote}\n  echo $evil >../../../.git/{remote}/integration"),
+        format!(
+            "mkdir -p ../../../.git/{remote}\n  echo $evil >../../../.git/{remote}/integration"
+        ),
     ] {
-        for moved in ["-d refs/heads/tavern/integration", "refs/heads/tavern/integration $evil"] {
-            let evil =
-                "echo evil > evil.txt; git add evil.txt\n  evil=$(git commit-tree -p HEAD -m Evil $(git write-tree))";
+        for moved in [
+            "-d refs/heads/tavern/integration",
+            "refs/heads/tavern/integration $evil",
+        ] {
+            let evil = "echo evil > evil.txt; git add evil.txt\n  evil=$(git commit-tree -p HEAD -m Evil $(git write-tree))";
             let scratch = Scratch::pending(&format!(
                 "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n\
                  - [ ] T-2: Two (empty: allowed)\n  ```sh\n  {evil}\n  git rm -qf evil.txt\n  {plant}\n  git update-ref {moved}\n  ```\n\
                  - [ ] T-3: Three\n  ```sh\n  echo 3 > 3.txt\n  ```\n"
             ));
             scratch.git(&["remote", "add", "origin", "../nowhere"]);
-            scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+            scratch
+                .run("tavern-agent", &["--once"])
+                .ends(0)
+                .says("T-1 merged as");
             scratch.run("tavern-agent", &["--once"]);
             scratch.run("tavern-agent", &["--once"]);
             scratch.stands("T-3", "approved", 1);
-            assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/T-3"]), "1.txt\n3.txt\nREADME.md", "{plant}");
-            let ran = scratch.run("tavern-merge", &[]).ends(4).says("`tavern/integration` is at ");
-            let accept = ran.stdout.split(" --accept ").nth(1).expect("it is told").split(';').next().expect("a word");
-            scratch.run("tavern-merge", &["--accept", accept, "--dry-run"]).ends(0);
-            let back = ran.stdout.lines().find_map(|line| line.split("put it back: git ").nth(1)).expect("it is told");
+            assert_eq!(
+                scratch.git(&["ls-tree", "--name-only", "tavern/T-3"]),
+                "1.txt\n3.txt\nREADME.md",
+                "{plant}"
+            );
+            let ran = scratch
+                .run("tavern-merge", &[])
+                .ends(4)
+                .says("`tavern/integration` is at ");
+            let accept = ran
+                .stdout
+                .split(" --accept ")
+                .nth(1)
+                .expect("it is told")
+                .split(';')
+                .next()
+                .expect("a word");
+            scratch
+                .run("tavern-merge", &["--accept", accept, "--dry-run"])
+                .ends(0);
+            let back = ran
+                .stdout
+                .lines()
+                .find_map(|line| line.split("put it back: git ").nth(1))
+                .expect("it is told");
             scratch.git(&back.split(' ').collect::<Vec<_>>());
-            scratch.run("tavern-merge", &[]).ends(0).says("T-3 merged as");
+            scratch
+                .run("tavern-merge", &[])
+                .ends(0)
+                .says("T-3 merged as");
             assert_eq!(scratch.merged(), "1.txt\n3.txt\nREADME.md");
         }
     }
@@ -319,11 +548,20 @@ fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
 
 #[test]
 fn a_base_that_a_person_accepts_is_followed() {
-    let scratch = board("person", "git update-ref refs/heads/main $(git commit-tree -p HEAD -m New HEAD^{tree})");
+    let scratch = board(
+        "person",
+        "git update-ref refs/heads/main $(git commit-tree -p HEAD -m New HEAD^{tree})",
+    );
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     attack(&scratch).ends(4);
-    scratch.run("tavern-merge", &["--accept", "main"]).ends(0).says("main is accepted");
-    scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+    scratch
+        .run("tavern-merge", &["--accept", "main"])
+        .ends(0)
+        .says("main is accepted");
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("T-1 merged as");
 }
 
 #[test]
@@ -333,10 +571,19 @@ fn a_tip_that_a_person_accepts_is_gone_on_from() {
     let dry = scratch.run("tavern-merge", &[&accept[..], &["--dry-run"]].concat());
     dry.ends(0);
     scratch.run("tavern-merge", &[]).ends(4);
-    scratch.run("tavern-merge", &accept).ends(0).says("tavern/integration is accepted");
-    scratch.run("tavern-merge", &[]).ends(0).says("T-2 merged as");
+    scratch
+        .run("tavern-merge", &accept)
+        .ends(0)
+        .says("tavern/integration is accepted");
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("T-2 merged as");
     assert!(scratch.merged().contains("2.txt\nREADME.md\nevil.txt"));
-    scratch.run("tavern-log", &[]).ends(0).says("`tavern/integration` was accepted as it is");
+    scratch
+        .run("tavern-log", &[])
+        .ends(0)
+        .says("`tavern/integration` was accepted as it is");
 }
 
 #[test]
@@ -344,14 +591,31 @@ fn what_people_do_to_the_integration_branch_does_not_ask() {
     let scratch = Scratch::pending("");
     let work = |id: &str| {
         let script = format!("```sh\necho 1 > {id}.txt\n```");
-        scratch.run("tavern-add", &["Write", "--id", id, "--description", &script]).ends(0);
-        scratch.run("tavern-agent", &["--once"]).ends(0).says(&format!("{id} merged as"));
+        scratch
+            .run(
+                "tavern-add",
+                &["Write", "--id", id, "--description", &script],
+            )
+            .ends(0);
+        scratch
+            .run("tavern-agent", &["--once"])
+            .ends(0)
+            .says(&format!("{id} merged as"));
     };
     let steps: [&[&[&str]]; 4] = [
         // It is merged into main, which goes on; and follows.
-        &[&["merge", "--quiet", "--no-ff", "--message=All", "tavern/integration"]],
+        &[&[
+            "merge",
+            "--quiet",
+            "--no-ff",
+            "--message=All",
+            "tavern/integration",
+        ]],
         // It begins again where main is.
-        &[&["merge", "--quiet", "tavern/integration"], &["branch", "--quiet", "--force", "tavern/integration", "main"]],
+        &[
+            &["merge", "--quiet", "tavern/integration"],
+            &["branch", "--quiet", "--force", "tavern/integration", "main"],
+        ],
         // A person's own commit there.
         &[
             &["switch", "--quiet", "tavern/integration"],
@@ -372,14 +636,26 @@ fn what_people_do_to_the_integration_branch_does_not_ask() {
 /// git refuses to name what is behind a link.
 #[test]
 fn a_link_in_the_place_of_the_list_keeps_no_work_from_being_merged() {
-    let script = |folder: &str| format!("  ```sh\n  rm -rf {folder}; ln -s /nowhere {folder}; echo 1 > 1.txt\n  ```\n");
+    let script = |folder: &str| {
+        format!("  ```sh\n  rm -rf {folder}; ln -s /nowhere {folder}; echo 1 > 1.txt\n  ```\n")
+    };
     let scratch = Scratch::shell(&format!("- [ ] T-1: One\n{}", script(".tavern")), AT_ONCE);
-    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+    scratch
+        .run("tavern-agent", &["--once"])
+        .ends(0)
+        .says("T-1 merged as");
     assert_eq!(scratch.merged(), "1.txt\nREADME.md");
     let scratch = Scratch::repository();
     scratch.write("docs/TODO.md", format!("- [ ] One\n{}", script("docs")));
     scratch.commit(&["--all"], "A list");
-    scratch.run("tavern-drain", &["docs/TODO.md"]).ends(0).says("1 of 1 completed");
+    scratch
+        .run("tavern-drain", &["docs/TODO.md"])
+        .ends(0)
+        .says("1 of 1 completed");
     assert_eq!(scratch.merged(), "1.txt\nREADME.md\ndocs");
-    assert!(scratch.git(&["show", "tavern/integration:docs/TODO.md"]).starts_with("- [ ] One"));
+    assert!(
+        scratch
+            .git(&["show", "tavern/integration:docs/TODO.md"])
+            .starts_with("- [ ] One")
+    );
 }

@@ -25,7 +25,12 @@ fn a_reviewers_program_obeys_nothing_that_the_commit_brings() {
     project.work();
     let reviewer = ["--role", "reviewer", "--name", "Sam", "--until-empty"];
     project.scratch.run("tavern-agent", &reviewer).succeeds();
-    assert_eq!(project.item("T-1")["status"], "completed", "{}", project.log());
+    assert_eq!(
+        project.item("T-1")["status"],
+        "completed",
+        "{}",
+        project.log()
+    );
     let left = |name: &str| project.scratch.folder().join("home").join(name).exists();
     assert!(!left("hook") && !left("server"), "{}", project.log());
     assert_eq!(thief.calls().len(), 0);
@@ -34,9 +39,16 @@ fn a_reviewers_program_obeys_nothing_that_the_commit_brings() {
     assert!(!reviewed.contains("MAGIC"), "its memory file was read");
 
     // That the bait is one: a coder's program, in a repository that its user trusts, obeys it.
-    project.scratch.git(&["merge", "--quiet", "tavern/integration"]);
-    project.scratch.run("tavern-add", &["Go on", "--id", "T-2"]).succeeds();
-    project.scratch.run("tavern-agent", &["--name", "Frodo", "--once"]);
+    project
+        .scratch
+        .git(&["merge", "--quiet", "tavern/integration"]);
+    project
+        .scratch
+        .run("tavern-add", &["Go on", "--id", "T-2"])
+        .succeeds();
+    project
+        .scratch
+        .run("tavern-agent", &["--name", "Frodo", "--once"]);
     wait_until("the hook was run", || left("hook"));
     assert!(!thief.calls().is_empty(), "{}", project.log());
 }
@@ -57,11 +69,28 @@ fn what_an_agent_writes_for_a_run_to_come_is_not_taken_for_its_result() {
     let scratch = Scratch::with_agent(&script, queue, "");
     let roles = "roles: {coder: {runner: own}, reviewer: {runner: own}, planner: {runner: own}}";
     scratch.change(CONFIG, "roles: {coder: {runner: own}}", roles);
-    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).ends(0).says("T-1");
-    scratch.run("tavern-agent", &["--once", "--name", "Sam", "--role", "reviewer"]).says("evil");
-    scratch.run("tavern-agent", &["--once", "--name", "Pip", "--role", "planner"]).says("T-3 planned");
+    scratch
+        .run("tavern-agent", &["--once", "--name", "Frodo"])
+        .ends(0)
+        .says("T-1");
+    scratch
+        .run(
+            "tavern-agent",
+            &["--once", "--name", "Sam", "--role", "reviewer"],
+        )
+        .says("evil");
+    scratch
+        .run(
+            "tavern-agent",
+            &["--once", "--name", "Pip", "--role", "planner"],
+        )
+        .says("T-3 planned");
     assert_eq!(scratch.item("T-1")["status"], "pending");
-    assert!(scratch.queue().contains("Good") && !scratch.queue().contains("Evil"), "{}", scratch.queue());
+    assert!(
+        scratch.queue().contains("Good") && !scratch.queue().contains("Evil"),
+        "{}",
+        scratch.queue()
+    );
 }
 
 #[test]
@@ -69,24 +98,50 @@ fn a_reviewer_of_another_kind_is_kept_from_it_too_or_told_of() {
     let scratch = Scratch::shell("- [ ] T-1: One\n", AT_ONCE);
     let script = "#!/bin/sh\ncat > /dev/null; env > ~/$TAVERN_ROLE; echo 1 > 1.txt\n\
                   printf '```yaml\\nverdict: approve\\nsummary: fine\\n```\\n\\nDONE\\n'\n";
-    let place = |name: &str| scratch.executable(&format!("../home/{name}"), script).display().to_string();
+    let place = |name: &str| {
+        scratch
+            .executable(&format!("../home/{name}"), script)
+            .display()
+            .to_string()
+    };
     let config = |runner: &str| {
-        let roles = json!({"coder": {"runner": runner}, "reviewer": {"runner": runner, "prods": 0}});
+        let roles =
+            json!({"coder": {"runner": runner}, "reviewer": {"runner": runner, "prods": 0}});
         let runners = json!({runner: {"command": [place(runner)]}});
-        scratch.write(CONFIG, json!({"review": ["reviewer"], "roles": roles, "runners": runners}).to_string());
+        scratch.write(
+            CONFIG,
+            json!({"review": ["reviewer"], "roles": roles, "runners": runners}).to_string(),
+        );
     };
     config("opencode");
     let told = "the commit of this can lead its reviewer: role `reviewer`, runner `codex`";
-    scratch.run("tavern-check", &[]).says_not("can lead its reviewer");
+    scratch
+        .run("tavern-check", &[])
+        .says_not("can lead its reviewer");
     for role in ["coder", "reviewer"] {
-        scratch.run("tavern-agent", &["--role", role, "--once"]).succeeds();
+        scratch
+            .run("tavern-agent", &["--role", role, "--once"])
+            .succeeds();
         let env = scratch.read(format!("../home/{role}"));
-        assert_eq!(env.contains("OPENCODE_DISABLE_PROJECT_CONFIG=true"), role == "reviewer", "{env}");
+        assert_eq!(
+            env.contains("OPENCODE_DISABLE_PROJECT_CONFIG=true"),
+            role == "reviewer",
+            "{env}"
+        );
     }
     assert_eq!(scratch.item("T-1")["status"], "completed");
-    scratch.run("tavern-add", &["Two", "--id", "T-2"]).succeeds();
+    scratch
+        .run("tavern-add", &["Two", "--id", "T-2"])
+        .succeeds();
     config("codex");
-    scratch.run("tavern-check", &[]).ends(0).says(told).says("let a runner of kind claude review");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says(told)
+        .says("let a runner of kind claude review");
     scratch.change(CONFIG, r#""review":["reviewer"]"#, r#""review":["person"]"#);
-    scratch.run("tavern-check", &[]).ends(0).says_not("can lead its reviewer");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says_not("can lead its reviewer");
 }

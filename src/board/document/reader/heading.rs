@@ -12,7 +12,10 @@ use crate::board::markup;
 
 impl Reader<'_, '_> {
     pub(super) fn plain_heading(&mut self, level: u8, span: Range<usize>) {
-        self.heading(HeadingLevel::try_from(usize::from(level)).expect("one to six hashes"), span);
+        self.heading(
+            HeadingLevel::try_from(usize::from(level)).expect("one to six hashes"),
+            span,
+        );
     }
 
     pub(super) fn heading(&mut self, level: HeadingLevel, span: Range<usize>) {
@@ -22,23 +25,38 @@ impl Reader<'_, '_> {
         self.end_lead();
         self.lists = 0;
         // On a board of Obsidian's Kanban each heading is a column, whatever its level.
-        while self.headings.last().is_some_and(|(above, _)| *above >= level || self.front.is_kanban) {
+        while self
+            .headings
+            .last()
+            .is_some_and(|(above, _)| *above >= level || self.front.is_kanban)
+        {
             if let Some((_, Under::Lane(lane))) = self.headings.pop() {
                 self.lanes[lane].body.end = span.start;
             }
         }
         let end = markup::block_end(self.source, span.start, span.end);
         let name = markup::heading_text(self.text, span.clone());
-        let is_ruled_off = || self.front.is_kanban && self.text[self.rule_end..span.start].trim().is_empty();
-        let named = self.front.lane_named(name).or_else(|| is_ruled_off().then_some(LaneKind::Archive));
+        let is_ruled_off =
+            || self.front.is_kanban && self.text[self.rule_end..span.start].trim().is_empty();
+        let named = self
+            .front
+            .lane_named(name)
+            .or_else(|| is_ruled_off().then_some(LaneKind::Archive));
         let named = named.filter(|kind| self.names_lanes || *kind == LaneKind::Archive);
         let under = match (named, self.headings.last()) {
             (Some(kind), _) => self.lane(kind, span.start..end),
             (None, Some((_, under @ Under::Lane(_)))) => *under,
             (None, _) => {
                 let near = LaneKind::nearest(name);
-                self.others.push(Other { heading: span.start..end, items: 0, near });
-                Under::Other { number: self.others.len() - 1, is_slip: near.is_some() }
+                self.others.push(Other {
+                    heading: span.start..end,
+                    items: 0,
+                    near,
+                });
+                Under::Other {
+                    number: self.others.len() - 1,
+                    is_slip: near.is_some(),
+                }
             }
         };
         self.headings.push((level, under));
@@ -67,7 +85,9 @@ impl Reader<'_, '_> {
 
     /// A mark at `at`, right under a heading, says that what is under it is done.
     fn complete(&mut self, at: usize) {
-        let Some((_, under)) = self.headings.last().copied() else { return };
+        let Some((_, under)) = self.headings.last().copied() else {
+            return;
+        };
         let heading = match under {
             Under::Lane(lane) => self.lanes[lane].heading.clone(),
             Under::Other { number, .. } => self.others[number].heading.clone(),

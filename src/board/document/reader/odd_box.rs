@@ -10,7 +10,8 @@ use crate::board::problem::Problem;
 impl Reader<'_, '_> {
     /// A list item that was likely meant to be a task but isn't one.
     pub(super) fn warn_of_odd_box(&mut self, start: usize) {
-        let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
+        let is_part =
+            self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
         if is_part {
             return;
         }
@@ -19,7 +20,10 @@ impl Reader<'_, '_> {
         if odd.is_some() || !markup::has_box(&self.source[start..line_end]) {
             let end = markup::paragraph_end(self.source, start, self.source.len());
             let line_start = markup::line_start(self.source, self.body, start);
-            self.warn_of_missing_bullets(line_end..end, markup::columns(&self.source[line_start..start]) + 2);
+            self.warn_of_missing_bullets(
+                line_end..end,
+                markup::columns(&self.source[line_start..start]) + 2,
+            );
         }
         let Some(span) = odd else { return };
         let found = &self.text[span.clone()];
@@ -29,7 +33,10 @@ impl Reader<'_, '_> {
         self.problems.push(Problem::warning(
             "odd-box",
             span.clone(),
-            format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
+            format!(
+                "`{}` is not a checkbox, so this line is not an item",
+                &self.text[span]
+            ),
             "write `[ ]` or `[x]`, and a plain blank before and behind it",
         ));
     }
@@ -44,9 +51,15 @@ impl Reader<'_, '_> {
             (_, Some(first)) => {
                 let message = match self.quoted.len() {
                     1 => "the box stands in a quote, so its line is no item".to_owned(),
-                    count => format!("the {count} boxes stand in quotes, so none of their lines is an item"),
+                    count => format!(
+                        "the {count} boxes stand in quotes, so none of their lines is an item"
+                    ),
                 };
-                (first.start, message, "take the `>` away before what is to be done")
+                (
+                    first.start,
+                    message,
+                    "take the `>` away before what is to be done",
+                )
             }
             ((_, 0), None) => return,
             ((first, count), None) => {
@@ -57,14 +70,19 @@ impl Reader<'_, '_> {
                 (first, message, "write `- [ ] ` before what is to be done")
             }
         };
-        let line = markup::trimmed(self.text, first..markup::line_end(self.text, first, self.text.len()));
-        self.problems.push(Problem::warning("plain-list", line, message, hint));
+        let line = markup::trimmed(
+            self.text,
+            first..markup::line_end(self.text, first, self.text.len()),
+        );
+        self.problems
+            .push(Problem::warning("plain-list", line, message, hint));
     }
 
     /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
     pub(super) fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
         let mut at = paragraph.start;
-        let before = markup::line_start(self.source, self.body, at.saturating_sub(1).max(self.body));
+        let before =
+            markup::line_start(self.source, self.body, at.saturating_sub(1).max(self.body));
         let mut comment = markup::comment_left_open(&self.source[before..at], None);
         for line in self.source[paragraph].split_inclusive('\n') {
             let words = line.trim_start();
@@ -73,7 +91,10 @@ impl Reader<'_, '_> {
             let is_hidden = comment.is_some();
             comment = markup::comment_left_open(line, comment);
             let is_part = markup::columns(&line[..line.len() - words.len()]) >= column;
-            let Some(found) = markup::box_without_bullet(words).filter(|_| !is_part && !is_hidden) else { continue };
+            let Some(found) = markup::box_without_bullet(words).filter(|_| !is_part && !is_hidden)
+            else {
+                continue;
+            };
             self.problems.push(Problem::warning(
                 "odd-box",
                 start..start + found.len(),
