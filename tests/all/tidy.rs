@@ -6,12 +6,6 @@ use std::path::{Path, PathBuf};
 
 use tavern::cli::{Exit, PROGRAMS};
 
-/// Lines of code of a file, tests not counted, before it should be two.
-const MOST_LINES: usize = 600;
-
-/// Lines of a file in `src/bin`.
-const MOST_LINES_OF_A_PROGRAM: usize = 12;
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -167,34 +161,6 @@ fn every_file_says_what_it_is() {
         &faults,
         "files that don't open with `//!`: what it is, and what it does not know",
     );
-}
-
-#[test]
-fn files_are_small() {
-    let mut faults = Vec::new();
-    // A file that is nothing but tests is read a test at a time.
-    for path in rust_files("src")
-        .into_iter()
-        .filter(|path| !path.ends_with("tests.rs"))
-    {
-        let lines = code(&read(&path)).count();
-        let most = if path.starts_with("src/bin") {
-            MOST_LINES_OF_A_PROGRAM
-        } else {
-            MOST_LINES
-        };
-        if lines > most {
-            faults.push(format!(
-                "{}: {lines} lines of code, {most} at most",
-                path.display()
-            ));
-        }
-    }
-    let lines = read("ARCHITECTURE.md").lines().count();
-    if lines > 150 {
-        faults.push(format!("ARCHITECTURE.md: {lines} lines, 150 at most"));
-    }
-    assert_none(&faults, "files that should be split");
 }
 
 #[test]
