@@ -5,16 +5,16 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pulldown_cmark::{Options, Parser};
-use tavern::board::check::{check, first_of};
-use tavern::board::decide::{LeaseChange, decide};
-use tavern::board::document::{Document, Item, open, parse};
-use tavern::board::eligible::{Others, Roles, Seeker, in_order, may_take};
-use tavern::board::event::{Claim, Event, Purpose};
-use tavern::board::key::Key;
-use tavern::board::lease::Holder;
-use tavern::board::patch::Patch;
-use tavern::board::task::{Status, Task, TaskId, Timestamp};
-use tavern::board::text::apply;
+use tavern_core::check::{check, first_of};
+use tavern_core::decide::{LeaseChange, decide};
+use tavern_core::document::{Document, Item, open, parse};
+use tavern_core::eligible::{Others, Roles, Seeker, in_order, may_take};
+use tavern_core::event::{Claim, Event, Purpose};
+use tavern_core::key::Key;
+use tavern_core::lease::Holder;
+use tavern_core::patch::Patch;
+use tavern_core::task::{Status, Task, TaskId, Timestamp};
+use tavern_core::text::apply;
 
 /// A queue as one looks after a while: most items done, some with keys, few with a task block.
 fn queue(count: usize) -> String {

@@ -1,799 +1,239 @@
-//! The supervisor loop of one agent: claim, run, report, integrate, again.
-//!
-//! The agent program gets its work handed over and knows nothing of claiming. All waiting is for a change of the
-//! board, a back-off's or limit's end, or an interrupt: an idle agent wakes only for its heartbeat.
+//! `tavern-agent`: the supervisor loop of one agent.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::time::Duration;
+use serde::Serialize;
 
-use chrono::TimeDelta;
+use tavern_core::document::parse;
+use tavern_core::front::EmptyBehavior;
+use tavern_core::task::TaskId;
+use tavern_run::agent::{Agent, End, Told, obey_stop};
+use tavern_run::{Site, Trust, preflight};
+use tavern_store::{Queue, Switch};
+use tavern_sys::clock;
+use tavern_sys::interrupt::InterruptCause;
+use tavern_sys::process;
 
-use crate::board::cap::CapScope;
-use crate::board::document::{Document, Item};
-use crate::board::eligible::Lack;
-use crate::board::event::{Event, Purpose};
-use crate::board::front::EmptyBehavior;
-use crate::board::lease::{Lease, Life};
-use crate::board::task::{Status, TaskId, Timestamp};
-use crate::clock::{self, Deadline};
-use crate::interrupt::InterruptCause;
-use crate::process::Bell;
-use crate::run::commands::commands;
-use crate::run::commit::{Occasion, commit_queues};
-use crate::run::expiry::expiries;
-use crate::run::integrate::{Integrated, approved, integrate};
-use crate::run::notices::tell_people;
-use crate::run::preflight::{Preflight, Templates};
-use crate::run::readiness::{stuck, unready};
-use crate::run::reap::{self, Action, ExpiredLeases, Scope};
-use crate::run::report;
-use crate::run::reported::{OwnReport, reported};
-use crate::run::spending::spending;
-use crate::run::wake::wake;
-use crate::run::worktree::clear_ended;
-use crate::run::{Error, Heartbeat, RunResult, ShownBy, Site, attempt, run_name, show_agent};
-use crate::store::{
-    self, AgentFile, Claimed, Done, NamedItem, Note, Nothing, Queue, Seek, Slot, Switch, life,
-};
+pub use args::Args;
 
-pub use told::Told;
+use name::take_name;
 
-mod told;
+use super::need::tell_removed;
+use super::{CliError, Context, Exit, OwnRun, Verb, chat, hints, human};
 
-/// How often an idle agent shows that it lives, and looks whether another one died.
-const HEARTBEAT: Duration = Duration::from_secs(30);
+pub(super) mod args;
+pub(super) mod name;
 
-/// After so many seconds it is looked again for what was missing.
-const LOOK_AGAIN: i64 = 30;
+impl Verb for Args {
+    const NAME: &'static str = "tavern-agent";
 
-/// Longer than any wait; a channel needs some number.
-const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
-
-/// What has ended is put away at the end of all work, but no more often than this: its cost grows with what there is.
-const BETWEEN_UPKEEPS: Duration = Duration::from_secs(3_600);
-
-/// As what a wait stands among the obstacles; no item is called so.
-const WAIT: &str = "";
-
-/// One agent.
-pub struct Agent<'a> {
-    pub site: &'a Site,
-    pub name: String,
-    pub role: String,
-    /// Where it takes items; `None`: from all of the board's queues, also those that people make meanwhile.
-    pub queues: Option<Vec<Queue>>,
-    /// The only item that it takes; `None`: any.
-    pub item: Option<TaskId>,
-    pub on_empty: EmptyBehavior,
-    /// End after this many runs; `None`: no bound.
-    pub most_runs: Option<u32>,
-    /// What an item of a queue lacks, with what to type.
-    pub advise: fn(&Lack, Option<&TaskId>, Option<&str>) -> String,
-    /// Told what happens, for people.
-    pub tell: &'a dyn Fn(&Told),
-    /// Holds the name.
-    pub slot: Slot,
-}
-
-/// Why the loop ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Nothing is left that an agent of this role could do.
-    Empty,
-    /// `most_runs` was reached; or it is a dry run, which looks once.
-    Enough,
-    Interrupted,
-    /// What it was given for all its runs is used up, in words.
-    Capped(String),
-    /// A `STOP` file, with its text.
-    Stopped(String),
-}
-
-/// What an agent does next.
-enum Doing {
-    Work(Box<Claimed>, Slot),
-    Wait(Wait),
-    End(End),
-}
-
-/// What an agent remembers from one look at the board to the next.
-#[derive(Default)]
-struct Memory {
-    looks: ExpiredLeases,
-    templates: Templates,
-    /// Approved items that this agent worked: it merges them, whatever queue they were moved to meanwhile.
-    worked: Vec<TaskId>,
-    /// Approved items that only a person can free for their merge.
-    blocked: Vec<TaskId>,
-    /// All that was approved has been looked at since the last run.
-    is_integrated: bool,
-    runs: u32,
-    /// What stands in the way is met again at every look, and told once; by what it is told of.
-    met: HashMap<String, Told>,
-}
-
-impl Agent<'_> {
-    /// Works until there is a reason to end. An error is one that would come again at the next try. On the board of a dry
-    /// run it tells what it would do up to the first item, or why it would wait.
-    pub fn work(&self) -> Result<End, Error> {
-        tell_people(self.site);
-        let result = self.run_loop();
-        tell_people(self.site);
-        self.site.board.remove_agent(&self.name);
-        result
-    }
-
-    fn run_loop(&self) -> Result<End, Error> {
-        let (mut memory, bell) = (Memory::default(), Bell::new());
-        let _subscription = bell.ring_at(&self.site.interrupt);
-        self.site.board.make_folders()?;
-        loop {
-            let _watch = self.site.board.ring_at_changes(&self.queues()?, &bell)?;
-            let wait = loop {
-                match self.next(&mut memory)? {
-                    Doing::End(end) => return Ok(end),
-                    Doing::Wait(wait) => break wait,
-                    Doing::Work(held, _slot) => {
-                        memory.met.remove(WAIT);
-                        self.tell_claimed(&held)?;
-                        if self.site.board.is_dry() {
-                            return Ok(End::Enough);
-                        }
-                        if self.handle(&held)? == Some(Status::Approved) {
-                            memory.worked.push(held.task.id.clone());
-                        }
-                        self.integrate_approved(&mut memory)?;
-                        memory.is_integrated = true;
-                        memory.runs += 1;
-                    }
-                }
-            };
-            self.tell_obstacle(&mut memory, WAIT.to_owned(), wait.why.clone());
-            if self.site.board.is_dry() {
-                return Ok(End::Enough);
-            }
-            self.sleep(&bell, &wait)?;
-        }
-    }
-
-    /// Clears up, merges what is approved, and looks for an item to work on.
-    fn next(&self, memory: &mut Memory) -> Result<Doing, Error> {
-        let Site {
-            board,
-            interrupt,
-            config,
-            ..
-        } = self.site;
-        loop {
-            match board.switch() {
-                Switch::Stopped(reason) => return Ok(Doing::End(End::Stopped(reason))),
-                _ if interrupt.is_raised() => return Ok(Doing::End(End::Interrupted)),
-                Switch::Paused(reason) => {
-                    return Ok(Wait::until(None, format!("paused: {reason}")));
-                }
-                Switch::On => {}
-            }
-            self.clear(&mut memory.looks)?;
-            if !std::mem::take(&mut memory.is_integrated) {
-                self.integrate_approved(memory)?;
-            }
-            // Both may take a while, in which a person may have changed their mind.
-            if interrupt.is_raised() || board.switch() != Switch::On {
-                continue;
-            }
-            if self.most_runs.is_some_and(|most| memory.runs >= most) {
-                return Ok(Doing::End(End::Enough));
-            }
-            if let Some(used) = spending(self.site).and_then(|all| all.reached_own()) {
-                return Ok(Doing::End(End::Capped(used.to_string())));
-            }
-            let Some(slot) = board.run_slot(config.limit)? else {
-                return Ok(Wait::until(
-                    Some(soon(1)),
-                    format!("{} agents run already", config.limit),
-                ));
-            };
-            let check = ReadinessCheck::new(self, &memory.templates);
-            let claimed = board.claim(&self.seek()?, &|queue, document, item, purpose| {
-                check.at(queue, document, item, purpose)
-            })?;
-            let (skipped, hindrance) = (check.skipped.take(), check.hindrance.take());
-            let has_skipped = !skipped.is_empty();
-            for (name, told) in skipped {
-                self.tell_obstacle(memory, name, told);
-            }
-            let nothing = match claimed {
-                Ok(held) => return Ok(Doing::Work(Box::new(held), slot)),
-                Err(nothing) => nothing,
-            };
-            // What was approved since we looked frees what is behind it.
-            if self
-                .approved(memory)
-                .iter()
-                .any(|task| !memory.blocked.contains(task))
-            {
-                continue;
-            }
-            // What is missing may be installed without any change of the board.
-            let again = soon(LOOK_AGAIN);
-            if let Some(why) = hindrance {
-                return Ok(Doing::Wait(Wait {
-                    why: Told::Hindered { why },
-                    until: Some(again),
-                    is_asleep: false,
-                }));
-            }
-            if self.wake()? {
-                continue;
-            }
-            let is_over = || nothing.is_over(|| self.others_have_work());
-            if self.on_empty == EmptyBehavior::Terminate && is_over() {
-                self.clear_all();
-                return Ok(Doing::End(End::Empty));
-            }
-            let is_idle = !has_skipped && nothing == Nothing::default();
-            let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
-            // Another that has work may end without it, and nothing changes then.
-            let is_for_others = self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0;
-            let now = clock::now();
-            let expiries = expiries(self.site)?
-                .into_iter()
-                .map(|expiry| expiry.at)
-                .filter(|at| *at > now);
-            let until = nothing
-                .look_again()
-                .into_iter()
-                .chain((has_skipped || is_for_others).then_some(again));
-            let until = until.chain(expiries).min();
-            let may_be_held = nothing.wake_at.is_none() && nothing.under_way > 0;
-            let why = match if may_be_held {
-                self.held_by_hand()?
-            } else {
-                None
-            } {
-                Some(lease) => {
-                    let ends = Some(lease.expires_at());
-                    let advice = (self.advise)(
-                        &Lack::Held(lease.agent),
-                        Some(&lease.task),
-                        Some(&lease.queue),
-                    );
-                    Told::Waiting {
-                        why: format!("waiting: {}: {advice}", lease.task),
-                        until: ends,
-                    }
-                }
-                None => Told::Waiting {
-                    why: self.describe(&nothing)?,
-                    until: nothing.wake_at,
-                },
-            };
-            return Ok(Doing::Wait(Wait {
-                why,
-                until,
-                is_asleep,
-            }));
-        }
-    }
-
-    /// Tells what stands in the way of `name`, unless it was told already.
-    fn tell_obstacle(&self, memory: &mut Memory, name: String, told: Told) {
-        if memory.met.get(&name) != Some(&told) {
-            (self.tell)(&told);
-            memory.met.insert(name, told);
-        }
-    }
-
-    /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
-    fn sleep(&self, bell: &Bell, wait: &Wait) -> Result<(), Error> {
-        tell_people(self.site);
-        self.show(None, wait.why.to_string())?;
-        if wait.is_asleep {
-            while !bell.wait(FOR_EVER) {}
-            return Ok(());
-        }
-        let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
-        let deadline = wait
-            .until
-            .map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
-        loop {
-            let nap = deadline.left().min(HEARTBEAT);
-            // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
-            if bell.wait(nap.max(Duration::from_millis(100))) || deadline.has_passed() {
-                return Ok(());
-            }
-            tell_people(self.site);
-            self.show(None, wait.why.to_string())?;
-            if self.somebody_died()? {
-                return Ok(());
-            }
-        }
-    }
-
-    fn tell_claimed(&self, held: &Claimed) -> Result<(), Error> {
-        let Claimed {
-            task,
-            script,
-            lease,
-            unknown,
-            ..
-        } = held;
-        let is_dry = self.site.board.is_dry();
-        let role = self.site.role(&self.role)?;
-        let commands = if is_dry {
-            commands(self.site, task, script.as_deref(), role)
+    /// Its own words say why an agent that works items is refused.
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if self.chat.is_some() {
+            Err(run.refused())
         } else {
-            Vec::new()
-        };
-        (self.tell)(&Told::Claimed {
-            task: unknown.id_at.is_none().then(|| task.id.clone()),
-            title: task.title.clone(),
-            attempt: lease.attempt,
-            runner: self.site.runner_of(task, role),
-            commands,
-        });
-        Ok(())
-    }
-
-    /// Runs and reports one held task, and returns what it is then, as far as this agent has said it.
-    fn handle(&self, held: &Claimed) -> Result<Option<Status>, Error> {
-        self.show(Some(held), held.task.title.clone())?;
-        self.commit();
-        let heartbeat = Heartbeat::start(&self.site.board, &held.lease);
-        let result = attempt::run(self.site, held, &heartbeat);
-        let reported = self.report(held, &result);
-        self.commit();
-        tell_people(self.site);
-        reported
-    }
-
-    /// Commits the queues, where config.yaml asks for it; that they can't be is told, and keeps nobody from working.
-    fn commit(&self) {
-        if let Some(why) = commit_queues(self.site, Occasion::Transition) {
-            (self.tell)(&Told::Uncommitted { why });
+            Ok(())
         }
     }
 
-    /// Submits what a run came to.
-    fn report(&self, held: &Claimed, result: &RunResult) -> Result<Option<Status>, Error> {
-        let closed = report::close_runner(self.site, result);
-        if let Ok(Some((runner, quota))) = &closed {
-            (self.tell)(&Told::Closed {
-                hint: quota.needs_person.then(|| {
-                    format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")
-                }),
-                runner: runner.clone(),
-                until: quota.closed_until,
-                reason: quota.reason.clone(),
-            });
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if let Some(task) = &self.chat {
+            return chat::run(&self, context, task);
         }
-        let event = report::event(self.site, held, result);
-        let run = run_name(&held.task.id, held.lease.token);
-        let note = Note {
-            agent: Some(self.name.clone()),
-            run: Some(run.clone()),
-        };
-        let ended = match self.submit(&held.task.id, &event, &note) {
-            Ok(done) => {
-                let (task, status) = (held.task.id.clone(), done.task.status());
-                (self.tell)(&match result {
-                    RunResult::Reviewed { verdict, reason } => {
-                        let (verdict, reason) = (verdict.verdict, reason.clone());
-                        Told::Reviewed {
-                            task,
-                            run,
-                            verdict,
-                            reason,
-                            status,
-                        }
-                    }
-                    RunResult::Planned { reason, .. } => Told::Planned {
-                        task,
-                        run,
-                        reason: done.entry.cause.unwrap_or_else(|| reason.clone()),
-                    },
-                    result => {
-                        let (outcome, reason) = (result.outcome(), result.reason());
-                        let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
-                        let verified = matches!(
-                            result,
-                            RunResult::Passed {
-                                shown_by: ShownBy::Commands,
-                                ..
-                            }
-                        );
-                        let silent = matches!(
-                            result,
-                            RunResult::Passed {
-                                shown_by: ShownBy::Nothing,
-                                ..
-                            }
-                        );
-                        Told::Ended {
-                            task,
-                            run,
-                            outcome,
-                            reason,
-                            status,
-                            verified,
-                            silent,
-                            again_at,
-                        }
-                    }
-                });
-                if done.task.status().is_ended() {
-                    clear_ended(self.site, &done.task)?;
-                }
-                Some(done.task.status())
-            }
-            // Somebody else took the task over: our work stays on its branch, and the log says so.
-            Err(store::Error::Refused(refusal)) => {
-                let task = held.task.id.clone();
-                let status = reported(self.site, held)?.map(|OwnReport { status, .. }| status);
-                (self.tell)(&match status {
-                    Some(status) => Told::Reported { task, status },
-                    None => Told::Blocked {
-                        task,
-                        why: refusal.to_string(),
-                    },
-                });
-                status
-            }
-            Err(error) => return Err(error.into()),
-        };
-        closed.map(|_| ended)
-    }
-
-    /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.
-    fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, store::Error> {
-        loop {
-            match self.site.board.submit(task, event, note) {
-                Err(store::Error::Busy(_)) if !self.site.interrupt.is_raised() => {}
-                other => return other,
+        let board = context.board()?;
+        context.holds_nothing(&board)?;
+        let mut site = context.site(board)?;
+        self.program.choose(&mut site);
+        if let Some(drain) = self.drain {
+            // What the drain shows there is written over by nobody.
+            process::leave_terminal();
+            if !process::end_with_parent(drain)? {
+                site.interrupt.raise(InterruptCause::Terminated);
             }
         }
-    }
-
-    /// What is approved, of the agent's queues and of all that it worked.
-    fn approved(&self, memory: &mut Memory) -> Vec<TaskId> {
-        let is_approved = |id: &TaskId| {
-            self.site
-                .board
-                .task(id)
-                .is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
-        };
-        memory.worked.retain(is_approved);
-        let mut approved = self
-            .queues()
-            .map_or_else(|_| Vec::new(), |queues| approved(self.site, &queues));
-        let strayed: Vec<TaskId> = memory
-            .worked
-            .iter()
-            .filter(|id| !approved.contains(id))
-            .cloned()
-            .collect();
-        approved.extend(strayed);
-        approved
-    }
-
-    /// Integrates what is approved, one process at a time.
-    fn integrate_approved(&self, memory: &mut Memory) -> Result<(), Error> {
-        memory.blocked.clear();
-        if self.approved(memory).is_empty() {
-            return Ok(());
-        }
-        let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else {
-            return Ok(());
-        };
-        // Whoever had the slot may have looked before our item was approved, so we look once more.
-        for task in self.approved(memory) {
-            if self.site.interrupt.is_raised() {
-                return Ok(());
-            }
-            match integrate(self.site, &task)? {
-                Integrated::Merged(commit) => {
-                    (self.tell)(&Told::Integrated {
-                        task,
-                        commit: commit.map(|commit| commit.short().to_owned()),
-                    });
-                }
-                Integrated::Untried => {
-                    memory.blocked.push(task.clone());
-                    (self.tell)(&Told::WouldMerge { task });
-                }
-                Integrated::SentBack(reason) => (self.tell)(&Told::SentBack { task, reason }),
-                Integrated::Blocked(why) => self.tell_blocked(memory, task, why),
-                Integrated::Lacks(lack) => {
-                    let why = (self.advise)(&lack, Some(&task), None);
-                    self.tell_blocked(memory, task, why);
-                }
-            }
-            self.commit();
-        }
-        Ok(())
-    }
-
-    fn tell_blocked(&self, memory: &mut Memory, task: TaskId, why: String) {
-        memory.blocked.push(task.clone());
-        self.tell_obstacle(memory, task.to_string(), Told::Blocked { task, why });
-    }
-
-    /// Queues what a planner is needed for, if this is one. False if there is nothing new.
-    fn wake(&self) -> Result<bool, Error> {
-        let note = Note {
-            agent: Some(self.name.clone()),
-            run: None,
-        };
-        let Some(need) = wake(self.site, &self.queues()?, &self.role, &note)? else {
-            return Ok(false);
-        };
-        (self.tell)(&Told::Woken {
-            task: need.id,
-            trigger: need.trigger,
-        });
-        self.commit();
-        Ok(true)
-    }
-
-    /// Gives back what dead agents held.
-    fn clear(&self, looks: &mut ExpiredLeases) -> Result<(), Error> {
-        // By what another reaper gives back it will wake us.
-        if reap::clear(self.site, looks, &mut |action| self.tell_cleared(action))? {
-            self.commit();
-        }
-        Ok(())
-    }
-
-    fn tell_cleared(&self, action: &Action) {
-        (self.tell)(&Told::Cleared {
-            what: action.to_string(),
-        });
-    }
-
-    /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so
-    /// it may fail: then `tavern-reap` says why.
-    fn clear_all(&self) {
-        let Ok(Some(slot)) = self.site.board.try_reap_slot() else {
-            return;
-        };
-        let mut looks = ExpiredLeases::load(&self.site.board);
-        let upkeep = self
-            .site
-            .board
-            .try_upkeep_slot(BETWEEN_UPKEEPS, clock::now())
-            .unwrap_or_default();
-        let scope = if upkeep.is_some() {
-            Scope::All
+        let role = site.role(&self.role)?.clone();
+        // A drain that names none means all of the board's.
+        let names = if self.drain.is_none() {
+            Context::names_for(&site, &self.role, &self.queues)?
         } else {
-            Scope::Dead
+            self.queues.clone()
         };
-        for action in reap::plan(self.site, scope, &mut looks).unwrap_or_default() {
-            if reap::execute(self.site, &action, &slot).unwrap_or_default() {
-                self.tell_cleared(&action);
-            }
-        }
-    }
-
-    fn somebody_died(&self) -> Result<bool, Error> {
-        let now = clock::now();
-        let leases = self.site.board.leases()?;
-        Ok(leases
+        let queues = context.queues(&site.board, &names)?;
+        tell_removed(context, &site.board);
+        site.named.clone_from(&queues);
+        Trust::of(&site)
+            .settings()
+            .map_err(tavern_run::Error::from)?;
+        queues
             .iter()
-            .any(|lease| life(&lease.holder) == Life::Gone || !lease.is_live(now)))
-    }
-
-    fn seek(&self) -> Result<Seek, Error> {
-        let item = self.item.clone().map(NamedItem::Id);
-        Ok(Seek {
-            item,
-            ..self.site.seek(&self.name, &self.role, &self.queues()?)?
-        })
-    }
-
-    fn queues(&self) -> Result<Vec<Queue>, Error> {
-        self.queues
-            .clone()
-            .map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
-    }
-
-    /// Another agent that lives may take something, now or in time.
-    fn others_have_work(&self) -> bool {
-        let (now, look) = (clock::now(), Preflight::of(self.site));
-        let may_take = |agent: &AgentFile| {
-            let seek = self
-                .queues()
-                .and_then(|queues| self.site.seek(&agent.name, &agent.role, &queues));
-            seek.is_ok_and(|seek| {
-                self.site
-                    .board
-                    .has_work_for(&seek, now, &look.of_role(&agent.role))
-            })
+            .try_for_each(|queue| site.board.remember(queue))?;
+        // Later it keeps nobody from the other queues. Whoever begins is to know.
+        queues
+            .iter()
+            .filter(|queue| queue.path.exists())
+            .try_for_each(|queue| site.board.can_open(queue))?;
+        let begun = preflight::begin(&site, &self.role)?;
+        // Shells that an agent's program leaves behind become our children, and can be ended.
+        process::adopt_orphans()?;
+        let on_empty = if self.until_empty || self.once {
+            EmptyBehavior::Terminate
+        } else {
+            on_empty(&site, &queues)?
         };
-        let others = self
-            .site
-            .board
-            .agents()
-            .into_iter()
-            .filter(|agent| agent.name != self.name);
-        others
-            .filter(|agent| life(&agent.holder) != Life::Gone)
-            .any(|agent| may_take(&agent))
-    }
-
-    /// What somebody holds who is no agent: it comes back when they say so, or their lease ends.
-    fn held_by_hand(&self) -> Result<Option<Lease>, Error> {
-        let (queues, agents) = (self.queues()?, self.site.board.agents());
-        let is_by_hand = |lease: &Lease| {
-            let is_ours = queues.iter().any(|queue| queue.id == lease.queue);
-            is_ours && !agents.iter().any(|agent| agent.name == lease.agent)
+        let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
+        site.board = site.board.acted_on_by(Some(name.clone()));
+        let since = self.since.unwrap_or_else(clock::now);
+        site.config.caps.own = self
+            .caps
+            .own(since, self.drain.is_none().then(|| name.clone()));
+        let agent = Agent {
+            site: &site,
+            name: name.clone(),
+            role: self.role.clone(),
+            queues: (!names.is_empty()).then_some(queues),
+            item: None,
+            on_empty,
+            most_runs: (self.once || role.once).then_some(1),
+            advise: hints::sentence,
+            tell: &|told| {
+                print(context, &name, told);
+                // Its drain hears of it later, and it would have taken the next item by then.
+                if self.fail_fast && told.gives_up().is_some() {
+                    site.interrupt.raise(InterruptCause::Stopped);
+                }
+            },
+            slot,
         };
-        Ok(self.site.board.leases()?.into_iter().find(is_by_hand))
-    }
-
-    /// What it waits for; of what a person has to free, the first.
-    fn describe(&self, nothing: &Nothing) -> Result<String, Error> {
-        let unready = unready(self.site, &self.queues()?, Some(&self.seek()?.seeker()));
-        if let Some(until) = nothing.wake_at {
-            let ends = |lack: &&Lack| match lack {
-                Lack::BackOff(at) => *at == until,
-                Lack::Closed { until: at, .. } => *at == until,
-                _ => false,
-            };
-            let mut next = unready
-                .iter()
-                .filter_map(|one| Some((one, one.lacks.iter().find(ends)?)));
-            return Ok(next.next().map_or_else(
-                || format!("waiting until {} for the next item", clock::shown(until)),
-                |(one, lack)| {
-                    let advice = (self.advise)(lack, one.task.as_ref(), Some(&one.queue));
-                    format!("waiting: {}: {advice}", one.name())
-                },
-            ));
-        }
-        let (stuck, later) = stuck(unready);
-        Ok(match (later + nothing.under_way, stuck.as_slice()) {
-            (0, []) if !nothing.elsewhere.is_empty() => {
-                let items = |(role, items): (&String, &usize)| match items {
-                    1 => format!("1 is for a {role}"),
-                    items => format!("{items} are for a {role}"),
-                };
-                let roles: Vec<String> = nothing.elsewhere.iter().map(items).collect();
-                format!("waiting for items; {}", roles.join(", "))
-            }
-            (0, []) => "waiting for items".to_owned(),
-            (0, [first, more @ ..]) => {
-                let items = if more.is_empty() {
-                    "1 item needs".to_owned()
+        context.out.note(format!(
+            "{name} is a {} with runner {}; Ctrl-C ends it",
+            self.role, begun.runner
+        ));
+        begun
+            .doubt_line()
+            .iter()
+            .for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
+        obey_stop(&site)?;
+        let why = match agent.work()? {
+            End::Enough | End::Interrupted => None,
+            End::Capped(used) => {
+                context.out.note(format!("{name} ends: {used}"));
+                // Its drain says so by itself, of all that is left.
+                let exit = if self.drain.is_none() {
+                    Exit::BudgetSpent
                 } else {
-                    format!("{} items need", stuck.len())
+                    Exit::Done
                 };
-                format!(
-                    "waiting: {items} a person; {}: {}",
-                    first.name(),
-                    (self.advise)(first.foremost(), first.task.as_ref(), Some(&first.queue))
-                )
+                return Ok(context.interrupted().unwrap_or(exit));
             }
-            (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
-            (others, _) => format!("waiting: {others} items are under way or behind others"),
-        })
-    }
-
-    fn show(&self, held: Option<&Claimed>, doing: String) -> Result<(), Error> {
-        Ok(show_agent(
-            &self.site.board,
-            &self.name,
-            &self.role,
-            held,
-            doing,
-        )?)
+            End::Empty => Some(format!(
+                "nothing is left that a {} could do; see tavern status",
+                self.role
+            )),
+            End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP is there".to_owned()),
+            End::Stopped(reason) => Some(format!(".tavern/STOP is there: {reason}")),
+        };
+        why.iter()
+            .for_each(|why| context.out.note(format!("{name} ends: {why}")));
+        Ok(context.interrupted().unwrap_or(Exit::Done))
     }
 }
 
-/// What an agent waits for.
-struct Wait {
-    why: Told,
-    until: Option<Timestamp>,
-    /// Hibernates: only a change wakes it.
-    is_asleep: bool,
-}
-
-impl Wait {
-    fn until(until: Option<Timestamp>, why: String) -> Doing {
-        Doing::Wait(Wait {
-            why: Told::Waiting { why, until: None },
-            until,
-            is_asleep: false,
-        })
+/// Whether an agent of `role` could begin here, in this process.
+///
+/// # Errors
+/// It can't: what git has brought is not trusted, its program is not there, the board is stopped, this shell holds an item.
+pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<(), CliError> {
+    context.holds_nothing(&site.board)?;
+    Trust::of(site)
+        .settings()
+        .map_err(tavern_run::Error::from)?;
+    if let Switch::Stopped(reason) | Switch::Paused(reason) = site.board.switch() {
+        let message = format!("nothing new is begun here: {reason}");
+        return Err(CliError::refused(
+            message,
+            "remove .tavern/STOP or .tavern/PAUSE",
+        ));
     }
-}
-
-/// Whether an item can be started here and now.
-struct ReadinessCheck<'a> {
-    agent: &'a Agent<'a>,
-    preflight: Preflight<'a>,
-    templates: &'a Templates,
-    /// Told when the board's lock is free again, by the names of the items.
-    skipped: RefCell<Vec<(String, Told)>>,
-    hindrance: RefCell<Option<String>>,
-}
-
-impl<'a> ReadinessCheck<'a> {
-    fn new(agent: &'a Agent<'a>, templates: &'a Templates) -> ReadinessCheck<'a> {
-        let (skipped, hindrance) = (RefCell::default(), RefCell::default());
-        ReadinessCheck {
-            agent,
-            preflight: Preflight::of(agent.site),
-            templates,
-            skipped,
-            hindrance,
-        }
-    }
-
-    /// What keeps it from being started now.
-    fn at(
-        &self,
-        queue: &str,
-        document: &Document<'_>,
-        item: &Item<'_>,
-        purpose: Purpose,
-    ) -> Result<(), Lack> {
-        let (site, name, advise) = (self.agent.site, &self.agent.role, self.agent.advise);
-        let place = self.preflight.surroundings(name).map_err(Error::from);
-        if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
-            let lack = Lack::NotReady(error.into());
-            *self.hindrance.borrow_mut() = Some(advise(&lack, None, None));
-            return Err(lack);
-        }
-        self.preflight
-            .ready(queue, document, item, purpose, Some(name))
-            .inspect_err(|lack| {
-                // That its runner is closed was told for all of its items.
-                if lack.is_stuck() && !matches!(lack, Lack::Closed { .. }) {
-                    let (task, title) = (item.id.clone(), document.title(item).to_owned());
-                    let name = match lack {
-                        // It keeps more than this item: told once.
-                        Lack::Capped { scope, .. } if *scope != CapScope::Item => scope.to_string(),
-                        _ => task
-                            .as_ref()
-                            .map_or_else(|| title.clone(), ToString::to_string),
-                    };
-                    if self
-                        .skipped
-                        .borrow()
-                        .iter()
-                        .any(|(other, _)| *other == name)
-                    {
-                        return;
-                    }
-                    let why = advise(lack, task.as_ref(), Some(queue));
-                    self.skipped
-                        .borrow_mut()
-                        .push((name, Told::Skipped { task, title, why }));
-                }
-            })
-    }
-}
-
-fn soon(seconds: i64) -> Timestamp {
-    clock::now() + TimeDelta::seconds(seconds)
-}
-
-/// Raises `interrupt` when a `STOP` file appears, also in the middle of a run.
-pub fn obey_stop(site: &Site) -> Result<(), Error> {
-    let bell = Bell::new();
-    site.board.make_folders()?;
-    let watch = site.board.ring_at_changes(&[], &bell)?;
-    let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
-    // It ends with the interrupt, or with the process.
-    std::thread::spawn(move || {
-        let (_watch, _subscription) = (watch, bell.ring_at(&interrupt));
-        while !interrupt.is_raised() {
-            if let Switch::Stopped(_) = board.switch() {
-                return interrupt.raise(InterruptCause::Stopped);
-            }
-            bell.wait(Duration::from_secs(3600));
-        }
-    });
+    preflight::begin(site, role)?;
     Ok(())
+}
+
+/// Works `item` of `queue`, in this process, as an agent of `role`: one run at most. What happens is told in notes.
+///
+/// # Errors
+/// All names are taken, or the board can't be written.
+pub(super) fn work_item(
+    context: &Context,
+    mut site: Site,
+    role: &str,
+    queue: &Queue,
+    item: &TaskId,
+) -> Result<End, CliError> {
+    process::adopt_orphans()?;
+    let queues = vec![queue.clone()];
+    let (name, slot) = take_name(&site, None, role, &queues)?;
+    site.board = site.board.acted_on_by(Some(name.clone()));
+    obey_stop(&site)?;
+    let agent = Agent {
+        site: &site,
+        name: name.clone(),
+        role: role.to_owned(),
+        queues: Some(queues),
+        item: Some(item.clone()),
+        on_empty: EmptyBehavior::Terminate,
+        most_runs: Some(1),
+        advise: hints::sentence,
+        tell: &|told| context.out.note(sentence(&name, told)),
+        slot,
+    };
+    Ok(agent.work()?)
+}
+
+/// What the queues say, if they all say the same, else config.yaml.
+fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
+    let general = site.config.empty_behavior;
+    let mut said = Vec::new();
+    for queue in queues {
+        said.push(
+            parse(&site.board.read(queue)?.content)
+                .0
+                .front()
+                .empty_behavior
+                .unwrap_or(general),
+        );
+    }
+    said.dedup();
+    Ok(if let [one] = said.as_slice() {
+        *one
+    } else {
+        general
+    })
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    agent: &'a str,
+    #[serde(flatten)]
+    told: &'a Told,
+}
+
+/// One line an event on standard output, at once.
+pub(super) fn print(context: &Context, agent: &str, told: &Told) {
+    let record = Record { agent, told };
+    // A closed standard output is no reason to leave work undone.
+    drop(
+        context
+            .out
+            .record(&record, sentence(agent, told))
+            .and_then(|()| context.out.flush()),
+    );
+}
+
+/// What an agent tells, in a line for people.
+pub(super) fn sentence(agent: &str, told: &Told) -> String {
+    let line = format!("{agent}: {told}");
+    match told {
+        Told::Claimed {
+            title, commands, ..
+        } => line.replace(title, &human::title(title)) + &human::commands(commands),
+        _ => human::words(&line).into_owned(),
+    }
 }

@@ -1,27 +1,81 @@
-//! Tavern, from the ground floor up: read the modules in this order.
+//! The programs: flags, output, errors and exit codes. Each verb is a file with its `Args` beside its `run`; the doc
+//! comment of `Args` is its help, and the first line of that its one job.
+//!
+//! Decides nothing about tasks: it reads what was typed, calls the library and prints.
 
-pub mod clock;
-pub mod config;
-pub mod failpoint;
-pub mod file_watch;
-pub mod files;
-pub mod interrupt;
-pub mod near;
-pub mod printable;
-pub mod secrets;
-pub mod yaml;
+pub use context::Context;
+pub use error::CliError;
+pub use exit::Exit;
+pub use item_name::ItemName;
+pub use output::Output;
+pub use program::{PROGRAMS, Program, main};
+pub use shared::{Format, Shared};
+pub use verb::Verb;
+pub use within::OwnRun;
 
-pub mod board;
-pub mod prompt;
+pub mod demo;
+pub mod front;
+pub mod human;
+pub mod signals;
 
-pub mod git;
-pub mod process;
-pub mod runner;
-pub mod store;
+mod alike;
+mod chat;
+mod complete;
+mod context;
+mod error;
+mod exit;
+mod flags;
+mod hints;
+mod item_name;
+mod left_alone;
+mod legible;
+mod live;
+mod mail;
+mod misread;
+mod moment;
+mod need;
+mod output;
+mod overview;
+mod place;
+mod program;
+mod resolve;
+mod shared;
+mod sibling;
+mod unified;
+mod verb;
+mod within;
+mod written;
 
-pub mod run;
-
+pub mod add;
 pub mod agent;
-pub mod pool;
-
-pub mod cli;
+pub mod ask;
+pub mod check;
+pub mod claim;
+pub mod commit;
+pub mod diff;
+pub mod drain;
+pub mod edit;
+pub mod init;
+pub mod learn;
+pub mod log;
+pub mod merge;
+pub mod merge_driver;
+pub mod notify;
+pub mod plan;
+pub mod queue;
+pub mod reap;
+pub mod release;
+pub mod renew;
+pub mod report;
+pub mod report_html;
+pub mod runs;
+pub mod schedule;
+pub mod serve;
+pub mod spawn;
+pub mod status;
+mod strayed;
+pub mod tell;
+pub mod top;
+pub mod trust;
+pub mod undo;
+pub mod watch;

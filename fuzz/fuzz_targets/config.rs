@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tavern::config::{Config, ConfigError};
+use tavern_store::config::{Config, ConfigError};
 
 fuzz_target!(|text: &str| {
     if let Err(ConfigError::Flawed(flaw)) = Config::parse(text, Path::new("config.yaml")) {

@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavern::board::document::parse;
-use tavern::board::edit::{NewItem, Patch, render};
-use tavern::board::problem::render as shown;
-use tavern::board::task::{Status, TaskId};
-use tavern::board::text::apply;
+use tavern_core::document::parse;
+use tavern_core::edit::{NewItem, Patch, render};
+use tavern_core::problem::render as shown;
+use tavern_core::task::{Status, TaskId};
+use tavern_core::text::apply;
 
 fuzz_target!(|text: &str| {
     let (document, problems) = parse(text);

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavern::board::front::read;
-use tavern::board::problem::render;
+use tavern_core::front::read;
+use tavern_core::problem::render;
 
 fuzz_target!(|text: &str| {
     let mut problems = Vec::new();

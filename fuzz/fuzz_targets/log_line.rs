@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavern::store::Entry;
+use tavern_store::Entry;
 
 fuzz_target!(|line: &[u8]| {
     if let Ok(entry) = serde_json::from_slice::<Entry>(line) {

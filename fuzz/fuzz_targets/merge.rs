@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use tavern::board::document::parse;
-use tavern::board::merge::merge;
+use tavern_core::document::parse;
+use tavern_core::merge::merge;
 
 fn ids(text: &str) -> BTreeSet<String> {
     let (document, _) = parse(text);

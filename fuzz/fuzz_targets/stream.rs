@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavern::runner::stream::read;
+use tavern_run::runner::stream::read;
 
 fuzz_target!(|line: &str| {
     read(line);

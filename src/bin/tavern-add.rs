@@ -1,5 +1,5 @@
-//! `tavern-add`: see `src/cli/add.rs`.
+//! `tavern-add`: see `src/add.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::add::Args>()
+    tavern::main::<tavern::add::Args>()
 }

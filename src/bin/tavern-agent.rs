@@ -1,5 +1,5 @@
-//! `tavern-agent`: see `src/cli/agent.rs`.
+//! `tavern-agent`: see `src/agent.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::agent::Args>()
+    tavern::main::<tavern::agent::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-ask`: see `src/cli/ask.rs`.
+//! `tavern-ask`: see `src/ask.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::ask::Args>()
+    tavern::main::<tavern::ask::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-check`: see `src/cli/check.rs`.
+//! `tavern-check`: see `src/check.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::check::Args>()
+    tavern::main::<tavern::check::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-claim`: see `src/cli/claim.rs`.
+//! `tavern-claim`: see `src/claim.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::claim::Args>()
+    tavern::main::<tavern::claim::Args>()
 }

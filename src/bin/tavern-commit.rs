@@ -1,5 +1,5 @@
-//! `tavern-commit`: see `src/cli/commit.rs`.
+//! `tavern-commit`: see `src/commit.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::commit::Args>()
+    tavern::main::<tavern::commit::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-diff`: see `src/cli/diff.rs`.
+//! `tavern-diff`: see `src/diff.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::diff::Args>()
+    tavern::main::<tavern::diff::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-drain`: see `src/cli/drain.rs`.
+//! `tavern-drain`: see `src/drain.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::drain::Args>()
+    tavern::main::<tavern::drain::Args>()
 }

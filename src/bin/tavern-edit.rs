@@ -1,5 +1,5 @@
-//! `tavern-edit`: see `src/cli/edit.rs`.
+//! `tavern-edit`: see `src/edit.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::edit::Args>()
+    tavern::main::<tavern::edit::Args>()
 }

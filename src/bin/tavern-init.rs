@@ -1,5 +1,5 @@
-//! `tavern-init`: see `src/cli/init.rs`.
+//! `tavern-init`: see `src/init.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::init::Args>()
+    tavern::main::<tavern::init::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-learn`: see `src/cli/learn.rs`.
+//! `tavern-learn`: see `src/learn.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::learn::Args>()
+    tavern::main::<tavern::learn::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-log`: see `src/cli/log.rs`.
+//! `tavern-log`: see `src/log.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::log::Args>()
+    tavern::main::<tavern::log::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-merge-driver`: see `src/cli/merge_driver.rs`.
+//! `tavern-merge-driver`: see `src/merge_driver.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::merge_driver::Args>()
+    tavern::main::<tavern::merge_driver::Args>()
 }

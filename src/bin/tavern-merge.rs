@@ -1,5 +1,5 @@
-//! `tavern-merge`: see `src/cli/merge.rs`.
+//! `tavern-merge`: see `src/merge.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::merge::Args>()
+    tavern::main::<tavern::merge::Args>()
 }

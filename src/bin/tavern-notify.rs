@@ -1,5 +1,5 @@
-//! `tavern-notify`: see `src/cli/notify.rs`.
+//! `tavern-notify`: see `src/notify.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::notify::Args>()
+    tavern::main::<tavern::notify::Args>()
 }

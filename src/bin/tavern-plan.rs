@@ -1,5 +1,5 @@
-//! `tavern-plan`: see `src/cli/plan.rs`.
+//! `tavern-plan`: see `src/plan.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::plan::Args>()
+    tavern::main::<tavern::plan::Args>()
 }

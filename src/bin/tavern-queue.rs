@@ -1,5 +1,5 @@
-//! `tavern-queue`: see `src/cli/queue.rs`.
+//! `tavern-queue`: see `src/queue.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::queue::Args>()
+    tavern::main::<tavern::queue::Args>()
 }

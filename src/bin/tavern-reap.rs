@@ -1,5 +1,5 @@
-//! `tavern-reap`: see `src/cli/reap.rs`.
+//! `tavern-reap`: see `src/reap.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::reap::Args>()
+    tavern::main::<tavern::reap::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-release`: see `src/cli/release.rs`.
+//! `tavern-release`: see `src/release.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::release::Args>()
+    tavern::main::<tavern::release::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-renew`: see `src/cli/renew.rs`.
+//! `tavern-renew`: see `src/renew.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::renew::Args>()
+    tavern::main::<tavern::renew::Args>()
 }

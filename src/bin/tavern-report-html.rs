@@ -1,5 +1,5 @@
-//! `tavern-report-html`: see `src/cli/report_html`.
+//! `tavern-report-html`: see `src/report_html`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::report_html::Args>()
+    tavern::main::<tavern::report_html::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-report`: see `src/cli/report.rs`.
+//! `tavern-report`: see `src/report.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::report::Args>()
+    tavern::main::<tavern::report::Args>()
 }

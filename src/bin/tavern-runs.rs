@@ -1,5 +1,5 @@
-//! `tavern-runs`: see `src/cli/runs.rs`.
+//! `tavern-runs`: see `src/runs.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::runs::Args>()
+    tavern::main::<tavern::runs::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-schedule`: see `src/cli/schedule.rs`.
+//! `tavern-schedule`: see `src/schedule.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::schedule::Args>()
+    tavern::main::<tavern::schedule::Args>()
 }

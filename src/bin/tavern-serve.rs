@@ -1,5 +1,5 @@
-//! `tavern-serve`: see `src/cli/serve/mod.rs`.
+//! `tavern-serve`: see `src/serve/mod.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::serve::Args>()
+    tavern::main::<tavern::serve::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-spawn`: see `src/cli/spawn.rs`.
+//! `tavern-spawn`: see `src/spawn.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::spawn::Args>()
+    tavern::main::<tavern::spawn::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-status`: see `src/cli/status.rs`.
+//! `tavern-status`: see `src/status.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::status::Args>()
+    tavern::main::<tavern::status::Args>()
 }

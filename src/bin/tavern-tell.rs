@@ -1,5 +1,5 @@
-//! `tavern-tell`: see `src/cli/tell.rs`.
+//! `tavern-tell`: see `src/tell.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::tell::Args>()
+    tavern::main::<tavern::tell::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-top`: see `src/cli/top.rs`.
+//! `tavern-top`: see `src/top.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::top::Args>()
+    tavern::main::<tavern::top::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-trust`: see `src/cli/trust.rs`.
+//! `tavern-trust`: see `src/trust.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::trust::Args>()
+    tavern::main::<tavern::trust::Args>()
 }

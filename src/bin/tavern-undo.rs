@@ -1,5 +1,5 @@
-//! `tavern-undo`: see `src/cli/undo.rs`.
+//! `tavern-undo`: see `src/undo.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::undo::Args>()
+    tavern::main::<tavern::undo::Args>()
 }

@@ -1,5 +1,5 @@
-//! `tavern-watch`: see `src/cli/watch.rs`.
+//! `tavern-watch`: see `src/watch.rs`.
 
 fn main() -> std::process::ExitCode {
-    tavern::cli::main::<tavern::cli::watch::Args>()
+    tavern::main::<tavern::watch::Args>()
 }

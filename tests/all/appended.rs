@@ -4,8 +4,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use tavern::board::document::parse;
-use tavern::board::task::Status;
+use tavern_core::document::parse;
+use tavern_core::task::Status;
 
 use crate::state::State;
 use crate::support::{QUEUE, Scratch, has, wait_until};

@@ -4,9 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use tavern::board::document::parse;
-use tavern::board::task::Status;
-use tavern::failpoint::LIST;
+use tavern_core::document::parse;
+use tavern_core::task::Status;
+use tavern_sys::failpoint::LIST;
 
 use crate::fix::files;
 use crate::state::State;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tavern::process::table;
+use tavern_sys::process::table;
 
 use crate::support::{CONFIG, Ran, Scratch, program, wait_until};
 use crate::terminal::Terminal;

@@ -353,8 +353,8 @@ impl Service {
             .join("examples")
             .join(example);
         let text = fs::read_to_string(&path).expect("it is there");
-        let workflow =
-            tavern::yaml::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let workflow = tavern_core::yaml::read(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         scratch.write(
             "TODO.md",
             "- [ ] T-1: Write\n  ```sh\n  echo Hello > greeting.txt\n  ```\n\

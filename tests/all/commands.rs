@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use snapbox::assert_data_eq;
-use tavern::cli::PROGRAMS;
+use tavern::PROGRAMS;
 
 use crate::support::Scratch;
 

@@ -6,8 +6,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use tavern::board::task::Status;
-use tavern::failpoint::LIST;
+use tavern_core::task::Status;
+use tavern_sys::failpoint::LIST;
 
 use crate::state::{State, temp_files};
 use crate::support::{CONFIG, QUEUE, Ran, Run, Scratch};

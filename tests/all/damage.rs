@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use tavern::cli::PROGRAMS;
+use tavern::PROGRAMS;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::state::{State, board, id as task};

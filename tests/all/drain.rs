@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tavern::board::task::Status;
+use tavern_core::task::Status;
 
 use crate::dice::{Dice, number};
 use crate::state::{State, temp_files};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use tavern::cli::PROGRAMS;
+use tavern::PROGRAMS;
 
 use crate::support::{CONFIG, QUEUE, Ran, Scratch};
 

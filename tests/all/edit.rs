@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tavern::board::task::Status;
-use tavern::store::HAND;
+use tavern_core::task::Status;
+use tavern_store::HAND;
 
 use crate::state::State;
 use crate::support::{ARCHIVE, CONFIG, OWNED, QUEUE, Ran, Scratch, has};

@@ -9,7 +9,7 @@ fn every_program_is_listed_as_json() {
     let listed: Vec<&serde_json::Value> = records.iter().map(|record| &record["name"]).collect();
     assert_eq!(
         listed,
-        tavern::cli::PROGRAMS
+        tavern::PROGRAMS
             .iter()
             .map(|program| program.name)
             .collect::<Vec<_>>()
@@ -57,7 +57,7 @@ fn help_and_version_are_asked_for_and_no_error() {
     assert!(help.contains("Usage: tavern check"), "{help}");
     assert_eq!(scratch.run("tavern", &["check", "--help"]).succeeds(), help);
     let all = scratch.run("tavern", &["help"]).succeeds();
-    for program in tavern::cli::PROGRAMS {
+    for program in tavern::PROGRAMS {
         assert!(
             all.contains(&program.job()),
             "{} is missing in\n{all}",

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tavern::board::task::Status;
-use tavern::store::HAND;
+use tavern_core::task::Status;
+use tavern_store::HAND;
 
 use crate::state::State;
 use crate::support::{OWNED, QUEUE, Scratch, has};

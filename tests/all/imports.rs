@@ -11,15 +11,15 @@ use crate::tidy::{assert_none, code, read, rust_files};
 #[test]
 fn files_form_no_circle() {
     let mut faults = Vec::new();
-    for (folder, root) in [
-        ("src", "src/lib.rs"),
+    let crates = ["core", "git", "run", "store", "sys"].map(|room| format!("crates/{room}/src"));
+    let packages = crates.iter().map(|folder| (folder.as_str(), "lib.rs"));
+    let programs = [
+        ("src", "lib.rs"),
         ("benches/programs", "main.rs"),
         ("tests/all", "main.rs"),
-    ] {
-        let sources = Sources::read(
-            folder,
-            &Path::new(folder).join(root.trim_start_matches("src/")),
-        );
+    ];
+    for (folder, root) in packages.chain(programs) {
+        let sources = Sources::read(folder, &Path::new(folder).join(root));
         assert!(
             sources.uses().values().any(|used| !used.is_empty()),
             "{folder}: imports are found"

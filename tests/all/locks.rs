@@ -53,7 +53,7 @@ fn reaped(scratch: &Scratch, arguments: &[&str], now: &str) -> String {
 fn a_lock_is_removed_once_its_git_is_dead_and_not_before() {
     let scratch = board();
     for reference in ["refs/heads/tavern/integration", "refs/tavern/salvage/T-9/1"] {
-        let before = tavern::clock::now().to_rfc3339();
+        let before = tavern_sys::clock::now().to_rfc3339();
         let (running, lock) = holder(&scratch, reference);
         assert_eq!(reaped(&scratch, &[], LATER), "", "its git lives");
         running.signal_group(Signal::KILL);
@@ -90,7 +90,7 @@ fn a_git_of_another_repository_keeps_no_lock_here() {
         .in_a_group()
         .start();
     wait_until("the other git runs", || {
-        let table = tavern::process::table::all();
+        let table = tavern_sys::process::table::all();
         table.iter().any(|entry| {
             fs::read_link(format!("/proc/{}/cwd", entry.pid))
                 .is_ok_and(|cwd| cwd == Path::new(&other))

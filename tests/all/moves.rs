@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tavern::board::task::Status;
+use tavern_core::task::Status;
 
 use crate::state::State;
 use crate::support::{QUEUE, Scratch, has};

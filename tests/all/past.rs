@@ -93,7 +93,7 @@ fn cancelling(scratch: &Scratch) -> String {
     let log = crate::state::State::of(scratch).log;
     let entry = log
         .iter()
-        .find(|entry| entry.kind == tavern::board::event::Kind::Cancelled)
+        .find(|entry| entry.kind == tavern_core::event::Kind::Cancelled)
         .expect("it was");
     entry.seq.to_string()
 }

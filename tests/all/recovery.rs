@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rustix::process::Signal;
-use tavern::board::task::Status;
+use tavern_core::task::Status;
 
 use crate::state::{State, board, id};
 use crate::support::{QUEUE, Running, Scratch, has, wait_until};
@@ -298,9 +298,9 @@ fn who_waited_for_the_lock_has_a_lease_from_when_they_got_it() {
     wait_until("it waits", || {
         fs::read_to_string("/proc/locks").is_ok_and(|locks| locks.lines().any(waits))
     });
-    let begun = tavern::clock::now();
-    wait_until("its time is over", || tavern::clock::now() > begun);
-    let free = tavern::clock::now();
+    let begun = tavern_sys::clock::now();
+    wait_until("its time is over", || tavern_sys::clock::now() > begun);
+    let free = tavern_sys::clock::now();
     adding.goes_on().ends(0);
     let claimed = claiming.end().ends(0).json();
     let taken = scratch
@@ -308,7 +308,7 @@ fn who_waited_for_the_lock_has_a_lease_from_when_they_got_it() {
         .pop()
         .expect("it was claimed");
     for time in [&claimed["lease"]["claimed_at"], &taken["time"]] {
-        let time: tavern::board::task::Timestamp = time
+        let time: tavern_core::task::Timestamp = time
             .as_str()
             .and_then(|time| time.parse().ok())
             .expect("a time");

@@ -11,10 +11,10 @@ use proptest::prelude::{Just, ProptestConfig, Strategy};
 use proptest::prop_oneof;
 use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use tavern::board::event::{Blame, Event, Retry};
-use tavern::board::new_item::NewItem;
-use tavern::board::task::{Status, TaskId};
-use tavern::store::{Board, Note};
+use tavern_core::event::{Blame, Event, Retry};
+use tavern_core::new_item::NewItem;
+use tavern_core::task::{Status, TaskId};
+use tavern_store::{Board, Note};
 
 use crate::dice::number;
 use crate::state::{State, board, id, seek};

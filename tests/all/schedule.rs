@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use rustix::process::Signal;
-use tavern::failpoint::LIST;
+use tavern_sys::failpoint::LIST;
 
 use crate::support::{QUEUE, Ran, Running, Scratch, has, wait_until};
 

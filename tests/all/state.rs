@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tavern::board::document::parse;
-use tavern::board::task::{Status, Task, TaskId};
-use tavern::config::Config;
-use tavern::store::{Board, Entry, Error, Seek, no_process, tail_log};
+use tavern_core::document::parse;
+use tavern_core::task::{Status, Task, TaskId};
+use tavern_store::config::Config;
+use tavern_store::{Board, Entry, Error, Seek, no_process, tail_log};
 
 use crate::support::Scratch;
 
@@ -86,10 +86,10 @@ impl State {
         for entry in &self.log {
             let Some(task) = &entry.task else { continue };
             match &entry.lease {
-                Some(tavern::store::LeaseEntry::Put(lease)) => {
+                Some(tavern_store::LeaseEntry::Put(lease)) => {
                     tokens.insert(task.to_string(), lease.token);
                 }
-                Some(tavern::store::LeaseEntry::Drop) => {
+                Some(tavern_store::LeaseEntry::Drop) => {
                     tokens.remove(task.as_str());
                 }
                 None => {}

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use tavern::board::document::parse;
-use tavern::board::event::{Blame, Event, Retry};
-use tavern::board::new_item::NewItem;
-use tavern::board::task::{Status, TaskId};
-use tavern::run::ASK_GIT;
-use tavern::store::{Board, Note};
+use tavern_core::document::parse;
+use tavern_core::event::{Blame, Event, Retry};
+use tavern_core::new_item::NewItem;
+use tavern_core::task::{Status, TaskId};
+use tavern_run::ASK_GIT;
+use tavern_store::{Board, Note};
 
 use crate::dice::{Dice, number};
 use crate::state::{State, board, seek};

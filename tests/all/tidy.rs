@@ -1,10 +1,10 @@
 //! The house rules that no lint holds: code, documents and tables say the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tavern::cli::{Exit, PROGRAMS};
+use tavern::{Exit, PROGRAMS};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -69,85 +69,21 @@ fn table(text: &str, first: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// The sources of the program and of every crate, as paths from the root.
+pub fn sources() -> Vec<PathBuf> {
+    let mut files = rust_files("src");
+    files.extend(rust_files("crates"));
+    files
+}
+
 pub fn assert_none(faults: &[String], rule: &str) {
     assert!(faults.is_empty(), "{rule}:\n  {}\n", faults.join("\n  "));
-}
-
-/// The room of `src/room/…` or `src/room.rs`.
-fn room(path: &Path) -> Option<String> {
-    let part = path.strip_prefix("src").ok()?.components().next()?;
-    let part = part.as_os_str().to_str()?.trim_end_matches(".rs");
-    (part != "lib" && part != "bin").then(|| part.to_owned())
-}
-
-#[test]
-fn arrows_between_rooms_are_those_of_the_architecture() {
-    let rows = table(&read("ARCHITECTURE.md"), "room");
-    let allowed: BTreeMap<String, BTreeSet<String>> = rows
-        .iter()
-        .map(|row| {
-            let targets = row[2]
-                .split(',')
-                .map(|room| room.trim().to_owned())
-                .filter(|room| !room.is_empty());
-            (row[0].trim_matches('`').to_owned(), targets.collect())
-        })
-        .collect();
-    assert!(allowed.len() > 10, "the table is found");
-    let mut faults = Vec::new();
-    for path in rust_files("src") {
-        let Some(room) = room(&path) else { continue };
-        let Some(allowed) = allowed.get(&room) else {
-            faults.push(format!("{}: the room `{room}` has no row", path.display()));
-            continue;
-        };
-        let text = read(&path);
-        for line in text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
-        {
-            for target in line.split("crate::").skip(1) {
-                let target: String = target
-                    .chars()
-                    .take_while(|c| c.is_ascii_lowercase() || *c == '_')
-                    .collect();
-                if !target.is_empty() && target != room && !allowed.contains(&target) {
-                    faults.push(format!(
-                        "{}: `{room}` may not use `{target}`: {}",
-                        path.display(),
-                        line.trim()
-                    ));
-                }
-            }
-        }
-    }
-    assert_none(&faults, "arrows that ARCHITECTURE.md does not have");
-}
-
-#[test]
-fn the_architecture_has_no_circle() {
-    let rows = table(&read("ARCHITECTURE.md"), "room");
-    let order: Vec<&str> = rows.iter().map(|row| row[0].trim_matches('`')).collect();
-    for (place, row) in rows.iter().enumerate() {
-        for target in row[2]
-            .split(',')
-            .map(str::trim)
-            .filter(|target| !target.is_empty())
-        {
-            let below = order[..place].contains(&target);
-            assert!(
-                below,
-                "{} uses `{target}`, which must stand above it in the table",
-                row[0]
-            );
-        }
-    }
 }
 
 #[test]
 fn every_file_says_what_it_is() {
     let mut faults = Vec::new();
-    for path in rust_files("src")
+    for path in sources()
         .into_iter()
         .chain(rust_files("tests"))
         .chain(rust_files("benches"))
@@ -172,7 +108,7 @@ fn files_are_named_for_what_they_are() {
         path.file_stem()
             .is_some_and(|stem| vague.iter().any(|name| stem == *name))
     };
-    let faults: Vec<String> = rust_files("src")
+    let faults: Vec<String> = sources()
         .iter()
         .filter(|path| is_vague(path))
         .map(|path| path.display().to_string())
@@ -194,7 +130,7 @@ fn what_is_public_is_documented() {
         "const fn",
     ];
     let mut faults = Vec::new();
-    for path in rust_files("src") {
+    for path in sources() {
         let text = read(&path);
         let mut documented = false;
         for (number, line) in text.lines().enumerate() {
@@ -219,7 +155,7 @@ fn what_is_public_is_documented() {
 #[test]
 fn no_test_is_ignored_or_forgotten() {
     let mut faults = Vec::new();
-    for path in rust_files("src").into_iter().chain(rust_files("tests")) {
+    for path in sources().into_iter().chain(rust_files("tests")) {
         // Spelt in two parts, or this line would be one.
         if code(&read(&path)).any(|line| line.trim_start().starts_with(concat!("#[", "ignore"))) {
             faults.push(format!("{}: an ignored test", path.display()));
@@ -258,7 +194,7 @@ fn every_program_is_in_every_table() {
     files.sort_unstable();
     assert_eq!(
         files, sorted,
-        "files in src/bin, and the table in src/cli/program.rs"
+        "files in src/bin, and the table in src/program.rs"
     );
     let wanted: Vec<Vec<String>> = PROGRAMS
         .iter()
@@ -287,7 +223,7 @@ fn every_program_is_in_every_table() {
 }
 
 #[test]
-fn only_cli_names_programs() {
+fn only_the_program_names_verbs() {
     let names: Vec<String> = PROGRAMS
         .iter()
         .flat_map(|program| {
@@ -304,8 +240,8 @@ fn only_cli_names_programs() {
             .any(|(at, _)| ends(&line[at + name.len()..]))
     };
     let mut faults = Vec::new();
-    let above = ["src/cli", "src/bin"];
-    for path in rust_files("src")
+    let above = ["src"];
+    for path in sources()
         .into_iter()
         .filter(|path| !above.iter().any(|room| path.starts_with(room)))
     {
@@ -315,7 +251,7 @@ fn only_cli_names_programs() {
     }
     assert_none(
         &faults,
-        "programs that are named below `cli`; what to type next stands in src/cli/hints.rs",
+        "programs that are named below `src`; what to type next stands in src/hints.rs",
     );
 }
 
@@ -360,13 +296,15 @@ fn outcomes_are_those_of_the_spec() {
         .iter()
         .map(|row| row[0].trim_matches('`').to_owned())
         .collect();
-    let known: BTreeSet<&str> = tavern::runner::Outcome::NAMES.map(|(_, name)| name).into();
+    let known: BTreeSet<&str> = tavern_run::runner::Outcome::NAMES
+        .map(|(_, name)| name)
+        .into();
     assert_eq!(
         names.iter().map(String::as_str).collect::<BTreeSet<_>>(),
         known
     );
     let policies =
-        serde_json::to_value(tavern::config::Outcomes::default()).expect("it is plain data");
+        serde_json::to_value(tavern_store::config::Outcomes::default()).expect("it is plain data");
     for row in rows {
         let name = row[0].trim_matches('`');
         let Some(policy) = policies.get(name) else {
@@ -394,7 +332,7 @@ fn outcomes_are_those_of_the_spec() {
 #[test]
 fn failpoints_are_listed_and_used() {
     let mut used = BTreeSet::new();
-    for path in rust_files("src") {
+    for path in sources() {
         let text = read(&path);
         for line in code(&text) {
             for call in line.split("hit(\"").skip(1) {
@@ -402,14 +340,14 @@ fn failpoints_are_listed_and_used() {
             }
         }
     }
-    let listed: BTreeSet<String> = tavern::failpoint::LIST
+    let listed: BTreeSet<String> = tavern_sys::failpoint::LIST
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect();
     assert_eq!(used, listed, "calls of `hit`, and failpoint::LIST");
     assert_eq!(
         listed.len(),
-        tavern::failpoint::LIST.len(),
+        tavern_sys::failpoint::LIST.len(),
         "each is listed once"
     );
 }

@@ -1,8 +1,8 @@
 //! What was done to an item is taken back, and done again; never what somebody holds, nor what came since.
 
-use tavern::board::event::Kind;
-use tavern::board::task::Status;
-use tavern::store::Entry;
+use tavern_core::event::Kind;
+use tavern_core::task::Status;
+use tavern_store::Entry;
 
 use crate::state::{State, id};
 use crate::support::{ARCHIVE, OWNED, QUEUE, Ran, Scratch, has};

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::tidy::{assert_none, code, read, rust_files};
+use crate::tidy::{assert_none, code, read, rust_files, sources};
 
 #[test]
 fn no_parameter_is_boolean() {
     let mut faults = Vec::new();
-    for path in rust_files("src") {
+    for path in sources() {
         let text: Vec<String> = code(&read(&path))
             .map(|line| line.trim().to_owned())
             .collect();
@@ -33,7 +33,7 @@ fn no_parameter_is_boolean() {
 
 #[test]
 fn what_pages_name_is_there() {
-    let sources: BTreeSet<String> = ["src", "tests", "benches"]
+    let sources: BTreeSet<String> = ["src", "crates", "tests", "benches"]
         .into_iter()
         .flat_map(rust_files)
         .map(|path| read(&path))
@@ -42,7 +42,7 @@ fn what_pages_name_is_there() {
         .iter()
         .flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'))
         .collect();
-    let files: Vec<PathBuf> = ["src", "tests", "benches", "fuzz"]
+    let files: Vec<PathBuf> = ["src", "crates", "tests", "benches", "fuzz"]
         .into_iter()
         .flat_map(rust_files)
         .collect();
@@ -73,7 +73,7 @@ fn what_pages_name_is_there() {
 #[test]
 fn nothing_refers_to_a_page_that_is_not_here() {
     let mut faults = Vec::new();
-    let files = ["src", "tests", "benches", "fuzz/fuzz_targets"]
+    let files = ["src", "crates", "tests", "benches", "fuzz/fuzz_targets"]
         .into_iter()
         .flat_map(rust_files);
     for path in files.chain(pages()) {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tavern::runner::job::Opening;
-use tavern::runner::{AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal, Usage};
+use tavern_run::runner::job::Opening;
+use tavern_run::runner::{
+    AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal, Usage,
+};
 
 use super::project::{bash, say};
 use super::workshop::{Workshop, versions, wait_for, wait_for_record, watch};

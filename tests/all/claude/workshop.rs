@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tavern::runner::job::Opening;
-use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
+use tavern_run::runner::job::Opening;
+use tavern_run::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
 
 use super::stand_in::StandIn;
 use crate::support::{Scratch, wait_until};

@@ -1,0 +1,656 @@
+//! Ended items leave a queue for its archive, another document of the same format: which, and what both then say.
+//!
+//! Knows no files. Both texts are read again: an item that would read otherwise in the archive, or whose going would make
+//! another one read otherwise, stays where it is.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use chrono::TimeDelta;
+
+use crate::document::{Document, Item, parse};
+use crate::lane::{LanePlace, LaneSet};
+use crate::markup;
+use crate::merge::unite;
+use crate::patch::said;
+use crate::task::{Status, TaskId, Timestamp};
+use crate::text::Edit;
+
+/// When items are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// So long after they ended.
+    pub after: Option<TimeDelta>,
+    /// So many stay, the last of the document.
+    pub keep: Option<usize>,
+    /// Also dead ones.
+    pub dead: bool,
+}
+
+/// Items that were moved, and what the two documents then say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    pub queue: String,
+    pub archive: String,
+    pub items: Vec<Gone>,
+}
+
+/// An item that is no longer in its queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    pub id: Option<TaskId>,
+    pub status: Status,
+    /// Its text as it was in the queue.
+    pub block: String,
+}
+
+impl Gone {
+    /// An item as it stands.
+    pub fn of(document: &Document<'_>, item: &Item<'_>) -> Gone {
+        Gone {
+            id: item.id.clone(),
+            status: item.status,
+            block: document.block(item).to_owned(),
+        }
+    }
+}
+
+/// Items that are moved one by one where they can't be all at once; the others wait for the next time.
+const MOST_SINGLE: usize = 50;
+
+/// How an archive begins.
+pub fn head(name: &str) -> String {
+    format!("# Archive of {name}\n\n")
+}
+
+/// The items of the top level that are to be moved, by their place, in the order of the document. Who is in somebody's
+/// hands is known to `is_held`; of the items that don't say when they were completed, `is_long_ended` knows whether
+/// that is long ago.
+pub fn due(
+    document: &Document<'_>,
+    policy: &Policy,
+    now: Timestamp,
+    is_held: &dyn Fn(&TaskId) -> bool,
+    is_long_ended: &dyn Fn(&Item<'_>) -> bool,
+) -> Vec<usize> {
+    let items = document.items();
+    let has_ended = |item: &Item<'_>| match item.status {
+        Status::Completed | Status::Cancelled => true,
+        // What was never tried is there by mistake.
+        Status::Dead => policy.dead && item.id.is_some(),
+        _ => false,
+    };
+    let mut count: HashMap<&TaskId, usize> = HashMap::new();
+    items
+        .iter()
+        .filter_map(|item| item.id.as_ref())
+        .for_each(|id| *count.entry(id).or_default() += 1);
+    // Which of two a dependency means, or a person, is to be settled first.
+    let is_free = |item: &Item<'_>| {
+        !item.quarantined
+            && item
+                .id
+                .as_ref()
+                .is_none_or(|id| count.get(id) == Some(&1) && !is_held(id))
+    };
+    // Parts come after the item that they are in.
+    let mut has_open_part = HashSet::new();
+    for item in items
+        .iter()
+        .filter(|item| item.id.is_some() && !(has_ended(item) && is_free(item)))
+    {
+        has_open_part.extend(outwards(items, item.within));
+    }
+    // By its title an item is known in its own document only.
+    let open = items.iter().filter(|item| !item.status.is_ended());
+    let named: HashSet<usize> = open
+        .flat_map(|item| document.named_by(item).unwrap_or_default())
+        .collect();
+    let is_movable = |index: usize, item: &Item<'_>| {
+        let is_needed = has_open_part.contains(&index) || named.contains(&index);
+        item.within.is_none() && !item.nested && has_ended(item) && is_free(item) && !is_needed
+    };
+    let ended: Vec<usize> = items
+        .iter()
+        .enumerate()
+        .filter(|(index, item)| is_movable(*index, item))
+        .map(|(index, _)| index)
+        .collect();
+    let surplus = policy
+        .keep
+        .map_or(0, |keep| ended.len().saturating_sub(keep));
+    let is_old = |index: usize| {
+        let Some(after) = policy.after else {
+            return false;
+        };
+        let completed = document.task_of(&items[index]).state.completed();
+        completed.map_or_else(
+            || is_long_ended(&items[index]),
+            |completed| now - completed > after,
+        )
+    };
+    let due = ended
+        .into_iter()
+        .enumerate()
+        .filter(|(nth, index)| *nth < surplus || is_old(*index));
+    due.map(|(_, index)| index)
+        .filter(|index| reads_alike(document, *index))
+        .collect()
+}
+
+/// The item at this place, the one that it is in, and so on.
+fn outwards(items: &[Item<'_>], first: Option<usize>) -> impl Iterator<Item = usize> {
+    std::iter::successors(first, |index| items[*index].within)
+}
+
+/// Moves what is due from the queue `name` to its archive (empty where there is none yet); nothing if nothing is due.
+pub fn archive(
+    name: &str,
+    queue: &str,
+    archive: &str,
+    policy: &Policy,
+    now: Timestamp,
+    is_held: &dyn Fn(&TaskId) -> bool,
+    is_long_ended: &dyn Fn(&Document<'_>, &Item<'_>) -> bool,
+) -> Option<Moved> {
+    let (document, _) = parse(queue);
+    let is_long_ended = |item: &Item<'_>| is_long_ended(&document, item);
+    let mut due: HashSet<usize> = due(&document, policy, now, is_held, &is_long_ended)
+        .into_iter()
+        .collect();
+    due.extend(twins(&document, archive, is_held));
+    let due = (0..document.items().len()).filter(|index| due.contains(index));
+    let items = due
+        .map(|index| Gone::of(&document, &document.items()[index]))
+        .collect();
+    let items = without_doubles(items, &document, archive);
+    let archive = if archive.trim().is_empty() {
+        head(name)
+    } else {
+        archive.to_owned()
+    };
+    if items.is_empty() {
+        return None;
+    }
+    if let Some(moved) = together(queue, &archive, &items) {
+        return Some(moved);
+    }
+    let mut moved = Moved {
+        queue: queue.to_owned(),
+        archive,
+        items: Vec::new(),
+    };
+    for item in items.into_iter().take(MOST_SINGLE) {
+        if let Some(next) = together(&moved.queue, &moved.archive, std::slice::from_ref(&item)) {
+            (moved.queue, moved.archive) = (next.queue, next.archive);
+            moved.items.push(item);
+        }
+    }
+    (!moved.items.is_empty()).then_some(moved)
+}
+
+/// Moves these, all or none.
+pub fn together(queue: &str, archive: &str, items: &[Gone]) -> Option<Moved> {
+    let queue = taken_out(queue, items)?;
+    let archive = put_in(archive, items)?;
+    Some(Moved {
+        queue,
+        archive,
+        items: items.to_vec(),
+    })
+}
+
+/// The item and its parts would say the same in an archive: what a lane says of a part goes with the lane.
+fn reads_alike(document: &Document<'_>, index: usize) -> bool {
+    let item = &document.items()[index];
+    let Some(own) = own_text(&Gone::of(document, item)) else {
+        return false;
+    };
+    let inside = document.items()[index..]
+        .iter()
+        .take_while(|part| part.span.start < item.span.end);
+    parse(&own)
+        .0
+        .items()
+        .iter()
+        .map(|item| (&item.id, item.status))
+        .eq(inside.map(|item| (&item.id, item.status)))
+}
+
+/// Items that are in the archive already, as they are: a crash, or a merge of two branches, has left them in both.
+fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bool) -> Vec<usize> {
+    if archive.is_empty() {
+        return Vec::new();
+    }
+    let all = Policy {
+        after: None,
+        keep: Some(0),
+        dead: true,
+    };
+    let now = Timestamp::UNIX_EPOCH;
+    let (archived, _) = parse(archive);
+    let known: HashSet<&TaskId> = archived
+        .items()
+        .iter()
+        .filter_map(|item| item.id.as_ref())
+        .collect();
+    let is_twin = |index: &usize| {
+        let item = &document.items()[*index];
+        item.id.as_ref().is_some_and(|id| known.contains(id))
+            && has(&archived, &Gone::of(document, item))
+    };
+    due(document, &all, now, is_held, &|_| false)
+        .into_iter()
+        .filter(is_twin)
+        .collect()
+}
+
+/// Of items without an ID those stay that read the same as another one: nobody could tell them apart afterwards.
+fn without_doubles(items: Vec<Gone>, document: &Document<'_>, archive: &str) -> Vec<Gone> {
+    let mut items = items;
+    let (archived, _) = parse(archive);
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for item in document.items().iter().filter(|item| item.id.is_none()) {
+        *count.entry(document.block(item).trim_end()).or_default() += 1;
+    }
+    items.retain(|item| {
+        item.id.is_some() || (count.get(item.block.trim_end()) == Some(&1) && !has(&archived, item))
+    });
+    items
+}
+
+/// The archive has the item, as it was in its queue.
+pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
+    let Some(own) = own_text(item) else {
+        return false;
+    };
+    match &item.id {
+        Some(id) => archive
+            .find(id)
+            .is_some_and(|found| archive.block(found).trim_end() == own.trim_end()),
+        None => archive
+            .items()
+            .iter()
+            .any(|found| archive.block(found).trim_end() == own.trim_end()),
+    }
+}
+
+/// The archive has all that the item, which has an ID, says: to archive it would change nothing.
+pub fn has_all_of(archive: &Document<'_>, item: &Gone) -> bool {
+    let united = || {
+        let older = archive.block(archive.find(item.id.as_ref()?)?);
+        let united = unite(&own_text(item)?, older)?;
+        Some(united.trim_end() == older.trim_end())
+    };
+    has(archive, item) || united().unwrap_or(false)
+}
+
+/// The queue without the items; nothing if one isn't there, or another would read otherwise.
+pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
+    let (document, _) = parse(queue);
+    let mut going = Vec::new();
+    let mut edits = Vec::new();
+    let mut places = document.items().iter();
+    for gone in items {
+        // In the order of the document, so that one look over it is enough.
+        let item = places.find(|item| {
+            item.within.is_none()
+                && (&item.id, item.status) == (&gone.id, gone.status)
+                && document.block(item).trim_end() == gone.block.trim_end()
+        })?;
+        going.push(&item.span);
+        edits.push(removal(queue, &item.span));
+    }
+    let is_going = |item: &Item<'_>| {
+        let place = going.partition_point(|span| span.end <= item.span.start);
+        going
+            .get(place)
+            .is_some_and(|span| span.start <= item.span.start)
+    };
+    document.applied(&edits, &is_going, &|_| false, &|_| true)
+}
+
+/// The archive with the items at its end. One that it has already stays where it is. Of one that it has otherwise under the same ID
+/// the words are kept, and it stands as the newer one does: git may have brought either.
+pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
+    let (old, _) = parse(archive);
+    let mut text = archive.to_owned();
+    let known: HashSet<&TaskId> = old
+        .items()
+        .iter()
+        .filter_map(|item| item.id.as_ref())
+        .collect();
+    let is_known = |item: &Gone| item.id.as_ref().is_none_or(|id| known.contains(id));
+    let new = items
+        .iter()
+        .filter(|item| !(is_known(item) && has(&old, item)));
+    let items: Vec<&Gone> = new.collect();
+    let mut older = HashMap::new();
+    for id in items
+        .iter()
+        .filter_map(|item| item.id.as_ref())
+        .filter(|id| known.contains(id))
+    {
+        older.insert(id, old.block(old.find(id)?));
+        text = forget(&text, id)?;
+    }
+    let mut added = String::from(if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    });
+    let mut expected = Vec::new();
+    for item in &items {
+        let own = own_text(item)?;
+        let older = item.id.as_ref().and_then(|id| older.get(id));
+        let own = older.map_or_else(|| Some(own.clone()), |older| unite(&own, older))?;
+        added.push_str(&own);
+        if !own.ends_with('\n') {
+            added.push('\n');
+        }
+        expected.push(own);
+    }
+    let are_there = |new: &Document<'_>| {
+        let tops = new
+            .items()
+            .iter()
+            .filter(|item| item.span.start >= text.len() && item.within.is_none());
+        let tops = tops.map(|top| (&top.id, top.status, new.block(top).trim_end()));
+        tops.eq(items
+            .iter()
+            .zip(&expected)
+            .map(|(item, own)| (&item.id, item.status, own.trim_end())))
+    };
+    let end = Edit::insert(text.len(), added);
+    parse(&text).0.applied(
+        &[end],
+        &|_| false,
+        &|item| item.span.start >= text.len(),
+        &are_there,
+    )
+}
+
+/// The archive without the item; nothing if another would read otherwise.
+pub fn forget(archive: &str, id: &TaskId) -> Option<String> {
+    let (document, _) = parse(archive);
+    taken_out(archive, &[Gone::of(&document, document.find(id)?)])
+}
+
+/// The item at the margin, and so that it says its status by itself: an archive has no lanes.
+fn own_text(item: &Gone) -> Option<String> {
+    let indent = item.block.len() - item.block.trim_start_matches([' ', '\t']).len();
+    let lines = item.block.split_inclusive('\n').map(|line| {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        &line[blanks.min(indent)..]
+    });
+    let block: String = lines.collect();
+    let (document, _) = parse(&block);
+    document
+        .items()
+        .first()
+        .filter(|alone| alone.id == item.id && alone.span.start == 0)?;
+    let text = said(&block, item.status, LanePlace::Loose, LaneSet::default());
+    let (read, _) = parse(&text);
+    let status = read.items().first().map(|item| item.status);
+    (status == Some(item.status)).then_some(text)
+}
+
+/// The edit that takes a block away. Where two blank lines would meet, one goes too.
+fn removal(text: &str, span: &Range<usize>) -> Edit {
+    let mut cut = span.clone();
+    let before = text[..cut.start].trim_end_matches([' ', '\t', '\r', '\n']);
+    let gap = text[before.len()..cut.start].matches('\n').count();
+    let is_behind_blank = gap > 1 || before.is_empty();
+    if is_behind_blank && cut.end < text.len() && markup::is_blank_line(text, cut.end) {
+        cut.end = markup::line_end(text, cut.end, text.len());
+    }
+    Edit::delete(cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+
+    use super::*;
+    use crate::lossless::documents;
+
+    const ALL: Policy = Policy {
+        after: None,
+        keep: Some(0),
+        dead: true,
+    };
+
+    fn moved(queue: &str, policy: &Policy) -> (String, String) {
+        let now = "2026-11-22T10:00:00Z".parse().expect("it is a time");
+        let found = archive(
+            "main",
+            queue,
+            "",
+            policy,
+            now,
+            &|id| id.as_str() == "T-9",
+            &|_, _| false,
+        );
+        found.map_or((queue.to_owned(), String::new()), |moved| {
+            (moved.queue, moved.archive)
+        })
+    }
+
+    #[test]
+    fn what_has_ended_is_moved() {
+        let keep = |keep| Policy {
+            after: None,
+            keep: Some(keep),
+            dead: false,
+        };
+        let after = |days| Policy {
+            after: Some(TimeDelta::days(days)),
+            keep: None,
+            dead: false,
+        };
+        let rows = [
+            (
+                "- [x] T-1: a\n- [ ] T-2: b\n",
+                keep(0),
+                "- [ ] T-2: b\n",
+                "- [x] T-1: a\n",
+            ),
+            // The last ones stay.
+            (
+                "- [x] T-1: a\n- [x] T-2: b\n",
+                keep(1),
+                "- [x] T-2: b\n",
+                "- [x] T-1: a\n",
+            ),
+            (
+                "- [x] T-1: a\n- [x] T-2: b\n",
+                keep(2),
+                "- [x] T-1: a\n- [x] T-2: b\n",
+                "",
+            ),
+            // By age, as far as it is told.
+            (
+                "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
+                after(7),
+                "- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
+                "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n",
+            ),
+            // What lanes said is said by the item.
+            (
+                "# Done\n- [ ] T-1: a\n# Pending\n",
+                keep(0),
+                "# Done\n# Pending\n",
+                "- [x] T-1: a\n",
+            ),
+            (
+                "# Dead\n- [ ] T-1: a\n# Done\n",
+                keep(0),
+                "# Dead\n- [ ] T-1: a\n# Done\n",
+                "",
+            ),
+            (
+                "# Dead\n- [ ] T-1: a\n# Done\n",
+                ALL,
+                "# Dead\n# Done\n",
+                "- [ ] T-1: a (status: dead)\n",
+            ),
+            (
+                "- [x] T-1: a (status: cancelled)\n",
+                keep(0),
+                "",
+                "- [x] T-1: a (status: cancelled)\n",
+            ),
+            // Parts go with the whole, and only when they have ended; a step is no part.
+            (
+                "- [x] T-1: a\n  - [ ] T-2: b\n",
+                keep(0),
+                "- [x] T-1: a\n  - [ ] T-2: b\n",
+                "",
+            ),
+            (
+                "- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n",
+                keep(0),
+                "",
+                "- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n",
+            ),
+            (
+                "- [ ] T-1: a\n  - [x] T-2: b\n",
+                keep(0),
+                "- [ ] T-1: a\n  - [x] T-2: b\n",
+                "",
+            ),
+            (
+                "# Done\n- [ ] a\n  - [ ] T-2: b\n",
+                keep(0),
+                "# Done\n- [ ] a\n  - [ ] T-2: b\n",
+                "",
+            ),
+            // What goes by one ID stays until that is settled, also parts.
+            (
+                "- [ ] T-1: a\n# Done\n- [ ] T-1: a\n",
+                keep(0),
+                "- [ ] T-1: a\n# Done\n- [ ] T-1: a\n",
+                "",
+            ),
+            (
+                "- [x] T-1: a\n- [x] T-1: b\n",
+                keep(0),
+                "- [x] T-1: a\n- [x] T-1: b\n",
+                "",
+            ),
+            (
+                "- [x] a\n  - [x] T-1: b\n- [x] T-1: c\n",
+                keep(0),
+                "- [x] a\n  - [x] T-1: b\n- [x] T-1: c\n",
+                "",
+            ),
+            // Held; and what nobody could tell apart.
+            ("- [x] T-9: a\n", keep(0), "- [x] T-9: a\n", ""),
+            (
+                "- [x] a\n- [x] b\n- [x] a\n",
+                keep(0),
+                "- [x] a\n- [x] a\n",
+                "- [x] b\n",
+            ),
+            // Blank lines don't pile up.
+            (
+                "# Done\n\n- [x] a\n\n- [x] b\n\n# Pending\n\n- [ ] c\n",
+                keep(0),
+                "# Done\n\n# Pending\n\n- [ ] c\n",
+                "- [x] a\n- [x] b\n",
+            ),
+        ];
+        for (queue, policy, left, archived) in rows {
+            let head = if archived.is_empty() {
+                String::new()
+            } else {
+                head("main")
+            };
+            assert_eq!(
+                moved(queue, &policy),
+                (left.to_owned(), head + archived),
+                "{queue}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_archived_again_stands_as_it_is_now_and_keeps_its_older_words() {
+        let rows = [
+            (
+                "- [x] T-1: a\n",
+                "- [x] T-1: a, and c (completed: 2026-11-22T10:00:00Z)\n",
+                "",
+            ),
+            (
+                "- [x] T-1: a\n  One.\n  Three.\n",
+                "- [x] T-1: a\n  One.\n  Two.\n  Three.\n",
+                "",
+            ),
+            (
+                "- [x] T-1: a, and b (commit: 1)\n  One.\n",
+                "- [x] T-1: a (commit: 2)\n",
+                "- [x] T-1: a, and b (commit: 2)\n  One.\n",
+            ),
+            (
+                "- [x] T-1: b\n",
+                "- [x] T-1: a\n",
+                "- [x] T-1: a\n  <!-- conflict: title: b -->\n",
+            ),
+            (
+                "- [x] T-1: b (priority: high)\n",
+                "- [x] T-1: b\n",
+                "- [x] T-1: b (priority: high)\n",
+            ),
+        ];
+        for (older, newer, expected) in rows {
+            let again = Gone {
+                id: "T-1".parse().ok(),
+                status: Status::Completed,
+                block: newer.to_owned(),
+            };
+            let expected = if expected.is_empty() { newer } else { expected };
+            let [archive, expected] = [
+                format!("{older}- [x] T-2: b\n"),
+                format!("- [x] T-2: b\n{expected}"),
+            ];
+            assert_eq!(
+                put_in(&archive, std::slice::from_ref(&again)).as_ref(),
+                Some(&expected)
+            );
+            // It was done before a crash.
+            assert_eq!(put_in(&expected, &[again]), Some(expected));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn each_item_is_in_one_place_and_says_the_same(queue in documents(), keep in 0..4usize) {
+            let told = |text: &str| {
+                let (document, _) = parse(text);
+                let mut told: Vec<_> = document
+                    .items()
+                    .iter()
+                    .filter(|item| item.id.is_some() || item.within.is_none())
+                    .map(|item| (item.id.clone(), item.status, document.title(item).to_owned()))
+                    .collect();
+                told.sort();
+                told
+            };
+            let policy = Policy { keep: Some(keep), ..ALL };
+            let (left, archived) = moved(&queue, &policy);
+            let mut both = told(&left);
+            both.extend(told(&archived));
+            both.sort();
+            prop_assert_eq!(both, told(&queue));
+            // A crash left them in both: the one in the queue goes.
+            let now = Timestamp::UNIX_EPOCH;
+            let never = Policy { after: None, keep: None, dead: true };
+            if let Some(again) = archive("main", &queue, &archived, &never, now, &|_| false, &|_, _| false) {
+                prop_assert_eq!(again.archive, archived);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
+
+use std::ops::Range;
+
+use memchr::{memchr_iter, memmem};
+
+use super::outline::BOX;
+use super::reader::{parse, read_item};
+use super::{Document, Item, ItemList, Under};
+use crate::lane;
+use crate::markup;
+use crate::metadata::Key;
+use crate::task::{Status, TaskId, Timestamp};
+
+impl<'t> Document<'t> {
+    /// All items in the order of the text; a nested item comes after the one that it is in.
+    pub fn items(&self) -> &[Item<'t>] {
+        match &self.items {
+            ItemList::Read(items) => items,
+            ItemList::Outlined { all, .. } => all.get_or_init(|| match parse(self.text).0.items {
+                ItemList::Read(items) => items,
+                ItemList::Outlined { .. } => unreachable!("`parse` reads all items"),
+            }),
+        }
+    }
+
+    /// How many items there are.
+    pub fn count(&self) -> usize {
+        match &self.items {
+            ItemList::Read(items) => items.len(),
+            ItemList::Outlined { places, .. } => places.len(),
+        }
+    }
+
+    /// The item at this index of [`Document::items`].
+    pub fn item(&self, at: usize) -> &Item<'t> {
+        match &self.items {
+            ItemList::Read(items) => &items[at],
+            ItemList::Outlined { places, read, .. } => {
+                read[at].get_or_init(|| Box::new(read_item(self, &places[at])))
+            }
+        }
+    }
+
+    /// The first item with this ID.
+    pub fn find(&self, id: &TaskId) -> Option<&Item<'t>> {
+        self.index_of(id).map(|at| self.item(at))
+    }
+
+    /// The index of the first item with this ID.
+    pub fn index_of(&self, id: &TaskId) -> Option<usize> {
+        self.indices_of(id).next()
+    }
+
+    /// All items with this ID.
+    pub fn named(&self, id: &TaskId) -> Vec<&Item<'t>> {
+        self.indices_of(id).map(|at| self.item(at)).collect()
+    }
+
+    fn indices_of(&self, id: &TaskId) -> impl Iterator<Item = usize> {
+        // While an item is read it may be asked for itself.
+        self.indices_naming(id).filter(move |at| match &self.items {
+            ItemList::Read(items) => items[*at].id.as_ref() == Some(id),
+            ItemList::Outlined { .. } => self.id_at(*at).as_ref() == Some(id),
+        })
+    }
+
+    /// The items among which those are that name this one, or stand in it.
+    pub fn naming(&self, id: &TaskId) -> impl Iterator<Item = &Item<'t>> {
+        self.indices_naming(id).map(|at| self.item(at))
+    }
+
+    /// The indices of the items that say this ID anywhere; where they are read, of all.
+    fn indices_naming(&self, id: &TaskId) -> Box<dyn Iterator<Item = usize>> {
+        match &self.items {
+            ItemList::Read(items) => Box::new(0..items.len()),
+            ItemList::Outlined { places, .. } => {
+                let named = memmem::find_iter(self.text.as_bytes(), id.as_str());
+                let mut indices: Vec<usize> = named
+                    .map(|at| places.partition_point(|place| place.span.end <= at))
+                    .collect();
+                indices.dedup();
+                indices.retain(|at| *at < places.len());
+                Box::new(indices.into_iter())
+            }
+        }
+    }
+
+    /// Of the item at this index.
+    pub fn id_at(&self, at: usize) -> Option<TaskId> {
+        match &self.items {
+            ItemList::Read(items) => items[at].id.clone(),
+            ItemList::Outlined { places, .. } => {
+                let span = &places[at].span;
+                markup::leading_id(&self.text[span.start + BOX + 2..span.end]).0
+            }
+        }
+    }
+
+    /// Of the item at this index.
+    pub fn status_at(&self, at: usize) -> Status {
+        match &self.items {
+            ItemList::Outlined { places, .. } => {
+                places[at].status.unwrap_or_else(|| self.item(at).status)
+            }
+            ItemList::Read(items) => items[at].status,
+        }
+    }
+
+    /// Of the item at this index: its own, else 2.
+    pub fn priority_at(&self, at: usize) -> u8 {
+        match &self.items {
+            ItemList::Outlined { places, .. } => places[at]
+                .priority
+                .unwrap_or_else(|| self.item(at).priority),
+            ItemList::Read(items) => items[at].priority,
+        }
+    }
+
+    /// When the item at this index is to be done.
+    pub fn due_at(&self, at: usize) -> Option<Timestamp> {
+        if self.may_say(at, Key::Due.as_str()) {
+            self.item(at).due
+        } else {
+            None
+        }
+    }
+
+    /// Whether these words, a key say, may stand in the item at this index, told without reading it.
+    pub fn may_say(&self, at: usize, words: &str) -> bool {
+        let ItemList::Outlined { places, .. } = &self.items else {
+            return true;
+        };
+        memmem::find(
+            &self.text.as_bytes()[places[at].span.clone()],
+            words.as_bytes(),
+        )
+        .is_some()
+    }
+
+    /// The text from where the title of the item at this index begins, told without reading it.
+    pub(crate) fn text_from_title(&self, at: usize) -> &str {
+        match &self.items {
+            ItemList::Read(items) => &self.text[items[at].title.start..],
+            ItemList::Outlined { places, .. } => {
+                let line = &self.text[places[at].span.start + BOX + 2..places[at].span.end];
+                let title = line[markup::leading_id(line).1..].trim_start();
+                title.strip_prefix(markup::STRIKE).unwrap_or(title)
+            }
+        }
+    }
+
+    /// The index of the first item that begins at `start` or behind it.
+    pub fn index_from(&self, start: usize) -> usize {
+        match &self.items {
+            ItemList::Read(items) => items.partition_point(|item| item.span.start < start),
+            ItemList::Outlined { places, .. } => {
+                places.partition_point(|place| place.span.start < start)
+            }
+        }
+    }
+
+    /// An item whose bullet is at the margin begins at `start`.
+    pub(crate) fn begins_item(&self, start: usize) -> bool {
+        match &self.items {
+            ItemList::Read(items) => items
+                .binary_search_by_key(&start, |item| item.span.start)
+                .is_ok_and(|found| items[found].column == 0),
+            ItemList::Outlined { places, .. } => places
+                .binary_search_by_key(&start, |place| place.span.start)
+                .is_ok(),
+        }
+    }
+
+    /// An item whose bullet is at the margin, and which is no part of another, ends at `end`.
+    pub(crate) fn ends_item(&self, end: usize) -> bool {
+        match &self.items {
+            ItemList::Read(items) => items
+                .iter()
+                .any(|other| other.span.end == end && other.column == 0 && !other.nested),
+            ItemList::Outlined { places, .. } => places
+                .binary_search_by_key(&end, |place| place.span.end)
+                .is_ok(),
+        }
+    }
+
+    /// The status that an item has by all that it says and stands under.
+    pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
+        item.status = lane::status(self.place(item), item.said, self.lane_set);
+        // Whoever claims an item writes when it was begun.
+        item.aside |=
+            item.status.is_held() && !item.begun || markup::left_out(self.title(item)).is_some();
+        let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else {
+            return;
+        };
+        item.quarantined = true;
+        item.aside |= !is_slip;
+    }
+
+    /// The line that begins at `start`, counted from the last one that was asked for: items are mostly read in a row, and to
+    /// count from the top for each would take a long document's square.
+    pub(super) fn line_at(&self, start: usize) -> usize {
+        let ends = |span: Range<usize>| memchr_iter(b'\n', &self.text.as_bytes()[span]).count();
+        let (at, before) = self.counted.get();
+        let before = if at <= start {
+            before + ends(at..start)
+        } else {
+            before - ends(start..at)
+        };
+        self.counted.set((start, before));
+        before + 1
+    }
+}

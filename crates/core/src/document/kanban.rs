@@ -1,0 +1,53 @@
+//! What a save by Obsidian's Kanban takes from a board: it writes each card anew from what it has read of it.
+//!
+//! Its source, as of 2.0.51 (mgmeyers/obsidian-kanban, `src/parsers/formats/list.ts` and `src/parsers/helpers/parser.ts`).
+
+use std::ops::Range;
+
+use super::Item;
+use crate::markup;
+use crate::problem::Problem;
+
+/// What is under a card has to be indented by so many columns. It takes four blanks or a tab from each line that begins with them,
+/// and puts as many before every line.
+const COLUMNS: usize = 4;
+
+/// A card that is not in the first list under a heading.
+pub(super) fn dropped(at: Range<usize>) -> Problem {
+    Problem::warning(
+        "lost-on-save",
+        at,
+        "Obsidian's Kanban drops this card when it saves: it keeps the first list under each heading",
+        "move it into that list, with the same bullet",
+    )
+}
+
+/// What is indented by less than the plugin does, and is none of what it was once that has moved it further in.
+pub(super) fn moved(text: &str, items: &[Item<'_>]) -> Vec<Problem> {
+    let of_item = |item: &Item<'_>| {
+        let block = item
+            .block
+            .as_ref()
+            .map(|block| (block.column, block.fences.start, "task block"));
+        let shell = item
+            .shell
+            .as_ref()
+            .map(|shell| (shell.column, shell.content.start, "script"));
+        let part = item.within.map(|_| (item.column, item.span.start, "part"));
+        [block, shell, part]
+            .into_iter()
+            .flatten()
+            .find(|(column, ..)| *column < COLUMNS)
+    };
+    let told = |(_, at, what): (usize, usize, &str)| {
+        Problem::warning(
+            "lost-on-save",
+            markup::trimmed(text, at..markup::line_end(text, at, text.len())),
+            format!(
+                "Obsidian's Kanban moves this {what} further in when it saves, and it is none then"
+            ),
+            format!("indent what is under the card by {COLUMNS} blanks, or by a tab"),
+        )
+    };
+    items.iter().filter_map(of_item).map(told).collect()
+}

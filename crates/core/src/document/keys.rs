@@ -1,0 +1,365 @@
+//! What the keys of an item tell the reader of its document.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::{Document, Item, ItemPlace};
+use crate::key::Shape;
+use crate::markup;
+use crate::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock, Unread, Why};
+use crate::problem::Problem;
+use crate::status::Status;
+
+/// Items that one may wait for.
+const MOST_AFTER: usize = 100;
+
+/// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
+/// spelt out.
+pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
+    // When it was completed says nothing of what is ticked, which in a long list is most.
+    let is_unticked =
+        |place: &ItemPlace| place.status == Some(Status::Completed) && !place.is_ticked(text);
+    let any_unticked = places.iter().any(is_unticked);
+    let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace)| {
+        let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
+        for place in places.iter_mut() {
+            while found.next_if(|at| *at < place.span.start).is_some() {}
+            match found.peek() {
+                None => break,
+                Some(at) if *at < place.span.end => set(place),
+                Some(_) => {}
+            }
+        }
+    };
+    leave(Key::Status.as_str(), &|place| place.status = None);
+    leave(Key::Priority.as_str(), &|place| place.priority = None);
+    if any_unticked {
+        leave(Key::Completed.as_str(), &|place| {
+            place.status = place.status.filter(|_| !is_unticked(place))
+        });
+    }
+}
+
+impl Document<'_> {
+    /// The keys of a pending item that somebody may have typed as they are, with where their names are.
+    fn pending_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
+        let has_keys = item.block.is_some() || (item.id.is_some() && item.metadata.is_some());
+        if item.status != Status::Pending || !has_keys {
+            return Vec::new();
+        }
+        let known = |entry: KeyEntry<'_>| match entry.meaning {
+            Meaning::Known(key, _) => Some((key, entry.at..entry.at + entry.name.len())),
+            _ => None,
+        };
+        self.entries(item).into_iter().filter_map(known).collect()
+    }
+
+    /// The same where none tells that Tavern wrote them.
+    fn untold_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
+        let keys = self.pending_keys(item);
+        // How often it was tried or came back stands beside the reason, or beside keys of a person.
+        let stands_beside = |key: &Key| key.may_be_typed() || *key == Key::Reason;
+        let is_beside = keys.iter().any(|(key, _)| stands_beside(key));
+        let tells = |key: Key| {
+            matches!(key, Key::Status | Key::NotBefore) || key.shape() == Shape::Count && is_beside
+        };
+        if keys
+            .iter()
+            .any(|(key, _)| key.owner() == Owner::State && tells(*key))
+        {
+            Vec::new()
+        } else {
+            keys
+        }
+    }
+
+    /// The item with all of its parenthesis as a part of its title: it has no keys but Tavern's own, and none tells that Tavern wrote them.
+    /// Whether it did, its log knows.
+    pub fn with_words<'t>(&self, item: &Item<'t>) -> Option<Item<'t>> {
+        let keys = self.untold_keys(item);
+        let are_words = item.id.is_some()
+            && item.block.is_none()
+            && item.metadata.as_ref().is_some_and(|span| {
+                span.start < markup::line_end(self.text, item.title.end, item.span.end)
+            })
+            && !keys.is_empty()
+            && keys.len() == self.entries(item).len()
+            && keys.iter().all(|(key, _)| key.may_be_words());
+        are_words.then(|| item.with_keys_in_title())
+    }
+
+    /// What is told of the first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it.
+    pub(super) fn replaced_key(&self, item: &Item<'_>) -> Option<Problem> {
+        let keys = if self.with_words(item).is_some() {
+            Vec::new()
+        } else {
+            self.untold_keys(item)
+        };
+        let (key, name) = keys
+            .into_iter()
+            .find(|(key, _)| key.is_replaced() && *key != Key::Reason)?;
+        Some(self.told_as_replaced(item, key, name))
+    }
+
+    /// The keys of a pending item that Tavern may have written, and that the next claim replaces, each with what is to be told of it if
+    /// it was typed: its log knows. What it has worked on has an `attempt`.
+    pub fn doubtful_keys(&self, item: &Item<'_>) -> Vec<(Key, Problem)> {
+        let mut keys = self.pending_keys(item);
+        let tells = |key: Key| matches!(key, Key::Status | Key::NotBefore | Key::Attempt);
+        if keys.iter().any(|(key, _)| tells(*key)) || self.with_words(item).is_some() {
+            keys.clear();
+        }
+        let is_doubtful =
+            |key: &Key| !key.may_be_typed() && (!key.is_replaced() || *key == Key::Reason);
+        let doubtful = keys.into_iter().filter(|(key, _)| is_doubtful(key));
+        doubtful
+            .map(|(key, name)| (key, self.told_as_replaced(item, key, name)))
+            .collect()
+    }
+
+    fn told_as_replaced(&self, item: &Item<'_>, key: Key, name: Range<usize>) -> Problem {
+        let message = format!(
+            "`{}` is a key of Tavern's, which the next claim replaces",
+            key.as_str()
+        );
+        let is_below = item
+            .metadata
+            .as_ref()
+            .is_some_and(|span| self.text[item.title.end..span.start].contains('\n'));
+        let hint = if is_below && name.start < item.head.end {
+            "to keep the words put a blank line above them"
+        } else if name.start < item.head.end {
+            "to keep the words as title put them into a parenthesis of their own, before the other keys"
+        } else {
+            "to keep the words write them outside of the `yaml task` block"
+        };
+        Problem::warning("misplaced-key", name, message, hint)
+    }
+}
+
+/// The end of a hint about a key that is not read as one.
+pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
+
+const IS_TITLE: &str = ", so this parenthesis is part of the title";
+
+/// Reports what keeps a parenthesis from being metadata. Returns whether it is an error: whoever wrote it relies on what it says.
+pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unread) -> bool {
+    let written = &text[unread.name.clone()];
+    let near = Key::nearest(written).or(Key::named(written));
+    let (code, message, hint) = match unread.why {
+        Why::NotTyped => (
+            "misplaced-key",
+            format!("`{written}` is no key of an item without an ID{IS_TITLE}"),
+            "put the other keys into parentheses of their own, at the end of the line".to_owned(),
+        ),
+        Why::WrongValue => (
+            "wrong-type",
+            format!("invalid value for `{written}`"),
+            format!(
+                "{}{STAYS_TITLE}",
+                near.map_or("", |key| key.shape().expects())
+            ),
+        ),
+        Why::Unclosed => (
+            "unknown-key",
+            format!("`{written}` does not end with the line{IS_TITLE}"),
+            "put values with parentheses in double quotes".to_owned(),
+        ),
+        Why::ReliedOn | Why::Misspelt => (
+            "unknown-key",
+            format!("unknown key `{written}`{IS_TITLE}"),
+            format!("did you mean `{}`?", near.map_or("", Key::as_str)),
+        ),
+    };
+    let is_error = matches!(unread.why, Why::Unclosed | Why::ReliedOn);
+    let make = if is_error {
+        Problem::error
+    } else {
+        Problem::warning
+    };
+    problems.push(make(code, unread.name, message, hint));
+    is_error
+}
+
+/// Reports a status that ends `line`, a title line whose keys stand below it: it is not read, and whoever wrote it relies on it. Returns
+/// whether there is one.
+pub(super) fn tell_status_beside(
+    problems: &mut Vec<Problem>,
+    text: &str,
+    line: Range<usize>,
+) -> bool {
+    let Ok(Some(span)) = metadata::find_parenthesis(&text[line.clone()], Owner::State) else {
+        return false;
+    };
+    let mut found = None;
+    metadata::read_parenthesis(
+        text,
+        line.start + span.start..line.start + span.end,
+        &mut |entry| {
+            let is_held_back = matches!(entry.meaning, Meaning::Known(Key::Status, Field::Status(to)) if to != Status::Pending);
+            found = found
+                .take()
+                .or(is_held_back.then(|| entry.at..entry.at + entry.name.len()));
+        },
+    );
+    let is_found = found.is_some();
+    problems.extend(
+        found.map(|name| misplaced(text, name, "put it into the parenthesis of the line below")),
+    );
+    is_found
+}
+
+/// Takes over what eligibility needs of a key, and reports what is wrong with it.
+pub(super) fn note<'t>(
+    item: &mut Item<'t>,
+    problems: &mut Vec<Problem>,
+    seen: &mut u64,
+    entry: KeyEntry<'t>,
+) {
+    let name_span = entry.at..entry.at + entry.name.len();
+    if *seen & entry.meaning.bit() != 0 {
+        item.quarantined = true;
+        problems.push(Problem::error(
+            "duplicate-key",
+            name_span,
+            format!("`{}` stands here twice", entry.name),
+            "remove one of them",
+        ));
+        return;
+    }
+    *seen |= entry.meaning.bit();
+    match entry.meaning {
+        Meaning::Known(key, field) => match (key, field) {
+            (Key::Priority, Field::Number(number)) => {
+                item.priority = u8::try_from(number).unwrap_or(u8::MAX)
+            }
+            (Key::Role, Field::Text(role)) => item.role = Some(role),
+            (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
+            (Key::Due, Field::Time(time)) => item.due = Some(time),
+            (Key::After, Field::Ids(ids, names)) if ids.len() + names.len() > MOST_AFTER => {
+                item.quarantined = true;
+                let count = ids.len() + names.len();
+                let message =
+                    format!("this waits for {count} items, and {MOST_AFTER} are the most");
+                let hint = "have one item wait for some of them, and this one for that";
+                problems.push(Problem::error(
+                    "too-many-dependencies",
+                    name_span,
+                    message,
+                    hint,
+                ));
+            }
+            (Key::After, Field::Ids(ids, names)) => (item.after, item.after_names) = (ids, names),
+            (Key::Parent, Field::Id(id)) => item.parent = Some(id),
+            (Key::Status, Field::Status(status)) => item.said.status = Some(status),
+            (Key::Started, Field::Time(_)) => item.begun = true,
+            (Key::Completed, Field::Time(_)) => item.said.completed = true,
+            _ => {}
+        },
+        Meaning::Absent(_) => {}
+        Meaning::Wrong(key) => {
+            // Nobody may not be worked on for these: people write them in words, too.
+            let is_record = matches!(key, Key::Started | Key::Completed | Key::Due);
+            item.quarantined |= !is_record;
+            let span = if entry.value.is_empty() {
+                name_span
+            } else {
+                entry.value
+            };
+            let make = if is_record {
+                Problem::warning
+            } else {
+                Problem::error
+            };
+            let message = format!("invalid value for `{}`", entry.name);
+            problems.push(make(
+                "wrong-type",
+                span,
+                message,
+                key.shape().expects().to_owned(),
+            ));
+        }
+        Meaning::Unknown => {
+            let hint = match Key::nearest(entry.name) {
+                Some(near) => format!("did you mean `{}`?", near.as_str()),
+                None => "it is kept, but nothing reads it".to_owned(),
+            };
+            let message = format!("unknown key `{}`", entry.name);
+            // Among keys that are read it was meant as one.
+            let is_mistyped = Key::is_mistyped(entry.name);
+            item.quarantined |= is_mistyped;
+            let make = if is_mistyped {
+                Problem::error
+            } else {
+                Problem::warning
+            };
+            problems.push(make("unknown-key", name_span, message, hint));
+        }
+    }
+}
+
+/// The first key that guards the work in a block that is no `yaml task`, and has keys of items alone: its writer relies on it.
+pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem> {
+    let mut keys = Vec::new();
+    metadata::read_block(text, block, &mut |entry| {
+        keys.push((Key::named(entry.name), entry.at))
+    })
+    .ok()?;
+    let keys: Option<Vec<(Key, usize)>> =
+        keys.into_iter().map(|(key, at)| Some((key?, at))).collect();
+    let (key, at) = keys?.into_iter().find(|(key, _)| key.is_guard())?;
+    Some(misplaced(
+        text,
+        at..at + key.as_str().len(),
+        "write ```yaml task above it, or take it out of the item",
+    ))
+}
+
+/// That what stands at `name` is not read, though it guards the work.
+pub(super) fn misplaced(text: &str, name: Range<usize>, hint: impl Into<String>) -> Problem {
+    let message = format!("`{}` is not read as it stands here", &text[name.clone()]);
+    Problem::error("misplaced-key", name, message, hint)
+}
+
+/// Takes over the keys of the item's `yaml task` block, and reports what is wrong with it.
+pub(super) fn read_task_block<'t>(text: &'t str, item: &mut Item<'t>, problems: &mut Vec<Problem>) {
+    let Some(block) = item.block.clone() else {
+        return;
+    };
+    // The title line's keys come first, and are known to the item already.
+    let mut seen = 0;
+    if let Some(span) = item.metadata.clone() {
+        metadata::read_parenthesis(text, span, &mut |entry| seen |= entry.meaning.bit());
+    }
+    let on_line = seen;
+    let mut seen = 0;
+    let read = metadata::read_block(text, &block, &mut |entry| {
+        if on_line & entry.meaning.bit() != 0 {
+            problems.push(Problem::warning(
+                "duplicate-key",
+                entry.at..entry.at + entry.name.len(),
+                format!(
+                    "`{}` stands on the title line too, and that one counts",
+                    entry.name
+                ),
+                "remove one of them",
+            ));
+            return;
+        }
+        note(item, problems, &mut seen, entry);
+    });
+    if let Err(broken) = read {
+        item.quarantined = true;
+        let end = broken.at
+            + text[broken.at..]
+                .find(['\n', '\r'])
+                .unwrap_or(text.len() - broken.at);
+        problems.push(Problem::error(
+            "broken-task-block",
+            broken.at..end,
+            format!("this `yaml task` block can't be read: {}", broken.message),
+            "fix the YAML; put texts with colons, stars or hashes in double quotes",
+        ));
+    }
+}

@@ -1,0 +1,448 @@
+//! Items by the words that people call them by where others wait for them: titles and headings of the same document.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use memchr::memchr3;
+
+use super::below::Below;
+use super::keys::misplaced;
+use super::{Document, Item, ItemList, parse};
+use crate::markup;
+use crate::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
+use crate::near;
+use crate::problem::Problem;
+use crate::task::{Status, TaskId};
+use crate::title_tail::before_tail;
+
+/// Of Obsidian Tasks: an item's own name, and those that it waits for.
+const NAMED: char = '🆔';
+const BLOCKED_BY: char = '⛔';
+
+impl Document<'_> {
+    /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
+    pub fn named_by<'a>(&self, item: &'a Item<'_>) -> Result<Vec<usize>, &'a str> {
+        let named = item
+            .after_names
+            .iter()
+            .map(|name| self.called_so(name).ok_or(&**name));
+        Ok(named.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// `(after: the release)` alone names no item, nor nearly: its writer tells people when.
+    pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
+        let is_phrase = |name: &str| {
+            let near = || near::nearest(&slug(name), self.by_name().keys().map(|it| &**it));
+            name.trim().contains(char::is_whitespace) && !self.says_a_name(name) && near().is_none()
+        };
+        !item.after_names.is_empty()
+            && item.after.is_empty()
+            && self.has_one_key(item)
+            && item.after_names.iter().all(|name| is_phrase(name))
+    }
+
+    pub(crate) fn has_one_key(&self, item: &Item<'_>) -> bool {
+        item.block.is_none() && self.entries(item).len() == 1
+    }
+
+    /// Makes such parentheses part of the title, and tells of them.
+    pub(super) fn read_prose(&mut self, problems: &mut Vec<Problem>) {
+        let prose: Vec<usize> = (0..self.count())
+            .filter(|at| self.is_prose(self.item(*at)))
+            .collect();
+        let ItemList::Read(items) = &mut self.items else {
+            return;
+        };
+        for at in prose {
+            let item = &mut items[at];
+            let span = item.metadata.clone().unwrap_or_else(|| item.head.clone());
+            let message = format!(
+                "no item is called `{}`, so this parenthesis is part of the title",
+                item.after_names[0].trim()
+            );
+            problems.push(Problem::warning(
+                "unknown-dependency",
+                span,
+                message,
+                "to wait for an item, write its ID or its title",
+            ));
+            item.leave_keys();
+        }
+        self.read_misplaced(problems);
+        problems.sort_by_key(|problem| problem.span.start);
+    }
+
+    /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
+    /// Of `after` that is told only where it names an item.
+    pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        // What was begun is held up by nothing that its title comes to name.
+        if !matches!(
+            item.status,
+            Status::Draft | Status::Pending | Status::Waiting
+        ) || item.quarantined
+        {
+            return None;
+        }
+        let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            Some(words) if guard.is_prose => self.names_another(item, words),
+            Some(words) => self.says_a_name(words),
+            None => true,
+        };
+        let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
+        let mut words = self.text[item.title.start..end].to_owned();
+        if let Some(keys) = &item.metadata {
+            words.replace_range(
+                keys.start - item.title.start..keys.end - item.title.start,
+                &" ".repeat(keys.len()),
+            );
+        }
+        let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
+        let words = bracketed(&words);
+        let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
+        let found = found.into_iter().find(is_meant);
+        let found = found.map(|it| {
+            (
+                item.title.start + it.name.start..item.title.start + it.name.end,
+                it.key,
+            )
+        });
+        found
+            .or_else(|| self.guard_below(item))
+            .or_else(|| self.sign_of_blocker(item))
+    }
+
+    /// The sign by which Obsidian Tasks says that an item waits for another, behind its title, if that stands here with the box of an
+    /// open one.
+    fn sign_of_blocker(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let line =
+            &self.text[item.title.end..markup::line_end(self.text, item.head.end, item.span.end)];
+        let at = line.find(BLOCKED_BY)?;
+        let ids = line[at + BLOCKED_BY.len_utf8()..]
+            .trim_start_matches('\u{fe0f}')
+            .split(',')
+            .map_while(|id| {
+                let id = id.trim_start();
+                Some(
+                    &id[..id
+                        .find(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_'))
+                        .unwrap_or(id.len())],
+                )
+            });
+        let is_open = |id: &str| {
+            let sign = format!("{NAMED} {id}");
+            let mut lines = self.text.lines().filter(|line| {
+                let behind = line.split_once(&sign).map(|(_, behind)| behind);
+                behind.is_some_and(|behind| {
+                    !behind.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_')
+                })
+            });
+            lines.any(|line| ["[ ]", "[/]"].iter().any(|open| line.contains(open)))
+        };
+        let is_blocked = ids.filter(|id| !id.is_empty()).any(is_open);
+        let start = item.title.end + at;
+        is_blocked.then_some((start..start + BLOCKED_BY.len_utf8(), Key::After))
+    }
+
+    /// The same in a parenthesis below the title: `after` where it names an item, and what else guards the work where nothing but keys is
+    /// with it. Fences and quotes are words, and what is below a box is of a step or a part.
+    fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let mut end = markup::line_end(self.text, item.head.end, item.span.end);
+        let below = &self.text[end..item.span.end];
+        memchr3(b'(', b'<', "（".as_bytes()[0], below.as_bytes())?;
+        let is_said = |key: Key| {
+            self.entries(item)
+                .iter()
+                .any(|entry| entry.name == key.as_str())
+        };
+        let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            Some(words) => self.names_another(item, words),
+            None => guard.is_among_keys && !is_said(guard.key),
+        };
+        let below = markup::without_comments(below.into());
+        let mut lines = Below::default();
+        for line in below.split_inclusive('\n') {
+            let at = end;
+            end += line.len();
+            if !lines.is_own(line) {
+                continue;
+            }
+            if let Some(it) = misplaced_guards(&bracketed(line), line.len())
+                .into_iter()
+                .find(is_meant)
+            {
+                return Some((at + it.name.start..at + it.name.end, it.key));
+            }
+        }
+        None
+    }
+
+    /// Where the words end that the item's writer may have meant as keys. What a program has written below an ID may be any, but for a
+    /// parenthesis that goes on in the line below its own.
+    fn own_words(&self, item: &Item<'_>, end: usize) -> usize {
+        if item.id.is_none() {
+            return end;
+        }
+        let below = markup::line_end(self.text, item.head.end, end);
+        let line = markup::trimmed(self.text, below..markup::line_end(self.text, below, end));
+        let goes_on =
+            self.text[line.clone()].starts_with('(') && !self.text[line.clone()].contains(')');
+        if goes_on {
+            line.start + 1
+        } else {
+            item.title.end
+        }
+    }
+
+    /// Tells of such keys, and has nobody work their items.
+    fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
+        problems.extend(
+            self.items()
+                .iter()
+                .filter_map(|item| self.replaced_key(item)),
+        );
+        let found = |at: usize| self.misplaced_guard(self.item(at)).map(|guard| (at, guard));
+        let all: Vec<_> = (0..self.count()).filter_map(found).collect();
+        let ItemList::Read(items) = &mut self.items else {
+            return;
+        };
+        for (at, (name, key)) in all {
+            let hint = format!(
+                "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
+                key.as_str()
+            );
+            problems.push(misplaced(self.text, name, hint));
+            items[at].quarantined = true;
+        }
+    }
+
+    /// An ID, a title or a heading of the document is among these words.
+    fn says_a_name(&self, words: &str) -> bool {
+        let words = format!("-{}-", slug(words));
+        // A long title is not copied for each few words.
+        self.by_name()
+            .keys()
+            .any(|name| name.len() < words.len() && words.contains(&format!("-{name}-")))
+    }
+
+    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own,
+    /// nor what it waits for already.
+    fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
+        let own = self.index_from(item.span.start);
+        let parts = words
+            .split([',', '&', '+'])
+            .flat_map(|part| part.split(" and "));
+        let waits = item
+            .after
+            .iter()
+            .map(TaskId::as_str)
+            .chain(item.after_names.iter().map(|name| &**name));
+        let waits: Vec<String> = waits.map(slug).collect();
+        let mut names = std::iter::once(words)
+            .chain(parts)
+            .map(slug)
+            .filter(|name| !waits.contains(name));
+        names.any(|name| {
+            self.by_name()
+                .get(&name)
+                .is_some_and(|items| !items.contains(&own))
+        })
+    }
+
+    /// The one item with this title, with these words before a colon in it, or with this number at its start; or all that stand under this heading.
+    fn called_so(&self, name: &str) -> Option<&[usize]> {
+        self.by_name()
+            .get(&slug(name))
+            .map(Vec::as_slice)
+            .filter(|items| !items.is_empty())
+    }
+
+    /// The mark by which a line that goes by this ID or title is its owner's own.
+    pub fn own_mark(&self, name: &str) -> Option<&str> {
+        let line = self.own.iter().find(|mark| self.goes_by(mark.end, name));
+        let item = || {
+            self.called_so(name)?
+                .iter()
+                .find_map(|at| self.left_out_at(*at))
+        };
+        line.map(|mark| &self.text[mark.clone()]).or_else(item)
+    }
+
+    /// Whether what stands from `start` to the end of its line is called so, as items are.
+    fn goes_by(&self, start: usize, name: &str) -> bool {
+        let line = markup::without_line_end(
+            &self.text[start..markup::line_end(self.text, start, self.text.len())],
+        );
+        let line = &line[..before_tail(line)];
+        let (id, length) = markup::leading_id(line);
+        let rest = &line[length..];
+        let keys = metadata::find_parenthesis(rest, Owner::of_line(id.as_ref()))
+            .ok()
+            .flatten();
+        let title = keys.map_or(rest, |keys| &rest[..keys.start]);
+        let name = slug(name);
+        let own = [
+            Some(title),
+            before_colon(title),
+            number(title),
+            id.as_ref().map(TaskId::as_str),
+        ];
+        own.into_iter().flatten().any(|own| slug(own) == name)
+    }
+
+    fn by_name(&self) -> &BTreeMap<String, Vec<usize>> {
+        self.names.get_or_init(|| match &self.items {
+            ItemList::Read(items) => self.names_of(items),
+            ItemList::Outlined { .. } => {
+                let document = parse(self.text).0;
+                document.names_of(document.items())
+            }
+        })
+    }
+
+    fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
+        let [mut names, mut short_names] = [BTreeMap::new(), BTreeMap::new()];
+        for (index, item) in items.iter().enumerate() {
+            let title = self.title(item);
+            let bare = title
+                .strip_suffix(')')
+                .and_then(|title| title.rsplit_once('('))
+                .map(|(bare, _)| bare);
+            let (own, short) = ([Some(title), before_colon(title)], [bare, number(title)]);
+            own.into_iter()
+                .flatten()
+                .for_each(|name| go_by(&mut names, slug(name), index));
+            short
+                .into_iter()
+                .flatten()
+                .for_each(|name| go_by(&mut short_names, slug(name), index));
+        }
+        // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
+        for (index, item) in items.iter().enumerate() {
+            let Some(id) = &item.id else { continue };
+            names.entry(slug(id.as_str())).or_insert_with(|| {
+                if self.left_out(item).is_some() {
+                    vec![index]
+                } else {
+                    Vec::new()
+                }
+            });
+        }
+        for (heading, items) in &self.sections {
+            names
+                .entry(slug(markup::heading_text(self.text, heading.clone())))
+                .or_insert_with(|| items.clone());
+        }
+        for (name, items) in short_names {
+            names.entry(name).or_insert(items);
+        }
+        names.remove("");
+        names
+    }
+}
+
+/// The words with comments as what stands in brackets: byte for byte as long.
+fn bracketed(words: &str) -> Cow<'_, str> {
+    if words.contains("<!--") {
+        words.replace("<!--", "   (").replace("-->", "  )").into()
+    } else {
+        words.into()
+    }
+}
+
+/// Nobody knows which of two is meant.
+fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
+    let items = names.entry(name).or_insert_with(|| vec![item]);
+    items.retain(|known| *known == item);
+}
+
+/// The words of a title before a colon in it.
+fn before_colon(title: &str) -> Option<&str> {
+    title.split_once(':').map(|(before, _)| before)
+}
+
+/// The first word of a title, where other programs number items by it: `T012`, `US-12`.
+fn number(title: &str) -> Option<&str> {
+    let word = title
+        .split_whitespace()
+        .next()?
+        .trim_end_matches([':', '.']);
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let has_capitals = digits.len() < word.len();
+    let digits = digits.strip_prefix('-').unwrap_or(digits);
+    (has_capitals && digits.len() >= 2 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then_some(word)
+}
+
+/// The letters and digits of a text, as links to headings have them.
+fn slug(text: &str) -> String {
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_nothing_is_title() {
+        let rest = "\n- [ ] the release notes\n- [ ] T-9: nine\n";
+        for (line, title) in [
+            ("- [ ] a (after: the launch)", "a (after: the launch)"),
+            (
+                "- [ ] a (after: the launch, before lunch)",
+                "a (after: the launch, before lunch)",
+            ),
+            // One word looks like a name, and so does what is nearly one.
+            ("- [ ] a (after: launch)", "a"),
+            ("- [ ] a (after: the release note)", "a"),
+            ("- [ ] a (after: the release notes)", "a"),
+            ("- [ ] a (after: T-8)", "a"),
+            // What names something that is there is not understood.
+            ("- [ ] a (after: T-9: nine)", "a"),
+            ("- [ ] a (after: T-9 nine)", "a"),
+            ("- [ ] a (after: t-9)", "a"),
+            ("- [ ] a (after: nine and ten)", "a"),
+            ("- [ ] a (after: T-9 and T-10)", "a"),
+            ("- [ ] a (after: the launch, priority: 1)", "a"),
+            ("- [ ] T-1: a (after: the launch)", "a (after: the launch)"),
+            ("- [ ] T-1: a (after: the release note)", "a"),
+        ] {
+            // A plain document is read another way than one with a quote.
+            for text in [
+                format!("{line}{rest}"),
+                format!("{line}{rest}\n> - [ ] no\n"),
+            ] {
+                let (document, problems) = parse(&text);
+                assert_eq!(document.title(&document.items()[0]), title, "{line}");
+                let told = problems
+                    .iter()
+                    .filter(|problem| problem.code == "unknown-dependency")
+                    .count();
+                assert_eq!(told, usize::from(title != "a"), "{line}");
+                let opened = super::super::open(&text);
+                assert_eq!(opened.title(opened.item(0)), title, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_item_is_named_by_its_title_or_its_heading() {
+        let text = "# Set-up\n- [ ] Add `.editorconfig`\n- [ ] ci: run it\n# Docs\n- [ ] same\n- [ ] Same!\n# CI\n- [ ] x\n";
+        for (name, items) in [
+            ("Add .editorconfig", Some(&[0][..])),
+            ("add-editorconfig", Some(&[0])),
+            ("ci", Some(&[1])),
+            ("set-up", Some(&[0, 1])),
+            ("Docs", Some(&[2, 3])),
+            ("same", None),
+            ("editorconfig", None),
+            ("-", None),
+        ] {
+            assert_eq!(parse(text).0.called_so(name), items, "{name}");
+            assert_eq!(super::super::open(text).called_so(name), items, "{name}");
+        }
+    }
+}

@@ -1,0 +1,684 @@
+//! Which item an agent may take next: lane, role, dependencies, children, permission, back-off.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::cap::{CapScope, CapUse, Measure};
+use super::document::{Document, Item, meaning_of_mark};
+use super::problem::listed;
+use super::status::Purpose;
+use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
+use super::touches::shared;
+use crate::near;
+
+/// The role of an item that names none, on a queue that names none.
+pub const DEFAULT_ROLE: &str = "coder";
+
+/// The roles that there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// Whose agents take items to work on, or to plan.
+    pub working: Vec<String>,
+    /// Whose agents look at others' work.
+    pub reviewing: Vec<String>,
+    /// Who has to approve the work on items and queues that don't say.
+    pub approving: Vec<String>,
+}
+
+/// Who looks for an item.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeker<'a> {
+    pub agent: &'a str,
+    /// `None`: whichever the item is for.
+    pub role: Option<&'a str>,
+    pub roles: &'a Roles,
+}
+
+/// What is known of other items, in any queue.
+pub struct Others<'a> {
+    pub status_of: &'a mut dyn FnMut(&TaskId) -> Option<Status>,
+    pub children_of: &'a mut dyn FnMut(&TaskId) -> Vec<ChildItem>,
+    /// Those [`at_work`].
+    pub at_work: &'a dyn Fn() -> &'a [Task],
+}
+
+/// An item that another is the parent of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildItem {
+    pub id: TaskId,
+    pub status: Status,
+    pub on_failure: OnFailure,
+}
+
+/// What an item lacks to be worked on, here and now: the one answer that every program shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// Its text has a problem, or its queue can't be read. What to do about it, as far as it is known.
+    Problem {
+        why: String,
+        hint: Option<String>,
+    },
+    Status(Status),
+    /// Somebody who is no agent here holds it: that one.
+    Held(String),
+    /// It is a person's own.
+    Aside,
+    /// Its title is struck or commented out, by this mark.
+    LeftOut(&'static str),
+    /// Its question waits for an answer.
+    Answer(String),
+    /// It came back too often, for this reason.
+    Release(String),
+    Role(String),
+    BackOff(Timestamp),
+    /// Its runner takes nothing until then: its provider's limit, or a key that only a person can mend.
+    Closed {
+        runner: String,
+        until: Timestamp,
+        needs_person: bool,
+    },
+    /// Dependencies that are not completed, by ID or else title, each with its status (`None`: no such item).
+    Dependencies(Vec<(String, Option<Status>)>),
+    /// It waits for a line that is its owner's own by this mark.
+    OwnDependency {
+        name: String,
+        mark: String,
+    },
+    /// A person has to allow it first.
+    Permission,
+    /// A person has to approve the work.
+    Approval,
+    /// Its queue calls it approved, and the log does not: in these words.
+    Unapproved(String),
+    /// Others of that role have to review the work, not this one.
+    Reviewer(String),
+    /// Children that have not ended.
+    Children(Vec<TaskId>),
+    /// An item that is [`at_work`] may change what this one touches, such as this path.
+    Touches {
+        task: TaskId,
+        path: String,
+    },
+    /// A child that failed, and is not to be gone on without.
+    FailedChild(TaskId),
+    /// config.yaml has no such role.
+    NoRole(String),
+    /// Those of its role only review.
+    OnlyReviews(String),
+    /// config.yaml has no such runner.
+    NoRunner(String),
+    /// Nobody of that role, which has to review it, reviews.
+    NoReviewer(String),
+    /// Its runner runs the item's own `sh` block, and it has none.
+    NoScript {
+        runner: String,
+        role: String,
+    },
+    /// The runner of the role that has to review it can't.
+    NoJudge {
+        runner: String,
+        role: String,
+    },
+    /// A program that one of its `done_when` begins with.
+    Program {
+        program: String,
+        command: String,
+    },
+    /// Somebody has moved the integration branch to `tip`; Tavern had it at `known`.
+    ForeignTip {
+        branch: String,
+        tip: String,
+        known: String,
+    },
+    /// What the runs of its item, queue, day, drain or board may use together is used up.
+    Capped {
+        scope: CapScope,
+        measure: Measure,
+        used: String,
+    },
+    /// What it needs here besides, such as its own runner.
+    NotReady(NotReady),
+    /// Git brought it, or the settings with which it would be run.
+    NotTrusted(Untrusted),
+}
+
+/// What nobody has trusted here: nothing of it is run, nor told to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {}", .doubt.told(), listed(.what))]
+pub struct Untrusted {
+    /// Files of the board, and items.
+    pub what: Vec<String>,
+    pub doubt: Doubt,
+}
+
+/// From where what is not trusted came; of several things the first of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    ByGit,
+    /// It stands in a file that is none of the repository's: nothing tells who has made it.
+    FromOutside,
+    /// It is part as it was taken, and part as somebody has made it since.
+    Since,
+}
+
+impl Doubt {
+    fn told(self) -> &'static str {
+        match self {
+            Doubt::ByGit => "git has brought what nobody has trusted here",
+            Doubt::FromOutside => "outside of this repository stands what nobody has trusted here",
+            Doubt::Since => "what was changed since it was taken is not trusted",
+        }
+    }
+}
+
+/// Why a runner can't be used, or nothing can be started here at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NotReady {
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl From<std::io::Error> for NotReady {
+    fn from(error: std::io::Error) -> NotReady {
+        NotReady {
+            message: format!("can't start the agent: {error}"),
+            hint: None,
+        }
+    }
+}
+
+impl NotReady {
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
+        NotReady {
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}
+
+/// Where a program is looked for, in words: one with a `/` in its name is nowhere else.
+pub fn place_of(program: &str) -> &'static str {
+    if program.contains('/') {
+        "there"
+    } else {
+        "on PATH"
+    }
+}
+
+impl From<CapUse> for Lack {
+    fn from(reached: CapUse) -> Lack {
+        Lack::Capped {
+            scope: reached.scope,
+            measure: reached.measure,
+            used: reached.to_string(),
+        }
+    }
+}
+
+impl Lack {
+    /// No amount of work by agents makes it eligible: a person has to do something first.
+    pub fn is_stuck(&self) -> bool {
+        match self {
+            Lack::Closed { needs_person, .. } => *needs_person,
+            Lack::Dependencies(open) => open.iter().any(|(_, status)| {
+                matches!(
+                    status,
+                    None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting)
+                )
+            }),
+            // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
+            Lack::Status(_)
+            | Lack::Aside
+            | Lack::LeftOut(_)
+            | Lack::Held(_)
+            | Lack::Answer(_)
+            | Lack::Release(_)
+            | Lack::Role(_)
+            | Lack::BackOff(_)
+            | Lack::Reviewer(_)
+            | Lack::Touches { .. }
+            | Lack::Children(_) => false,
+            _ => true,
+        }
+    }
+
+    /// The same of an item of `document`, told of more closely: of what it waits for, a line may be its owner's own.
+    pub fn told_in(self, document: &Document<'_>) -> Lack {
+        let own = match &self {
+            Lack::Dependencies(open) => open
+                .iter()
+                .find_map(|(name, _)| own_dependency(document, name)),
+            _ => None,
+        };
+        own.unwrap_or(self)
+    }
+
+    /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
+    pub fn is_of_here(&self) -> bool {
+        use Lack::{NoJudge, NoReviewer, NotReady, NotTrusted, Program};
+        let is_here = matches!(
+            self,
+            NoReviewer(_) | NoJudge { .. } | Program { .. } | NotReady(_) | NotTrusted(_)
+        );
+        self.is_of_settings() || is_here
+    }
+
+    /// It is config.yaml, or the item as it is written, that keeps every agent from it.
+    pub fn is_of_settings(&self) -> bool {
+        matches!(
+            self,
+            Lack::NoRole(_) | Lack::OnlyReviews(_) | Lack::NoRunner(_) | Lack::NoScript { .. }
+        )
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lack::Problem { why, .. } | Lack::Release(why) | Lack::Unapproved(why) => {
+                f.write_str(why)
+            }
+            Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
+            Lack::Capped { used, .. } => f.write_str(used),
+            Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
+            Lack::ForeignTip { branch, tip, .. } => {
+                write!(
+                    f,
+                    "`{branch}` is at {tip}, where neither Tavern nor you have put it"
+                )
+            }
+            Lack::Status(status) => write!(f, "it is {status}"),
+            Lack::Held(agent) => write!(f, "it is held by {agent}"),
+            Lack::Aside => f.write_str("it is a person's own, by where it stands"),
+            Lack::LeftOut(mark) => write!(f, "it is {}", meaning_of_mark(mark)),
+            Lack::OwnDependency { name, mark } => write!(f, "it {}", waits_for_own(name, mark)),
+            Lack::Answer(question) => write!(f, "it asks: {question}"),
+            Lack::Role(role) => write!(f, "it is for role {role}"),
+            Lack::BackOff(_) => f.write_str("it may be taken later"),
+            Lack::Closed { runner, .. } => write!(f, "runner `{runner}` is closed"),
+            Lack::Dependencies(open) => {
+                let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
+                let names: Vec<String> = open
+                    .iter()
+                    .map(|(id, at)| format!("{id} ({})", status(at)))
+                    .collect();
+                write!(f, "it waits for {}", names.join(", "))
+            }
+            Lack::Permission => f.write_str("a person has to allow it to start"),
+            Lack::Approval => f.write_str("a person has to approve its work"),
+            Lack::Reviewer(role) => write!(f, "it waits for a {role}"),
+            Lack::Children(open) => {
+                let names: Vec<&str> = open.iter().map(TaskId::as_str).collect();
+                write!(f, "it waits for its children {}", names.join(", "))
+            }
+            Lack::Touches { task, path } => write!(
+                f,
+                "it waits until {task}, which touches `{path}` too, is merged"
+            ),
+            Lack::FailedChild(child) => write!(f, "its child {child} failed"),
+            Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
+            Lack::OnlyReviews(role) => write!(f, "agents of role `{role}` only review"),
+            Lack::NoReviewer(role) => write!(f, "nobody reviews as `{role}`"),
+            Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
+            Lack::NoScript { runner, .. } => write!(
+                f,
+                "it has no ```sh block, which the runner `{runner}` needs"
+            ),
+            Lack::NoJudge { runner, role } => {
+                write!(
+                    f,
+                    "it waits for a {role}, whose runner `{runner}` can't judge work"
+                )
+            }
+            Lack::Program { program, .. } => {
+                write!(
+                    f,
+                    "its done_when needs `{program}`, which is not {}",
+                    place_of(program)
+                )
+            }
+        }
+    }
+}
+
+/// The indices of a document's items that may be waiting for an agent, most urgent first: within a priority what is due first, then
+/// in the order of the document. Work in review goes first: it is nearest to its end.
+pub fn in_order(document: &Document<'_>) -> Vec<usize> {
+    let due = |at| document.due_at(at).unwrap_or(Timestamp::MAX_UTC);
+    let rank = |at| match document.status_at(at) {
+        Status::InReview => Some((0, document.priority_at(at), due(at), at)),
+        Status::Pending | Status::Waiting => Some((1, document.priority_at(at), due(at), at)),
+        _ => None,
+    };
+    let mut ranks = Vec::with_capacity(document.count());
+    ranks.extend((0..document.count()).filter_map(rank));
+    ranks.sort_unstable();
+    ranks.into_iter().map(|(.., at)| at).collect()
+}
+
+/// The item as these roles have it: `(role: admin)` in a line that no program has written, where no role is called so, nor nearly,
+/// is part of its title.
+pub fn for_roles<'i, 't>(
+    document: &Document<'t>,
+    item: &'i Item<'t>,
+    roles: &Roles,
+) -> Cow<'i, Item<'t>> {
+    let known = || {
+        roles
+            .working
+            .iter()
+            .chain(&roles.reviewing)
+            .map(String::as_str)
+    };
+    let is_of_none = |role: &str| near::nearest(role, known()).is_none();
+    let is_title = item.role.as_deref().is_some_and(is_of_none);
+    let titled = if is_title {
+        with_role_in_title(document, item)
+    } else {
+        None
+    };
+    titled.map_or(Cow::Borrowed(item), Cow::Owned)
+}
+
+/// The item with its role as a part of its title, if it is one that may be read so.
+pub fn with_role_in_title<'t>(document: &Document<'t>, item: &Item<'t>) -> Option<Item<'t>> {
+    let may_be = item.role.is_some() && item.id.is_none() && document.has_one_key(item);
+    may_be.then(|| item.with_keys_in_title())
+}
+
+/// What `seeker` may take `item` for at `now`, or why not.
+pub fn may_take(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    seeker: &Seeker<'_>,
+    now: Timestamp,
+    others: &mut Others<'_>,
+) -> Result<Purpose, Lack> {
+    if let Some(lack) = of_own(document, item) {
+        return Err(lack);
+    }
+    if item.quarantined {
+        return Err(Lack::Problem {
+            why: "its text has a problem".to_owned(),
+            hint: None,
+        });
+    }
+    if document.front().is_broken {
+        return Err(Lack::Problem {
+            why: "the front matter of its queue has a problem".to_owned(),
+            hint: None,
+        });
+    }
+    match item.status {
+        Status::Pending => {
+            may_work(document, item, seeker)?;
+            // Only an item of which keys stand somewhere can say more.
+            let asks = item.metadata.is_some()
+                || item.block.is_some()
+                || !document.front().approve.is_empty();
+            let task = asks.then(|| document.task_of(item));
+            if task.as_ref().is_some_and(Task::waits_for_permission) {
+                return Err(Lack::Permission);
+            }
+            depends_on(document, item, others)?;
+            is_due(item, now)?;
+            task.map_or(Ok(()), |task| {
+                is_apart(&task, document.parent_of(item), others)
+            })?;
+            Ok(Purpose::Work)
+        }
+        Status::InReview => {
+            may_review(&document.task_of(item), seeker)?;
+            is_due(item, now)?;
+            Ok(Purpose::Review)
+        }
+        Status::Waiting => {
+            let task = document.task_of(item);
+            let is_answered = task.answered().is_some();
+            let is_in_review = task.state.work().is_some();
+            if is_in_review && is_answered {
+                may_review(&task, seeker)?;
+                return Ok(Purpose::Review);
+            }
+            if !is_answered && let Some(question) = task.question() {
+                return Err(Lack::Answer(question.to_owned()));
+            }
+            if is_in_review || (!is_answered && !task.state.is_parked()) {
+                return Err(Lack::Release(
+                    task.reason().unwrap_or("it waits for a person").to_owned(),
+                ));
+            }
+            may_work(document, item, seeker)?;
+            if !is_answered {
+                have_ended(&(others.children_of)(&task.id))?;
+            }
+            Ok(Purpose::Work)
+        }
+        status => Err(Lack::Status(status)),
+    }
+}
+
+/// Why nobody works on an item that is a person's own.
+pub fn of_own(document: &Document<'_>, item: &Item<'_>) -> Option<Lack> {
+    item.aside
+        .then(|| document.left_out(item).map_or(Lack::Aside, Lack::LeftOut))
+}
+
+fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Lack> {
+    let wanted = item
+        .role
+        .as_deref()
+        .or(document.front().role.as_deref())
+        .unwrap_or(DEFAULT_ROLE);
+    let is_in = |roles: &[String]| roles.iter().any(|role| role == wanted);
+    match seeker.role {
+        _ if is_in(&seeker.roles.reviewing) => Err(Lack::OnlyReviews(wanted.to_owned())),
+        _ if !is_in(&seeker.roles.working) => Err(Lack::NoRole(wanted.to_owned())),
+        Some(role) if role != wanted => Err(Lack::Role(wanted.to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
+    let mut open = task.open_reviews(&task.reviewers(&seeker.roles.approving));
+    if open.is_empty() {
+        // A person has put it there: anybody whose role it is may look at it.
+        open.push(super::task::REVIEWER.to_owned());
+    }
+    let is_known = |role: &String| role == PERSON || seeker.roles.reviewing.contains(role);
+    if let Some(role) = open.iter().find(|role| !is_known(role)) {
+        return Err(Lack::NoReviewer(role.clone()));
+    }
+    let is_own = task.author() == Some(seeker.agent) || task.is_approved_by(seeker.agent);
+    match (seeker.role, open.iter().find(|role| *role != PERSON)) {
+        (Some(own), Some(_)) if !is_own && open.iter().any(|role| role == own) => Ok(()),
+        (Some(_), Some(role)) => Err(Lack::Reviewer(role.clone())),
+        (None, _) if !open.iter().any(|role| role == PERSON) => Ok(()),
+        _ => Err(Lack::Approval),
+    }
+}
+
+fn depends_on(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    others: &mut Others<'_>,
+) -> Result<(), Lack> {
+    let problem = |name| Lack::Problem {
+        why: no_such_item(name),
+        hint: None,
+    };
+    let named = document
+        .named_by(item)
+        .map_err(|name| own_dependency(document, name).unwrap_or_else(|| problem(name)))?;
+    let named: Vec<&Item<'_>> = named.into_iter().map(|at| document.item(at)).collect();
+    let (named, nameless): (Vec<&Item<'_>>, Vec<_>) =
+        named.into_iter().partition(|item| item.id.is_some());
+    let ids = item
+        .after
+        .iter()
+        .chain(named.iter().filter_map(|item| item.id.as_ref()));
+    let by_id = ids.map(|id| (id.to_string(), (others.status_of)(id)));
+    let by_title = nameless
+        .into_iter()
+        .map(|item| (document.title(item).to_owned(), Some(item.status)));
+    let open: Vec<_> = by_id
+        .chain(by_title)
+        .filter(|(_, status)| *status != Some(Status::Completed))
+        .collect();
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err(Lack::Dependencies(open))
+    }
+}
+
+/// That an item waits for what nobody knows.
+pub(super) fn no_such_item(name: &str) -> String {
+    format!(
+        "there is no item `{}` to wait for, or more than one",
+        name.trim()
+    )
+}
+
+fn own_dependency(document: &Document<'_>, name: &str) -> Option<Lack> {
+    let mark = document.own_mark(name)?.to_owned();
+    Some(Lack::OwnDependency {
+        name: name.trim_matches(['~', ' ']).to_owned(),
+        mark,
+    })
+}
+
+/// That an item waits for a line that is left alone for this mark.
+pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
+    format!(
+        "waits for `{name}`, which is {} (`{mark}`)",
+        meaning_of_mark(mark)
+    )
+}
+
+/// What to do about it.
+pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else take it out of `after`";
+
+/// Nobody works on what it touches; but for its parent, which has handed it out.
+fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result<(), Lack> {
+    if task.touches.is_empty() {
+        return Ok(());
+    }
+    let mut strangers = (others.at_work)()
+        .iter()
+        .filter(|other| Some(&other.id) != parent);
+    let shares = |other: &Task| {
+        Some((
+            other.id.clone(),
+            shared(&task.touches, &other.touches)?.to_owned(),
+        ))
+    };
+    strangers
+        .find_map(shares)
+        .map_or(Ok(()), |(task, path)| Err(Lack::Touches { task, path }))
+}
+
+/// The items of a document that say what they touch, and are worked on or reviewed, or wait for their merge.
+pub fn at_work(document: &Document<'_>) -> Vec<Task> {
+    let is_at_work = |at: &usize| {
+        matches!(
+            document.status_at(*at),
+            Status::InProgress | Status::InReview | Status::Reviewing | Status::Approved
+        )
+    };
+    let tasks = (0..document.count())
+        .filter(is_at_work)
+        .map(|at| document.task_of(document.item(at)));
+    tasks.filter(|task| !task.touches.is_empty()).collect()
+}
+
+fn have_ended(children: &[ChildItem]) -> Result<(), Lack> {
+    let is_open = |child: &&ChildItem| !child.status.is_ended();
+    let has_failed = |child: &&ChildItem| child.on_failure.keeps_waiting(child.status);
+    if let Some(child) = children.iter().find(has_failed) {
+        return Err(Lack::FailedChild(child.id.clone()));
+    }
+    let open: Vec<TaskId> = children
+        .iter()
+        .filter(is_open)
+        .map(|child| child.id.clone())
+        .collect();
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err(Lack::Children(open))
+    }
+}
+
+fn is_due(item: &Item<'_>, now: Timestamp) -> Result<(), Lack> {
+    match item.not_before {
+        Some(until) if until > now => Err(Lack::BackOff(until)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::parse;
+
+    #[test]
+    fn what_waits_or_is_in_review_says_what_it_lacks() {
+        let roles = Roles {
+            working: vec!["coder".into()],
+            reviewing: vec!["reviewer".into()],
+            ..Roles::default()
+        };
+        let seeker = Seeker {
+            agent: "",
+            role: None,
+            roles: &roles,
+        };
+        let child = ChildItem {
+            id: TaskId::nobody(),
+            status: Status::Pending,
+            on_failure: OnFailure::GoOn,
+        };
+        for (keys, expected) in [
+            (
+                "status: in_review, commit: 1a2b3c4, review: wizzard",
+                Err(Lack::NoReviewer("wizzard".into())),
+            ),
+            (
+                "status: waiting, commit: 1a2b3c4, question: red?, answer: blue",
+                Ok(Purpose::Review),
+            ),
+            (
+                "status: waiting, reason: too often",
+                Err(Lack::Release("too often".into())),
+            ),
+            (
+                "status: waiting, mode: unify",
+                Err(Lack::Children(vec![TaskId::nobody()])),
+            ),
+            (
+                "status: waiting, mode: unify, question: red?",
+                Err(Lack::Answer("red?".into())),
+            ),
+        ] {
+            let text = format!("- [ ] T-1: a ({keys})\n");
+            let (document, _) = parse(&text);
+            let children = &mut |_: &TaskId| vec![child.clone()];
+            let mut others = Others {
+                status_of: &mut |_| None,
+                children_of: children,
+                at_work: &|| &[],
+            };
+            let now = Timestamp::UNIX_EPOCH;
+            assert_eq!(
+                may_take(&document, &document.items()[0], &seeker, now, &mut others),
+                expected,
+                "{keys}"
+            );
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is different between two versions of a document, item by item.
+
+use super::one::{One, directly_in};
+use super::pair::pair;
+use crate::document::parse;
+use crate::task::{Status, TaskId};
+use crate::text::{Edit, apply};
+
+/// An item that one version has otherwise than the other, or only one has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The ID in the newer version, else in the older one.
+    pub task: Option<TaskId>,
+    pub title: String,
+    /// Where it begins in the older version, and in the newer one.
+    pub at: [Option<usize>; 2],
+    /// Its text and status in the older version.
+    pub before: Option<(String, Status)>,
+    /// Its text and status in the newer one.
+    pub after: Option<(String, Status)>,
+}
+
+/// The items of the top level that differ, in the order of the newer version, the removed ones last. An item that only
+/// stands elsewhere in its lane is the same.
+pub fn changes(old: &str, new: &str) -> Vec<Changed> {
+    let ((old, _), (new, _)) = (parse(old), parse(new));
+    let (before, after) = (directly_in(&old, None), directly_in(&new, None));
+    let found = pair(&before, &after);
+    let mut was = vec![None; after.len()];
+    for (one, place) in before.iter().zip(&found) {
+        if let Some(place) = place {
+            was[*place] = Some(*one);
+        }
+    }
+    let said = |one: One<'_, '_>| (one.block().to_owned(), one.item.status);
+    let mut changes = Vec::new();
+    for (one, was) in after.into_iter().zip(was) {
+        let is_same = was.is_some_and(|was| {
+            was.item.status == one.item.status && was.bare_block() == one.bare_block()
+        });
+        if !is_same {
+            let task = one.item.id.clone().or_else(|| was?.item.id.clone());
+            let title = one.title().to_owned();
+            let at = [
+                was.map(|was| was.item.span.start),
+                Some(one.item.span.start),
+            ];
+            changes.push(Changed {
+                task,
+                title,
+                at,
+                before: was.map(said),
+                after: Some(said(one)),
+            });
+        }
+    }
+    for (one, _) in before
+        .into_iter()
+        .zip(found)
+        .filter(|(_, place)| place.is_none())
+    {
+        let (task, title) = (one.item.id.clone(), one.title().to_owned());
+        let at = [Some(one.item.span.start), None];
+        changes.push(Changed {
+            task,
+            title,
+            at,
+            before: Some(said(one)),
+            after: None,
+        });
+    }
+    changes
+}
+
+/// The document without its items: the owner's words.
+pub fn prose(text: &str) -> String {
+    let (document, _) = parse(text);
+    let items = directly_in(&document, None);
+    apply(
+        text,
+        &items
+            .iter()
+            .map(|one| Edit::delete(one.item.span.clone()))
+            .collect::<Vec<_>>(),
+    )
+}

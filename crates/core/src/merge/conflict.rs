@@ -1,0 +1,112 @@
+//! What contradicts: what is told of it, and the marks that stand in the text for it, written and found again.
+
+use std::fmt;
+
+use crate::markup;
+use crate::problem::Problem;
+
+/// Something that both sides changed, each in its own way. Both versions stand in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The item that it is in, by ID or title; nothing for prose.
+    pub item: Option<String>,
+    /// What it is about: `title`, `status`, a key, `text`, `removed`.
+    pub what: String,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(item) = &self.item {
+            write!(f, "`{item}`: ")?;
+        }
+        match self.what.as_str() {
+            "removed" => {
+                f.write_str("one side removed it and the other changed it; it stays, as changed")
+            }
+            "status" => f.write_str(
+                "each side gave it another status; the one that is further on its way counts",
+            ),
+            what => write!(
+                f,
+                "each side changed the {what} in its own way; both versions stand in the file"
+            ),
+        }
+    }
+}
+
+/// How a mark of the merge begins; what it speaks of stands behind it, or between it and the next. [`marks`] finds them.
+pub(super) const MARK: &str = "<!-- conflict: ";
+
+/// A merge has left a mark in the item that says that the other side calls it so.
+pub fn is_called(block: &str, title: &str) -> bool {
+    block.contains(&format!(
+        "{MARK}title: {} -->",
+        title.replace("-->", "--&gt;")
+    ))
+}
+
+/// The marks that merges have left in a text, for a person to settle.
+pub fn marks(text: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (mark, end) in [(MARK, "-->"), ("\n# conflict: ", "\n")] {
+        for (at, _) in text.match_indices(mark) {
+            let start = at + mark.len() - mark.trim_start().len();
+            let line = &text[start..markup::line_end(text, start, text.len())];
+            let words = line[mark.trim_start().len()..]
+                .trim_end()
+                .trim_end_matches(end)
+                .trim();
+            // The first of the three marks around a stretch stands for all of them.
+            if matches!(words, Bound::THEIRS | Bound::END) {
+                continue;
+            }
+            let (message, hint) = match words {
+                Bound::OURS => (
+                    "both sides changed these lines; both versions follow".to_owned(),
+                    "keep what is right, and remove the three lines that begin with `<!-- conflict`",
+                ),
+                words => (
+                    format!("both sides changed this; the other side says: {words}"),
+                    "keep what is right, and remove this line",
+                ),
+            };
+            let span = start..start + line.trim_end().len();
+            problems.push(Problem::warning("merge-conflict", span, message, hint));
+        }
+    }
+    problems
+}
+
+/// What a mark stands before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    Ours,
+    Theirs,
+    End,
+}
+
+impl Bound {
+    const OURS: &str = "one side says";
+    const THEIRS: &str = "the other side says";
+    const END: &str = "end";
+
+    /// The mark that a line is.
+    pub fn of(line: &str) -> Option<Bound> {
+        let words = line.trim().strip_prefix(MARK)?.strip_suffix(" -->")?;
+        match words {
+            Bound::OURS => Some(Bound::Ours),
+            Bound::THEIRS => Some(Bound::Theirs),
+            Bound::END => Some(Bound::End),
+            _ => None,
+        }
+    }
+
+    pub fn text(self) -> String {
+        let what = match self {
+            Bound::Ours => Bound::OURS,
+            Bound::Theirs => Bound::THEIRS,
+            Bound::End => Bound::END,
+        };
+        format!("{MARK}{what} -->\n")
+    }
+}

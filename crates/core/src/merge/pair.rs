@@ -1,0 +1,256 @@
+//! Which item of one version is which of another: by ID and title, by ID, else by text, by title, without one by a title much like it.
+
+use std::collections::{HashMap, HashSet};
+
+use similar::{Algorithm, capture_diff_slices, diff_ratio};
+
+use super::one::One;
+use super::weave::numbered;
+use crate::task::TaskId;
+
+/// More pairs of titles than this are not compared letter by letter.
+const MOST_COMPARED: usize = 20_000;
+
+/// How alike two titles are at least, from 0 to 1, so that one is taken for the other, retyped.
+const ALIKE: f32 = 0.6;
+
+/// By the bare text of an item without an ID the one that it has in another version.
+pub type Named = HashMap<String, TaskId>;
+
+/// What an item goes by.
+type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
+
+/// For each of the items `old` its place in `new`. One that has lost its ID, or got one,
+/// is still the same; two with different IDs are not, but where two had the same and one of them got its own.
+pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize>> {
+    let mut found: Vec<Option<usize>> = vec![None; old.len()];
+    let mut taken = vec![false; new.len()];
+    let mut count: HashMap<(bool, &TaskId), usize> = HashMap::new();
+    let ids = |is_old, id| Some((is_old, Option::as_ref(id)?));
+    let (olds, news) = (
+        old.iter().map(|one| &one.item.id),
+        new.iter().map(|one| &one.item.id),
+    );
+    for id in olds
+        .filter_map(|id| ids(true, id))
+        .chain(news.filter_map(|id| ids(false, id)))
+    {
+        *count.entry(id).or_default() += 1;
+    }
+    let is_double = |id: &TaskId| {
+        [true, false]
+            .iter()
+            .any(|is_old| count.get(&(*is_old, id)).is_some_and(|count| *count > 1))
+    };
+    let ways: [Naming<'_>; 5] = [
+        // Of two with the same ID the one that reads as before is meant.
+        &|one| {
+            one.item
+                .id
+                .as_ref()
+                .filter(|id| is_double(id))
+                .map(|id| format!("{id} {}", one.bare_block()))
+        },
+        // Of two with the same ID, which somebody has typed twice, the one with the title is meant.
+        &|one| Some(format!("{} {}", one.item.id.as_ref()?, one.title())),
+        &|one| one.item.id.as_ref().map(ToString::to_string),
+        &|one| Some(one.bare_block()),
+        &|one| Some(one.title().to_owned()).filter(|title| !title.is_empty()),
+    ];
+    for way in ways {
+        let mut open: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, one) in new
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(place, _)| !taken[*place])
+        {
+            if let Some(name) = way(*one) {
+                open.entry(name).or_default().push(place);
+            }
+        }
+        for (place, one) in old.iter().enumerate() {
+            if found[place].is_some() {
+                continue;
+            }
+            let Some(places) = way(*one).and_then(|name| open.get_mut(&name)) else {
+                continue;
+            };
+            let can_be = |other: &usize| !are_named_apart(*one, new[*other]);
+            let is_same =
+                |other: &usize| can_be(other) && one.bare_block() == new[*other].bare_block();
+            // Of a copy that reads otherwise by now the other one is meant.
+            let same = if places.len() > 1 {
+                places.iter().rposition(is_same)
+            } else {
+                None
+            };
+            if let Some(at) = same.or_else(|| places.iter().rposition(can_be)) {
+                let other = places.remove(at);
+                (found[place], taken[other]) = (Some(other), true);
+            }
+        }
+    }
+    // Of two with the same ID one gets another, and reads as before but for that.
+    let is_new = |at: &usize| {
+        new[*at]
+            .item
+            .id
+            .as_ref()
+            .is_some_and(|id| !count.contains_key(&(true, id)))
+    };
+    for (place, one) in old
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.item.id.as_ref().is_some_and(is_double))
+    {
+        let is_it = |at: &usize| !taken[*at] && is_new(at) && new[*at].is_renamed(*one);
+        if found[place].is_none()
+            && let Some(at) = (0..new.len()).find(is_it)
+        {
+            (found[place], taken[at]) = (Some(at), true);
+        }
+    }
+    // An ID tells an item from a line that only reads like it. One that is new may be that of an item that had none.
+    let known: HashSet<&TaskId> = old.iter().filter_map(|one| one.item.id.as_ref()).collect();
+    let may_be_new = |at: &usize| {
+        new[*at]
+            .item
+            .id
+            .as_ref()
+            .is_none_or(|id| !known.contains(id))
+    };
+    let mut left: Vec<usize> = (0..new.len())
+        .filter(|at| !taken[*at] && may_be_new(at))
+        .collect();
+    let alone = (0..old.len()).filter(|at| found[*at].is_none() && old[*at].item.id.is_none());
+    let alone: Vec<usize> = alone.collect();
+    if alone.len() * left.len() > MOST_COMPARED {
+        return found;
+    }
+    for place in alone {
+        let likeness = |other: &usize| {
+            let [title, other_title] = [old[place].title(), new[*other].title()];
+            match &new[*other].item.id {
+                None => likeness(title, other_title),
+                Some(_) if is_typed_on(title, other_title) => 1.0,
+                Some(_) => 0.0,
+            }
+        };
+        let all = left.iter().map(|other| (likeness(other), *other));
+        if let Some((ratio, other)) = all.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)))
+            && ratio >= ALIKE
+        {
+            found[place] = Some(other);
+            left.retain(|place| *place != other);
+        }
+    }
+    found
+}
+
+/// What is known by its ID in `side`, whatever reads there as it read in `base`.
+pub(super) fn know_named(
+    base: &[One<'_, '_>],
+    named: &Named,
+    side: &[One<'_, '_>],
+    pairs: &mut [Option<usize>],
+) {
+    if named.is_empty() {
+        return;
+    }
+    let places = places(side);
+    let mut taken: HashSet<usize> = pairs.iter().flatten().copied().collect();
+    for (one, pair) in base
+        .iter()
+        .zip(pairs)
+        .filter(|(one, _)| one.item.id.is_none())
+    {
+        let known = named.get(&one.bare_block()).and_then(|id| places.get(id));
+        if let Some(at) = known.filter(|at| taken.insert(**at)) {
+            *pair = Some(*at);
+        }
+    }
+}
+
+/// What has got its ID in one of the `sides` is what has it in the other, whatever else reads there as it read in `base`.
+/// `pairs` says for each item of `base` its place in either.
+pub(super) fn agree_on_ids(
+    base: &[One<'_, '_>],
+    sides: [&[One<'_, '_>]; 2],
+    pairs: &mut [Vec<Option<usize>>; 2],
+) {
+    let nameless: Vec<usize> = (0..base.len())
+        .filter(|place| base[*place].item.id.is_none())
+        .collect();
+    if nameless.is_empty() {
+        return;
+    }
+    let places = sides.map(places);
+    for (one, other) in [(0, 1), (1, 0)] {
+        let mut taken: HashSet<usize> = pairs[other].iter().flatten().copied().collect();
+        for place in &nameless {
+            let id = pairs[one][*place].and_then(|at| sides[one][at].item.id.as_ref());
+            if let Some(at) = id
+                .and_then(|id| places[other].get(id))
+                .filter(|at| taken.insert(**at))
+            {
+                pairs[other][*place] = Some(*at);
+            }
+        }
+    }
+}
+
+/// Where each ID is.
+fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
+    side.iter()
+        .enumerate()
+        .filter_map(|(place, one)| Some((one.item.id.as_ref()?, place)))
+        .collect()
+}
+
+/// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same. Two that are told apart
+/// by a number (`Chapter 1` and `Chapter 2`) are two.
+fn likeness(title: &str, other: &str) -> f32 {
+    let goes_on = !title.is_empty()
+        && !other.is_empty()
+        && (title.starts_with(other) || other.starts_with(title));
+    if goes_on {
+        return 1.0;
+    }
+    if lacks_number(title, other) && lacks_number(other, title) {
+        return 0.0;
+    }
+    let mut numbers = HashMap::new();
+    let [one, other] = [title, other].map(|title| numbered(&mut numbers, beginning(title).chars()));
+    diff_ratio(
+        &capture_diff_slices(Algorithm::Myers, &one, &other),
+        one.len(),
+        other.len(),
+    )
+}
+
+/// A number of `title` is not in `other`.
+fn lacks_number(title: &str, other: &str) -> bool {
+    let numbers =
+        |text| str::split(text, |c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
+    numbers(title).any(|number| numbers(other).all(|known| known != number))
+}
+
+/// `longer` begins with the whole words of `title`.
+pub fn is_typed_on(title: &str, longer: &str) -> bool {
+    let rest = longer.strip_prefix(title).filter(|_| !title.is_empty());
+    rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
+/// As much of a title as is compared: to compare two of megabytes takes minutes.
+fn beginning(title: &str) -> &str {
+    title
+        .char_indices()
+        .nth(500)
+        .map_or(title, |(end, _)| &title[..end])
+}
+
+/// Both have IDs, and not the same.
+fn are_named_apart(one: One<'_, '_>, other: One<'_, '_>) -> bool {
+    matches!((&one.item.id, &other.item.id), (Some(id), Some(other)) if id != other)
+}

@@ -1,0 +1,475 @@
+//! What the activity of a run is a sign of, and what is to be done about it. Pure: the time is a value, and what was told before is
+//! kept by the caller.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::activity::{Activity, PastCall};
+use super::id::TaskId;
+use super::period::Period;
+use super::rule::{Breach, Consequence};
+use super::status::{Timestamp, words};
+use super::watch_rules::WatchRules;
+
+words! {
+    /// What is wrong with a run.
+    Symptom {
+        /// The same call fails again and again.
+        Looping "looping",
+        /// The same call is made again and again, and goes well: it may well wait for something.
+        Repeating "repeating",
+        /// Most of its calls fail.
+        Struggling "struggling",
+        /// It writes much, and changes nothing.
+        Runaway "runaway",
+        /// It does nothing.
+        Stuck "stuck",
+        /// Its time is nearly up.
+        Late "late",
+        /// A rule was broken.
+        Violation "violation",
+        /// Half of a cap is used, or more.
+        Spending "spending",
+        /// All of a cap is used.
+        Spent "spent",
+        /// Several children of one item are in the same trouble.
+        Divergence "divergence",
+    }
+}
+
+words! {
+    /// How urgent a message is.
+    Urgency {
+        Hint "hint",
+        Warning "warning",
+        Critical "critical",
+    }
+}
+
+/// Something that is wrong with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub symptom: Symptom,
+    /// Which occurrence of it this is: one of the same number is the same one, looked at again.
+    pub occurrence: u64,
+    /// In words.
+    pub why: String,
+    advice: Advice,
+}
+
+/// By this name the watcher speaks.
+pub const WATCHER: &str = "the watcher";
+
+impl Trouble {
+    /// Of the children of an item, so many of which show the same symptom.
+    pub fn of_gang(parent: &TaskId, symptom: Symptom, count: usize) -> Trouble {
+        Trouble {
+            symptom: Symptom::Divergence,
+            occurrence: 0,
+            why: format!(
+                "{count} children of {parent} are in the same trouble ({symptom}), and were told so in vain"
+            ),
+            advice: Advice::Pause,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Advice {
+    /// The log tells of it.
+    Note,
+    /// People are told, too.
+    Notify,
+    /// Once, and never more than a hint.
+    Mention,
+    Nudge,
+    Warn,
+    Pause,
+    End,
+}
+
+/// What is done about a trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// Its agent can't be told, so people are.
+    Noted,
+    /// People are told, beside the log.
+    Notified,
+    Nudged(Urgency),
+    /// It is ended, its work is kept, and its item begins anew, in a session of its own.
+    Restarted,
+    /// It is ended, its work is kept, and a person is asked whether it is to go on.
+    Paused,
+    /// It is ended, and has failed.
+    Ended,
+}
+
+/// What was done about a run so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Watched {
+    /// The nudges since it got on.
+    pub nudges: u32,
+    /// What was told since.
+    told: Vec<(Symptom, u64)>,
+    progress: u32,
+    /// The steps after which it was last taken for recovered.
+    recovered: u32,
+    /// What stands in its worktree, as it was last looked at, and since when, and what it had written by then.
+    pub files: Option<u64>,
+    pub files_since: Timestamp,
+    pub output: u64,
+    /// The steps after which its work was found to break no rule.
+    pub held_to_rules: Option<u32>,
+    /// When that was last looked for.
+    pub held_to_rules_at: Timestamp,
+}
+
+/// Half of the time after which a run counts as stuck has gone by, or half of its tokens: its files are worth a look.
+pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> bool {
+    let idle = 2 * seconds_between(activity.progress_at, now);
+    let written = 2 * (activity.output - activity.progress_output.min(activity.output));
+    // What tells nothing of what it does counts as one long call, and is never stuck.
+    let is_long =
+        activity.hears && !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
+    activity.makes_changes && (is_long || rules.tokens > 0 && written >= rules.tokens)
+}
+
+/// It may have changed something since its work was found to break no rule.
+pub fn may_break_rules(activity: &Activity, watched: &Watched) -> bool {
+    !activity.hears || watched.held_to_rules != Some(activity.steps)
+}
+
+/// What is wrong with a run at `now`.
+pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Trouble> {
+    [
+        looping(activity, rules),
+        repeating(activity, rules),
+        struggling(activity, rules),
+        runaway(activity, rules),
+    ]
+    .into_iter()
+    .chain([stuck(activity, rules, now), late(activity, rules, now)])
+    .flatten()
+    .chain(violations(activity))
+    .collect()
+}
+
+/// What is to be done about what is wrong with a run, if it was not done before.
+pub fn treat(
+    activity: &Activity,
+    troubles: Vec<Trouble>,
+    rules: &WatchRules,
+    watched: &mut Watched,
+) -> Option<(Trouble, Deed)> {
+    // Who has done as much that went well as trouble is judged by has recovered.
+    let has_recovered = activity.has_done_well(rules.failures + 2, watched.recovered);
+    if watched.progress != activity.progress || has_recovered {
+        (watched.progress, watched.recovered) = (activity.progress, activity.steps);
+        watched.forgive();
+    }
+    let mut news: Vec<Trouble> = troubles
+        .into_iter()
+        .filter(|it| !watched.told.contains(&(it.symptom, it.occurrence)))
+        .collect();
+    // One of a look: what is worst.
+    news.sort_by_key(|it| std::cmp::Reverse(it.advice));
+    let worst = news.into_iter().next();
+    worst.map(|trouble| {
+        watched.told.push((trouble.symptom, trouble.occurrence));
+        let deed = watched.deed(activity, &trouble, rules);
+        (trouble, deed)
+    })
+}
+
+impl Deed {
+    /// The run is over by it.
+    pub fn ends(self) -> bool {
+        matches!(self, Deed::Restarted | Deed::Paused | Deed::Ended)
+    }
+}
+
+impl Watched {
+    /// It was told that it broke this rule so.
+    pub fn knows_of(&self, breach: &Breach) -> bool {
+        self.told
+            .contains(&(Symptom::Violation, occurrence(breach)))
+    }
+
+    /// It has been told of this twice or more, and did not get on.
+    pub fn is_told_in_vain(&self, symptom: Symptom) -> bool {
+        self.nudges > 1 && self.told.iter().any(|(told, _)| *told == symptom)
+    }
+
+    /// It got on: it is told gently again. What was told of its calls and its time is not told anew.
+    pub fn forgive(&mut self) {
+        self.nudges = 0;
+        self.told
+            .retain(|(symptom, _)| !matches!(symptom, Symptom::Stuck | Symptom::Runaway));
+    }
+
+    fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Deed {
+        let is_enough = rules.nudges > 0 && self.nudges >= rules.nudges;
+        match trouble.advice {
+            Advice::Note => Deed::Noted,
+            Advice::Notify => Deed::Notified,
+            Advice::End => Deed::Ended,
+            Advice::Pause if trouble.symptom == Symptom::Violation => Deed::Paused,
+            _ if !activity.hears => Deed::Noted,
+            Advice::Warn => Deed::Nudged(Urgency::Warning),
+            Advice::Mention => Deed::Nudged(Urgency::Hint),
+            Advice::Nudge if !is_enough => {
+                self.nudges += 1;
+                Deed::Nudged(match self.nudges {
+                    1 => Urgency::Hint,
+                    2 | 3 => Urgency::Warning,
+                    _ => Urgency::Critical,
+                })
+            }
+            Advice::Nudge | Advice::Pause => Deed::Paused,
+        }
+    }
+}
+
+fn looping(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let count = rules.failures as usize;
+    let last = last_of(activity, count)?;
+    let (first, tool) = (last[0], &last[0].tool);
+    let is_so = |call: &PastCall| !call.ok && call.is_same(first);
+    let times = activity
+        .calls
+        .iter()
+        .rev()
+        .take_while(|call| is_so(call))
+        .count();
+    (times >= count).then(|| Trouble {
+        symptom: Symptom::Looping,
+        occurrence: u64::from(activity.steps) / count as u64,
+        why: format!("the same call of {tool} failed {times} times in a row"),
+        advice: Advice::Nudge,
+    })
+}
+
+fn struggling(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let count = rules.failures as usize;
+    let last = last_of(activity, count + 2)?;
+    let failed = last.iter().filter(|call| !call.ok).count();
+    let is_so = count > 0 && failed >= count && looping(activity, rules).is_none();
+    is_so.then(|| Trouble {
+        symptom: Symptom::Struggling,
+        occurrence: u64::from(activity.failed) / count as u64,
+        why: format!("{failed} of its last {} calls failed", last.len()),
+        advice: Advice::Nudge,
+    })
+}
+
+fn repeating(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let last = activity.calls.back()?;
+    let count = since_progress(activity)
+        .filter(|call| call.is_same(last) && call.ok)
+        .count();
+    let is_so = rules.repeats > 0 && last.ok && count >= rules.repeats as usize;
+    is_so.then(|| Trouble {
+        symptom: Symptom::Repeating,
+        occurrence: last.input,
+        why: format!("it made the same call of {} {count} times", last.tool),
+        advice: Advice::Mention,
+    })
+}
+
+fn runaway(activity: &Activity, rules: &WatchRules) -> Option<Trouble> {
+    let written = activity.output - activity.progress_output.min(activity.output);
+    let is_so = activity.makes_changes && rules.tokens > 0 && written >= rules.tokens;
+    is_so.then(|| Trouble {
+        symptom: Symptom::Runaway,
+        occurrence: 0,
+        why: format!("it wrote {written} tokens and changed nothing"),
+        advice: Advice::Pause,
+    })
+}
+
+fn stuck(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trouble> {
+    let idle = seconds_between(activity.progress_at.max(activity.seen), now);
+    let most = rules.stuck.duration().as_secs();
+    let is_so = most > 0 && idle >= most && activity.tool.is_none();
+    is_so.then(|| Trouble {
+        symptom: Symptom::Stuck,
+        occurrence: idle / most,
+        why: format!("it did nothing for {}", Period::seconds(idle)),
+        advice: Advice::Nudge,
+    })
+}
+
+/// Most of its time is used.
+fn late(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trouble> {
+    let (used, limit) = (
+        seconds_between(activity.began, now),
+        activity.limit.filter(|limit| *limit > 0)?,
+    );
+    (rules.late > 0 && used * 100 >= limit * u64::from(rules.late)).then(|| Trouble {
+        symptom: Symptom::Late,
+        occurrence: 0,
+        why: format!(
+            "{} of its {} are used",
+            Period::seconds(used.min(limit)),
+            Period::seconds(limit)
+        ),
+        advice: Advice::Mention,
+    })
+}
+
+/// Each is told once in a run.
+fn violations(activity: &Activity) -> impl Iterator<Item = Trouble> {
+    activity.breaches.iter().map(|breach| Trouble {
+        symptom: Symptom::Violation,
+        occurrence: occurrence(breach),
+        why: breach.words(),
+        advice: match breach.consequence {
+            Consequence::Log => Advice::Note,
+            Consequence::Notify => Advice::Notify,
+            Consequence::Warn => Advice::Warn,
+            Consequence::Pause => Advice::Pause,
+            Consequence::Reap => Advice::End,
+        },
+    })
+}
+
+fn occurrence(breach: &Breach) -> u64 {
+    xxh3_64(breach.words().as_bytes())
+}
+
+/// The calls since it last got on, with that one, the latest first.
+fn since_progress(activity: &Activity) -> impl Iterator<Item = &PastCall> {
+    let calls = &activity.calls;
+    let first = calls.iter().rposition(|call| call.got_on).unwrap_or(0);
+    calls.iter().skip(first).rev()
+}
+
+fn last_of(activity: &Activity, count: usize) -> Option<Vec<&PastCall>> {
+    let calls = &activity.calls;
+    (count > 0 && calls.len() >= count).then(|| calls.iter().skip(calls.len() - count).collect())
+}
+
+fn seconds_between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from((to - from).num_seconds()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::activity::Effect;
+
+    /// One that works for ten minutes at most, a call each second; with what was found of it by a look behind each.
+    struct Run {
+        activity: Activity,
+        watched: Watched,
+        now: Timestamp,
+        found: Vec<(Symptom, Deed)>,
+    }
+
+    impl Run {
+        fn begin() -> Run {
+            let activity = Activity {
+                makes_changes: true,
+                hears: true,
+                limit: Some(600),
+                ..Activity::default()
+            };
+            Run {
+                activity,
+                watched: Watched::default(),
+                now: Timestamp::default(),
+                found: Vec::new(),
+            }
+        }
+
+        fn call(&mut self, input: u64, ok: bool, effect: Effect) {
+            self.now += TimeDelta::seconds(1);
+            self.activity.seen = self.now;
+            let call = PastCall {
+                tool: "Bash".to_owned(),
+                input,
+                ok,
+                seconds: 1,
+                got_on: false,
+            };
+            self.activity.ended(call, effect, self.now);
+            self.look();
+        }
+
+        fn look(&mut self) {
+            let rules = WatchRules::default();
+            let troubles = judge(&self.activity, &rules, self.now);
+            let found = treat(&self.activity, troubles, &rules, &mut self.watched);
+            self.found
+                .extend(found.map(|(trouble, deed)| (trouble.symptom, deed)));
+        }
+
+        fn symptoms(&self) -> Vec<Symptom> {
+            self.found.iter().map(|(symptom, _)| *symptom).collect()
+        }
+    }
+
+    #[test]
+    fn tests_that_pass_again_after_each_edit_are_no_trouble() {
+        let mut run = Run::begin();
+        for edit in 0..100 {
+            run.call(100 + edit, true, Effect::Change);
+            run.call(1, true, Effect::Change);
+            run.call(2, true, Effect::Look);
+        }
+        assert_eq!(run.symptoms(), []);
+    }
+
+    #[test]
+    fn who_looks_around_and_recovers_from_each_failure_is_never_paused() {
+        let mut run = Run::begin();
+        for round in 0..20 {
+            (0..3).for_each(|call| run.call(1000 * round + call, false, Effect::Look));
+            (10..22).for_each(|call| run.call(1000 * round + call, true, Effect::Look));
+        }
+        assert!(
+            run.found
+                .iter()
+                .all(|(_, deed)| *deed == Deed::Nudged(Urgency::Hint)),
+            "{:?}",
+            run.found
+        );
+        // Who does not is paused.
+        let mut run = Run::begin();
+        (0..40).for_each(|call| run.call(call, false, Effect::Look));
+        assert_eq!(run.found.last().map(|(_, deed)| *deed), Some(Deed::Paused));
+    }
+
+    #[test]
+    fn who_stops_after_much_that_went_well_is_told_every_five_minutes() {
+        let mut run = Run::begin();
+        run.activity.limit = None;
+        (0..10).for_each(|call| run.call(call, true, Effect::Change));
+        for _ in 0..32 {
+            run.now += TimeDelta::seconds(30);
+            run.look();
+        }
+        let nudged = [Urgency::Hint, Urgency::Warning, Urgency::Warning]
+            .map(|urgency| (Symptom::Stuck, Deed::Nudged(urgency)));
+        assert_eq!(run.found, nudged);
+    }
+
+    #[test]
+    fn failures_are_told_once_and_not_again_after_a_change() {
+        let mut run = Run::begin();
+        (0..3).for_each(|call| run.call(call, false, Effect::Look));
+        (10..20).for_each(|call| run.call(call, true, Effect::Change));
+        assert_eq!(run.symptoms(), [Symptom::Struggling]);
+    }
+
+    #[test]
+    fn a_time_that_is_nearly_up_is_told_once_whatever_is_done() {
+        let mut run = Run::begin();
+        (0..600).for_each(|call| run.call(call, true, Effect::Change));
+        assert_eq!(run.symptoms(), [Symptom::Late]);
+    }
+}

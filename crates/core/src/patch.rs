@@ -1,0 +1,433 @@
+//! What is to be different about an item, as edits of its own bytes: its box, its ID and its keys, where they stand.
+
+use std::ops::Range;
+
+use serde_yaml::Value;
+
+use crate::document::{Document, Item, parse};
+use crate::lane::{self, LanePlace, LaneSet, Said};
+use crate::markup::{self, STRIKE};
+use crate::metadata::{self, Fields, Key, Owner};
+use crate::state::State;
+use crate::stood::Way;
+use crate::task::{Status, TaskId};
+use crate::text::{Edit, apply, difference};
+
+/// What is to be different about an item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    /// The ID to give it.
+    pub id: Option<TaskId>,
+    pub status: Option<Status>,
+    /// Keys to set, or with `None` to remove. Not for `status`.
+    pub set: Vec<(Key, Option<Value>)>,
+    /// Where it goes if the status moves it to another lane.
+    pub way: Way,
+}
+
+impl From<&State> for Patch {
+    /// What makes an item say this state, and nothing of an earlier one.
+    fn from(state: &State) -> Patch {
+        Patch {
+            status: Some(state.status()),
+            set: state.keys(),
+            ..Patch::default()
+        }
+    }
+}
+/// The item's own edits: box, ID, keys. `status` comes with whether a key must say it.
+pub(super) fn in_place(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    patch: &Patch,
+    status: Option<(Status, bool)>,
+) -> Vec<Edit> {
+    let (text, mut edits) = (document.text(), Vec::new());
+    let box_span = item.box_char..item.box_char + 1;
+    match status {
+        Some((status, _)) if lane::is_ticked(status) && !item.checked => {
+            edits.push(Edit::replace(box_span, "x"))
+        }
+        Some((status, _)) if !lane::is_ticked(status) && item.checked => {
+            edits.push(Edit::replace(box_span, " "))
+        }
+        _ => {}
+    }
+    let rest = item.id_span().map_or(item.head.start, |id| id.end + 1);
+    match (&patch.id, item.id_span()) {
+        (Some(id), Some(span)) if item.id.as_ref() != Some(id) => {
+            edits.push(Edit::replace(span, id.as_str()))
+        }
+        (Some(id), None) => {
+            let is_bare = item.head.start == item.box_char + 2;
+            let (before, after) = (
+                if is_bare { " " } else { "" },
+                if item.head.is_empty() { "" } else { " " },
+            );
+            edits.push(Edit::insert(
+                item.head.start,
+                format!("{before}{id}:{after}"),
+            ));
+        }
+        _ => {}
+    }
+
+    let written = |value: &Option<Value>| {
+        value
+            .as_ref()
+            .filter(|value| !value.is_null())
+            .map(metadata::flow)
+    };
+    let set = patch
+        .set
+        .iter()
+        .map(|(key, value)| (key.as_str(), written(value)));
+    let said = status.map(|(status, needs_key)| {
+        (
+            Key::Status.as_str(),
+            needs_key.then(|| status.as_str().to_owned()),
+        )
+    });
+    let line_span = rest.min(item.head.end)..item.head.end;
+    let block_span = item.block.as_ref().map(|block| block.content.clone());
+    let as_it_stands = &text[line_span.clone()];
+    let mut title = item
+        .title
+        .end
+        .saturating_sub(line_span.start)
+        .min(as_it_stands.len());
+    let old_line = &metadata::bare(as_it_stands, title);
+    let old_block = block_span.clone().map_or("", |span| &text[span]);
+    let (mut line, mut block) = (old_line.clone(), old_block.to_owned());
+    for (key, value) in set.chain(said) {
+        let on_line = metadata::line_has(&line, title, key);
+        let in_block = !block.is_empty() && metadata::block_has(&block, key);
+        if in_block && (!on_line || value.is_none()) {
+            block = metadata::set_in_block(&block, key, value.as_deref()).unwrap_or(block);
+        }
+        if on_line || !in_block {
+            line = metadata::set_in_line(&line, title, key, value.as_deref());
+        }
+    }
+    let has_id = patch.id.is_some() || item.id.is_some();
+    // What stands below is words, as nothing of the item's own parenthesis does. Under an ID it would be read as keys if it were next.
+    let under = &text[markup::line_end(text, item.head.end, item.span.end)..item.span.end];
+    let has_words_below = has_id && metadata::find_parenthesis_below(under, Owner::State).is_some();
+    if metadata::parenthesis_behind(&line, title).is_none() {
+        line = match has_words_below {
+            true => metadata::set_in_line(&line, title, Key::Status.as_str(), Some("null")),
+            false if patch.id.is_some() && item.id.is_none() => metadata::closed(&line, title),
+            false => line,
+        };
+    }
+    let start = item.title.start.saturating_sub(line_span.start).min(title);
+    let paragraph_end =
+        markup::paragraph_end(text, item.head.end, item.span.end).max(line_span.end);
+    match (status, item.is_struck_out(text)) {
+        (Some((Status::Cancelled, _)), false)
+            if line != *old_line
+                && may_be_struck(&line, start..title, &text[line_span.end..paragraph_end]) =>
+        {
+            line.insert_str(title, STRIKE);
+            line.insert_str(start, STRIKE);
+            title += STRIKE.len();
+        }
+        (Some((status, _)), true) if status != Status::Cancelled => {
+            line.replace_range(title..title + STRIKE.len(), "");
+            line.replace_range(start - STRIKE.len()..start, "");
+            title -= STRIKE.len();
+            if has_id && metadata::parenthesis_behind(&line, title).is_none() {
+                line = metadata::closed(&line, title);
+            }
+        }
+        _ => {}
+    }
+    line = match line == *old_line {
+        true => as_it_stands.to_owned(),
+        // In a line without an ID it would be title.
+        false if !has_id => line,
+        false => metadata::legible(&line, title),
+    };
+    let mut line_span = line_span;
+    // Where nothing else tells what is cancelled from what is done, its key stays in sight.
+    let is_told = |status: Status| status != Status::Cancelled || line[title..].starts_with(STRIKE);
+    let goes_below = match status {
+        Some((status, _)) if lane::is_ticked(status) => {
+            line != as_it_stands && is_told(status) && is_longer_than_title(&line, title)
+        }
+        _ => false,
+    };
+    if goes_below || has_words_below {
+        if let Some(below) = set_below(document, item, &line, line_span.end, title) {
+            (line_span.end, line) = below;
+        }
+    } else if status
+        .is_some_and(|(status, _)| lane::is_ticked(item.status) && !lane::is_ticked(status))
+    {
+        line = set_beside(&line, title).unwrap_or(line);
+    }
+    edits.extend(difference(&text[line_span.clone()], &line, line_span.start));
+    edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
+    edits
+}
+
+/// What is cancelled does not look done where its title is struck out, and the line says why it is.
+fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
+    !title.is_empty()
+        && markup::shows_struck(
+            &line[title.clone()],
+            &format!("{}{below}", &line[title.end..]),
+        )
+        && metadata::line_has(line, title.end, Key::Status.as_str())
+}
+
+/// What has ended is read for what it was.
+fn is_longer_than_title(line: &str, title: usize) -> bool {
+    metadata::parenthesis_behind(line, title).is_some_and(|span| {
+        line[span.clone()].chars().count() > line[..span.start].trim().chars().count()
+    })
+}
+
+/// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own. With where what it replaces ends;
+/// nothing where it stands so already.
+fn set_below(
+    document: &Document<'_>,
+    item: &Item<'_>,
+    line: &str,
+    end: usize,
+    title: usize,
+) -> Option<(usize, String)> {
+    let text = document.text();
+    let span = metadata::parenthesis_behind(line, title)?;
+    let next = text[end..item.span.end.max(end)]
+        .lines()
+        .nth(1)
+        .unwrap_or("")
+        .trim();
+    // A title may be a heading or the head of a table, by what is drawn under it.
+    let is_underlined = !next.is_empty() && next.chars().all(|c| "=-|: \t".contains(c));
+    if line[title..].contains(['\n', '\r']) || is_underlined {
+        return None;
+    }
+    let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
+    // What others read at the end of a line stays there: names of blocks, line breaks.
+    let tail = text[end..item.span.end.max(end)]
+        .split(['\n', '\r'])
+        .next()
+        .unwrap_or("");
+    let own_end = &text[end..];
+    let newline = markup::newline(if own_end.contains('\n') {
+        own_end
+    } else {
+        text
+    });
+    let indent = indent_below(document, item, end);
+    Some((
+        end + tail.len(),
+        format!("{words}{tail}{newline}{indent}{parenthesis}"),
+    ))
+}
+
+/// What a line under the first one of an item begins with: as the next one does, unless that is code.
+fn indent_below(document: &Document<'_>, item: &Item<'_>, end: usize) -> String {
+    let mut below = document.text()[end..item.span.end.max(end)]
+        .lines()
+        .skip(1)
+        .filter(|line| !line.trim().is_empty());
+    let indent = below
+        .next()
+        .map(|line| &line[..line.len() - line.trim_start().len()]);
+    let columns = item.content_column..item.content_column + 4;
+    let usual = if document.front().is_kanban {
+        "    "
+    } else {
+        ""
+    };
+    let usual = format!("{usual:width$}", width = item.content_column);
+    indent
+        .filter(|indent| columns.contains(&markup::columns(indent)))
+        .map_or(usual, str::to_owned)
+}
+
+/// Back behind its title.
+fn set_beside(line: &str, title: usize) -> Option<String> {
+    let span = metadata::parenthesis_behind(line, title)?;
+    let between = &line[title..span.start];
+    let tail = metadata::title_line(between);
+    (tail.len() < between.trim_end_matches([' ', '\t']).len())
+        .then(|| format!("{} {}{tail}", &line[..title], &line[span]))
+}
+
+/// A rendered block whose box and `status:` key say the status, at that place of a document with those lanes.
+pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> String {
+    let (document, _) = parse(block);
+    let needs_key = lane::needs_key(status, place, lanes);
+    match document.items().first() {
+        Some(item) => apply(
+            block,
+            &in_place(
+                &document,
+                item,
+                &Patch::default(),
+                Some((status, needs_key)),
+            ),
+        ),
+        None => block.to_owned(),
+    }
+}
+
+/// A rendered block is of the status by its place and its box, and no key says another.
+pub(super) fn is_said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> bool {
+    let (document, _) = parse(block);
+    document.items().first().is_some_and(|item| {
+        let Fields(keys) = document.fields(item);
+        let has = |wanted| keys.iter().any(|(key, _)| *key == wanted);
+        let key = has(Key::Status).then_some(item.status);
+        let said = Said {
+            ticked: item.checked,
+            status: key,
+            completed: has(Key::Completed),
+        };
+        key.is_none_or(|key| key == status) && lane::status(place, said, lanes) == status
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> TaskId {
+        text.parse().expect("a test's ID is one")
+    }
+
+    #[test]
+    fn ids_and_keys_change_where_they_stand() {
+        let id = |text| Patch {
+            id: Some(id(text)),
+            ..Patch::default()
+        };
+        let set = |key, value| Patch {
+            set: vec![(key, value)],
+            ..Patch::default()
+        };
+        let block = "- [ ] a (role: x)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n";
+        let without_role = block.replace(" (role: x)", "").replace("  role: y\n", "");
+        for (text, patch, expected) in [
+            ("- [ ] a\n", id("T-9"), "- [ ] T-9: a\n"),
+            (
+                "- [ ]  a (role: x)\n",
+                id("T-9"),
+                "- [ ]  T-9: a (role: x)\n",
+            ),
+            ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
+            (
+                "- [ ] a (agent: bob)\n",
+                id("T-9"),
+                "- [ ] T-9: a (agent: bob) (status: null)\n",
+            ),
+            ("- [ ] T-1:\n", id("T-9"), "- [ ] T-9:\n"),
+            (
+                "- [ ] a\n  (priority: 1)\n",
+                id("T-9"),
+                "- [ ] T-9: a\n  (status: null)\n  (priority: 1)\n",
+            ),
+            (
+                "- [ ] a (role: x)\n(role: y)\n",
+                id("T-9"),
+                "- [ ] T-9: a\n  (role: x)\n(role: y)\n",
+            ),
+            (
+                block,
+                set(Key::Touches, Some(vec!["c"].into())),
+                &block.replace("[b]", "[c]"),
+            ),
+            (
+                block,
+                set(Key::Tags, Some(vec!["t"].into())),
+                &block.replace("x)", "x, tags: [t])"),
+            ),
+            // Of a key that stands twice the first one counts; removed, both go.
+            (
+                block,
+                set(Key::Role, Some("z".into())),
+                &block.replace(": x", ": z"),
+            ),
+            (block, set(Key::Role, None), &without_role),
+        ] {
+            let (document, _) = parse(text);
+            assert_eq!(
+                apply(text, &document.change(&document.items()[0], &patch)),
+                expected,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_the_title_of_an_ended_item_stands_below_it() {
+        let done = |text: &str| {
+            let (document, _) = parse(text);
+            let set = vec![(Key::Commit, Some("b8992cc".into()))];
+            let patch = Patch {
+                status: Some(Status::Completed),
+                set,
+                ..Patch::default()
+            };
+            apply(text, &document.change(&document.items()[0], &patch))
+        };
+        for (text, expected) in [
+            (
+                "- [ ] T-1: Bump it",
+                "- [x] T-1: Bump it\n  (commit: b8992cc)",
+            ),
+            (
+                "- [ ] T-1: Bump the versions\n",
+                "- [x] T-1: Bump the versions (commit: b8992cc)\n",
+            ),
+            (
+                "1. [ ] T-1: a  \r\n\r\n   text\r\n",
+                "1. [x] T-1: a  \r\n   (commit: b8992cc)\r\n\r\n   text\r\n",
+            ),
+            (
+                "- [ ] T-1: a ^k3j\n- [ ] b\n",
+                "- [x] T-1: a ^k3j\n  (commit: b8992cc)\n- [ ] b\n",
+            ),
+            (
+                "- [ ] T-1: a (role: x)\n  text\n",
+                "- [x] T-1: a\n  (role: x, commit: b8992cc)\n  text\n",
+            ),
+            (
+                "- [ ] T-1: a\n(commit: 1234567)\n",
+                "- [x] T-1: a\n(commit: b8992cc)\n",
+            ),
+        ] {
+            assert_eq!(done(text), expected, "{text:?}");
+            let (document, _) = parse(expected);
+            let item = &document.items()[0];
+            assert_eq!(
+                document.task_of(item).state.commit(),
+                Some("b8992cc"),
+                "{expected:?}"
+            );
+            assert!(!document.title(item).contains(['(', '^']), "{expected:?}");
+            assert!(
+                !document.description(item).contains("commit"),
+                "{expected:?}"
+            );
+            let back = apply(
+                expected,
+                &document.change(item, &Patch::from(&State::default())),
+            );
+            let was = text.replace("\n(commit: 1234567)", "");
+            assert_eq!(back, was, "{expected:?}");
+        }
+        for text in [
+            "- [ ] T-1: a\n  (see: below)\n",
+            "- [ ] T-1: a\n\n  (role: x)\n",
+            "- [ ] T-1: a\n  (role: x) and\n",
+        ] {
+            let (document, _) = parse(text);
+            assert_eq!(document.items()[0].metadata, None, "{text:?}");
+        }
+    }
+}

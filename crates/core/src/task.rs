@@ -1,0 +1,426 @@
+//! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::front::{DEFAULT_PRIORITY, Front};
+use super::metadata::{Field, Fields, Key};
+use super::period::Period;
+use super::watch_rules::WatchSetting;
+
+pub use super::budget::Budget;
+pub use super::id::{BadId, MAX_ID, TaskId};
+pub use super::state::{Approval, State};
+pub use super::status::{Consent, Mode, OnFailure, Status, Timestamp};
+
+/// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Task {
+    /// As JSON `null`, where an item has none.
+    #[schemars(with = "Option<TaskId>")]
+    pub id: TaskId,
+    pub title: String,
+    /// The indented text under the title, dedented, without the `yaml task` block; may be empty.
+    pub description: String,
+    /// As JSON: `status`, and its keys as specs/states.md has them.
+    #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub state: State,
+    /// 0 is most urgent.
+    pub priority: u8,
+    /// When it is to be done.
+    pub due: Option<Timestamp>,
+    pub after: Vec<TaskId>,
+    /// Who may take it; `None` means any coder.
+    pub role: Option<String>,
+    pub tags: Vec<String>,
+    pub parent: Option<TaskId>,
+    pub runner: Option<String>,
+    pub model: Option<String>,
+    /// Accounts, variables (`$NAME`), files (with a `/` in their names) and programs that must be there before it is claimed.
+    pub needs: Vec<String>,
+    /// Shell commands that must all exit 0 at the commit before it counts as done.
+    pub done_when: Vec<String>,
+    /// Globs of the paths that it is expected to change.
+    pub touches: Vec<String>,
+    pub budget: Budget,
+    /// False: the item needs no repository and is run in an empty scratch folder.
+    pub worktree: bool,
+    /// True: done without any change is fine.
+    pub allow_empty: bool,
+    /// True: done without any change is not, whatever its commands say.
+    pub fail_empty: bool,
+    pub max_attempts: Option<u32>,
+    /// How long it waits for a person, or for its children, before it is dead; `None`: as config.yaml says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_wait: Option<Period>,
+    /// When a person has to approve it: before the `start`, before the `merge`.
+    pub approve: Vec<Consent>,
+    /// Who has to approve the work before it is merged: roles or [`PERSON`]; a number stands for so many reviewers,
+    /// `none` for nobody. `None`: as config.yaml says.
+    pub review: Option<Vec<String>>,
+    /// What its failure means to its parent.
+    pub on_failure: OnFailure,
+    /// Of a planning item: what woke the planner.
+    pub trigger: Option<String>,
+    /// Of a planning item: where the planned items begin, draft or pending.
+    pub lane: Option<Status>,
+    /// How its runs are watched, as its queue says, then it itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<WatchSetting>,
+}
+
+/// The one that approves who is no role: a person.
+pub const PERSON: &str = "person";
+
+impl Task {
+    /// A pending task with nothing but a title.
+    pub fn new(id: TaskId, title: &str) -> Task {
+        Task::read(
+            id,
+            title,
+            State::default(),
+            &Fields::default(),
+            &Front::default(),
+        )
+    }
+
+    /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
+    pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
+        let texts = |key| keys.texts(key).unwrap_or_default();
+        let empty = keys.flag(Key::Empty).or(queue.empty);
+        let priority = keys
+            .number(Key::Priority)
+            .map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+        Task {
+            id,
+            title: title.to_owned(),
+            description: String::new(),
+            state,
+            priority: priority.unwrap_or(DEFAULT_PRIORITY),
+            due: keys.time(Key::Due),
+            after: if let Some(Field::Ids(ids, _)) = keys.get(Key::After) {
+                ids.clone()
+            } else {
+                Vec::new()
+            },
+            role: keys.text(Key::Role).or_else(|| queue.role.clone()),
+            tags: texts(Key::Tags),
+            parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) {
+                Some(id.clone())
+            } else {
+                None
+            },
+            runner: keys.text(Key::Runner).or_else(|| queue.runner.clone()),
+            model: keys.text(Key::Model),
+            needs: texts(Key::Needs),
+            done_when: texts(Key::DoneWhen),
+            touches: texts(Key::Touches),
+            budget: if let Some(Field::Budget(budget)) = keys.get(Key::Budget) {
+                budget.clone()
+            } else {
+                Budget::default()
+            },
+            worktree: keys.flag(Key::Worktree).unwrap_or(true),
+            allow_empty: empty == Some(true),
+            fail_empty: empty == Some(false),
+            max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
+            max_wait: keys.period(Key::MaxWait).or(queue.max_wait),
+            approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
+                moments.clone()
+            } else {
+                queue.approve.clone()
+            },
+            review: keys.texts(Key::Review).or_else(|| queue.review.clone()),
+            on_failure: if let Some(Field::OnFailure(then)) = keys.get(Key::OnFailure) {
+                *then
+            } else {
+                OnFailure::GoOn
+            },
+            trigger: keys.text(Key::Trigger),
+            lane: if let Some(Field::Status(status)) = keys.get(Key::Lane) {
+                Some(*status)
+            } else {
+                None
+            },
+            watch: queue
+                .watch
+                .iter()
+                .chain(keys.watch(Key::Watch))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// All of it that could be run, or told to an agent, as one text. Of its state that is what passes for a person's word, and why it
+    /// died, which planners are told. Not its ID, what else Tavern writes, nor what only puts it in order.
+    pub fn wording(&self) -> String {
+        let mut text = serde_json::to_string_pretty(&self.words()).expect("it is plain data");
+        text.extend(
+            self.words_for_a_person()
+                .map(|(key, words)| format!("\n{key}: {words}")),
+        );
+        text
+    }
+
+    /// What its [`wording`](Self::wording) says that not every item does, line by line: those of its description as they stand, all
+    /// else with its key, after a blank that no other line begins with.
+    pub fn wording_lines(&self) -> Vec<String> {
+        static PLAIN: LazyLock<Vec<String>> =
+            LazyLock::new(|| Task::new(TaskId::nobody(), "").all_lines());
+        self.all_lines()
+            .into_iter()
+            .filter(|line| !PLAIN.contains(line))
+            .collect()
+    }
+
+    fn all_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        add_lines(
+            "",
+            &serde_json::to_value(self.words()).expect("it is plain data"),
+            &mut lines,
+        );
+        lines.extend(
+            self.words_for_a_person()
+                .map(|(key, words)| format!(" {key}: {words}")),
+        );
+        lines
+    }
+
+    fn words(&self) -> Task {
+        Task {
+            id: TaskId::nobody(),
+            state: State::default(),
+            priority: DEFAULT_PRIORITY,
+            due: None,
+            max_wait: None,
+            after: Vec::new(),
+            tags: Vec::new(),
+            parent: None,
+            ..self.clone()
+        }
+    }
+
+    fn words_for_a_person(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let reason = self.reason().filter(|_| self.status() == Status::Dead);
+        let allowed = self.state.allowed.then_some("true");
+        let said = [
+            ("answer", self.state.answer()),
+            ("allowed", allowed),
+            ("reason", reason),
+        ];
+        said.into_iter()
+            .filter_map(|(key, words)| Some((key, words?)))
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.state.mode
+    }
+
+    /// Why it waits, died, ended or came back.
+    pub fn reason(&self) -> Option<&str> {
+        self.state.reason.as_deref()
+    }
+
+    /// Of its work: as it was verified, approved or merged.
+    pub fn commit(&self) -> Option<&str> {
+        self.state.commit()
+    }
+
+    /// Whose work is in review.
+    pub fn author(&self) -> Option<&str> {
+        self.state.work()?.author.as_deref()
+    }
+
+    /// Who has approved its work so far.
+    pub fn approvals(&self) -> &[Approval] {
+        self.state.work().map_or(&[], |work| &work.approvals)
+    }
+
+    /// What its agent has asked of a person.
+    pub fn question(&self) -> Option<&str> {
+        Some(&self.state.question()?.text)
+    }
+
+    /// A person has to allow it before it is started.
+    pub fn waits_for_permission(&self) -> bool {
+        !self.state.allowed && self.approve.contains(&Consent::Start)
+    }
+
+    /// Who has to approve the work before it is merged, one name for each approval: roles, or [`PERSON`]. `general` is
+    /// what config.yaml says.
+    pub fn reviewers(&self, general: &[String]) -> Vec<String> {
+        let mut reviewers = Vec::new();
+        for name in self.review.as_deref().unwrap_or(general) {
+            match name.parse::<usize>() {
+                Ok(number) => {
+                    reviewers.extend(std::iter::repeat_n(REVIEWER.to_owned(), number.min(9)))
+                }
+                Err(_) if name == "none" => {}
+                Err(_) => reviewers.push(name.clone()),
+            }
+        }
+        if self.approve.contains(&Consent::Merge) && !reviewers.iter().any(|name| name == PERSON) {
+            reviewers.push(PERSON.to_owned());
+        }
+        reviewers
+    }
+
+    /// Those of `reviewers` whose approval is still missing.
+    pub fn open_reviews(&self, reviewers: &[String]) -> Vec<String> {
+        let mut open = reviewers.to_vec();
+        for approval in self.approvals() {
+            if let Some(place) = open.iter().position(|name| *name == approval.role) {
+                open.remove(place);
+            }
+        }
+        open
+    }
+
+    /// Returns whether `agent` has approved the work already.
+    pub fn is_approved_by(&self, agent: &str) -> bool {
+        self.approvals().iter().any(|approval| approval.by == agent)
+    }
+
+    /// What a person has answered to its question, if it has one: the `answer:` key, else what stands behind the last
+    /// `Answer:` of its text and below it.
+    pub fn answered(&self) -> Option<String> {
+        let question = self.state.question()?;
+        let typed = || {
+            let lines: Vec<&str> = self.description.lines().collect();
+            let starts: Vec<usize> = (0..lines.len())
+                .filter(|at| is_answer(lines[*at]))
+                .collect();
+            let last = *starts
+                .last()
+                .filter(|_| starts.len() > question.answers as usize)?;
+            let first = &lines[last][ANSWER.len()..];
+            Some(
+                [&[first], &lines[last + 1..]]
+                    .concat()
+                    .join("\n")
+                    .trim()
+                    .to_owned(),
+            )
+        };
+        question
+            .answer
+            .clone()
+            .or_else(typed)
+            .filter(|answer| !answer.trim().is_empty())
+    }
+
+    /// How many answers stand in its text.
+    pub fn answers_in_text(&self) -> u32 {
+        u32::try_from(
+            self.description
+                .lines()
+                .filter(|line| is_answer(line))
+                .count(),
+        )
+        .unwrap_or(u32::MAX)
+    }
+}
+
+/// What `key` is, line by line.
+fn add_lines(key: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Null => {}
+        Value::Array(values) => values.iter().for_each(|value| add_lines(key, value, lines)),
+        Value::Object(keys) => keys
+            .iter()
+            .for_each(|(key, value)| add_lines(key, value, lines)),
+        Value::String(text) => {
+            let said = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.extend(said.map(|line| {
+                if key == "description" {
+                    line.to_owned()
+                } else {
+                    format!(" {key}: {line}")
+                }
+            }));
+        }
+        Value::Bool(_) | Value::Number(_) => lines.push(format!(" {key}: {value}")),
+    }
+}
+
+/// The role that a bare number of reviews asks for.
+pub const REVIEWER: &str = "reviewer";
+
+/// How an answer begins that a person types under an item.
+const ANSWER: &str = "Answer:";
+
+fn is_answer(line: &str) -> bool {
+    line.get(..ANSWER.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(ANSWER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::task_with;
+
+    #[test]
+    fn reviews_are_counted_by_role() {
+        for (keys, open) in [
+            ("review: none", &[][..]),
+            ("review: 2, approvals: [reviewer/Sam]", &["reviewer"]),
+            (
+                "review: [reviewer, security, person], approvals: [security/Sam, person/rosie]",
+                &["reviewer"],
+            ),
+            (
+                "review: reviewer, approvals: [reviewer/Sam, reviewer/Merry]",
+                &[],
+            ),
+            ("review: reviewer, approve: merge", &["reviewer", PERSON]),
+            ("role: coder", &["general"]),
+        ] {
+            let task = task_with(Status::InReview, keys);
+            assert_eq!(
+                task.open_reviews(&task.reviewers(&["general".to_owned()])),
+                open,
+                "{keys}"
+            );
+        }
+        let approved = task_with(Status::InReview, "approvals: [reviewer/Sam]");
+        assert!(approved.is_approved_by("Sam") && !approved.is_approved_by("reviewer"));
+    }
+
+    #[test]
+    fn an_answer_is_a_key_or_stands_under_the_item() {
+        for (keys, text, expected) in [
+            ("question: red?", "See a.md.\nAnswer: blue", Some("blue")),
+            (
+                "question: red?",
+                "answer:\nblue,\n\nand red",
+                Some("blue,\n\nand red"),
+            ),
+            ("question: red?", "Answer:", None),
+            ("question: red?", "The Answer: blue", None),
+            ("question: red?, answers: 1", "Answer: blue", None),
+            (
+                "question: red?, answers: 1",
+                "Answer: blue\nAnswer: red",
+                Some("red"),
+            ),
+            ("question: red?, answer: blue", "", Some("blue")),
+            ("", "Answer: blue", None),
+        ] {
+            let task = Task {
+                description: text.to_owned(),
+                ..task_with(Status::Waiting, keys)
+            };
+            assert_eq!(task.answered().as_deref(), expected, "{keys} {text}");
+        }
+    }
+}

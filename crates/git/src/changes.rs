@@ -1,0 +1,374 @@
+//! What a work tree holds that its last commit does not.
+//!
+//! Asks the `git` program, not libgit2: only it knows the user's clean filters (LFS), without which an untouched file looks
+//! changed, and sparse indexes. The index is not refreshed on disk.
+
+use std::path::{Path, PathBuf};
+
+use super::history::path_of;
+use super::program::THOROUGH;
+use super::repository::Checkout;
+use super::{CommitId, GitError, PatchText, Repository};
+use tavern_sys::files;
+
+/// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The index differs from the last commit.
+    pub staged: Vec<PathBuf>,
+    /// The file differs from the index, or is gone.
+    pub modified: Vec<PathBuf>,
+    /// Neither tracked nor ignored; each file, not its folder.
+    pub untracked: Vec<PathBuf>,
+    /// Both sides of a merge that nobody has resolved yet.
+    pub conflicted: Vec<PathBuf>,
+    /// Submodules that have changes of their own inside, which a commit here doesn't take.
+    pub submodules: Vec<PathBuf>,
+    /// Untracked folders that are repositories of their own; a commit here doesn't take them either.
+    pub nested: Vec<PathBuf>,
+}
+
+impl Changes {
+    pub fn is_clean(&self) -> bool {
+        *self == Changes::default()
+    }
+}
+
+impl Repository {
+    /// The changes of a linked worktree, by the path of its root. Nothing is written.
+    pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
+        self.changes_at(&self.checkout(worktree)?)
+    }
+
+    pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
+        let output = self
+            .call(checkout)
+            .args([
+                "status",
+                "--porcelain=v2",
+                "-z",
+                "--untracked-files=all",
+                "--no-renames",
+            ])
+            // Git would look into them by the settings that are found there: whose those are, only a person knows.
+            .arg(if checkout.has_cells() {
+                "--ignore-submodules=all"
+            } else {
+                "--ignore-submodules=none"
+            })
+            .limit(THOROUGH)
+            .read()?;
+        Ok(parse(&output))
+    }
+
+    /// How many lines are added and taken out since `base` in a linked worktree, with those of its `untracked` files. Those of binary
+    /// files don't count.
+    pub fn lines_since(
+        &self,
+        worktree: &Path,
+        base: &CommitId,
+        untracked: &[PathBuf],
+    ) -> Result<u64, GitError> {
+        let flags = [
+            "diff",
+            "--numstat",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules",
+        ];
+        let output = self
+            .call(&self.checkout(worktree)?)
+            .args(flags)
+            .arg(base.as_str())
+            .limit(THOROUGH)
+            .read()?;
+        let tracked: u64 = output.split(|byte| *byte == 0).map(lines_of_record).sum();
+        Ok(tracked
+            + untracked
+                .iter()
+                .map(|path| lines_of_file(&worktree.join(path)))
+                .sum::<u64>())
+    }
+
+    /// What of a linked worktree is in no commit yet, cut as by [`Repository::diff`]: what differs from its last one, then its
+    /// untracked files.
+    pub fn uncommitted(&self, worktree: &Path, limit: usize) -> Result<PatchText, GitError> {
+        self.uncommitted_at(&self.checkout(worktree)?, limit)
+    }
+
+    fn uncommitted_at(&self, checkout: &Checkout, limit: usize) -> Result<PatchText, GitError> {
+        let untracked = self.changes_at(checkout)?.untracked;
+        let flags = [
+            "diff",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules",
+            "--find-renames",
+        ];
+        let tracked = self
+            .call(checkout)
+            .args(flags)
+            .arg("HEAD")
+            .limit(THOROUGH)
+            .read()?;
+        let mut text = String::from_utf8_lossy(&tracked).into_owned();
+        for path in untracked {
+            if text.len() > limit {
+                break;
+            }
+            text.push_str(&added(&checkout.root, &path, limit));
+        }
+        let is_cut = text.len() > limit;
+        if is_cut {
+            let end = text.floor_char_boundary(limit);
+            text.truncate(text[..end].rfind('\n').map_or(0, |end| end + 1));
+        }
+        Ok(PatchText { text, is_cut })
+    }
+}
+
+/// How git would show an untracked file, were it added. Of one that can't be read, or is longer than `limit`, only its name is told.
+fn added(worktree: &Path, path: &Path, limit: usize) -> String {
+    let name = path.display();
+    let head = format!("diff --git a/{name} b/{name}\nnew file\n");
+    let is_short = worktree
+        .join(path)
+        .symlink_metadata()
+        .is_ok_and(|found| found.len() <= limit as u64);
+    let text = if is_short {
+        files::read(worktree.join(path)).ok()
+    } else {
+        None
+    };
+    let Some(text) = text
+        .and_then(|text| String::from_utf8(text).ok())
+        .filter(|text| !text.contains('\0'))
+    else {
+        return format!("{head}Binary or long file b/{name}\n");
+    };
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    let count = text.lines().count();
+    if count == 0 {
+        head
+    } else {
+        format!("{head}--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{count} @@\n{lines}")
+    }
+}
+
+/// ADDED, a tab, REMOVED, a tab, the path; `-` of a binary file.
+fn lines_of_record(record: &[u8]) -> u64 {
+    let record = String::from_utf8_lossy(record);
+    record
+        .splitn(3, '\t')
+        .take(2)
+        .filter_map(|number| number.parse::<u64>().ok())
+        .sum()
+}
+
+/// Of one that can't be read, and of a binary one, none.
+fn lines_of_file(path: &Path) -> u64 {
+    let text = files::read(path).unwrap_or_default();
+    let is_binary = text.iter().take(8000).any(|byte| *byte == 0);
+    let has_open_end = text.last().is_some_and(|last| *last != b'\n');
+    if is_binary {
+        0
+    } else {
+        memchr::memchr_iter(b'\n', &text).count() as u64 + u64::from(has_open_end)
+    }
+}
+
+/// Reads `git status --porcelain=v2 -z`; source of the format: git-status(1). Unknown lines are passed over.
+fn parse(output: &[u8]) -> Changes {
+    let mut changes = Changes::default();
+    for record in output.split(|byte| *byte == 0) {
+        match record.first() {
+            // 1 XY sub mH mI mW hH hI path
+            Some(b'1') => {
+                let fields: Vec<&[u8]> = record.splitn(9, |byte| *byte == b' ').collect();
+                if let [_, [x, y], sub, _, _, _, _, _, path] = fields[..] {
+                    take_tracked(&mut changes, (*x, *y), sub, path_of(path));
+                }
+            }
+            // u XY sub m1 m2 m3 mW h1 h2 h3 path
+            Some(b'u') => {
+                if let Some(path) = record.splitn(11, |byte| *byte == b' ').nth(10) {
+                    changes.conflicted.push(path_of(path));
+                }
+            }
+            Some(b'?') => match record.get(2..) {
+                // A folder is listed as such only if it is a repository of its own.
+                Some([path @ .., b'/']) => changes.nested.push(path_of(path)),
+                Some(path) => changes.untracked.push(path_of(path)),
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    let Changes {
+        staged,
+        modified,
+        untracked,
+        conflicted,
+        submodules,
+        nested,
+    } = &mut changes;
+    for list in [staged, modified, untracked, conflicted, submodules, nested] {
+        list.sort();
+    }
+    changes
+}
+
+fn take_tracked(changes: &mut Changes, (x, y): (u8, u8), sub: &[u8], path: PathBuf) {
+    // `N...`, or `S` and: commit changed, modified inside, untracked inside.
+    let (moved, inside) = match sub {
+        [b'S', moved, modified, untracked] => {
+            (*moved == b'C', *modified == b'M' || *untracked == b'U')
+        }
+        _ => (true, false),
+    };
+    if inside {
+        changes.submodules.push(path.clone());
+    }
+    if x != b'.' {
+        changes.staged.push(path.clone());
+    }
+    if y != b'.' && (moved || y != b'M') {
+        changes.modified.push(path);
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
+mod tests {
+    use super::super::fixture::{Fixture, git_command};
+    use super::*;
+
+    fn names(list: &[PathBuf]) -> Vec<&str> {
+        list.iter()
+            .map(|path| path.to_str().expect("the tests use UTF-8"))
+            .collect()
+    }
+
+    #[test]
+    fn each_kind_of_change_is_in_its_list() {
+        let fixture = Fixture::new();
+        fixture.commit(
+            &[
+                ("b", "b\n"),
+                ("c", "c\n"),
+                ("d d", "d\n"),
+                (".gitignore", "*.o\n"),
+            ],
+            "more",
+        );
+        assert!(fixture.changes().expect("it can be read").is_clean());
+        fixture.write("a", "changed\n");
+        fixture.write("b", "staged\n");
+        fixture.git(&["add", "b"]);
+        fixture.write("b", "and changed\n");
+        std::fs::remove_file(fixture.root().join("c")).expect("it is there");
+        fixture.git(&["mv", "d d", "é\ne"]);
+        fixture.write("new/deep/file", "");
+        fixture.write("x.o", "");
+        let found = fixture.changes().expect("it can be read");
+        assert_eq!(names(&found.staged), ["b", "d d", "é\ne"]);
+        assert_eq!(names(&found.modified), ["a", "b", "c"]);
+        assert_eq!(names(&found.untracked), ["new/deep/file"]);
+        assert!(!found.is_clean());
+    }
+
+    #[test]
+    fn what_is_in_no_commit_is_a_patch_that_is_bounded() {
+        let fixture = Fixture::new();
+        fixture.commit(&[("b", "b\n")], "more");
+        let repository = fixture.repository();
+        let checkout = repository.main_checkout();
+        let uncommitted = |limit| {
+            repository
+                .uncommitted_at(&checkout, limit)
+                .expect("it can be read")
+        };
+        assert_eq!(uncommitted(1 << 20).text, "");
+        fixture.write("a", "changed\n");
+        fixture.git(&["add", "a"]);
+        fixture.write("b", "also\n");
+        fixture.write("new/é", "one\ntwo");
+        fixture.write("raw", "\0");
+        let whole = uncommitted(1 << 20);
+        let parts = [
+            "-one\n+changed\n",
+            "-b\n+also\n",
+            "+++ b/new/é\n@@ -0,0 +1,2 @@\n+one\n+two\n",
+            "file b/raw\n",
+        ];
+        assert!(
+            !whole.is_cut && parts.iter().all(|part| whole.text.contains(part)),
+            "{}",
+            whole.text
+        );
+        for limit in 0..whole.text.len() {
+            let cut = uncommitted(limit);
+            assert!(
+                cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text),
+                "at {limit}"
+            );
+        }
+    }
+
+    #[test]
+    fn conflicts_and_inner_repositories_are_told() {
+        let fixture = Fixture::new();
+        let other = Fixture::new();
+        fixture.git(&[
+            "submodule",
+            "--quiet",
+            "add",
+            &other.root().display().to_string(),
+            "mod",
+        ]);
+        fixture.git(&["commit", "--quiet", "--message", "with a submodule"]);
+        fixture.git(&["checkout", "--quiet", "-b", "x"]);
+        fixture.commit(&[("a", "x\n")], "x");
+        fixture.git(&["checkout", "--quiet", "main"]);
+        fixture.commit(&[("a", "main\n")], "main");
+        let merged = git_command(&fixture.root())
+            .args(["merge", "x"])
+            .output()
+            .expect("the tests need git");
+        assert!(!merged.status.success(), "the merge must conflict");
+        fixture.write("mod/a", "inside\n");
+        fixture.git(&["init", "--quiet", "inner"]);
+        let found = fixture.changes().expect("it can be read");
+        let expected = Changes {
+            conflicted: vec!["a".into()],
+            submodules: vec!["mod".into()],
+            nested: vec!["inner".into()],
+            ..Changes::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn looking_writes_nothing() {
+        let fixture = Fixture::new();
+        // The same text in a new file: the index would like to be refreshed.
+        std::fs::remove_file(fixture.root().join("a")).expect("it is there");
+        fixture.write("a", "one\n");
+        let before = fixture.photograph();
+        assert!(fixture.changes().expect("it can be read").is_clean());
+        assert_eq!(fixture.photograph(), before);
+    }
+
+    #[test]
+    fn lines_of_a_later_git_are_passed_over() {
+        let output =
+            b"# branch.oid 1\x001 .M N... 100644 100644 100644 1 1 a b\x001 short\x00z new kind\x00? \x00?\x00";
+        assert_eq!(names(&parse(output).modified), ["a b"]);
+    }
+}

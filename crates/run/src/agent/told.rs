@@ -1,0 +1,290 @@
+//! What an agent tells of its work, as records and in words.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Ruling;
+use crate::runner::Outcome;
+use tavern_core::task::{Status, TaskId, Timestamp};
+use tavern_sys::clock;
+
+/// What an agent tells of its work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Told {
+    Claimed {
+        /// `None` in a dry run of an item that is given an ID when it is taken.
+        task: Option<TaskId>,
+        title: String,
+        attempt: u32,
+        runner: String,
+        /// In a dry run: what would be run for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<String>,
+    },
+    Ended {
+        task: TaskId,
+        run: String,
+        outcome: Outcome,
+        reason: String,
+        status: Status,
+        /// Commands of ours have passed at its commit.
+        #[serde(default)]
+        verified: bool,
+        /// No command shows that it is done, and its agent did not say so.
+        #[serde(default)]
+        silent: bool,
+        /// The end of its back-off.
+        again_at: Option<Timestamp>,
+    },
+    /// Turned into other items: their IDs, or the planner's words if there are none.
+    Planned {
+        task: TaskId,
+        run: String,
+        reason: String,
+    },
+    Reviewed {
+        task: TaskId,
+        run: String,
+        verdict: Ruling,
+        reason: String,
+        status: Status,
+    },
+    /// Of a dry run: it is approved.
+    WouldMerge {
+        task: TaskId,
+    },
+    Integrated {
+        task: TaskId,
+        commit: Option<String>,
+    },
+    SentBack {
+        task: TaskId,
+        reason: String,
+    },
+    Blocked {
+        task: TaskId,
+        why: String,
+    },
+    /// Its agent program has reported it before its run ended.
+    Reported {
+        task: TaskId,
+        status: Status,
+    },
+    /// The provider's limit, overload or refusal: no agent of the board uses the runner until then.
+    Closed {
+        runner: String,
+        until: Timestamp,
+        reason: String,
+        hint: Option<String>,
+    },
+    /// A planner was needed, and a planning item was queued.
+    Woken {
+        task: TaskId,
+        trigger: String,
+    },
+    Cleared {
+        what: String,
+    },
+    /// The queues could not be committed to git; the next commit takes it all.
+    Uncommitted {
+        why: String,
+    },
+    /// An item could not be started here, and stays where it is.
+    Skipped {
+        task: Option<TaskId>,
+        title: String,
+        why: String,
+    },
+    /// No item could be started here.
+    Hindered {
+        why: String,
+    },
+    Waiting {
+        why: String,
+        /// Time alone ends it then.
+        #[serde(default)]
+        until: Option<Timestamp>,
+    },
+}
+
+impl Told {
+    /// The item that has used up its attempts by it.
+    pub fn gives_up(&self) -> Option<&TaskId> {
+        match self {
+            Told::Ended { task, status, .. }
+            | Told::Reviewed { task, status, .. }
+            | Told::Reported { task, status } => Some(task).filter(|_| *status == Status::Dead),
+            _ => None,
+        }
+    }
+
+    /// It says how far work has come, and nothing that anybody would have to type.
+    pub fn is_progress(&self) -> bool {
+        matches!(
+            self,
+            Told::Claimed { .. }
+                | Told::Ended { .. }
+                | Told::Planned { .. }
+                | Told::Reviewed { .. }
+                | Told::Integrated { .. }
+                | Told::SentBack { .. }
+                | Told::Reported { .. }
+        )
+    }
+
+    /// The run that is over by it.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Told::Ended { run, .. } | Told::Planned { run, .. } | Told::Reviewed { run, .. } => {
+                Some(run)
+            }
+            _ => None,
+        }
+    }
+
+    /// It says that an item is completed.
+    pub fn completes(&self) -> bool {
+        match self {
+            Told::Ended { status, .. } | Told::Reviewed { status, .. } => {
+                *status == Status::Completed
+            }
+            Told::Planned { .. } | Told::Integrated { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Told::Claimed {
+                task: None, title, ..
+            } => write!(f, "`{title}` claimed, and given an ID"),
+            Told::Claimed {
+                task: Some(task),
+                title,
+                attempt: 1,
+                ..
+            } => write!(f, "{task} claimed: {title}"),
+            Told::Claimed {
+                task: Some(task),
+                title,
+                attempt,
+                ..
+            } => {
+                write!(f, "{task} claimed, attempt {attempt}: {title}")
+            }
+            Told::Ended {
+                task,
+                status,
+                silent: true,
+                reason,
+                ..
+            } => write!(f, "{task} {status}: {reason}"),
+            Told::Ended {
+                task,
+                status,
+                verified,
+                outcome: Outcome::Success,
+                ..
+            } if matches!(
+                status,
+                Status::Approved | Status::InReview | Status::Completed
+            ) =>
+            {
+                let verified = if *verified { " and verified" } else { "" };
+                let now = match status {
+                    Status::InReview => ", now in review",
+                    Status::Completed => ", now completed",
+                    _ => "",
+                };
+                write!(f, "{task} done{verified}{now}")
+            }
+            Told::Planned { task, reason, .. } => write!(f, "{task} planned: {reason}"),
+            Told::Ended {
+                task,
+                status: Status::Waiting,
+                outcome: Outcome::Success,
+                reason,
+                ..
+            } => {
+                write!(f, "{task} {reason}")
+            }
+            Told::Ended {
+                task,
+                status: Status::Waiting,
+                outcome: Outcome::Waiting,
+                reason,
+                ..
+            } => {
+                write!(f, "{task} asks: {reason}")
+            }
+            Told::Reviewed {
+                task,
+                reason,
+                status: Status::Approved,
+                ..
+            } => write!(f, "{task} {reason}"),
+            Told::Reviewed {
+                task,
+                reason,
+                status,
+                ..
+            } => write!(f, "{task} {reason}, now {status}"),
+            Told::Ended {
+                task,
+                status,
+                outcome,
+                reason,
+                again_at,
+                ..
+            } => {
+                write!(f, "{task} {outcome}, now {status}: {reason}")?;
+                again_at.map_or(Ok(()), |at| write!(f, "; again at {}", clock::shown(at)))
+            }
+            Told::WouldMerge { task } => write!(f, "{task} would be merged"),
+            Told::Integrated {
+                task,
+                commit: Some(commit),
+            } => write!(f, "{task} merged as {commit}"),
+            Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
+            Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
+            Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
+            Told::Reported { task, status } => {
+                write!(
+                    f,
+                    "{task} is {status}: that came while its agent program ran"
+                )
+            }
+            Told::Closed {
+                runner,
+                until,
+                reason,
+                hint,
+            } => {
+                write!(
+                    f,
+                    "runner {runner} is closed until {}: {reason}",
+                    clock::shown(*until)
+                )?;
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+            }
+            Told::Woken { task, trigger } => write!(f, "{task} queued: {trigger}"),
+            Told::Cleared { what } => write!(f, "cleared up: {what}"),
+            Told::Skipped {
+                task: Some(task),
+                why,
+                ..
+            } => write!(f, "{task} skipped: {why}"),
+            Told::Skipped {
+                task: None,
+                title,
+                why,
+            } => write!(f, "`{title}` skipped: {why}"),
+            Told::Hindered { why } => write!(f, "nothing can be started: {why}"),
+            Told::Uncommitted { why } | Told::Waiting { why, .. } => f.write_str(why),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The folder that each run leaves, `runs/<run>/`: what was asked, what was said and done, what it came to.
+//!
+//! `metadata.json`, `prompt.md`, `rules.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
+//! `diff.patch` are made from them and from git, and may fail without harm.
+#![expect(clippy::disallowed_methods, reason = "a run owns its folder")]
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::prompt::head;
+use crate::runner::{AgentEvent, LOG_MIB, LOGS, THREAD_LOG};
+use tavern_store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
+use tavern_sys::files;
+use tavern_sys::secrets::{Redacting, redact};
+
+/// A reviewer's verdict in the run's folder: its agent may write it there, else it is taken from the agent's answer.
+pub const VERDICT: &str = "verdict.yaml";
+/// A planner's plan, likewise.
+pub const PLAN: &str = "plan.md";
+/// What `done_when` printed at the commit of the work.
+pub const VERIFY: &str = "verify.txt";
+/// What was seen at the merged commit.
+pub const MERGED: &str = "verify-merged.txt";
+/// What is wrong with a plan.
+pub const PROBLEMS: &str = "plan-problems.txt";
+
+/// A run's folder.
+#[derive(Clone, Debug)]
+pub struct Artifacts {
+    dir: PathBuf,
+}
+
+impl Artifacts {
+    pub fn create(board: &Board, run: &str) -> Result<Artifacts, Error> {
+        let dir = board.run_dir(run);
+        let calls = dir.join("tool_calls");
+        files::make_folder(&calls).map_err(Error::io("make the folder", &calls))?;
+        Ok(Artifacts { dir })
+    }
+
+    /// Takes away what stands in the place of a run that has not begun: somebody else has put it there. It is a temp folder from
+    /// then on.
+    pub fn clear(board: &Board, run: &str) -> Result<(), Error> {
+        let dir = board.run_dir(run);
+        match fs::rename(
+            &dir,
+            dir.with_file_name(format!("{TEMP_PREFIX}{}-{run}", uuid::Uuid::new_v4())),
+        ) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed.map_err(Error::io("take away", &dir)),
+        }
+    }
+
+    /// The folder of an earlier run.
+    pub fn open(board: &Board, run: &str) -> Artifacts {
+        Artifacts {
+            dir: board.run_dir(run),
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The whole file or none of it, and on disk when the system likes: a power cut ends the run with it. What says this already
+    /// stays as it is.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let (path, text) = (self.dir.join(name), redact(text));
+        let is_written = files::read(&path).is_ok_and(|found| found == text.as_bytes());
+        if is_written {
+            Ok(())
+        } else {
+            replace_volatile(&path, text.as_bytes())
+        }
+    }
+
+    /// On disk when it returns: for what an event on the board rests on.
+    pub fn write_durable(&self, name: &str, text: &str) -> Result<(), Error> {
+        replace_own(&self.dir.join(name), redact(text).as_bytes())
+    }
+
+    /// Writes the logs of a program that has ended anew without the secrets in them, nor what is beyond their limit:
+    /// it wrote them itself, so that nothing is lost when its supervisor dies.
+    pub fn redact_logs(&self) -> Result<(), Error> {
+        LOGS.iter()
+            .map(|name| self.path(name))
+            .try_for_each(|path| redact_file(&path).map_err(Error::io("write", &path)))
+    }
+
+    /// What the last check of its work printed, empty if there was none: what failed after the merge is the later word.
+    pub fn checked(&self) -> String {
+        let outputs = [MERGED, VERIFY, PROBLEMS].map(|name| self.read(name));
+        outputs
+            .into_iter()
+            .find(|output| !output.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// A text artifact, empty if it is not there.
+    pub fn read(&self, name: &str) -> String {
+        files::read(self.path(name))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+}
+
+fn redact_file(path: &Path) -> io::Result<()> {
+    let mut log = match files::open_to_write(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        log => log?,
+    };
+    cut_off(&mut log, &told_cut(path))?;
+    if !redact_into(&mut io::sink(), &mut log)? {
+        return Ok(());
+    }
+    log.rewind()?;
+    let mut temp = tempfile::Builder::new()
+        .prefix(TEMP_PREFIX)
+        .tempfile_in(path.parent().unwrap_or(path))?;
+    redact_into(&mut temp, &mut log)?;
+    temp.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Returns whether there are secrets in `log`.
+fn redact_into(copy: &mut dyn Write, log: &mut File) -> io::Result<bool> {
+    let (mut secrets, mut part) = (Redacting::new(), vec![0; 64 * 1024]);
+    loop {
+        let length = log.read(&mut part)?;
+        if length == 0 {
+            break;
+        }
+        copy.write_all(&secrets.push(&part[..length]))?;
+    }
+    copy.write_all(&secrets.finish())?;
+    Ok(secrets.has_found())
+}
+
+/// Shortens a log that is too long, and says so in it. A program may have it look longer than what was ever written:
+/// then it ends where that does.
+fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
+    let most = LOG_MIB << 20;
+    if log.metadata()?.len() <= most {
+        return Ok(());
+    }
+    let hole = rustix::fs::seek(&*log, rustix::fs::SeekFrom::Hole(0)).unwrap_or(most);
+    log.set_len(hole.min(most))?;
+    log.seek(SeekFrom::End(0))?;
+    log.write_all(format!("\n{told}\n").as_bytes())?;
+    log.rewind()
+}
+
+/// A line of the log at `path` that says so.
+fn told_cut(path: &Path) -> String {
+    let words = format!("[cut off by Tavern: of a log {LOG_MIB} MiB are kept at most]");
+    if path.ends_with(THREAD_LOG) {
+        serde_json::json!({"type": "tavern", "text": words}).to_string()
+    } else {
+        words
+    }
+}
+
+/// Calls of a run that have a file, and bytes of a call and of its result in it; all of them are in the stream.
+const MOST_CALLS: u32 = 1000;
+const MOST_BYTES: usize = 256 << 10;
+
+/// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
+pub(super) struct ToolCalls<'a> {
+    artifacts: &'a Artifacts,
+    open: Vec<OpenCall>,
+    count: u32,
+}
+
+struct OpenCall {
+    id: String,
+    file: String,
+    text: String,
+}
+
+impl<'a> ToolCalls<'a> {
+    pub(super) fn of(artifacts: &'a Artifacts) -> ToolCalls<'a> {
+        ToolCalls {
+            artifacts,
+            open: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Writes down what `event` tells of a call.
+    pub(super) fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::ToolCall {
+                id, name, input, ..
+            } => {
+                self.count += 1;
+                if self.count > MOST_CALLS {
+                    let left_out = self.count - MOST_CALLS;
+                    let text = format!("{left_out} more calls are in thread.jsonl\n");
+                    drop(self.artifacts.write("tool_calls/left_out.txt", &text));
+                    return;
+                }
+                let is_plain = |c: char| c.is_ascii_alphanumeric();
+                let safe: String = name
+                    .chars()
+                    .map(|c| if is_plain(c) { c } else { '_' })
+                    .take(40)
+                    .collect();
+                let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
+                let input = serde_json::to_string_pretty(input).unwrap_or_default();
+                let text = format!("{name} {}\n", head(&input, MOST_BYTES));
+                drop(self.artifacts.write(&file, &text));
+                self.open.push(OpenCall {
+                    id: id.clone(),
+                    file,
+                    text,
+                });
+            }
+            AgentEvent::ToolResult {
+                id,
+                ok,
+                text: result,
+            } => {
+                let Some(place) = self.open.iter().position(|open| open.id == *id) else {
+                    return;
+                };
+                let OpenCall { file, text, .. } = self.open.swap_remove(place);
+                let verdict = if *ok { "ok" } else { "failed" };
+                drop(self.artifacts.write(
+                    &file,
+                    &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES)),
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::runner::event::Nesting;
+
+    #[test]
+    fn what_is_written_already_stays_the_same_file() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let artifacts = Artifacts {
+            dir: scratch.path().canonicalize().expect("it is there"),
+        };
+        let write = |text: &str| {
+            artifacts.write(VERIFY, text).expect("the folder is ours");
+            assert_eq!(artifacts.read(VERIFY), text);
+            fs::metadata(artifacts.path(VERIFY))
+                .expect("it is there")
+                .ino()
+        };
+        let first = write("passed");
+        assert_eq!(write("passed"), first);
+        assert_ne!(write("failed"), first);
+    }
+
+    #[test]
+    fn calls_beyond_number_and_size_are_told() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(scratch.path().join("tool_calls")).expect("the folder is ours");
+        let artifacts = Artifacts {
+            dir: scratch.path().to_owned(),
+        };
+        let mut calls = ToolCalls::of(&artifacts);
+        for number in 0..1003 {
+            let id = number.to_string();
+            calls.note(&AgentEvent::ToolCall {
+                id: id.clone(),
+                name: "Bash".into(),
+                input: json!({}),
+                nesting: Nesting::Main,
+            });
+            calls.note(&AgentEvent::ToolResult {
+                id,
+                ok: true,
+                text: "x".repeat(if number == 0 { 1 << 20 } else { 1 }),
+            });
+        }
+        assert_eq!(
+            fs::read_dir(scratch.path().join("tool_calls"))
+                .expect("it is there")
+                .count(),
+            1001
+        );
+        assert_eq!(
+            artifacts.read("tool_calls/left_out.txt"),
+            "3 more calls are in thread.jsonl\n"
+        );
+        let first = artifacts.read("tool_calls/001_Bash.txt");
+        assert!(
+            first.len() < 300_000 && first.contains("[… 786432 bytes left out …]"),
+            "{}",
+            first.len()
+        );
+    }
+}

@@ -1,0 +1,591 @@
+//! One run of one held task: worktree, prompt, agent program, artifacts, verification.
+
+use std::time::Duration;
+
+use super::activity::Following;
+use super::artifacts::{Artifacts, ToolCalls};
+use super::brief::Attendance;
+use super::children;
+use super::discoveries::Discoveries;
+use super::error::Error;
+use super::heartbeat::Heartbeat;
+use super::inbox::Inbox;
+use super::launch::Launch;
+use super::live::{self, Live};
+use super::mail::Mailbox;
+use super::plan;
+use super::record::{Metadata, Record, run_name, run_of};
+use super::relay::Relay;
+use super::report;
+use super::reported::reported;
+use super::result::{AgentAnswer, RunResult};
+use super::review;
+use super::rules;
+use super::site::Site;
+use super::spending::{Meter, spending};
+use super::strayed;
+use super::take_over::take_over;
+use super::trust::Trust;
+use super::verify::verify;
+use super::watch::{self, Watch};
+use super::worktree::{self, Worktree};
+use crate::runner::job::Opening;
+use crate::runner::{
+    AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd, Signal,
+};
+use tavern_core::cap::{CapScope, CapShare, CapUse};
+use tavern_core::event::Kind;
+use tavern_core::monitor::{Deed, Symptom};
+use tavern_core::rule::{Breach, Consequence, in_words, names};
+use tavern_git::{CommitId, GitError};
+use tavern_store::config::Does;
+use tavern_store::{Claimed, Entry, walk_log};
+use tavern_sys::clock;
+use tavern_sys::failpoint;
+
+/// What a run's folder that is gone means: nobody's fault who works.
+const CLEANED: &str = "what was kept of its run was removed while it ran, as `git clean -fdx` does: say `git clean -fdx -e .tavern`";
+
+/// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's, who also keeps the heartbeat.
+pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
+    let answer = match agent(site, held, heartbeat) {
+        Ok(answer) => answer,
+        Err(error) => return broken_off(site, &error),
+    };
+    verify(site, held, answer).unwrap_or_else(|error| {
+        let result = match &error {
+            // Its agent has left the worktree so that nothing can be verified.
+            Error::Git(
+                mess @ (GitError::NotAWorktree { .. }
+                | GitError::Conflicted { .. }
+                | GitError::Unfinished { .. }),
+            ) => RunResult::failed(mess.to_string()),
+            error => broken_off(site, error),
+        };
+        write_down(site, held, &result);
+        result
+    })
+}
+
+/// What a failure of our own surroundings means for the task: that is nobody's fault.
+fn broken_off(site: &Site, error: &Error) -> RunResult {
+    let outcome = if site.interrupt.is_raised() {
+        Outcome::Killed
+    } else {
+        Outcome::NotReady
+    };
+    RunResult::failed_as(outcome, error.in_words())
+}
+
+/// A board that can't be written now is told of it by whoever reports the result.
+fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
+    if let Some(mut record) = Record::open(site, &run_name(&held.task.id, held.lease.token)) {
+        drop(record.broke_off(result));
+    }
+}
+
+/// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
+pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
+    let held = &children::unifying(site, held)?;
+    if let Some(cap) = spending(site).and_then(|all| all.reached(&held.task.id, &held.queue.id)) {
+        // Others have used it up since the item was claimed.
+        return Ok(RunResult::failed_as(Outcome::Capped, cap.to_string()).into());
+    }
+    let launch = match launch(site, held) {
+        Err(Error::NothingToReview(why)) => return Ok(RunResult::failed(why).into()),
+        launch => launch?,
+    };
+    let record = launch.record()?;
+    // There before anybody looks at the run.
+    Following::begin(record.artifacts(), &site.config.rules, &held.task, &launch);
+    launch.announce()?;
+    carry_out(site, held, launch, record, heartbeat)
+        .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
+}
+
+/// What is started for `held`, in the worktree that was made for it.
+pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    // A dry run is to show the item, whoever wrote it.
+    if site.board.is_dry() {
+        Trust::of(site).settings().map_err(Error::from)?;
+    } else {
+        Trust::of(site).item_of(&held.queue, &held.task)?;
+        if held.lease.work.is_none() {
+            Artifacts::clear(&site.board, &run_name(&held.task.id, held.lease.token))?;
+        }
+    }
+    Launch::plan(site, held, place(site, held)?, Attendance::Followed)
+}
+
+/// From the start of the agent program to what it came to.
+fn carry_out(
+    site: &Site,
+    held: &Claimed,
+    mut launch: Launch<'_>,
+    mut record: Record<'_>,
+    heartbeat: &Heartbeat,
+) -> Result<AgentAnswer, Error> {
+    failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    let outside = strayed::look(site, launch.role, record.artifacts());
+    let mut meter = Meter::begin(site, record.metadata());
+    let is_script = site.config.runs_scripts(&record.metadata().runner);
+    let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
+        // It may not bear to be run once more.
+        let why = "a person allowed what it did, so its script is not run again".to_owned();
+        note(site, held, why.clone());
+        (SessionEnd::done(why), None)
+    } else {
+        follow(
+            site,
+            held,
+            &launch,
+            launch.start()?,
+            &mut record,
+            &mut meter,
+            heartbeat,
+        )
+    };
+    if is_unknown(&launch.job, &ended) {
+        // That is no fault of the agent's, so it is the same attempt.
+        launch.begin_anew()?;
+        record.begins_anew(&launch.job, &launch.metadata.knowledge)?;
+        note(
+            site,
+            held,
+            "its session is not known any more, so it begins a new one".to_owned(),
+        );
+        (ended, proven) = follow(
+            site,
+            held,
+            &launch,
+            launch.start()?,
+            &mut record,
+            &mut meter,
+            heartbeat,
+        );
+    }
+    record.uses(ended.usage.clone());
+    // Which of its own limits it met first tells nothing where no run may use more.
+    let is_limited = matches!(
+        ended.outcome,
+        Outcome::Budget | Outcome::Timeout | Outcome::Capped
+    );
+    let reached = measure(site, held, &mut meter, &record).filter(|_| is_limited);
+    if let Some(cap) = reached {
+        (ended.outcome, ended.reason) = (Outcome::Capped, cap.to_string());
+    }
+    failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    ended.reason += &launch.lack(&ended);
+    if ended.signal == Signal::None && is_script {
+        // A script says so by its exit status.
+        ended.signal = Signal::Done;
+    }
+    let is_lost = heartbeat.finds_lost();
+    // Else whoever holds the task takes it over.
+    let broken = if is_lost {
+        None
+    } else {
+        take_over(site, &held.task.id, record.metadata())?
+    };
+    let cleaned = (!record.is_kept()).then_some(CLEANED);
+    cleaned
+        .iter()
+        .for_each(|why| note(site, held, (*why).to_owned()));
+    // First of all what it has used up, whatever it has left.
+    let worktree = &launch.worktree;
+    let tip = worktree
+        .branch
+        .as_ref()
+        .and_then(|_| site.tip_of(&worktree.path).ok());
+    record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
+    measure(site, held, &mut meter, &record);
+    let work = worktree
+        .branch
+        .as_ref()
+        .map(|branch| (branch.name.as_str(), &branch.base));
+    let strayed = outside
+        .and_then(|outside| strayed::changes(site, &outside, work).ok())
+        .unwrap_or_default();
+    strayed
+        .iter()
+        .for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
+    // Of what a provider or a limit has ended nothing is to be excused.
+    let is_broken =
+        matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
+    let was_cleaned = cleaned.filter(|_| is_broken);
+    let answer = if is_lost {
+        // Whoever holds the task works in its worktree.
+        let taken = || RunResult::failed_as(Outcome::Killed, "it was taken from its agent");
+        reported(site, held)?
+            .map_or_else(taken, |reported| reported.result)
+            .into()
+    } else if let Some(why) = was_cleaned {
+        RunResult::failed_as(Outcome::NotReady, why).into()
+    } else if let Some(why) = broken {
+        RunResult::failed(why).into()
+    } else {
+        match tidied(site, held, &launch, &record, &ended)? {
+            AgentAnswer::Done {
+                reason, is_silent, ..
+            } => AgentAnswer::Done {
+                reason,
+                is_silent,
+                proven,
+            },
+            answer => answer,
+        }
+    };
+    record.strayed(strayed::broken(&site.config.rules, &strayed))?;
+    let (answer, asks_about) = held_to_rules(site, held, record.metadata(), answer);
+    record.answered(&answer, asks_about)?;
+    Ok(answer)
+}
+
+/// What becomes of work that is done and breaks a rule, or that some run of its item has strayed from; the log tells of what no look
+/// has found. Gives the breaches that a person is asked about, too.
+fn held_to_rules(
+    site: &Site,
+    held: &Claimed,
+    run: &Metadata,
+    answer: AgentAnswer,
+) -> (AgentAnswer, Vec<Breach>) {
+    let is_done = matches!(answer, AgentAnswer::Done { .. });
+    let mut breaches = run.acts.clone();
+    if is_done && run.branch.is_some() {
+        breaches.extend(rules::broken(site, run).unwrap_or_default());
+    }
+    let found: Vec<&Breach> = breaches
+        .iter()
+        .filter(|breach| !watch::was_told(site, run, breach))
+        .collect();
+    for of_rule in found.chunk_by(|one, next| one.rule == next.rule) {
+        let deed = match of_rule[0].consequence {
+            Consequence::Log | Consequence::Warn => Deed::Noted,
+            Consequence::Notify => Deed::Notified,
+            Consequence::Pause => Deed::Paused,
+            Consequence::Reap => Deed::Ended,
+        };
+        diagnosed(site, held, Symptom::Violation, deed, &in_words(of_rule));
+    }
+    if is_done {
+        breaches.extend(rules::earlier_acts(site, run).unwrap_or_default());
+    }
+    let answer = rules::judged(answer, &breaches);
+    let question = answer
+        .result()
+        .and_then(RunResult::question)
+        .filter(|_| is_done);
+    let is_asked = |breach: &&Breach| question.is_some_and(|question| names(question, breach));
+    let asks_about = breaches.iter().filter(is_asked).cloned().collect();
+    (answer, asks_about)
+}
+
+/// Puts in order where it worked, and keeps the plan or the verdict that it gave.
+fn tidied(
+    site: &Site,
+    held: &Claimed,
+    launch: &Launch<'_>,
+    record: &Record<'_>,
+    ended: &SessionEnd,
+) -> Result<AgentAnswer, Error> {
+    let (worktree, does) = (&launch.worktree, launch.role.does);
+    if let Some(strayed) = worktree::bring_home(site, worktree)? {
+        note(site, held, strayed);
+    }
+    let artifacts = record.artifacts();
+    let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
+        (Does::Plan, AgentAnswer::Done { .. }) => {
+            plan::judge(site, held, artifacts, &ended.result)?
+        }
+        (Does::Answer, AgentAnswer::Done { .. }) => plan::answered(&ended.result).into(),
+        (Does::Review, AgentAnswer::Done { .. }) => review::judge(
+            site,
+            &worktree.path,
+            worktree.view.as_ref(),
+            artifacts,
+            &ended.result,
+        )?,
+        (_, answer) => answer,
+    };
+    if does != Does::Work {
+        worktree::remove_view(site, &held.task, held.lease.token, worktree.view.as_ref())?;
+    }
+    Ok(answer)
+}
+
+/// Where the run works.
+fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
+    let commit = match site.role(&held.lease.role)?.does {
+        Does::Review => review::commit(site, &held.task)?,
+        Does::Plan | Does::Answer => Some(site.follow_base()?.0),
+        Does::Work => return worktree::prepare(site, held),
+    };
+    worktree::view(site, held, commit.as_ref())
+}
+
+/// The program does not know the session that it was to go on with, and has done nothing.
+fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
+    let did_nothing = ended.tool_calls == 0 && ended.usage.total() == 0;
+    job.opening == Opening::Resumed
+        && ended.outcome == Outcome::Crashed
+        && ended.session.is_none()
+        && did_nothing
+}
+
+/// What the run of this lease's holder came to, as its record tells it; `None` if there is none that ended.
+pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
+    let run = run_of(&site.board, &run_name(&held.task.id, held.lease.token))?;
+    let reason = run.reason.unwrap_or_default();
+    Some(match run.outcome? {
+        Outcome::Success => match review::taken(&Artifacts::open(&site.board, &run.run)) {
+            Some(verdict) => AgentAnswer::Verdict(verdict),
+            None => AgentAnswer::Done {
+                reason,
+                is_silent: run.silent,
+                proven: None,
+            },
+        },
+        Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
+        outcome => RunResult::of(outcome, &run.runner, &reason, run.resets_at).into(),
+    })
+}
+
+/// Follows the agent until it is over: artifacts, messages, the proof of what it says, the end if one is asked for. With the commit
+/// at which its answer was proven.
+fn follow(
+    site: &Site,
+    held: &Claimed,
+    launch: &Launch<'_>,
+    mut session: Session,
+    record: &mut Record<'_>,
+    meter: &mut Meter<'_>,
+    heartbeat: &Heartbeat,
+) -> (SessionEnd, Option<CommitId>) {
+    let (brief, mut proven) = (launch.brief(), None);
+    let bell = session.bell();
+    let _subscription = bell.ring_at(&site.interrupt);
+    let _loss = heartbeat.ring_when_lost(&bell);
+    let mut inbox = Inbox::open(
+        &site.board,
+        &held.task.id,
+        &held.queue.path,
+        brief.seen(),
+        &bell,
+    );
+    let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
+    let mut closed = None;
+    let mut following = Following::begin(&artifacts, &site.config.rules, &held.task, launch);
+    let mut relay = Relay::begin(site, &held.task, &run, brief);
+    let (mut discoveries, mut watch) = (
+        Discoveries::begin(site, held, launch),
+        Watch::begin(site, launch.role, &held.task),
+    );
+    let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
+    loop {
+        let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
+        if inbox.is_saved() {
+            heartbeat.look_at_saves();
+        }
+        let has_news = inbox.has_news();
+        if has_news {
+            heartbeat.look();
+            relay.look();
+        }
+        if site.interrupt.is_raised() || heartbeat.is_lost() {
+            session.end(EndReason::Stop);
+        }
+        if site.interrupt.is_hurried() {
+            session.hurry();
+        }
+        if has_news {
+            inbox.pass_on(brief, &mut session);
+        }
+        relay.pass_on(brief, &mut session);
+        if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
+            session.end(EndReason::Cap);
+        }
+        following.write();
+        if watch.look(site, &held.lease) {
+            heartbeat.finds_lost();
+            continue;
+        }
+        let patience = [
+            meter.patience(),
+            following.patience(),
+            watch.patience(),
+            relay.patience(),
+            inbox.patience(),
+        ];
+        let patience = patience
+            .into_iter()
+            .fold(Duration::from_secs(30), Duration::min);
+        let patience = if has_answered {
+            Duration::ZERO
+        } else {
+            patience
+        };
+        let event = match session.next(patience) {
+            Next::Event(event) => event,
+            Next::Quiet => continue,
+            Next::Over => {
+                following.end();
+                mailbox.into_iter().for_each(Mailbox::close);
+                return (session.finish(), proven);
+            }
+        };
+        calls.note(&event);
+        discoveries.note(&event);
+        if following.note(&event) {
+            following.end();
+            watch.hurry();
+        }
+        match event {
+            AgentEvent::Started {
+                model: Some(model), ..
+            } => record.works_with(model),
+            AgentEvent::Delivered { text } => {
+                if let Some(learning) = relay.read(&text) {
+                    record.knows(learning);
+                }
+                if let Some(message) = inbox.read(&text) {
+                    site.board
+                        .told(&run_name(&held.task.id, held.lease.token), &message);
+                }
+            }
+            AgentEvent::Spent { usage } => {
+                record.uses(usage);
+                if measure(site, held, meter, record).is_some() {
+                    session.end(EndReason::Cap);
+                }
+            }
+            // Once: a person may have opened it since.
+            AgentEvent::RateLimit { windows, .. } if closed.is_none() => {
+                closed = report::close_window(site, &run.runner, &windows);
+                let told = closed.iter().map(|quota| quota.told_of(&run.runner));
+                told.for_each(|told| note(site, held, told));
+            }
+            AgentEvent::Answered { text } => {
+                proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text))
+                {
+                    Live::Refuted(text) if session.refute(&text) => None,
+                    Live::Refuted(_) => {
+                        session.accept();
+                        None
+                    }
+                    Live::Accepted { proven } => {
+                        session.accept();
+                        proven
+                    }
+                };
+            }
+            AgentEvent::Prodded { why, number, most } => {
+                let why = match why {
+                    Prodding::Undecided => "it ended its turn without DONE or WAITING",
+                    Prodding::Silent => "no sign of life for too long",
+                    Prodding::Refuted => "it is not done",
+                };
+                note(site, held, format!("prodded on, {number} of {most}: {why}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The cap that is reached, with what the run's record says by now; what is passed of others is told.
+fn measure(
+    site: &Site,
+    held: &Claimed,
+    meter: &mut Meter<'_>,
+    record: &Record<'_>,
+) -> Option<CapUse> {
+    let (passed, reached) = meter.look(record.metadata());
+    let run = record.metadata();
+    for (percent, cap) in passed {
+        let share = cap.passed(percent);
+        let (symptom, deed) = if percent < 100 {
+            (Symptom::Spending, Deed::Noted)
+        } else {
+            (Symptom::Spent, Deed::Ended)
+        };
+        let entry = Entry {
+            share: Some(share),
+            ..found(symptom, deed, &format!("{percent} %: {cap}"))
+        };
+        // Two runs may pass it at once.
+        drop(
+            site.board
+                .note_unless(of_run(held, entry), || another_told(site, run, share)),
+        );
+    }
+    reached
+}
+
+/// Another run that is up has passed the same share of the same cap, and the log tells of it.
+fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
+    let mut is_told = false;
+    let walked = walk_log(&site.board, None, &mut |entry| {
+        let is_of_cap = || match share.scope {
+            CapScope::Item => entry.task.as_ref() == Some(&run.task),
+            CapScope::Queue => {
+                let other = entry
+                    .run
+                    .as_deref()
+                    .and_then(|other| run_of(&site.board, other));
+                other.is_some_and(|other| other.queue == run.queue)
+            }
+            CapScope::Day | CapScope::Drain | CapScope::Board => true,
+            CapScope::Agent => false,
+        };
+        is_told = entry.share == Some(share) && is_of_cap();
+        !is_told && entry.time >= run.started
+    });
+    walked.is_ok() && is_told
+}
+
+/// Says in the log what was found of the run by its supervisor itself.
+fn diagnosed(site: &Site, held: &Claimed, symptom: Symptom, deed: Deed, what: &str) {
+    log(site, held, found(symptom, deed, what));
+}
+
+fn found(symptom: Symptom, deed: Deed, what: &str) -> Entry {
+    let (cause, symptom, deed) = (
+        Some(format!("{symptom}: {what}")),
+        Some(symptom),
+        Some(deed),
+    );
+    Entry {
+        cause,
+        symptom,
+        deed,
+        ..Entry::new(Kind::Diagnosed, clock::now())
+    }
+}
+
+fn note(site: &Site, held: &Claimed, text: String) {
+    tell(site, held, Kind::Noted, text);
+}
+
+fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
+    log(
+        site,
+        held,
+        Entry {
+            cause: Some(text),
+            ..Entry::new(kind, clock::now())
+        },
+    );
+}
+
+/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
+fn log(site: &Site, held: &Claimed, entry: Entry) {
+    drop(site.board.note(of_run(held, entry)));
+}
+
+fn of_run(held: &Claimed, entry: Entry) -> Entry {
+    Entry {
+        task: Some(held.task.id.clone()),
+        agent: Some(held.lease.agent.clone()),
+        run: Some(run_name(&held.task.id, held.lease.token)),
+        ..entry
+    }
+}

@@ -1,0 +1,113 @@
+//! The cell of a run in a sandbox: what it has for its own in the place of what is Tavern's, git's or its user's. In it are its git
+//! directory, the folder of its results, its mailbox, and copies of files that its program would replace.
+//!
+//! What is in it is an agent's: nobody outside follows a path into it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::site::Site;
+use crate::runner::ProgramState;
+use tavern_sys::files;
+
+/// Where cells are, in the private part of the board.
+pub const CELLS: &str = "cells";
+
+/// The cell of one run.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    pub dir: PathBuf,
+}
+
+impl Cell {
+    pub fn of(site: &Site, run: &str) -> Cell {
+        Cell {
+            dir: site.board.private(CELLS).join(run),
+        }
+    }
+
+    /// Its git directory.
+    pub fn git(&self) -> PathBuf {
+        self.dir.join("git")
+    }
+
+    /// What is seen in the place of the worktree's `.git`.
+    pub fn link(&self) -> PathBuf {
+        self.dir.join("link")
+    }
+
+    /// What is seen in the place of the run's folder.
+    pub fn results(&self) -> PathBuf {
+        self.dir.join("results")
+    }
+
+    /// How its programs reach the board.
+    pub fn mail(&self) -> PathBuf {
+        self.dir.join("mail")
+    }
+
+    /// What git writes while it looks into the cell.
+    pub fn out(&self) -> PathBuf {
+        self.dir.join("out")
+    }
+
+    /// The copy of a file that an agent program replaces.
+    pub fn copy_of(&self, file: &Path) -> PathBuf {
+        let name = file
+            .to_string_lossy()
+            .replace('%', "%25")
+            .replace('/', "%2F");
+        self.dir.join("files").join(name)
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.dir.exists()
+    }
+
+    /// Makes it for a run in `worktree`, whose program writes `state`.
+    pub fn make(&self, site: &Site, worktree: &Path, state: &ProgramState) -> Result<(), Error> {
+        let making =
+            |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
+        making(&site.board.private(CELLS))?;
+        for folder in [
+            self.dir.clone(),
+            self.results(),
+            self.dir.join("files"),
+            self.mail().join("out"),
+            self.mail().join("in"),
+        ] {
+            making(&folder)?;
+        }
+        let kept = state
+            .homes
+            .iter()
+            .flat_map(|home| home.kept.iter().map(|name| home.folder.join(name)));
+        for folder in state
+            .folders
+            .iter()
+            .cloned()
+            .chain(kept.filter(|path| path.extension().is_none()))
+        {
+            fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
+        }
+        for file in state.files.iter().filter(|file| file.is_file()) {
+            fs::copy(file, self.copy_of(file)).map_err(Error::io("copy", file))?;
+        }
+        if site.repository()?.is_worktree(worktree)? {
+            site.repository()?.make_cell(worktree, &self.git())?;
+            let text = [
+                b"gitdir: ",
+                self.git().as_os_str().as_encoded_bytes(),
+                b"\n",
+            ]
+            .concat();
+            files::write(self.link(), &text).map_err(Error::io("write", &self.link()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! A person talks with the agent of a held task: in its worktree, with its prompt and in its session. Nothing is judged,
+//! and nothing is taken away; handing the task back is the caller's.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::brief::Attendance;
+use super::error::Error;
+use super::heartbeat::Heartbeat;
+use super::launch::Launch;
+use super::mail::Mailbox;
+use super::processes::end_processes;
+use super::record::Metadata;
+use super::result::RunResult;
+use super::site::Site;
+use super::take_over::take_over;
+use super::trust::Trust;
+use super::worktree;
+use crate::runner::Outcome;
+use tavern_store::Claimed;
+use tavern_sys::process::Bell;
+
+/// So often `show` is called while the program runs.
+const SHOWN: Duration = Duration::from_secs(30);
+
+/// A talk that is over.
+#[derive(Clone, Debug)]
+pub struct Talked {
+    pub run: String,
+    pub worktree: PathBuf,
+    /// How its program ended.
+    pub exit: String,
+    /// Somebody else holds the task by now.
+    pub is_lost: bool,
+}
+
+/// What is started for `held`, in the worktree that was made for it.
+///
+/// # Errors
+/// What this machine, the board or the repository lacks for it.
+pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    Trust::of(site).item_of(&held.queue, &held.task)?;
+    Launch::plan(
+        site,
+        held,
+        worktree::prepare(site, held)?,
+        Attendance::Attended,
+    )
+}
+
+/// Gives the terminal to the runner's program until it ends, or is ended with all that it started because the interrupt is
+/// raised or the lease is lost. `begun` is told before it begins; `show` is called now and then.
+///
+/// # Errors
+/// The worktree can't be made, or the program not be started.
+pub fn talk(
+    site: &Site,
+    held: &Claimed,
+    heartbeat: &Heartbeat,
+    begun: impl FnOnce(&Metadata),
+    show: impl Fn(),
+) -> Result<Talked, Error> {
+    let bell = Bell::new();
+    let _loss = heartbeat.ring_when_lost(&bell);
+    let _subscription = bell.ring_at(&site.interrupt);
+    let launch = launch(site, held)?;
+    let mut record = launch.record()?;
+    launch.announce()?;
+    let program = match launch.attend(&bell, || begun(record.metadata())) {
+        Ok(program) => program,
+        Err(error) => {
+            record.broke_off(&RunResult::failed_as(Outcome::NotReady, error.to_string()))?;
+            return Err(error.into());
+        }
+    };
+    let Launch {
+        worktree,
+        metadata: Metadata { run, .. },
+        ..
+    } = launch;
+    let seen = record.metadata().clone();
+    let mut mailbox = Mailbox::open(site, &seen, &bell);
+    let exit = loop {
+        let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
+        if let Some(exit) = program.ended() {
+            break exit;
+        }
+        if site.interrupt.is_raised() || heartbeat.is_lost() {
+            end_processes(site, &run)?;
+        }
+        show();
+        bell.wait(if has_answered { Duration::ZERO } else { SHOWN });
+    };
+    mailbox.into_iter().for_each(Mailbox::close);
+    // What it has left running.
+    end_processes(site, &run)?;
+    let is_lost = heartbeat.is_lost();
+    if !is_lost {
+        take_over(site, &held.task.id, record.metadata())?;
+    }
+    let tip = worktree
+        .branch
+        .and_then(|_| site.tip_of(&worktree.path).ok());
+    record.talked(&exit, tip.as_ref())?;
+    Ok(Talked {
+        run,
+        worktree: worktree.path,
+        exit,
+        is_lost,
+    })
+}

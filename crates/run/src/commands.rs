@@ -1,0 +1,71 @@
+//! The commands that a run of an item would start, for people to look at. Starts nothing.
+
+use std::collections::HashMap;
+
+use super::error::Error;
+use super::site::Site;
+use crate::runner::CommandRunner;
+use tavern_core::document::parse;
+use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
+use tavern_core::task::Task;
+use tavern_store::Queue;
+use tavern_store::config::{Does, Role, RunnerKind};
+use tavern_sys::process::argument;
+
+/// What an agent of `role` would run for `task`, which has this `script`: the set-up of its worktree, its agent program, its
+/// `done_when`. Who only looks at a task runs the program alone.
+pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> Vec<String> {
+    let program = program(site, &site.runner_of(task, role), script);
+    let set_up =
+        Some(&site.config.worktree.setup).filter(|command| task.worktree && !command.is_empty());
+    let [set_up, proof] = match role.does {
+        Does::Work => [
+            set_up.map(std::slice::from_ref).unwrap_or_default(),
+            &task.done_when,
+        ],
+        Does::Review | Does::Plan | Does::Answer => [&[], &[][..]],
+    };
+    let all = set_up
+        .iter()
+        .cloned()
+        .chain(program)
+        .chain(proof.iter().cloned());
+    all.map(|command| command.trim_end().to_owned()).collect()
+}
+
+/// The same of all items of `queue`, by their lines, as those whose role it is would.
+pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
+    let text = site.board.read(queue)?;
+    let (document, _) = parse(&text.content);
+    let roles = site.config.known_roles();
+    let of = |item| {
+        let task = document.task_of(&for_roles(&document, item, &roles));
+        let role = site
+            .config
+            .roles
+            .get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
+        role.map_or_else(Vec::new, |role| {
+            commands(site, &task, document.shell(item).as_deref(), role)
+        })
+    };
+    Ok(document
+        .items()
+        .iter()
+        .map(|item| (item.line, of(item)))
+        .collect())
+}
+
+fn program(site: &Site, runner: &str, script: Option<&str>) -> Option<String> {
+    let line = |words: &[String]| words.iter().map(argument).collect::<Vec<_>>().join(" ");
+    let Some(entry) = site.config.runners.get(runner) else {
+        return CommandRunner::preset(runner).map(|preset| line(&preset.argv));
+    };
+    match entry.kind {
+        RunnerKind::Shell => script.map(str::to_owned),
+        RunnerKind::Command => Some(line(&entry.command)),
+        RunnerKind::Claude => {
+            let program = entry.program.clone().unwrap_or_else(|| "claude".to_owned());
+            Some(line(&[&[program], entry.args.as_slice()].concat()))
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What can go wrong around a run that is nobody's work: the board, the repository, the runner's program.
+
+use std::error::Error as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::prompt::TemplateError;
+use tavern_core::eligible::{NotReady, Untrusted};
+use tavern_git::GitError;
+use tavern_store::SetAside;
+use tavern_store::config::ConfigError;
+
+/// Why a run could not be made or finished, through no fault of the agent's.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] tavern_store::Error),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error(transparent)]
+    NotTrusted(#[from] Untrusted),
+    /// Its agent, or a person, has removed or spoilt its files.
+    #[error(
+        "what run `{0}` does can't be read: its `metadata.json` or `activity.json` is gone or broken"
+    )]
+    Unwatched(String),
+    /// With those that there are.
+    #[error("there is no role `{name}`")]
+    NoRole { name: String, known: Vec<String> },
+    #[error("runner `{0}` is not in config.yaml")]
+    NoRunner(String),
+    #[error("the repository has no commits yet")]
+    NoCommits,
+    /// `base` of config.yaml names nothing; with the branch that was probably meant.
+    #[error("`base` in config.yaml names the branch `{name}`, which is not there")]
+    NoBase { name: String, near: Option<String> },
+    /// The item's own fault: what a reviewer is to look at is not there.
+    #[error("{0}")]
+    NothingToReview(String),
+    /// Nobody has said yet what is to become of it: the queue as it stands may not be what is wanted.
+    #[error("a save of queue {} was set aside in `{}`, and nobody has decided on it yet", .0.queue.id, .0.path.display())]
+    Undecided(SetAside),
+    #[error("set-up command `{command}` {how}")]
+    SetUp {
+        command: String,
+        how: String,
+        output: String,
+    },
+    #[error("can't {action} `{}`", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    /// The whole of it in one line: what happened, why, and what to type.
+    pub fn in_words(&self) -> String {
+        let mut words = self.to_string();
+        // Some tell their cause by themselves.
+        let cause = self
+            .source()
+            .map(ToString::to_string)
+            .filter(|cause| !words.contains(cause));
+        words.extend(cause.map(|cause| format!(": {cause}")));
+        words.extend(self.hint().map(|hint| format!("; {hint}")));
+        words
+    }
+
+    /// What to do next, as far as no program of Tavern's is needed for it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Store(tavern_store::Error::Io { path, source, .. })
+            | Error::Io { path, source, .. } => tavern_store::not_written(path, source.kind()),
+            // Who has a program to name says it; why there is nothing to review says it by itself.
+            Error::Store(_)
+            | Error::NothingToReview(_)
+            | Error::Undecided(_)
+            | Error::NotTrusted(_)
+            | Error::Unwatched(_) => None,
+            Error::Git(error) => Some(error.hint()),
+            Error::Config(error) => error.hint(),
+            Error::Template(error) => Some(error.hint()),
+            Error::NotReady(error) => error.hint.clone(),
+            Error::NoRole { known, .. } => {
+                let more = "others are added under `roles:` in .tavern/config.yaml";
+                Some(format!("one of: {}; {more}", known.join(", ")))
+            }
+            Error::NoRunner(_) => {
+                Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into())
+            }
+            Error::NoCommits => {
+                Some("make a first one: git add -A && git commit -m 'first'".into())
+            }
+            Error::NoBase {
+                near: Some(near), ..
+            } => Some(format!("did you mean `{near}`?")),
+            Error::NoBase { near: None, .. } => {
+                Some("name one that `git branch` shows, or take `base` out".into())
+            }
+            Error::SetUp { .. } => {
+                Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into())
+            }
+        }
+    }
+}
+
+impl From<Error> for NotReady {
+    fn from(error: Error) -> NotReady {
+        match error {
+            Error::NotReady(not_ready) => not_ready,
+            error => NotReady {
+                message: error.to_string(),
+                hint: error.hint(),
+            },
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Evidence: `done_when`, run by us, outside the agent, at one commit.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::artifacts::Artifacts;
+use super::error::Error;
+use super::sandbox;
+use super::site::Site;
+use super::surroundings;
+use super::trust::Trust;
+use tavern_core::task::Task;
+use tavern_git::CommitId;
+use tavern_store::config::Role;
+use tavern_sys::process::{CommandEnd, CommandResult, CommandSpec, Mark, run_command};
+
+/// What running them came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Evidence {
+    Passed,
+    /// The first command that failed, in one line.
+    Failed(String),
+    /// An interrupt came before the last command had ended: it says nothing then.
+    CutShort,
+}
+
+/// Where, at which commit, bounded as whose work and as whose processes `done_when` is run.
+#[derive(Clone, Debug)]
+pub struct Bench<'a> {
+    /// The one that the work was done in, whatever the item says by now.
+    pub role: &'a Role,
+    pub folder: &'a Path,
+    pub commit: Option<&'a CommitId>,
+    /// By it the commands are found and ended if we are killed meanwhile.
+    pub mark: Mark,
+}
+
+/// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact` of `run`; where
+/// there is nothing to run, there is none.
+pub fn run_done_when(
+    site: &Site,
+    task: &Task,
+    bench: &Bench<'_>,
+    run: &str,
+    artifact: &str,
+) -> Result<Evidence, Error> {
+    if task.done_when.is_empty() {
+        return Ok(Evidence::Passed);
+    }
+    let (evidence, text) = run_commands(
+        site,
+        task,
+        bench,
+        &sandbox::of_command(site, bench.role, bench.folder)?,
+    )?;
+    if bench.role.sandbox {
+        // The agent's own were taken out when its program ended.
+        site.repository()?.remove_inner(bench.folder)?;
+    }
+    Artifacts::create(&site.board, run)?.write(artifact, &text)?;
+    Ok(evidence)
+}
+
+/// What they came to in the sandbox that `wrapper` makes, if any, and all that they printed.
+pub fn run_commands(
+    site: &Site,
+    task: &Task,
+    bench: &Bench<'_>,
+    wrapper: &[OsString],
+) -> Result<(Evidence, String), Error> {
+    Trust::of(site).item(task)?;
+    let mut evidence = Evidence::Passed;
+    let mut text = String::new();
+    for command in &task.done_when {
+        let result = run_one(site, task, command, bench, wrapper)?;
+        text.push_str(&told(command, &result, bench.commit));
+        evidence = match result.end {
+            CommandEnd::Interrupted => Evidence::CutShort,
+            _ if result.is_success() => Evidence::Passed,
+            end => {
+                let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+                Evidence::Failed(format!("`{command}` {end}{lack}"))
+            }
+        };
+        if evidence != Evidence::Passed {
+            break;
+        }
+    }
+    if evidence == Evidence::CutShort {
+        text.push_str("interrupted before the last command had ended\n");
+    }
+    Ok((evidence, text))
+}
+
+/// Runs one command in the surroundings of `done_when`.
+pub fn run_one(
+    site: &Site,
+    task: &Task,
+    command: &str,
+    bench: &Bench<'_>,
+    wrapper: &[OsString],
+) -> Result<CommandResult, Error> {
+    let spec = CommandSpec {
+        timeout: site.config.verify.timeout.limit(),
+        grace: site.config.grace.duration().min(Duration::from_secs(10)),
+        keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
+        env: surroundings::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
+        inherits: false,
+        run: Some(bench.mark.clone()),
+        wrapper: wrapper.to_owned(),
+        ..CommandSpec::new(command, bench.folder)
+    };
+    run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", bench.folder))
+}
+
+/// One command's part of the artifact.
+fn told(command: &str, result: &CommandResult, commit: Option<&CommitId>) -> String {
+    let CommandResult {
+        end,
+        duration,
+        output,
+        digest,
+    } = result;
+    let (seconds, commit) = (
+        duration.as_secs_f64(),
+        commit.map_or("no commit", CommitId::as_str),
+    );
+    let line_end = if output.is_empty() || output.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("$ {command}\n{end} in {seconds:.1} s at {commit}, output {digest}\n{output}{line_end}")
+}

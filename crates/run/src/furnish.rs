@@ -1,0 +1,154 @@
+//! What a new worktree is given before work begins in it: copies of files that git ignores, and the set-up command.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::error::Error;
+use super::sandbox;
+use super::site::Site;
+use super::surroundings;
+use super::trust::Trust;
+use tavern_core::task::Task;
+use tavern_git::matches;
+use tavern_store::config::Role;
+use tavern_sys::files;
+use tavern_sys::process::{CommandSpec, Mark, run_command};
+
+/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is.
+pub fn furnish(
+    site: &Site,
+    role: &Role,
+    task: &Task,
+    mark: Mark,
+    path: &Path,
+) -> Result<(), Error> {
+    Trust::of(site).settings()?;
+    copy_files(site, path)?;
+    set_up(site, role, task, mark, path)
+}
+
+fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
+    let root = site.board.root();
+    for name in site
+        .config
+        .worktree
+        .copy
+        .iter()
+        .flat_map(|glob| named(root, glob))
+    {
+        // A link that is tracked and leads nowhere is there, too.
+        if fs::symlink_metadata(worktree.join(&name)).is_ok() {
+            continue;
+        }
+        // A link to a folder is copied as one: what is written below its copy would be written to that folder.
+        let found = WalkDir::new(root.join(&name)).follow_root_links(false);
+        for entry in found.into_iter().filter_map(Result::ok) {
+            let inner = entry
+                .path()
+                .strip_prefix(root)
+                .expect("it was found below the root");
+            let to = worktree.join(inner);
+            copy(&entry, &to, root, worktree).map_err(Error::io("copy to", &to))?;
+        }
+    }
+    Ok(())
+}
+
+/// The files and folders below `root` that `glob` names, relative to it; neither git's nor ours.
+fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
+    let is_plain =
+        |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+    let fixed: PathBuf = Path::new(glob).components().take_while(is_plain).collect();
+    let parts = Path::new(glob)
+        .components()
+        .filter(|part| part.as_os_str() != "**");
+    let depth = parts.count() - fixed.components().count();
+    let most = if glob.contains("**") {
+        usize::MAX
+    } else {
+        depth
+    };
+    let found = WalkDir::new(root.join(fixed))
+        .min_depth(depth)
+        .max_depth(most)
+        .sort_by_file_name();
+    let is_own = |entry: &DirEntry| {
+        [".git", ".tavern"]
+            .iter()
+            .any(|own| entry.path() == root.join(own))
+    };
+    let found = found
+        .into_iter()
+        .filter_entry(|entry| !is_own(entry))
+        .filter_map(Result::ok);
+    let found = found.filter_map(|entry| entry.path().strip_prefix(root).ok().map(Path::to_owned));
+    found
+        .filter(|path| depth == 0 || matches(glob, path))
+        .collect()
+}
+
+/// Files, folders and links; what else lies there (a socket, a pipe) belongs to who made it.
+fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result<()> {
+    if entry.file_type().is_dir() {
+        return fs::create_dir_all(to);
+    }
+    match files::make_folder(to.parent().unwrap_or(to)) {
+        // A link that is tracked leads to where its author wants it.
+        Err(error) if error.kind() == files::REFUSED => return Ok(()),
+        made => made?,
+    }
+    if entry.path().is_file() {
+        return fs::copy(entry.path(), to).map(drop);
+    }
+    if entry.path_is_symlink() {
+        return symlink(led(entry.path(), root, worktree)?, to);
+    }
+    Ok(())
+}
+
+/// Where the copy of a link leads: what is below `root` is not to be reached from a worktree, so it is the same place there.
+fn led(link: &Path, root: &Path, worktree: &Path) -> io::Result<PathBuf> {
+    let target = fs::read_link(link)?;
+    // One that leads nowhere is copied as it is written.
+    let real = fs::canonicalize(link).unwrap_or(target);
+    Ok(real
+        .strip_prefix(root)
+        .map(|inner| worktree.join(inner))
+        .unwrap_or(real))
+}
+
+fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {
+    let command = &site.config.worktree.setup;
+    if command.is_empty() {
+        return Ok(());
+    }
+    let root = site.board.root().to_string_lossy().into_owned();
+    let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root)];
+    let spec = CommandSpec {
+        timeout: site.config.worktree.timeout.limit(),
+        env: surroundings::of_commands(site, ours),
+        inherits: false,
+        run: Some(mark),
+        wrapper: sandbox::of_command(site, role, worktree)?,
+        ..CommandSpec::new(command, worktree)
+    };
+    let result =
+        run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
+    if result.is_success() {
+        return Ok(());
+    }
+    let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+    Err(Error::SetUp {
+        command: command.clone(),
+        how: format!("{}{lack}", result.end),
+        output: result.output,
+    })
+}

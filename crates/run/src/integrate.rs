@@ -1,0 +1,370 @@
+//! Integration: approved work becomes one merge commit on the integration branch, without any checkout of a person's.
+//!
+//! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
+//! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
+
+use std::path::{Path, PathBuf};
+
+use super::approval::not_approved;
+use super::artifacts::{Artifacts, MERGED};
+use super::error::Error;
+use super::evidence::{Bench, Evidence, run_done_when};
+use super::furnish::furnish;
+use super::processes::{INTEGRATION, end_processes, mark_of};
+use super::record::{last_token, role_of_work, run_name};
+use super::report::sent_back;
+use super::site::Site;
+use super::trust::Trust;
+use super::worktree::{clean, clear_ended, named};
+use tavern_core::eligible::Lack;
+use tavern_core::event::{Event, Kind};
+use tavern_core::task::{Status, Task, TaskId};
+use tavern_git::{CommitId, GitError, Merge};
+use tavern_store::config::OutcomePolicy;
+use tavern_store::{Entry, Found, Note, Queue, walk_log};
+use tavern_sys::clock;
+use tavern_sys::failpoint;
+
+/// What became of an approved task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Integrated {
+    /// On the integration branch; `None` for a task that needs no repository.
+    Merged(Option<CommitId>),
+    /// Back in the queue, with the reason.
+    SentBack(String),
+    /// It stays approved until somebody does what the text says.
+    Blocked(String),
+    /// It stays approved until a person says so: that it is, or that it is trusted.
+    Lacks(Lack),
+    /// It is a dry run, and nothing is known that stands in the way.
+    Untried,
+}
+
+/// The approved tasks of `queues`, in the order in which they stand.
+pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
+    let mut found = Vec::new();
+    for queue in queues {
+        // One queue that can't be read keeps nobody from working on the others.
+        let Ok(text) = site.board.read(queue) else {
+            continue;
+        };
+        // An agent asks it twice for each of its items, and no lane says it.
+        if !text.content.contains(Status::Approved.as_str()) {
+            continue;
+        }
+        let document = text.content.open();
+        let approved =
+            (0..document.count()).filter(|at| document.status_at(*at) == Status::Approved);
+        let sound = approved
+            .map(|at| document.item(at))
+            .filter(|item| !item.quarantined);
+        found.extend(sound.filter_map(|item| item.id.clone()));
+    }
+    found
+}
+
+/// Integrates one approved task, wherever it is. The caller holds the board's merge slot.
+pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
+    let Found { task, queue, .. } = match site.board.task(id) {
+        Ok(found) if found.task.status() == Status::Approved => found,
+        Ok(_) | Err(tavern_store::Error::NoTask(_)) => {
+            return Ok(Integrated::Blocked(
+                "somebody else has integrated it".to_owned(),
+            ));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match Trust::of(site).item_of(&queue, &task) {
+        Err(Error::NotTrusted(untrusted)) => {
+            return Ok(Integrated::Lacks(Lack::NotTrusted(untrusted)));
+        }
+        trusted => trusted?,
+    }
+    let Some(work) = &task.commit() else {
+        if task.worktree {
+            return Ok(Integrated::Blocked(format!(
+                "`{id}` names no commit: move it to the Pending lane"
+            )));
+        }
+        if let Some(lack) = not_approved(site, &task, None)? {
+            return Ok(Integrated::Lacks(lack));
+        }
+        if site.board.is_dry() {
+            return Ok(Integrated::Untried);
+        }
+        complete(site, &task, None)?;
+        clear_ended(site, &task)?;
+        return Ok(Integrated::Merged(None));
+    };
+    let Some(work) = site.repository()?.commit_of(work)? else {
+        let reason = format!("its commit {work} is not in the repository");
+        return send_back(site, &task, &failed(site), reason);
+    };
+    if let Some(lack) = not_approved(site, &task, Some(&work))? {
+        return Ok(Integrated::Lacks(lack));
+    }
+    if site.board.is_dry() {
+        return Ok(Integrated::Untried);
+    }
+    loop {
+        match attempt(site, &queue, &task, &work) {
+            // It waits until somebody has fetched the rest.
+            Err(Error::Git(error @ GitError::Shallow { .. })) => {
+                return Ok(Integrated::Lacks(Lack::NotReady(Error::from(error).into())));
+            }
+            Err(error) => return Err(error),
+            Ok(Some(result)) => return Ok(result),
+            // A lost race uses no attempt.
+            Ok(None) if site.interrupt.is_raised() => {
+                return Ok(Integrated::Blocked("interrupted".to_owned()));
+            }
+            Ok(None) => {}
+        }
+    }
+}
+
+/// One try; `None` if the branch moved meanwhile.
+fn attempt(
+    site: &Site,
+    queue: &Queue,
+    task: &Task,
+    work: &CommitId,
+) -> Result<Option<Integrated>, Error> {
+    let (tip, lack) = site.follow_base()?;
+    if let Some(lack) = lack {
+        tell_once(site, &lack.to_string())?;
+        return Ok(Some(Integrated::Lacks(lack)));
+    }
+    let protected = site.protected(queue);
+    let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+    let merge = site
+        .repository()?
+        .merge(&tip, work, &protected, &message(site, task)?)?;
+    let is_there = merge == Merge::UpToDate;
+    let (merged, left_out) = match merge {
+        Merge::UpToDate => (tip.clone(), Vec::new()),
+        Merge::Clean { commit, left_out } => (commit, left_out),
+        Merge::Conflict(conflict) => {
+            let (branch, paths) = (site.integration(), named(&conflict.paths));
+            let text = format!(
+                "$ git merge {branch}\nconflict in {paths}\n{}",
+                conflict.patch
+            );
+            let run = run_name(&task.id, last_token(&site.board, &task.id)?);
+            Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
+            let reason = format!("conflict with `{branch}` in {paths}");
+            return send_back(site, task, &site.config.outcomes.conflict, reason).map(Some);
+        }
+    };
+    if is_there && let Some(revert) = site.repository()?.reverted(work, &tip)? {
+        let reason = format!(
+            "{} on `{}` reverts its commit {}",
+            revert.short(),
+            site.integration(),
+            work.short()
+        );
+        return send_back(site, task, &failed(site), reason).map(Some);
+    }
+    if !task.done_when.is_empty() {
+        // `advance` looks again, after the work of verifying.
+        if !is_there && let Some(path) = site.repository()?.checked_out_at(site.integration())? {
+            return checked_out(site, &path).map(Some);
+        }
+        if let Some(not_merged) = verify(site, task, work, &tip, &merged)? {
+            return Ok(Some(not_merged));
+        }
+    }
+    if is_there {
+        // Whoever merged it died before it could say so, and others may have been merged since.
+        let arrived = site.repository()?.arrival(work, &tip)?.unwrap_or(tip);
+        return arrive(site, task, &arrived, &left_out).map(Some);
+    }
+    let reference = format!("refs/heads/{}", site.integration());
+    site.repository()?
+        .remember_tip(site.integration(), &merged)?;
+    match site.repository()?.advance(
+        &reference,
+        &tip,
+        &merged,
+        &format!("tavern: merge {}", task.id),
+    ) {
+        Ok(()) => {}
+        Err(GitError::Moved { .. }) => return Ok(None),
+        Err(GitError::CheckedOut { path, .. }) => return checked_out(site, &path).map(Some),
+        Err(error) => return Err(error.into()),
+    }
+    failpoint::hit("integrate.advanced").map_err(Error::io("go on in", site.board.dir()))?;
+    arrive(site, task, &merged, &left_out).map(Some)
+}
+
+/// What the merge commit says: the item, and whose run its work is, in trailers as git-interpret-trailers(1) reads them.
+fn message(site: &Site, task: &Task) -> Result<String, Error> {
+    let (id, mut work) = (&task.id, None);
+    walk_log(&site.board, Some(id), &mut |entry| {
+        work = Some(entry).filter(|entry| entry.kind == Kind::Submitted);
+        work.is_none()
+    })?;
+    let mut message = format!("{id}: {}\n\nTavern-Item: {id}\n", task.title);
+    if let Some(Entry {
+        agent, run, token, ..
+    }) = work
+    {
+        let trailers = [
+            ("Agent", agent),
+            ("Run", run),
+            ("Token", token.map(|token| token.to_string())),
+        ];
+        let trailers = trailers
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("Tavern-{name}: {}\n", value?)));
+        message.extend(trailers);
+    }
+    Ok(message)
+}
+
+/// Runs `done_when` at `merged`, which is `tip` with `work`. `None`: it passed.
+fn verify(
+    site: &Site,
+    task: &Task,
+    work: &CommitId,
+    tip: &CommitId,
+    merged: &CommitId,
+) -> Result<Option<Integrated>, Error> {
+    if let Some(why) = site.stuck.why(&task.id, work, tip) {
+        return Ok(Some(Integrated::Blocked(why)));
+    }
+    let token = last_token(&site.board, &task.id)?;
+    let run = run_name(&task.id, token);
+    let role = match site.role(&role_of_work(site, task)?) {
+        Ok(role) => role,
+        Err(error) => return Ok(Some(Integrated::Blocked(error.in_words()))),
+    };
+    // What a merge that was killed is still verifying there would work among our files.
+    end_processes(site, INTEGRATION)?;
+    let folder = site.scratch();
+    clean(site, task, token, &folder, merged)?;
+    // It may be the work's fault, the network's or the disk's: a person sees which.
+    if let Err(error) = furnish(site, role, task, mark_of(site, INTEGRATION), &folder) {
+        if let Error::SetUp {
+            command,
+            how,
+            output,
+        } = &error
+        {
+            let text = format!("$ {command}\n{how}\n{output}");
+            Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
+        }
+        let why = error.in_words();
+        site.stuck.remember(&task.id, work, tip.clone(), &why);
+        return Ok(Some(Integrated::Blocked(why)));
+    }
+    let bench = Bench {
+        role,
+        folder: &folder,
+        commit: Some(merged),
+        mark: mark_of(site, INTEGRATION),
+    };
+    match run_done_when(site, task, &bench, &run, MERGED)? {
+        Evidence::Passed => Ok(None),
+        Evidence::CutShort => Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
+        Evidence::Failed(failure) => {
+            let reason = format!("after the merge into `{}` {failure}", site.integration());
+            send_back(site, task, &failed(site), reason).map(Some)
+        }
+    }
+}
+
+/// Moving the branch would leave the files in `folder` behind.
+fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
+    let branch = site.integration();
+    let text = format!(
+        "`{branch}` is checked out in {}: {}",
+        folder.display(),
+        site.way_out(folder)
+    );
+    tell_once(site, &text)?;
+    Ok(Integrated::Blocked(text))
+}
+
+/// The work is on the integration branch since `merged`: says so, and clears its worktree.
+fn arrive(
+    site: &Site,
+    task: &Task,
+    merged: &CommitId,
+    left_out: &[PathBuf],
+) -> Result<Integrated, Error> {
+    if !left_out.is_empty() {
+        report_violation(site, task, left_out)?;
+    }
+    complete(site, task, Some(merged))?;
+    clear_ended(site, task)?;
+    Ok(Integrated::Merged(Some(merged.clone())))
+}
+
+fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
+    let event = Event::Integrate {
+        commit: commit.map(|commit| commit.as_str().to_owned()),
+    };
+    site.board.submit(&task.id, &event, &Note::default())?;
+    Ok(())
+}
+
+/// Of approved work that failed after all. It has used its attempt, whatever config.yaml says: a whole run, and reviews, were spent
+/// on it.
+fn failed(site: &Site) -> OutcomePolicy {
+    OutcomePolicy {
+        attempt: true,
+        ..site.config.outcomes.failed.clone()
+    }
+}
+
+fn send_back(
+    site: &Site,
+    task: &Task,
+    policy: &OutcomePolicy,
+    reason: String,
+) -> Result<Integrated, Error> {
+    let event = sent_back(site, task, policy, &reason);
+    let done = site.board.submit(&task.id, &event, &Note::default())?;
+    if done.task.status() == Status::Dead {
+        clear_ended(site, &done.task)?;
+    }
+    Ok(Integrated::SentBack(reason))
+}
+
+/// Work on the board inside a task's branch was left out of the merge.
+fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
+    let paths: Vec<String> = paths
+        .iter()
+        .take(20)
+        .map(|path| path.display().to_string())
+        .collect();
+    let cause = format!(
+        "violation: its branch changed {}, which was left out of the merge",
+        paths.join(", ")
+    );
+    let entry = Entry {
+        task: Some(task.id.clone()),
+        cause: Some(cause),
+        ..Entry::new(Kind::Noted, clock::now())
+    };
+    Ok(site.board.note(entry)?)
+}
+
+/// A standing problem is told when it begins, not at every look.
+fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
+    let (mut is_told, mut looks) = (false, 0);
+    walk_log(&site.board, None, &mut |entry| {
+        is_told = entry.cause.as_deref() == Some(text);
+        looks += 1;
+        !is_told && looks < 50
+    })?;
+    if is_told {
+        return Ok(());
+    }
+    let entry = Entry {
+        cause: Some(text.to_owned()),
+        ..Entry::new(Kind::Noted, clock::now())
+    };
+    Ok(site.board.note(entry)?)
+}

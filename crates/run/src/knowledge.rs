@@ -1,0 +1,120 @@
+//! What people and agents find out: who says so, and what an agent is told of what others have found out.
+
+use super::error::Error;
+use super::site::Site;
+use super::trust::{Trust, learned_here};
+use crate::prompt::{Learned, PromptLimits};
+use tavern_core::learning::{Learning, LearningKind, expiry};
+use tavern_core::period::Period;
+use tavern_core::task::{Task, TaskId};
+use tavern_sys::clock;
+use tavern_sys::secrets::redact;
+
+/// Who says something, and in which work it was found out.
+pub struct Source {
+    by: String,
+    task: Option<TaskId>,
+    parent: Option<TaskId>,
+    run: Option<String>,
+    commit: Option<String>,
+}
+
+impl Source {
+    /// `by` says so, in the work on `task`: as the agent of `run`, or as a person.
+    pub fn of(site: &Site, by: String, task: Option<TaskId>, run: Option<String>) -> Source {
+        let parent = task
+            .as_ref()
+            .and_then(|task| site.board.task(task).ok()?.task.parent);
+        let work = task
+            .as_ref()
+            .filter(|_| run.is_some())
+            .and_then(|task| site.board.lease(task).ok()??.work);
+        let tip = work.and_then(|work| site.repository().ok()?.branch_tip(&work.branch?).ok()?);
+        Source {
+            by,
+            task,
+            parent,
+            run,
+            commit: tip.map(|tip| tip.as_str().to_owned()),
+        }
+    }
+
+    /// What it says now.
+    pub fn learning(
+        self,
+        kind: LearningKind,
+        tags: Vec<String>,
+        scope: Vec<String>,
+        text: &str,
+        lifetime: Period,
+    ) -> Learning {
+        let Source {
+            by,
+            task,
+            parent,
+            run,
+            commit,
+        } = self;
+        // The file has whole seconds.
+        let created = clock::whole_seconds(clock::now().into());
+        let (expires, text) = (expiry(created, lifetime), redact(text).into_owned());
+        Learning {
+            kind,
+            tags,
+            scope,
+            by,
+            task,
+            parent,
+            run,
+            commit,
+            created,
+            expires,
+            superseded_by: None,
+            text,
+        }
+    }
+}
+
+/// Writes `learning` down, as one that was made here, and returns its ID; `None` if its run has as many as it may.
+///
+/// # Errors
+/// The board can't be written.
+pub fn make_known(site: &Site, learning: &Learning) -> Result<Option<String>, Error> {
+    // Before others hear of it.
+    learned_here(&site.board, learning);
+    Ok(site.board.learn(learning)?)
+}
+
+/// The newest learnings that concern `task`, hold now and are trusted here, the newest first.
+pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
+    told_of(site, task, |_, _| true)
+        .rev()
+        .take(PromptLimits::default().learnings)
+        .collect()
+}
+
+/// The `wanted` ones of all that concern `task`, hold now and are trusted here, the oldest first; each with its ID.
+pub(super) fn told_of(
+    site: &Site,
+    task: &Task,
+    wanted: impl Fn(&str, &Learning) -> bool,
+) -> impl DoubleEndedIterator<Item = Learned> {
+    let (now, trust) = (clock::now(), Trust::of(site));
+    site.board.knowledge().into_iter().filter_map(move |file| {
+        let is_told = |learning: &Learning| {
+            learning.is_valid(now) && learning.concerns(task) && wanted(&file.id, learning)
+        };
+        let learning = file.learning.ok().filter(is_told)?;
+        trust.learning(&file.id, &learning).ok()?;
+        Some(Learned {
+            id: file.id,
+            kind: learning.kind.to_string(),
+            // It stands in a mark.
+            from: learning.source().replace(['"', '<', '>', '\n'], " "),
+            task: learning.task.map(|task| task.to_string()),
+            run: learning.run,
+            date: clock::day_of(learning.created),
+            text: learning.text,
+        })
+    })
+}

@@ -1,0 +1,412 @@
+//! What is started for a held task: all that is known before anything is made. A dry run prints it, a run starts it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::artifacts::Artifacts;
+use super::brief::{Attendance, Brief};
+use super::cell::Cell;
+use super::enclosure::Terminal;
+use super::error::Error;
+use super::mail::MAILBOX;
+use super::record::{Metadata, Record, run_name};
+use super::sandbox::{self, Boxed};
+use super::site::{Site, runner_named};
+use super::spending::{spending, within_caps};
+use super::surroundings;
+use super::take_over::take_over;
+use super::worktree::Worktree;
+use crate::runner::job::Opening;
+use crate::runner::{
+    Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage,
+};
+use tavern_core::eligible::NotReady;
+use tavern_core::event::Event;
+use tavern_core::lease::Work;
+use tavern_core::task::Task;
+use tavern_git::reflog_action;
+use tavern_store::config::{Does, Role};
+use tavern_store::{Claimed, Note, this_process};
+use tavern_sys::clock;
+use tavern_sys::process::start::UNATTENDED;
+use tavern_sys::process::{Attended, Bell, Spec, argument, attend, quoted};
+use tavern_sys::secrets::redact;
+
+/// A run that may begin.
+pub struct Launch<'a> {
+    site: &'a Site,
+    held: &'a Claimed,
+    pub role: &'a Role,
+    pub worktree: Worktree,
+    pub metadata: Metadata,
+    pub job: Job,
+    brief: Brief<'a>,
+    runner: Box<dyn Runner>,
+    attendance: Attendance,
+    /// What its sandbox has for its own, and what its program writes.
+    cell: Option<(Cell, ProgramState)>,
+}
+
+/// A launch in words.
+#[derive(Clone, Debug, Serialize)]
+pub struct CommandLine {
+    pub run: String,
+    pub runner: String,
+    pub worktree: PathBuf,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    pub prompt: String,
+}
+
+/// As a shell takes it.
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cd {} &&", quoted(&self.worktree))?;
+        self.command
+            .iter()
+            .try_for_each(|word| write!(f, " {}", argument(word)))
+    }
+}
+
+/// A session is named by so many characters of its item's ID and title.
+const LONGEST_NAME: usize = 100;
+
+/// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
+const NEW_SESSION: &str = "NEW-SESSION";
+
+impl<'a> Launch<'a> {
+    /// What is run for `held` in `worktree`. Writes nothing.
+    pub fn plan(
+        site: &'a Site,
+        held: &'a Claimed,
+        worktree: Worktree,
+        attendance: Attendance,
+    ) -> Result<Launch<'a>, Error> {
+        let (task, lease) = (&held.task, &held.lease);
+        let role = site.role(&lease.role)?;
+        let run = run_name(&task.id, lease.token);
+        let artifacts = Artifacts::open(&site.board, &run);
+        let branch = worktree.branch.as_ref();
+        let mut metadata = Metadata {
+            run: run.clone(),
+            task: task.id.clone(),
+            title: task.title.clone(),
+            queue: held.queue.id.clone(),
+            agent: lease.agent.clone(),
+            role: lease.role.clone(),
+            attempt: lease.attempt,
+            token: lease.token,
+            runner: site.runner_of(task, role),
+            model: site.model_of(task, role),
+            session: None,
+            worktree: worktree.path.clone(),
+            branch: branch.map(|branch| branch.name.clone()),
+            base: branch.map(|branch| branch.base.as_str().to_owned()),
+            started: clock::now(),
+            ended: None,
+            outcome: None,
+            reason: None,
+            commit: None,
+            verified: None,
+            silent: false,
+            question: None,
+            resets_at: None,
+            usage: Usage::default(),
+            turns: 0,
+            tool_calls: 0,
+            denials: Vec::new(),
+            refused: Vec::new(),
+            acts: Vec::new(),
+            breaches: Vec::new(),
+            knowledge: Vec::new(),
+            summary: String::new(),
+        };
+        let uses = spending(site)
+            .map(|all| all.uses(&task.id, &held.queue.id))
+            .unwrap_or_default();
+        let runner = runner_named(&site.config, &metadata.runner, role)?;
+        let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
+        let form = match role.does {
+            Does::Work | Does::Answer => None,
+            Does::Review => Some(Form::Verdict),
+            Does::Plan => Some(Form::Plan),
+        };
+        // A person at its terminal reads words.
+        let tool = runner
+            .answer_tool()
+            .filter(|_| form.is_some() && attendance == Attendance::Followed);
+        let brief = Brief::gather(site, held, &worktree, runner.as_ref(), tool)?;
+        let mut job = Job {
+            task: task.id.to_string(),
+            run: run.clone(),
+            name: redact(&format!("{}: {}", task.id, task.title))
+                .chars()
+                .take(LONGEST_NAME)
+                .collect(),
+            run_dir: artifacts.dir().to_owned(),
+            worktree: worktree.path.clone(),
+            prompt: String::new(),
+            rules: String::new(),
+            session: uuid::Uuid::new_v4().to_string(),
+            opening: Opening::New,
+            model: metadata.model.clone(),
+            wrapper: Vec::new(),
+            env,
+            limits: within_caps(&limits(task, role), &uses),
+            grace: site.config.grace.duration(),
+            prods: brief.prods(role)?,
+            permits: brief.permits(),
+            forbids: site.config.rules.clone(),
+            is_proven_live: attendance == Attendance::Followed,
+            form: form.filter(|_| tool.is_some()),
+            script: held.script.clone(),
+        };
+        if site.config.runs_scripts(&metadata.runner) {
+            job.env.push((
+                "TAVERN_AROUND".to_owned(),
+                redact(&brief.around()).into_owned(),
+            ));
+        }
+        let mut cell = None;
+        if role.sandbox {
+            let (own, state) = (Cell::of(site, &run), runner.state(&job.env, &worktree.path));
+            let place = Boxed {
+                terminal: if attendance == Attendance::Attended {
+                    Terminal::Given
+                } else {
+                    Terminal::None
+                },
+                worktree: &worktree.path,
+                run_dir: artifacts.dir(),
+                cell: &own,
+                state: &state,
+            };
+            job.env.push((
+                MAILBOX.to_owned(),
+                own.mail().to_string_lossy().into_owned(),
+            ));
+            job.wrapper =
+                sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
+            cell = Some((own, state));
+        } else if !site.config.runs_scripts(&metadata.runner) {
+            job.env.push(reflog_action(&run));
+        }
+        if let Some((session, model)) = brief.session(held, &metadata.runner) {
+            let fresh = std::mem::replace(&mut job.session, session);
+            if runner.knows_session(&job) {
+                job.opening = Opening::Resumed;
+                // Its own choice may be another variant, which finds nothing in the cache.
+                job.model = job.model.or(model);
+            } else {
+                job.session = fresh;
+            }
+        }
+        if attendance == Attendance::Attended {
+            job.env
+                .retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
+        }
+        metadata.session = Some(job.session.clone());
+        let mut launch = Launch {
+            site,
+            held,
+            role,
+            worktree,
+            metadata,
+            job,
+            brief,
+            runner,
+            attendance,
+            cell,
+        };
+        launch.tell()?;
+        Ok(launch)
+    }
+
+    /// Sets what the program is told.
+    fn tell(&mut self) -> Result<(), Error> {
+        let is_resumed = self.job.opening == Opening::Resumed;
+        let prompt = if is_resumed {
+            self.brief.resumed(self.role)?
+        } else {
+            self.brief.first(self.role)?
+        };
+        self.metadata.knowledge = self.brief.carried(&prompt);
+        let [prompt, rules] = [prompt, self.brief.rules(self.role, self.attendance)?]
+            .map(|text| redact(&text).into_owned());
+        (self.job.prompt, self.job.rules) =
+            if rules.trim().is_empty() || self.runner.is_told_rules() {
+                (prompt, rules)
+            } else {
+                (format!("{prompt}\n{rules}"), String::new())
+            };
+        Ok(())
+    }
+
+    /// Puts on disk what must be there before the program starts.
+    pub fn record(&self) -> Result<Record<'a>, Error> {
+        let record = Record::begin(self.site, self.metadata.clone(), &self.job)?;
+        if let Some((cell, state)) = &self.cell {
+            // The same claim's run was killed, and begins once more.
+            take_over(self.site, &self.held.task.id, &self.metadata)?;
+            cell.make(self.site, &self.metadata.worktree, state)?;
+        }
+        Ok(record)
+    }
+
+    /// Says on the board with what it works: from now on its run is looked at.
+    pub fn announce(&self) -> Result<(), Error> {
+        let work = Work {
+            run: self.metadata.run.clone(),
+            worktree: self.metadata.worktree.clone(),
+            branch: self.metadata.branch.clone(),
+            base: self.metadata.base.clone(),
+            session: self.metadata.session.clone(),
+            supervisor: this_process().process,
+        };
+        let start = Event::Start {
+            token: self.held.lease.token,
+            work,
+        };
+        self.site
+            .board
+            .submit(&self.held.task.id, &start, &Note::default())?;
+        Ok(())
+    }
+
+    /// Its program tells what it does, and hears messages while it runs.
+    pub fn hears(&self) -> bool {
+        self.runner.hears()
+    }
+
+    /// What its agent is told.
+    pub fn brief(&self) -> &Brief<'a> {
+        &self.brief
+    }
+
+    /// Starts the program, which is told its prompt with it.
+    pub fn start(&self) -> Result<Session, NotReady> {
+        let session = self.runner.start(&self.job)?;
+        self.brief.is_given(self.held);
+        Ok(session)
+    }
+
+    /// The same at a person's terminal, which it has after `begins`; `bell` rings when it has ended.
+    pub fn attend(&self, bell: &Bell, begins: impl FnOnce()) -> Result<Attended, NotReady> {
+        let spec = self.spec()?;
+        begins();
+        let program = attend(&spec, bell)?;
+        self.brief.is_given(self.held);
+        Ok(program)
+    }
+
+    /// What the program may have failed for, in words that follow its reason: variables that it names and is not given.
+    pub fn lack(&self, ended: &SessionEnd) -> String {
+        if !matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) {
+            return String::new();
+        }
+        let texts = [
+            self.job.script.as_deref().unwrap_or_default(),
+            &ended.result,
+        ];
+        surroundings::lack_of_agents(
+            &self.site.config,
+            &self.metadata.runner,
+            self.runner.as_ref(),
+            &texts,
+        )
+    }
+
+    /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
+    pub fn begin_anew(&mut self) -> Result<(), Error> {
+        self.job.opening = Opening::New;
+        self.job.session = uuid::Uuid::new_v4().to_string();
+        self.job.model.clone_from(&self.metadata.model);
+        self.tell()
+    }
+
+    fn spec(&self) -> Result<Spec, NotReady> {
+        match self.attendance {
+            Attendance::Followed => self.runner.spec(&self.job),
+            Attendance::Attended => self.runner.attended(&self.job),
+        }
+    }
+
+    /// What is started, in words.
+    pub fn command_line(mut self) -> Result<CommandLine, Error> {
+        if self.job.opening == Opening::New {
+            NEW_SESSION.clone_into(&mut self.job.session);
+        }
+        let spec = self.spec()?;
+        let words =
+            std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
+        let command = words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let Metadata {
+            run,
+            runner,
+            worktree,
+            ..
+        } = self.metadata;
+        Ok(CommandLine {
+            run,
+            runner,
+            worktree,
+            command,
+            prompt: self.job.prompt,
+        })
+    }
+}
+
+/// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
+fn environment(
+    site: &Site,
+    held: &Claimed,
+    worktree: &Worktree,
+    name: &str,
+    runner: &dyn Runner,
+) -> Vec<(String, String)> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let mut env = vec![
+        ("TAVERN_DIR".to_owned(), text(site.board.dir().to_owned())),
+        ("TAVERN_AGENT".to_owned(), held.lease.agent.clone()),
+        ("TAVERN_ROLE".to_owned(), held.lease.role.clone()),
+        ("TAVERN_TASK".to_owned(), held.task.id.to_string()),
+        ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
+        (
+            "TAVERN_INBOX".to_owned(),
+            text(site.board.inbox(&held.task.id)),
+        ),
+        ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
+    ];
+    env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    env.push(surroundings::ceiling(site));
+    let own = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(ToOwned::to_owned));
+    if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
+        let paths = std::env::split_paths(&path).chain([own]);
+        if let Ok(joined) = std::env::join_paths(paths) {
+            env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
+        }
+    }
+    surroundings::of_agents(&site.config, name, runner, env)
+}
+
+/// The item's own limits, else the role's.
+fn limits(task: &Task, role: &Role) -> Limits {
+    let (own, general) = (&task.budget, &role.budget);
+    let minutes = own.minutes.or(general.minutes);
+    Limits {
+        usd: own.usd.or(general.usd),
+        turns: own.turns.or(general.turns),
+        tokens: own.tokens.or(general.tokens),
+        wall: minutes.map(|minutes| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9))),
+        idle: Some(role.idle.duration()).filter(|idle| !idle.is_zero()),
+        memory_mib: own.memory_mb.or(general.memory_mb),
+        log_mib: Some(LOG_MIB),
+    }
+}

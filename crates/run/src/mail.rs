@@ -1,0 +1,341 @@
+//! The mailbox of a run in a sandbox: how Tavern's own programs inside have something written to the board, which they can't write.
+//!
+//! A letter is a command line; each is a file that the program adds, and nobody changes. The supervisor runs it outside, as the
+//! program of an agent, so that the rules for those hold, and puts the answer into a folder that is read-only inside.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::Cell;
+use super::record::Metadata;
+use super::site::Site;
+use tavern_core::event::Kind;
+use tavern_store::{Entry, replace_volatile};
+use tavern_sys::clock::{self, Deadline};
+use tavern_sys::file_watch::FileWatch;
+use tavern_sys::files;
+use tavern_sys::process::{Bell, Mark, ProgramExit, Ran, Spec, run_program};
+
+/// The variable in which programs find the mailbox of the sandbox that they are in.
+pub const MAILBOX: &str = "TAVERN_MAILBOX";
+
+/// Where letters are put, and where answers come.
+const OUT: &str = "out";
+const IN: &str = "in";
+
+/// Longest letter, and most letters of a run.
+const MOST_BYTES: u64 = 1 << 20;
+const MOST_LETTERS: usize = 1000;
+
+/// So many names in the folder are looked at.
+const MOST_NAMES: usize = 10 * MOST_LETTERS;
+
+/// How long what a letter asks for may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What is done for an agent; all else needs no board that can be written, or is a person's.
+const VERBS: [&str; 6] = ["add", "learn", "tell", "report", "renew", "commit"];
+
+/// Of a report, what needs no look at work that is still in its cell.
+const SAID: [&str; 4] = ["--failed", "--waiting", "--mode", "--step"];
+
+/// What a program in a sandbox asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Letter {
+    /// Its name without `tavern-`.
+    pub verb: String,
+    pub arguments: Vec<String>,
+    /// All that it would read from standard input.
+    pub input: String,
+}
+
+/// What came of a letter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    pub code: u8,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Whether a program in a sandbox has to ask for this to be done.
+pub fn is_sent(verb: &str) -> bool {
+    VERBS.contains(&verb)
+}
+
+/// Puts `letter` into the mailbox at `mailbox`, and waits for what comes of it.
+///
+/// # Errors
+/// It can't be written, or nobody answers.
+pub fn send(mailbox: &Path, letter: &Letter) -> io::Result<Reply> {
+    let name = format!("{}.json", uuid::Uuid::new_v4());
+    let text = serde_json::to_vec(letter)?;
+    replace_volatile(&mailbox.join(OUT).join(&name), &text)
+        .map_err(|error| io::Error::other(error.to_string()))?;
+    let answer = mailbox.join(IN).join(&name);
+    let bell = Bell::new();
+    let ringing = bell.clone();
+    let _watch = FileWatch::new([mailbox.join(IN)], move |_| ringing.ring());
+    let deadline = Deadline::after(2 * LIMIT);
+    while !answer.exists() {
+        if deadline.has_passed() {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "nobody answers outside of the sandbox",
+            ));
+        }
+        // The watch may have begun after the answer came, or not be had.
+        bell.wait(Duration::from_millis(100));
+    }
+    Ok(serde_json::from_slice(&files::read(&answer)?)?)
+}
+
+/// The folder that an agent's programs write to, and that of the answers.
+pub fn folders(cell: &Cell) -> [PathBuf; 2] {
+    [OUT, IN].map(|name| cell.mail().join(name))
+}
+
+/// The supervisor's side of one run's mailbox.
+pub struct Mailbox<'a> {
+    site: &'a Site,
+    run: &'a Metadata,
+    cell: Cell,
+    answered: usize,
+    waiting: Vec<OsString>,
+    _watch: Option<FileWatch>,
+}
+
+impl<'a> Mailbox<'a> {
+    /// `None` of a run that is in no sandbox. `bell` rings when there may be a letter.
+    pub fn open(site: &'a Site, run: &'a Metadata, bell: &Bell) -> Option<Mailbox<'a>> {
+        let cell = Cell::of(site, &run.run);
+        let [out, _] = folders(&cell);
+        if !out.exists() {
+            return None;
+        }
+        let bell = bell.clone();
+        let watch = FileWatch::new([out], move |_| bell.ring()).ok();
+        Some(Mailbox {
+            site,
+            run,
+            cell,
+            answered: 0,
+            waiting: Vec::new(),
+            _watch: watch,
+        })
+    }
+
+    /// Does what one letter asks for that came since, and no more: whoever follows the run looks at its limits before
+    /// the next. False if there is none.
+    pub fn answer(&mut self) -> bool {
+        if self.answered >= MOST_LETTERS {
+            return false;
+        }
+        if self.waiting.is_empty() {
+            self.waiting = self.unanswered();
+        }
+        let Some(name) = self.waiting.pop() else {
+            return false;
+        };
+        self.answered += 1;
+        let [letter, answer] = folders(&self.cell).map(|folder| folder.join(&name));
+        let reply = match read(&letter) {
+            Ok(letter) => self.done(&letter),
+            Err(error) => refusal(&format!("this is no letter: {error}")),
+        };
+        let text = serde_json::to_vec(&reply).expect("a reply is plain data");
+        // Who is not answered gives up after a while.
+        drop(replace_volatile(&answer, &text));
+        true
+    }
+
+    /// The run has ended: says how many letters nobody will answer any more.
+    pub fn close(self) {
+        let left_out = self.unanswered().len();
+        if left_out == 0 {
+            return;
+        }
+        let why = if self.answered >= MOST_LETTERS {
+            "more than the most of a run"
+        } else {
+            "it has ended"
+        };
+        let cause = Some(format!(
+            "{left_out} letters of its mailbox were not answered: {why}"
+        ));
+        let Metadata {
+            task, agent, run, ..
+        } = self.run.clone();
+        let (task, agent, run) = (Some(task), Some(agent), Some(run));
+        // A board that can't be written now is told of the run's end all the same.
+        drop(self.site.board.note(Entry {
+            task,
+            agent,
+            run,
+            cause,
+            ..Entry::new(Kind::Noted, clock::now())
+        }));
+    }
+
+    /// The letters that are there and have no answer, the earliest last.
+    fn unanswered(&self) -> Vec<OsString> {
+        let [out, inside] = folders(&self.cell);
+        let entries = fs::read_dir(&out)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(MOST_NAMES);
+        let names = entries.map(|entry| entry.file_name());
+        let names = names.filter(|name| is_letter(name) && !inside.join(name).exists());
+        let written = |name: &OsString| {
+            fs::symlink_metadata(out.join(name))
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        let mut names: Vec<(Option<SystemTime>, OsString)> =
+            names.map(|name| (written(&name), name)).collect();
+        names.sort_by(|one, other| other.cmp(one));
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+
+    fn done(&self, letter: &Letter) -> Reply {
+        if let Some(why) = self.refused(letter) {
+            return refusal(&why);
+        }
+        match self.carried_out(letter) {
+            Ok(Some(ran)) => {
+                let code = if let ProgramExit::Code(code) = ran.exit {
+                    u8::try_from(code).unwrap_or(1)
+                } else {
+                    1
+                };
+                let [stdout, stderr] = [ran.stdout, ran.stderr]
+                    .map(|text| String::from_utf8_lossy(&text).into_owned());
+                Reply {
+                    code,
+                    stdout,
+                    stderr,
+                }
+            }
+            Ok(None) => refusal("it took too long"),
+            Err(error) => refusal(&error.to_string()),
+        }
+    }
+
+    /// What the program itself would not refuse an agent.
+    fn refused(&self, letter: &Letter) -> Option<String> {
+        let Letter {
+            verb, arguments, ..
+        } = letter;
+        if !is_sent(verb) {
+            return Some(format!(
+                "`tavern {verb}` is not done for who is in a sandbox"
+            ));
+        }
+        let has = |flag: &str| {
+            arguments
+                .iter()
+                .any(|word| word == flag || word.starts_with(&format!("{flag}=")))
+        };
+        if verb == "report" && !SAID.iter().any(|flag| has(flag)) {
+            return Some(
+                "its work is verified when its run is over: end your answer with DONE".to_owned(),
+            );
+        }
+        // A path would be written to as who is outside.
+        let known: Vec<String> = self
+            .site
+            .board
+            .queues()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|queue| queue.id)
+            .collect();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let named = match word.split_once('=') {
+                Some(("--queue", name)) => Some(name),
+                _ if word == "--queue" => words.next().map(String::as_str),
+                _ => None,
+            };
+            if let Some(name) = named.filter(|name| !known.iter().any(|queue| queue == name)) {
+                return Some(format!(
+                    "there is no queue `{name}` that is written to from a sandbox"
+                ));
+            }
+        }
+        None
+    }
+
+    fn carried_out(&self, letter: &Letter) -> io::Result<Option<Ran>> {
+        let own = std::env::current_exe()?;
+        let single = own.with_file_name(format!("tavern-{}", letter.verb));
+        let (program, first) = if single.exists() {
+            (single, None)
+        } else {
+            (own.with_file_name("tavern"), Some(letter.verb.clone()))
+        };
+        let mut spec = Spec::new(program, self.site.board.root());
+        // Said once, so that it can't be said again.
+        let dir = [OsString::from("--dir"), self.site.board.dir().into()];
+        spec.args = first.into_iter().map(OsString::from).chain(dir).collect();
+        spec.args
+            .extend(letter.arguments.iter().map(OsString::from));
+        spec.input = Some(letter.input.clone().into_bytes());
+        // By it the program knows whose it is, whatever is asked.
+        spec.mark = Some(Mark::run(
+            self.site.board.run_dir(&self.run.run).to_string_lossy(),
+        ));
+        let Metadata {
+            task,
+            token,
+            agent,
+            role,
+            ..
+        } = self.run;
+        let held = [
+            ("TAVERN_TASK", task.to_string()),
+            ("TAVERN_TOKEN", token.to_string()),
+            ("TAVERN_AGENT", agent.clone()),
+            ("TAVERN_ROLE", role.clone()),
+        ];
+        spec.env = held
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        spec.env_remove = ["TAVERN_DIR", "TAVERN_TRUST", MAILBOX]
+            .map(OsString::from)
+            .to_vec();
+        run_program(spec, LIMIT)
+    }
+}
+
+fn refusal(why: &str) -> Reply {
+    Reply {
+        code: REFUSED,
+        stdout: String::new(),
+        stderr: format!("error: {why}\n"),
+    }
+}
+
+/// The exit code of what is refused.
+const REFUSED: u8 = 4;
+
+/// The name that [`send`] gives; so no path comes from an agent.
+fn is_letter(name: &OsStr) -> bool {
+    let stem = name.to_str().and_then(|name| name.strip_suffix(".json"));
+    stem.is_some_and(|stem| uuid::Uuid::try_parse(stem).is_ok_and(|id| id.to_string() == stem))
+}
+
+fn read(path: &Path) -> io::Result<Letter> {
+    let file = files::open(path)?;
+    if file.metadata()?.len() > MOST_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(serde_json::from_slice(&files::read_all(&file)?)?)
+}

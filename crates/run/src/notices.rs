@@ -1,0 +1,657 @@
+//! Tells people what happened, each channel of config.yaml for itself: what it has told is kept beside the board's locks.
+//!
+//! The log says what happened, so whoever comes next tells what a killed program did not. Who is killed between a message and
+//! its note of it tells twice.
+
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use chrono::TimeDelta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::background::Background;
+use super::channels::Sender;
+use super::error::Error;
+use super::readiness::{lacks_of, texts};
+use super::record::{Metadata, runs};
+use super::site::Site;
+use tavern_core::document::title_of;
+use tavern_core::eligible::Lack;
+use tavern_core::event::Kind;
+use tavern_core::need::{NeedKind, need_of};
+use tavern_core::notice::{Notice, NoticeKind, NoticeSeverity, kind_of};
+use tavern_core::printable::one_line;
+use tavern_core::task::{Status, TaskId, Timestamp};
+use tavern_store::config::Channel;
+use tavern_store::{Board, Entry, Lineage, NamedItem, tail_log};
+use tavern_sys::clock;
+use tavern_sys::failpoint;
+use tavern_sys::files;
+use tavern_sys::interrupt::Interrupt;
+
+/// Beside the locks of the board.
+const FILE: &str = "notices.json";
+
+/// Of more than so many a channel is told in one message.
+const MOST_ALONE: usize = 5;
+
+/// Characters of a line, and of a title.
+const LONGEST: usize = 1000;
+const LONGEST_TITLE: usize = 120;
+
+/// How long until a channel that failed is tried again: at first, and at most.
+const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(30);
+const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(1);
+
+/// What a channel could not tell for so long it does not tell any more.
+const GIVEN_UP: TimeDelta = TimeDelta::days(1);
+
+/// What a channel has told so far.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChannelState {
+    /// The last event of which it has told what there was to tell.
+    pub seq: u64,
+    pub failure: Option<ChannelFailure>,
+}
+
+/// It can't tell.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct ChannelFailure {
+    pub since: Timestamp,
+    pub tries: u32,
+    /// When it is tried again.
+    pub next: Timestamp,
+    pub why: String,
+}
+
+/// A message that was sent, or was to be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Delivery {
+    pub channel: String,
+    pub notices: Vec<Notice>,
+    /// Why it could not be sent.
+    pub failure: Option<String>,
+}
+
+/// What each channel of a board has told.
+pub fn channel_states(board: &Board) -> BTreeMap<String, ChannelState> {
+    let text = files::read_text(board.private(FILE)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Tells people what the log has told since they were told last, from another thread: a channel may take half a minute, and nobody waits
+/// for that before `site` is dropped. What can't be told is in the log, and keeps nobody from working.
+pub fn tell_people(site: &Site) {
+    if site.config.notify.is_empty() || site.board.is_dry() {
+        return;
+    }
+    let start = || {
+        let own = Interrupt::new();
+        let is_over = |failure: &ChannelFailure| failure.next <= clock::now();
+        let tell = move |apart: &Site| drop(tell(apart, &is_over));
+        Background::start(site.apart(own.clone()), own, &site.interrupt, tell)
+    };
+    site.teller.get_or_init(start).ask();
+}
+
+/// Tells people now, also by channels that failed a moment ago. A channel that is new begins with what comes. Returns what was sent, or
+/// on a dry board what would be; `None` while somebody else is at it, who tells this, too.
+///
+/// # Errors
+/// The board can't be read or written.
+pub fn tell_people_now(site: &Site) -> Result<Option<Vec<Delivery>>, Error> {
+    tell(site, &|_| true)
+}
+
+fn tell(
+    site: &Site,
+    is_over: &dyn Fn(&ChannelFailure) -> bool,
+) -> Result<Option<Vec<Delivery>>, Error> {
+    let (mut all, mut is_over, mut is_first) = (Vec::new(), is_over, true);
+    while !site.interrupt.is_raised() {
+        let last = site.board.last_seq()?;
+        let Some(slot) = site.board.try_notice_slot()? else {
+            return Ok((!is_first).then_some(all));
+        };
+        is_first = false;
+        all.extend(tell_until(site, last, is_over)?);
+        drop(slot);
+        // What has failed just now is not tried at once.
+        is_over = &|failure| failure.next <= clock::now();
+        // Who has come meanwhile found the slot taken.
+        if site.board.is_dry() || site.board.last_seq()? == last {
+            break;
+        }
+    }
+    Ok(Some(all))
+}
+
+/// Sends a message by each channel, to see whether it arrives.
+pub fn try_channels(site: &Site) -> Vec<Delivery> {
+    let notice = Notice {
+        seq: 0,
+        time: clock::now(),
+        kind: NoticeKind::Test,
+        severity: NoticeSeverity::Info,
+        task: None,
+        queue: None,
+        title: None,
+        text: "a test: nothing happened".to_owned(),
+        todo: None,
+    };
+    let (sender, notices) = (Sender::of(site), [notice]);
+    let each: Vec<_> = site.config.notify.iter().collect();
+    at_once(each, |(name, channel)| {
+        let failure = sender.send(channel, &notices).err();
+        Delivery {
+            channel: name.clone(),
+            notices: notices.to_vec(),
+            failure,
+        }
+    })
+}
+
+/// Does `work` with each of `all`, each in a thread of its own: a channel that is slow keeps none waiting.
+fn at_once<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = all
+            .into_iter()
+            .map(|one| scope.spawn(|| work(one)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
+}
+
+fn tell_until(
+    site: &Site,
+    last: u64,
+    is_over: &dyn Fn(&ChannelFailure) -> bool,
+) -> Result<Vec<Delivery>, Error> {
+    let channels = &site.config.notify;
+    let before = channel_states(&site.board);
+    let of = |name: &String| {
+        before.get(name).cloned().unwrap_or(ChannelState {
+            seq: last,
+            failure: None,
+        })
+    };
+    let mut states: BTreeMap<String, ChannelState> = channels
+        .keys()
+        .map(|name| (name.clone(), of(name)))
+        .collect();
+    // The log was cleaned away.
+    states
+        .values_mut()
+        .for_each(|state| state.seq = state.seq.min(last));
+    let is_due =
+        |state: &ChannelState| state.seq < last && state.failure.as_ref().is_none_or(is_over);
+    let from = states
+        .values()
+        .filter(|state| is_due(state))
+        .map(|state| state.seq)
+        .min();
+    let notices = from
+        .map(|from| notices(site, from, last))
+        .transpose()?
+        .unwrap_or_default();
+    let due: Vec<_> = channels
+        .iter()
+        .filter(|(name, _)| is_due(&states[*name]))
+        .collect();
+    let is_new = states != before;
+    let telling = Telling {
+        sender: Sender::of(site),
+        file: (!site.board.is_dry()).then(|| site.board.private(FILE)),
+        states: Mutex::new(states),
+        notices: &notices,
+        last,
+    };
+    if is_new {
+        telling.write(&telling.states())?;
+    }
+    let told = at_once(due, |(name, channel)| telling.tell_by(name, channel));
+    let mut all = Vec::new();
+    for told in told {
+        let (deliveries, failure) = told?;
+        let name = deliveries.last().map_or("", |last| &last.channel);
+        failure
+            .iter()
+            .for_each(|failure| note_failure(site, name, failure));
+        all.extend(deliveries);
+    }
+    Ok(all)
+}
+
+/// Several channels tell people side by side, and each keeps how far it is.
+struct Telling<'a> {
+    sender: Sender,
+    /// `None` on a dry board.
+    file: Option<PathBuf>,
+    states: Mutex<BTreeMap<String, ChannelState>>,
+    notices: &'a [Notice],
+    last: u64,
+}
+
+impl Telling<'_> {
+    /// What was sent, and why the rest could not be.
+    fn tell_by(
+        &self,
+        name: &str,
+        channel: &Channel,
+    ) -> Result<(Vec<Delivery>, Option<ChannelFailure>), Error> {
+        let (mut state, mut all) = (self.states()[name].clone(), Vec::new());
+        let own = self
+            .notices
+            .iter()
+            .filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
+        let own: Vec<Notice> = own.cloned().collect();
+        if own.is_empty() {
+            // What it could not tell is over.
+            state.failure = None;
+        }
+        // What one event tells goes together: how far a channel is, is told in events.
+        let parts: Vec<&[Notice]> = match own.len() {
+            ..=MOST_ALONE => own.chunk_by(|one, next| one.seq == next.seq).collect(),
+            _ => vec![&own],
+        };
+        for part in parts {
+            let told = self.sender.send(channel, part);
+            let told = told
+                .and_then(|()| failpoint::hit("notices.sent").map_err(|error| error.to_string()));
+            let failure = told.err();
+            all.push(Delivery {
+                channel: name.to_owned(),
+                notices: part.to_vec(),
+                failure: failure.clone(),
+            });
+            match failure {
+                None => {
+                    state = ChannelState {
+                        seq: part.last().map_or(state.seq, |last| last.seq),
+                        failure: None,
+                    }
+                }
+                // It was broken off, and is no failure of the channel's.
+                Some(_) if self.sender.interrupt.is_raised() => return Ok((all, None)),
+                Some(why) => {
+                    state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why))
+                }
+            }
+            self.keep(name, &state)?;
+            if state.failure.is_some() {
+                break;
+            }
+        }
+        if state
+            .failure
+            .as_ref()
+            .is_none_or(ChannelFailure::is_given_up)
+        {
+            self.keep(
+                name,
+                &ChannelState {
+                    seq: self.last,
+                    failure: None,
+                },
+            )?;
+        }
+        Ok((all, state.failure))
+    }
+
+    fn keep(&self, name: &str, state: &ChannelState) -> Result<(), Error> {
+        let mut states = self.states();
+        let before = states.insert(name.to_owned(), state.clone());
+        if before.as_ref() == Some(state) {
+            Ok(())
+        } else {
+            self.write(&states)
+        }
+    }
+
+    fn write(&self, states: &BTreeMap<String, ChannelState>) -> Result<(), Error> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let text = serde_json::to_string(states).expect("it is plain data");
+        Ok(tavern_store::replace(file, (text + "\n").as_bytes())?)
+    }
+
+    fn states(&self) -> MutexGuard<'_, BTreeMap<String, ChannelState>> {
+        // One is put in whole, so a panic of another thread leaves none half done.
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChannelFailure {
+    fn is_given_up(&self) -> bool {
+        clock::now() - self.since >= GIVEN_UP
+    }
+
+    /// The next one after `before`; it is tried again twice as late.
+    fn after(before: Option<&ChannelFailure>, why: String) -> ChannelFailure {
+        let (now, tries) = (clock::now(), before.map_or(0, |it| it.tries) + 1);
+        let pause = FIRST_PAUSE * 2_i32.pow(tries.min(8) - 1);
+        ChannelFailure {
+            since: before.map_or(now, |it| it.since),
+            tries,
+            next: now + pause.min(LONGEST_PAUSE),
+            why,
+        }
+    }
+}
+
+/// The log tells of it at the first time, and where it is given up. A board that can't be written is told of by others.
+fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
+    let what = match failure.is_given_up() {
+        true => "has told nobody for a day, and what there was is no longer told",
+        false if failure.tries == 1 => "tells nobody, and is tried again",
+        false => return,
+    };
+    let cause = Some(format!(
+        "the channel `{channel}` of `notify` {what}: {}",
+        failure.why
+    ));
+    drop(site.board.note(Entry {
+        cause,
+        ..Entry::new(Kind::Noted, clock::now())
+    }));
+}
+
+/// What the log tells people behind the event `from`, up to `last`, the oldest first.
+fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
+    let mut entries = tail_log(&site.board, from)?;
+    entries.retain(|entry| entry.seq <= last);
+    let mut notices = requests(site, &entries);
+    notices.extend(permissions(site, &entries));
+    notices.extend(entries.into_iter().filter_map(|entry| notice(site, entry)));
+    notices.sort_by_key(|notice| notice.seq);
+    Ok(notices)
+}
+
+/// The requests of which all has ended by now that was planned of them: each at the event by which the last of it did.
+fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
+    let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
+    if !site
+        .config
+        .notify
+        .values()
+        .any(|channel| channel.takes(kind, severity))
+    {
+        return Vec::new();
+    }
+    let ended: Vec<(&TaskId, &Entry)> = entries
+        .iter()
+        .filter(|entry| has_ended(entry))
+        .filter_map(|entry| Some((entry.task.as_ref()?, entry)))
+        .collect();
+    if ended.is_empty() {
+        return Vec::new();
+    }
+    let lineage = site.board.lineage();
+    let mut last: BTreeMap<TaskId, &Entry> = BTreeMap::new();
+    for (task, entry) in ended {
+        last.extend(
+            lineage
+                .above(task)
+                .into_iter()
+                .map(|request| (request, entry)),
+        );
+    }
+    // What has ended since is told of later, and with it the request.
+    let behind = behind(site, entries);
+    let behind = behind
+        .iter()
+        .filter(|entry| has_ended(entry))
+        .filter_map(|entry| entry.task.as_ref());
+    let later: HashSet<TaskId> = behind.flat_map(|task| lineage.above(task)).collect();
+    last.retain(|request, _| !later.contains(request));
+    let all_runs = LazyCell::new(|| runs(&site.board).unwrap_or_default());
+    let told = |(request, entry): (TaskId, &Entry)| {
+        let items = lineage.came_of(&request);
+        let is_open = |id: &TaskId| {
+            lineage
+                .status_of(id)
+                .is_none_or(|status| !status.is_ended())
+        };
+        if is_open(&request) || items.is_empty() || items.iter().any(is_open) {
+            return None;
+        }
+        let text = summary(&request, &items, &lineage, &all_runs);
+        let asked = site
+            .board
+            .task(&request)
+            .ok()
+            .filter(|found| found.task.status().is_ended())?;
+        let title = one_line(&asked.task.title, LONGEST_TITLE);
+        let (queue, todo) = (Some(asked.queue.id), None);
+        Some(Notice {
+            seq: entry.seq,
+            time: entry.time,
+            kind,
+            severity,
+            title: Some(title),
+            task: Some(request),
+            queue,
+            text,
+            todo,
+        })
+    };
+    last.into_iter().filter_map(told).collect()
+}
+
+/// What has happened since the last of `entries`.
+fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
+    entries
+        .last()
+        .map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default())
+        .unwrap_or_default()
+}
+
+/// An item has ended, or was removed by hand.
+fn has_ended(entry: &Entry) -> bool {
+    let moved = entry.change.from().zip(entry.change.to());
+    entry.kind == Kind::Removed || moved.is_some_and(|(from, to)| from != to && to.is_ended())
+}
+
+/// What came of a request, in a line: `items`, which have ended.
+fn summary(
+    request: &TaskId,
+    items: &HashSet<TaskId>,
+    lineage: &Lineage,
+    all_runs: &[Metadata],
+) -> String {
+    let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
+    items
+        .iter()
+        .filter_map(|item| lineage.status_of(item))
+        .for_each(|status| *counts.entry(status).or_default() += 1);
+    let own: Vec<&Metadata> = all_runs
+        .iter()
+        .filter(|run| run.task == *request || items.contains(&run.task))
+        .collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(status, count)| format!("{count} {status}"))
+        .collect();
+    let usd: f64 = own.iter().map(|run| run.usage.usd).sum();
+    let money = if usd > 0.0 {
+        format!(", ${usd:.2}")
+    } else {
+        String::new()
+    };
+    format!(
+        "all that was planned of {request} has ended: {}; runs: {}{money}",
+        counts.join(", "),
+        own.len()
+    )
+}
+
+/// The items that wait by now for nothing but a person's leave to start them: each at the event by which the last one that it comes
+/// after was completed, or a schedule queued it.
+fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
+    let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
+    if !site
+        .config
+        .notify
+        .values()
+        .any(|channel| channel.takes(kind, severity))
+    {
+        return Vec::new();
+    }
+    let is_completed = |entry: &&Entry| entry.change.to() == Some(Status::Completed);
+    let by_task = |entries| -> HashMap<TaskId, &Entry> {
+        let entries: Vec<&Entry> = entries;
+        entries
+            .into_iter()
+            .filter_map(|entry| Some((entry.task.clone()?, entry)))
+            .collect()
+    };
+    let done = by_task(entries.iter().filter(is_completed).collect());
+    let queued = by_task(
+        entries
+            .iter()
+            .filter(|entry| entry.schedule.is_some())
+            .collect(),
+    );
+    if done.is_empty() && queued.is_empty() {
+        return Vec::new();
+    }
+    // What is completed since is told of later, and with it what comes after it.
+    let behind = behind(site, entries);
+    let later = by_task(behind.iter().filter(is_completed).collect());
+    let (lineage, mut told) = (site.board.lineage(), Vec::new());
+    let is_open = |id: &TaskId| {
+        lineage
+            .status_of(id)
+            .is_some_and(|status| status != Status::Completed)
+    };
+    for text in texts(&site.board, &[]).0 {
+        let document = text.content.open();
+        for item in document
+            .items()
+            .iter()
+            .filter(|item| item.status == Status::Pending)
+        {
+            let Some(id) = &item.id else { continue };
+            let last = item
+                .after
+                .iter()
+                .filter_map(|id| done.get(id))
+                .max_by_key(|entry| entry.seq);
+            let Some(entry) = last.or_else(|| queued.get(id)) else {
+                continue;
+            };
+            if item
+                .after
+                .iter()
+                .any(|id| is_open(id) || later.contains_key(id))
+            {
+                continue;
+            }
+            let lacks = lacks(site, id, &text.queue.id);
+            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks) else {
+                continue;
+            };
+            let todo = (site.todo)(lack, Some(id), Some(&text.queue.id));
+            told.push(Notice {
+                seq: entry.seq,
+                time: entry.time,
+                kind,
+                severity,
+                title: Some(one_line(document.title(item), LONGEST_TITLE)),
+                task: Some(id.clone()),
+                queue: Some(text.queue.id.clone()),
+                text: one_line(&format!("{id} needs you: {why}"), LONGEST),
+                todo: todo.map(|todo| one_line(&todo, LONGEST)),
+            });
+        }
+    }
+    told
+}
+
+/// What an event tells people. An item that waits for nobody by now is told of no more.
+fn notice(site: &Site, entry: Entry) -> Option<Notice> {
+    let (kind, severity) = kind_of(
+        entry.kind,
+        entry.change.from().zip(entry.change.to()),
+        entry.symptom.zip(entry.deed),
+    )?;
+    if !site
+        .config
+        .notify
+        .values()
+        .any(|channel| channel.takes(kind, severity))
+    {
+        return None;
+    }
+    let (task, queue) = (entry.task.as_ref(), entry.queue.as_deref());
+    let name = task.map_or_else(|| "an item".to_owned(), ToString::to_string);
+    let agent = entry.agent.as_deref().unwrap_or("an agent");
+    let cause = entry.cause.as_deref().unwrap_or_default();
+    let todo = |lack: &Lack| (site.todo)(lack, task, queue);
+    let (text, todo) = match kind {
+        NoticeKind::NeedsYou if entry.kind == Kind::Closed => {
+            let (runner, why) = cause.split_once(": ")?;
+            let quota = site.board.quota(runner, clock::now())?;
+            let (runner, until) = (runner.to_owned(), quota.closed_until);
+            let lack = Lack::Closed {
+                runner: runner.clone(),
+                until,
+                needs_person: quota.needs_person,
+            };
+            (format!("runner {runner} takes nothing: {why}"), todo(&lack))
+        }
+        NoticeKind::Test | NoticeKind::Request => return None,
+        NoticeKind::NeedsYou => {
+            let lacks = lacks(site, task?, queue?);
+            let (lack, _, why) = need_of(&lacks)?;
+            let asks = if let Lack::Answer(_) = lack {
+                "asks"
+            } else {
+                "needs you"
+            };
+            (format!("{name} {asks}: {why}"), todo(lack))
+        }
+        NoticeKind::Died => (
+            format!("{name} is dead: {cause}"),
+            todo(&Lack::Status(Status::Dead)),
+        ),
+        NoticeKind::Finished => (format!("{name} is completed"), None),
+        NoticeKind::Cap => (
+            format!("{agent} works on {name}: {cause}"),
+            Some("see `caps` in config.yaml".to_owned()),
+        ),
+        NoticeKind::Trouble => (format!("{agent} works on {name}: {cause}"), None),
+    };
+    Some(Notice {
+        seq: entry.seq,
+        time: entry.time,
+        kind,
+        severity,
+        title: entry
+            .change
+            .after()
+            .and_then(title_of)
+            .map(|title| one_line(&title, LONGEST_TITLE)),
+        task: entry.task,
+        queue: entry.queue,
+        text: one_line(&text, LONGEST),
+        todo: todo.map(|todo| one_line(&todo, LONGEST)),
+    })
+}
+
+fn lacks(site: &Site, task: &TaskId, queue: &str) -> Vec<Lack> {
+    let queue = site.board.queue_by_id(queue);
+    queue
+        .map(|queue| lacks_of(site, &queue, &NamedItem::Id(task.clone())))
+        .unwrap_or_default()
+}

@@ -1,0 +1,389 @@
+//! A planner's run. It is told how the queues stand, who takes items and what may specify them; what it wrote is on disk
+//! before it is taken, and is taken whole or not at all.
+
+use std::path::Path;
+
+use super::artifacts::{Artifacts, PLAN, PROBLEMS};
+use super::error::Error;
+use super::result::{AgentAnswer, RunResult};
+use super::site::Site;
+use super::trust::Trust;
+use super::worktree::Worktree;
+use crate::prompt::{Planning, QueueState, Refutation};
+use crate::runner::answer::checklist;
+use crate::runner::signal::without_signal;
+use tavern_core::document::{Document, Item, parse};
+use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::plan::{Plan, Rules, read};
+use tavern_core::problem::{Position, Problem, render};
+use tavern_core::task::{MAX_ID, Status, Task, TaskId};
+use tavern_store::Claimed;
+use tavern_store::config::{Does, PlanLane, Role};
+
+/// Files that may be specifications, at most.
+const MOST_SPECS: usize = 60;
+
+/// Folders that they are in, beside the root.
+const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
+
+/// Why the plan that a planner gives may not be taken, while its session is open. `said` are its last words.
+pub fn refutation(
+    site: &Site,
+    held: &Claimed,
+    artifacts: &Artifacts,
+    said: &str,
+) -> Option<Refutation> {
+    let text = Some(artifacts.read(PLAN)).filter(|text| !text.trim().is_empty());
+    let text = match text.map_or_else(|| checklist(said), Ok) {
+        Ok(text) => text,
+        Err(why) => {
+            return Some(Refutation {
+                reason: format!("it gave no plan: {why}"),
+                output: String::new(),
+            });
+        }
+    };
+    let problems = taken(site, held, &text).err()?;
+    Some(Refutation {
+        reason: reason(&text, &problems),
+        output: told_problems(&text, &problems),
+    })
+}
+
+/// What a planner's run that says that it is done came to: its plan, if that may be taken. `said` are its last words.
+pub fn judge(
+    site: &Site,
+    held: &Claimed,
+    artifacts: &Artifacts,
+    said: &str,
+) -> Result<AgentAnswer, Error> {
+    if artifacts.read(PLAN).trim().is_empty() {
+        match checklist(said) {
+            Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
+            Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
+        }
+    }
+    let (result, problems) = look(site, held, artifacts);
+    if !problems.is_empty() {
+        artifacts.write(PROBLEMS, &problems)?;
+    }
+    Ok(result.into())
+}
+
+/// What the plan in the run's folder comes to on the board as it is now, and all that keeps it from being taken, in words.
+pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
+    let text = artifacts.read(PLAN);
+    if text.trim().is_empty() {
+        let why = format!(
+            "it gave no plan: there is none in {}",
+            artifacts.path(PLAN).display()
+        );
+        return (RunResult::failed(why), String::new());
+    }
+    if held.task.id.as_str().len() + ".9999".len() > MAX_ID {
+        let why = "its own ID is too long for items to be named after it: give it a shorter one";
+        return (RunResult::failed(why), String::new());
+    }
+    let may_plan = |role: &Role| {
+        !role.sandbox
+            || site
+                .config
+                .roles
+                .values()
+                .any(|it| it.sandbox && it.does == Does::Work)
+    };
+    if !site
+        .config
+        .roles
+        .get(&held.lease.role)
+        .is_some_and(may_plan)
+    {
+        let why = "it plans in a sandbox, and no role with `sandbox: true` works on items";
+        return (RunResult::failed(why), String::new());
+    }
+    match taken(site, held, &text) {
+        Ok(plan) => {
+            let reason = match plan.items.len() {
+                0 => plan.words.clone(),
+                1 => "planned 1 item".to_owned(),
+                number => format!("planned {number} items"),
+            };
+            (RunResult::Planned { plan, reason }, String::new())
+        }
+        Err(problems) => (
+            RunResult::failed(reason(&text, &problems)),
+            told_problems(&text, &problems),
+        ),
+    }
+}
+
+/// What an answerer's run that says that it is done came to: its question is answered, and nothing else is to be done. `said` are its
+/// last words.
+pub fn answered(said: &str) -> RunResult {
+    let Some(first) = without_signal(said)
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+    else {
+        return RunResult::failed("it gave no answer");
+    };
+    let plan = Plan {
+        words: first.to_owned(),
+        ..Plan::default()
+    };
+    RunResult::Planned {
+        plan,
+        reason: first.to_owned(),
+    }
+}
+
+/// Why its last words are no answer, while its session is open.
+pub fn unanswered(said: &str) -> Option<Refutation> {
+    let is_empty = without_signal(said).trim().is_empty();
+    is_empty.then(|| Refutation {
+        reason: "it gave no answer".to_owned(),
+        output: String::new(),
+    })
+}
+
+fn told_problems(text: &str, problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(|problem| render(PLAN, text, problem))
+        .collect()
+}
+
+/// The first of the problems, in one line.
+fn reason(text: &str, problems: &[Problem]) -> String {
+    let Some(first) = problems.first() else {
+        return String::new();
+    };
+    let line = Position::of(text, first.span.start).line;
+    let more = match problems.len() - 1 {
+        0 => String::new(),
+        1 => "; and 1 problem more".to_owned(),
+        more => format!("; and {more} problems more"),
+    };
+    format!(
+        "its plan was not taken: line {line}: {} ({}){more}",
+        first.message, first.hint
+    )
+}
+
+/// The plan that `text` is.
+fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
+    // What is planned in a sandbox is done in one.
+    let is_boxed = site
+        .config
+        .roles
+        .get(&held.lease.role)
+        .is_some_and(|role| role.sandbox);
+    let may_do = |role: &Role| role.does == Does::Work && (role.sandbox || !is_boxed);
+    let roles = site.config.roles.iter().filter(|(_, role)| may_do(role));
+    let roles: Vec<String> = roles.map(|(name, _)| name.clone()).collect();
+    let front = site
+        .board
+        .read(&held.queue)
+        .ok()
+        .and_then(|text| parse(&text.content).0.front().role.clone());
+    let usual = front
+        .into_iter()
+        .chain([DEFAULT_ROLE.to_owned()])
+        .find(|name| !is_boxed || roles.contains(name));
+    let role = usual
+        .or_else(|| roles.first().cloned())
+        .unwrap_or_else(|| DEFAULT_ROLE.to_owned());
+    let rules = Rules {
+        roles: &roles,
+        role: &role,
+        most: site.config.plan.most as usize,
+        may_be_empty: held.task.trigger.is_some(),
+        status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status()),
+    };
+    read(text, &rules)
+}
+
+/// Where the items of its plan begin.
+pub fn lane(site: &Site, task: &Task) -> Status {
+    task.lane.unwrap_or(match site.config.plan.lane {
+        PlanLane::Pending => Status::Pending,
+        PlanLane::Draft => Status::Draft,
+    })
+}
+
+/// What the holder of a planning item is told beside its request.
+pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
+    let roles = site
+        .config
+        .roles
+        .iter()
+        .filter(|(_, role)| role.does == Does::Work);
+    // One queue that can't be read keeps nobody from planning.
+    let queues = site.board.queues().unwrap_or_default().into_iter();
+    let texts = queues.filter_map(|queue| site.board.read(&queue).ok());
+    let trust = Trust::of(site);
+    Planning {
+        trigger: held.task.trigger.clone(),
+        lane: lane(site, &held.task).to_string(),
+        most: site.config.plan.most,
+        roles: roles.map(|(name, role)| described(name, role)).collect(),
+        queues: texts
+            .map(|text| {
+                state(
+                    &text.queue.id,
+                    &parse(&text.content).0,
+                    &held.task.id,
+                    &trust,
+                )
+            })
+            .collect(),
+        specs: specs(&worktree.path),
+    }
+}
+
+fn described(name: &str, role: &Role) -> String {
+    let model = role.model.as_ref().map(|model| format!("model {model}"));
+    let minutes = role
+        .budget
+        .minutes
+        .map(|minutes| format!("{minutes} minutes at most"));
+    let tries = role
+        .max_attempts
+        .map(|most| format!("tried {most} times at most"));
+    let said: Vec<String> = [model, minutes, tries].into_iter().flatten().collect();
+    if said.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name} ({})", said.join(", "))
+    }
+}
+
+/// Of an item that is not trusted it is told only that it is there.
+fn state(name: &str, document: &Document<'_>, own: &TaskId, trust: &Trust<'_>) -> QueueState {
+    let others = || {
+        document
+            .items()
+            .iter()
+            .filter(|item| item.within.is_none() && item.id.as_ref() != Some(own))
+    };
+    let count = |status: Status| others().filter(|item| item.status == status).count();
+    let counts = Status::ALL
+        .into_iter()
+        .map(|status| (count(status), status))
+        .filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, status)| format!("{count} {status}"))
+        .collect();
+    let is_open = |item: &Item<'_>| !matches!(item.status, Status::Completed | Status::Cancelled);
+    let is_told = |item: &&Item<'_>| is_open(item) && trust.item(&document.task_of(item)).is_ok();
+    QueueState {
+        name: name.to_owned(),
+        summary: if counts.is_empty() {
+            "no items".to_owned()
+        } else {
+            counts.join(", ")
+        },
+        items: others()
+            .filter(is_told)
+            .map(|item| told(document, item))
+            .collect(),
+    }
+}
+
+fn told(document: &Document<'_>, item: &Item<'_>) -> String {
+    let task = document.task_of(item);
+    let name = item
+        .id
+        .as_ref()
+        .map(|id| format!("{id} "))
+        .unwrap_or_default();
+    let status = task.status();
+    // Whoever trusts an item has seen no other reason of it.
+    let why = task
+        .reason()
+        .filter(|_| status == Status::Dead)
+        .map(|why| format!(" [{why}]"));
+    let Task {
+        title,
+        role,
+        after,
+        touches,
+        ..
+    } = task;
+    let mut line = format!("{name}({status}");
+    let role = role.filter(|role| role != DEFAULT_ROLE);
+    line.extend(role.map(|role| format!(", role {role}")));
+    let after: Vec<&str> = after.iter().map(TaskId::as_str).collect();
+    line.extend((!after.is_empty()).then(|| format!(", after {}", after.join(" "))));
+    line.extend((!touches.is_empty()).then(|| format!(", touches {}", touches.join(" "))));
+    line.push_str(&format!("): {title}"));
+    line.extend(why);
+    line
+}
+
+/// Markdown files of the root and of folders for specifications.
+fn specs(root: &Path) -> Vec<String> {
+    let files = walkdir::WalkDir::new(root)
+        .max_depth(4)
+        .sort_by_file_name()
+        .into_iter();
+    let files = files.filter_entry(|entry| {
+        let is_spec = |name: &str| {
+            SPEC_FOLDERS
+                .iter()
+                .any(|folder| folder.eq_ignore_ascii_case(name))
+        };
+        entry.depth() != 1
+            || entry.file_type().is_file()
+            || entry.file_name().to_str().is_some_and(is_spec)
+    });
+    let paths = files
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_file());
+    let paths = paths.filter(|entry| {
+        entry
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "md")
+    });
+    let names = paths.filter_map(|entry| {
+        Some(
+            entry
+                .path()
+                .strip_prefix(root)
+                .ok()?
+                .to_string_lossy()
+                .into_owned(),
+        )
+    });
+    names.take(MOST_SPECS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::Template;
+
+    #[test]
+    fn what_planners_are_shown_is_a_plan() {
+        let template = Template::built_in("rules-plan.md").expect("it is built in");
+        let shown = checklist(&template.text).expect("it shows one");
+        let roles = [DEFAULT_ROLE.to_owned()];
+        let rules = Rules {
+            roles: &roles,
+            role: DEFAULT_ROLE,
+            most: 9,
+            may_be_empty: false,
+            status_of: &|_| None,
+        };
+        let plan = read(&shown, &rules).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        assert_eq!(plan.items.len(), 2);
+        for key in tavern_core::plan::KEYS {
+            assert!(
+                template.text.contains(key.as_str()),
+                "it names {}",
+                key.as_str()
+            );
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Which of the runs' folders are kept: those that are young, as many as there is room for, and whatever is nowhere else.
+//! Only looks; removing them is the reaper's.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use chrono::TimeDelta;
+use walkdir::WalkDir;
+
+use super::artifacts::Artifacts;
+use super::cell::Cell;
+use super::error::Error;
+use super::record::{Metadata, run_of};
+use super::site::{SALVAGED, Site};
+use super::take_over::{AsideCell, SUBMODULES};
+use tavern_core::task::{Status, Timestamp};
+
+/// Those of all `runs` that go by `runs: {keep, size}` of config.yaml, oldest first.
+pub fn spent_runs(site: &Site, runs: Vec<Metadata>, now: Timestamp) -> Result<Vec<String>, Error> {
+    let settings = &site.config.runs;
+    let keep = TimeDelta::from_std(settings.keep.duration())
+        .ok()
+        .filter(|keep| !keep.is_zero());
+    let room = Some(settings.size.bytes()).filter(|room| *room > 0);
+    if keep.is_none() && room.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut total = 0;
+    let mut ended = Vec::new();
+    for run in runs {
+        let bytes = if room.is_some() {
+            bytes_of(site, &run.run)
+        } else {
+            0
+        };
+        total += bytes;
+        ended.extend(run.ended.map(|at| (at, bytes, run)));
+    }
+    ended.sort_by_key(|(at, ..)| *at);
+    let mut spent = Vec::new();
+    for (at, bytes, run) in ended {
+        let is_old = keep.is_some_and(|keep| now - at > keep);
+        let is_crowded = room.is_some_and(|room| total > room);
+        if (is_old || is_crowded) && is_spent(site, &run)? {
+            total -= bytes;
+            spent.push(run.run);
+        }
+    }
+    Ok(spent)
+}
+
+/// Returns whether the run's files can be removed: its item has ended, its work is merged, and none of the files that it
+/// made are kept with the run alone.
+pub fn may_go(site: &Site, run: &str) -> Result<bool, Error> {
+    run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
+}
+
+/// Returns whether the cell that was put aside can be removed: it was taken over, or its item was completed in spite of it.
+pub fn cell_may_go(site: &Site, cell: &AsideCell) -> Result<bool, Error> {
+    if cell.was_taken {
+        return Ok(true);
+    }
+    let Some(task) = cell
+        .run
+        .rsplit_once('@')
+        .and_then(|(task, _)| task.parse().ok())
+    else {
+        return Ok(false);
+    };
+    match site.board.task(&task) {
+        Ok(found) => Ok(found.lease.is_none() && found.task.status() == Status::Completed),
+        Err(tavern_store::Error::NoTask(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
+    // By it is known whose cell it is.
+    let has_cell = Cell::of(site, &run.run).is_there();
+    let kept = Artifacts::open(&site.board, &run.run);
+    if run.ended.is_none()
+        || has_cell
+        || ["files", SUBMODULES]
+            .iter()
+            .any(|name| kept.path(name).exists())
+    {
+        return Ok(false);
+    }
+    match site.board.task(&run.task) {
+        Ok(found) if found.lease.is_some() || !found.task.status().is_ended() => Ok(false),
+        Ok(found) => Ok(found.task.status() == Status::Completed || is_merged(site, run)?),
+        // An item that a person deleted may come back from a save of theirs.
+        Err(tavern_store::Error::NoTask(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the run left is on the integration branch, or it left nothing. Nor is anything of its item kept elsewhere that
+/// is not there: what it had not committed was salvaged with that of a later run.
+fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
+    let repository = site.repository()?;
+    let mut left = repository
+        .references(&format!("{SALVAGED}{}/", run.task))?
+        .into_iter()
+        .map(|(_, id)| id);
+    let Some(tip) = repository.branch_tip(site.integration())? else {
+        return Ok(run.commit.is_none() && left.next().is_none());
+    };
+    let committed = run
+        .commit
+        .as_ref()
+        .map(|commit| repository.commit_of(commit))
+        .transpose()?;
+    for left in left.map(Some).chain(committed) {
+        // What is not there any more was not merged.
+        if !left.map_or(Ok(false), |left| repository.is_ancestor(&left, &tip))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What they take of the disk: an agent may make a file as long as it likes with nothing in it.
+fn bytes_of(site: &Site, run: &str) -> u64 {
+    let files = WalkDir::new(site.board.run_dir(run))
+        .into_iter()
+        .filter_map(Result::ok);
+    let files = files
+        .filter_map(|file| file.metadata().ok())
+        .filter(fs::Metadata::is_file);
+    files
+        .map(|file| file.len().min(file.blocks().saturating_mul(512)))
+        .sum()
+}

@@ -1,0 +1,850 @@
+//! Clearing up after what died: leases, orphaned processes, worktrees, agent files, temp files.
+//!
+//! First a plan, then its execution: what a dry run prints is what the real run does. Nothing that an agent made is
+//! thrown away: before a worktree is removed, what it holds is kept.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+pub use super::expired::ExpiredLeases;
+use super::processes::{INTEGRATION, end_processes, is_marked, mark_of, marked_runs};
+use super::record::{Metadata, run_name, run_of, runs, runs_of};
+
+use super::cell::Cell;
+use super::error::Error;
+use super::expiry::{Expiry, expiries_in};
+use super::prune::{cell_may_go, may_go, spent_runs};
+use super::report::{back_off, most_attempts};
+use super::site::{ITEM_BRANCHES, Site};
+use super::strayed::end_of_dead;
+use super::take_over::{cells_aside, left_cells, take_over};
+use super::worktree;
+use tavern_core::archive::Policy;
+use tavern_core::document::Item;
+use tavern_core::event::{Blame, Event, Retry};
+use tavern_core::lease::{Lease, Life, Token};
+use tavern_core::metadata::Key;
+use tavern_core::state::State;
+use tavern_core::task::{Status, Task, TaskId, Timestamp};
+use tavern_store::config::Commit;
+use tavern_store::{AgentFile, Archived, HAND, Note, Slot, life, walk_log};
+use tavern_sys::clock;
+use tavern_sys::files;
+
+/// Temp files and half-written folders younger than this may still be somebody's.
+const YOUNG_SECONDS: i64 = 60;
+
+/// An event that lies further ahead was written by a clock that was wrong.
+const CLOCK_SECONDS: i64 = 60;
+
+/// So many of the newest events are looked at for a back-off.
+const MOST_EVENTS: usize = 10_000;
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// End the processes of a run that nobody supervises any more.
+    EndRun { run: String },
+    /// Give a task back whose holder is gone, or whose lease ran out.
+    GiveBack {
+        task: TaskId,
+        token: Option<Token>,
+        agent: Option<String>,
+        blame: Blame,
+        why: String,
+    },
+    /// Write the file of a lease again that has gone or can't be read, as the log has it.
+    PutBackLease { task: TaskId, token: Token },
+    /// Remove a lease whose item is no longer in progress; without a token one that can't be read.
+    DropLease { task: TaskId, token: Option<Token> },
+    /// Keep what an ended task's worktree holds, then remove it.
+    RemoveWorktree { task: TaskId, path: PathBuf },
+    /// End the back-off of an item that was written while the clock was ahead.
+    EndBackOff { task: TaskId },
+    /// Put an item that has waited for too long into the dead letter lane.
+    Expire { task: TaskId, why: String },
+    /// Remove the file of an agent that is gone.
+    RemoveAgent { name: String },
+    /// Move items that have ended from a queue to its archive.
+    Archive { queue: String, items: usize },
+    /// Delete the branch of an ended item, all of which is on the integration branch.
+    DeleteBranch { task: TaskId, branch: String },
+    /// Remove the folder of a run that is old, or one too many.
+    RemoveRun { run: String },
+    /// Remove a cell that was taken over, or could not be, though its item was completed.
+    RemoveCell { run: String },
+    /// Remove a temp file that a crash left.
+    RemoveTemp { path: PathBuf },
+    /// Remove a lock that a killed git has left in the repository.
+    RemoveLock { path: PathBuf },
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Action::EndRun { run } => write!(f, "end the processes of run {run}"),
+            Action::GiveBack {
+                task,
+                agent: Some(agent),
+                why,
+                ..
+            } => write!(f, "give {task} back from {agent}: {why}"),
+            Action::GiveBack { task, why, .. } => write!(f, "give {task} back: {why}"),
+            Action::PutBackLease { task, .. } => {
+                write!(f, "write the lease of {task} again, whose file was lost")
+            }
+            Action::DropLease { task, token: None } => {
+                write!(f, "remove the lease of {task}, which can't be read")
+            }
+            Action::DropLease { task, .. } => write!(
+                f,
+                "remove the lease of {task}, which is no longer in progress"
+            ),
+            Action::RemoveWorktree { task, path } => {
+                write!(
+                    f,
+                    "remove the worktree of {task} ({}), keeping what it holds",
+                    path.display()
+                )
+            }
+            Action::EndBackOff { task } => {
+                write!(
+                    f,
+                    "let {task} be taken: its back-off was written while the clock was ahead"
+                )
+            }
+            Action::Expire { task, why } => write!(f, "move {task} to the dead letter lane: {why}"),
+            Action::RemoveAgent { name } => {
+                write!(f, "remove the file of agent {name}, which is gone")
+            }
+            Action::Archive { queue, items: 1 } => {
+                write!(f, "move 1 ended item of queue {queue} to its archive")
+            }
+            Action::Archive { queue, items } => write!(
+                f,
+                "move {items} ended items of queue {queue} to its archive"
+            ),
+            Action::DeleteBranch { task, branch } => {
+                write!(f, "delete the branch {branch} of {task}, which is merged")
+            }
+            Action::RemoveRun { run } => {
+                write!(
+                    f,
+                    "remove the files of run {run}, of which nothing is left to be merged"
+                )
+            }
+            Action::RemoveCell { run } => {
+                write!(f, "remove what was left of the cell of run {run}")
+            }
+            Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
+            Action::RemoveLock { path } => write!(
+                f,
+                "remove the lock {}, which a killed git has left",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// How thorough a plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What keeps others from working: dead holders and run-out leases. For an agent, before each claim.
+    Leases,
+    /// What killed programs have left. For an agent at its end.
+    Dead,
+    /// Everything, also the upkeep that nothing waits for: archives, branches, old runs, temp files.
+    All,
+}
+
+/// Does what keeps others from working, and tells of it; false if there was nothing, or another reaper is at it.
+///
+/// # Errors
+/// The board can't be read or written.
+pub fn clear(
+    site: &Site,
+    looks: &mut ExpiredLeases,
+    tell: &mut dyn FnMut(&Action),
+) -> Result<bool, Error> {
+    if plan(site, Scope::Leases, looks)?.is_empty() {
+        return Ok(false);
+    }
+    let Some(slot) = site.board.try_reap_slot()? else {
+        return Ok(false);
+    };
+    // What a crash has left half done shows only now.
+    site.board.settle()?;
+    for action in plan(site, Scope::Leases, looks)? {
+        if execute(site, &action, &slot)? {
+            tell(&action);
+        }
+    }
+    Ok(true)
+}
+
+/// What there is to clear.
+pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<Action>, Error> {
+    let now = clock::now();
+    let mut actions = Vec::new();
+    let items = Items::of(site, scope, now)?;
+    // Also where it can't be read at the moment.
+    let mut leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
+    let mut leases = site.board.leases()?;
+    looks.retain(&leases);
+    let has_file = |lost: &&Lease| leases.iter().any(|lease| lease.task == lost.task);
+    let lost: Vec<Lease> = items
+        .lost
+        .iter()
+        .filter(|lost| !has_file(lost))
+        .cloned()
+        .collect();
+    leased.extend(lost.iter().map(|lease| lease.task.clone()));
+    for task in site
+        .board
+        .damaged_leases()?
+        .into_iter()
+        .filter(|task| !lost.iter().any(|lease| lease.task == *task))
+    {
+        match items.status(&task) {
+            // As if it had none.
+            Some(status) if status.is_held() => drop(leased.remove(&task)),
+            None if !items.is_all => {}
+            _ => actions.push(Action::DropLease { task, token: None }),
+        }
+    }
+    leases.extend(lost);
+    let is_lost = |lease: &Lease| items.lost.contains(lease);
+    for lease in &leases {
+        let verdict = match (life(&lease.holder), lease.is_live(now)) {
+            (Life::Gone, _) => Some((Blame::Nobody, "its supervisor is gone".to_owned())),
+            (_, true) => {
+                let (task, token) = (lease.task.clone(), lease.token);
+                actions.extend(is_lost(lease).then_some(Action::PutBackLease { task, token }));
+                None
+            }
+            (Life::Unknown, false) => Some((
+                Blame::Agent,
+                format!(
+                    "its lease ran out at {}",
+                    lease.expires_at().format("%Y-%m-%d %H:%M:%S UTC")
+                ),
+            )),
+            (Life::Alive, false) => looks.is_second(lease, now).then(|| {
+                (
+                    Blame::Nobody,
+                    "its supervisor lives but has stopped renewing the lease".to_owned(),
+                )
+            }),
+        };
+        let Some((blame, why)) = verdict else {
+            continue;
+        };
+        // Also where it died before it could say with what it works: its set-up may still run.
+        let run = run_name(&lease.task, lease.token);
+        if is_open(site, &run) {
+            actions.push(Action::EndRun { run });
+        }
+        match items.status(&lease.task) {
+            Some(status) if status.is_held() => {
+                let (task, agent) = (lease.task.clone(), Some(lease.agent.clone()));
+                actions.push(Action::GiveBack {
+                    task,
+                    token: Some(lease.token),
+                    agent,
+                    blame,
+                    why,
+                });
+            }
+            None if !items.is_all => {}
+            _ => actions.push(Action::DropLease {
+                task: lease.task.clone(),
+                token: Some(lease.token),
+            }),
+        }
+    }
+    for (task, status) in &items.statuses {
+        if !status.is_held()
+            || leased.contains(task)
+            || items.elsewhere.contains(task)
+            || items.own.contains(task)
+        {
+            continue;
+        }
+        // It is held by the document alone: its lease was lost with the log, or a person has typed that.
+        let runs = runs_of(&site.board, task)?;
+        if runs.is_empty() && site.board.is_only_typed(task)? {
+            continue;
+        }
+        let open = runs.into_iter().filter(|run| run.ended.is_none());
+        actions.extend(open.map(|run| Action::EndRun { run: run.run }));
+        let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
+        actions.push(Action::GiveBack {
+            task,
+            token: None,
+            agent: None,
+            blame: Blame::Nobody,
+            why,
+        });
+    }
+    actions.extend(
+        items
+            .ahead
+            .iter()
+            .map(|task| Action::EndBackOff { task: task.clone() }),
+    );
+    let is_over = |expiry: &&Expiry| expiry.at <= now;
+    let expire = |Expiry { task, why, .. }: &Expiry| Action::Expire {
+        task: task.clone(),
+        why: why.clone(),
+    };
+    actions.extend(items.expiries.iter().filter(is_over).map(expire));
+    actions.extend(items.due.iter().map(|(queue, items)| Action::Archive {
+        queue: queue.clone(),
+        items: *items,
+    }));
+    if scope != Scope::Leases {
+        plan_dead(site, &leases, &leased, &items, now, &mut actions)?;
+        if scope == Scope::All {
+            plan_upkeep(site, &leased, &items, now, &mut actions)?;
+        }
+    }
+    Ok(actions)
+}
+
+/// The run has no end yet, or processes of it live.
+fn is_open(site: &Site, run: &str) -> bool {
+    let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
+    has_no_end || Cell::of(site, run).is_there() || is_marked(&mark_of(site, run))
+}
+
+/// The items of all queues.
+struct Items {
+    statuses: Vec<(TaskId, Status)>,
+    /// Leases whose files have gone or can't be read.
+    lost: Vec<Lease>,
+    /// Those that another clone holds.
+    elsewhere: HashSet<TaskId>,
+    /// Those that a person has put there, and no claim.
+    own: HashSet<TaskId>,
+    /// Those whose back-off was written while the clock was ahead.
+    ahead: Vec<TaskId>,
+    /// When those that wait have waited for too long.
+    expiries: Vec<Expiry>,
+    /// False if a queue could not be read: what is not in `statuses` may still be in that one.
+    is_all: bool,
+    /// How many are to be archived, by queue.
+    due: Vec<(String, usize)>,
+}
+
+impl Items {
+    fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
+        let mut items = Items {
+            statuses: Vec::new(),
+            lost: Vec::new(),
+            elsewhere: HashSet::new(),
+            own: HashSet::new(),
+            ahead: Vec::new(),
+            expiries: Vec::new(),
+            is_all: true,
+            due: Vec::new(),
+        };
+        let mut waiting = HashSet::new();
+        let policy = archive_policy(site);
+        let at_least = match scope {
+            // The whole archive is written each time.
+            Scope::Leases => 1 + policy.keep.unwrap_or(0) / 4,
+            Scope::Dead => usize::MAX,
+            Scope::All => 0,
+        };
+        for queue in site.board.queues()? {
+            let Ok(text) = site.board.read(&queue) else {
+                items.is_all = false;
+                continue;
+            };
+            let document = text.content.open();
+            let named = |at| Some((document.id_at(at)?, document.status_at(at)));
+            items
+                .statuses
+                .extend((0..document.count()).filter_map(named));
+            for item in (0..document.count())
+                .filter(|at| document.status_at(*at).is_held())
+                .map(|at| document.item(at))
+            {
+                let Some(id) = &item.id else { continue };
+                if item.aside {
+                    items.own.insert(id.clone());
+                } else if site.board.has_lost_lease(id)
+                    && let Some(lost) = site.board.lost_lease(&document.task_of(item))?
+                {
+                    items.lost.push(lost);
+                } else if site.board.is_elsewhere(&document, item, now)?
+                    && !was_run_here(site, id, &document.task_of(item).state)?
+                {
+                    items.elsewhere.insert(id.clone());
+                }
+            }
+            let waits = |item: &&Item<'_>| {
+                document
+                    .task_of(item)
+                    .state
+                    .not_before()
+                    .is_some_and(|until| until > now)
+            };
+            let may_wait =
+                (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore.as_str()));
+            waiting.extend(
+                may_wait
+                    .map(|at| document.item(at))
+                    .filter(waits)
+                    .filter_map(|item| item.id.clone()),
+            );
+            items.expiries.extend(expiries_in(site, &document)?);
+            let due = site
+                .board
+                .due_for_archive(&text, &document, &policy, now, at_least)?;
+            items.due.extend((due > 0).then_some((queue.id, due)));
+        }
+        items.ahead = told_ahead(site, waiting, now)?;
+        Ok(items)
+    }
+
+    fn status(&self, task: &TaskId) -> Option<Status> {
+        self.statuses
+            .iter()
+            .find(|(id, _)| id == task)
+            .map(|(_, status)| *status)
+    }
+}
+
+/// It was taken in this clone, as its run tells, though the log does not know of it: that was lost.
+fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error> {
+    let Some(holding) = state.holder() else {
+        return Ok(false);
+    };
+    let is_of_holder = |run: &Metadata| {
+        holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started)
+    };
+    for run in runs_of(&site.board, task)?.into_iter().filter(is_of_holder) {
+        let mut is_logged = false;
+        walk_log(&site.board, Some(task), &mut |entry| {
+            is_logged = entry.token == Some(run.token);
+            !is_logged
+        })?;
+        if !is_logged {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Of the tasks that are `waiting` those of which the log tells last of a time that is still to come, and no person did it.
+fn told_ahead(
+    site: &Site,
+    mut waiting: HashSet<TaskId>,
+    now: Timestamp,
+) -> Result<Vec<TaskId>, Error> {
+    let (mut ahead, mut looks) = (Vec::new(), 0);
+    if waiting.is_empty() {
+        return Ok(ahead);
+    }
+    walk_log(&site.board, None, &mut |entry| {
+        if let Some(task) = entry.task.filter(|task| waiting.remove(task)) {
+            let is_ahead = (entry.time - now).num_seconds() > CLOCK_SECONDS;
+            ahead.extend(Some(task).filter(|_| is_ahead && entry.agent.as_deref() != Some(HAND)));
+        }
+        looks += 1;
+        !waiting.is_empty() && looks < MOST_EVENTS
+    })?;
+    Ok(ahead)
+}
+
+fn archive_policy(site: &Site) -> Policy {
+    let settings = &site.config.archive;
+    let after = TimeDelta::from_std(settings.after.duration())
+        .ok()
+        .filter(|after| !after.is_zero());
+    Policy {
+        after,
+        keep: (settings.keep > 0).then_some(settings.keep as usize),
+        dead: settings.dead,
+    }
+}
+
+fn plan_dead(
+    site: &Site,
+    leases: &[Lease],
+    leased: &HashSet<TaskId>,
+    items: &Items,
+    now: Timestamp,
+    actions: &mut Vec<Action>,
+) -> Result<(), Error> {
+    let live_runs: HashSet<&str> = leases
+        .iter()
+        .filter_map(|lease| Some(lease.work.as_ref()?.run.as_str()))
+        .collect();
+    let marked = marked_runs(site);
+    for run in &marked {
+        let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
+        let is_dead = has_no_end && !live_runs.contains(run.as_str());
+        let planned = Action::EndRun { run: run.clone() };
+        if is_dead && !actions.contains(&planned) {
+            actions.push(planned);
+        }
+    }
+    for run in left_cells(&site.board) {
+        let is_held = leases
+            .iter()
+            .any(|lease| run_name(&lease.task, lease.token) == run);
+        let is_known = run_of(&site.board, &run).is_some();
+        let planned = Action::EndRun { run };
+        if !is_held && is_known && !actions.contains(&planned) {
+            actions.push(planned);
+        }
+    }
+    if marked.iter().any(|run| run == INTEGRATION) && site.board.try_merge_slot()?.is_some() {
+        actions.push(Action::EndRun {
+            run: INTEGRATION.to_owned(),
+        });
+    }
+    let folder = site.board.path("worktrees");
+    let mut worktrees = children(&folder);
+    // Those of which only git's registration is left, since a removal was killed.
+    worktrees.extend(site.repository()?.worktrees_in(&folder)?);
+    worktrees.sort();
+    worktrees.dedup();
+    if site.config.worktree.keep {
+        worktrees.clear();
+    }
+    for path in worktrees {
+        let Some(task) = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse::<TaskId>().ok())
+        else {
+            continue;
+        };
+        // An item that a person deleted has no status, and no way back either.
+        if !leased.contains(&task) && items.status(&task).map_or(items.is_all, Status::is_ended) {
+            actions.push(Action::RemoveWorktree { task, path });
+        }
+    }
+    for agent in site.board.agents() {
+        let is_stale =
+            life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
+        if life(&agent.holder) == Life::Gone || is_stale {
+            actions.push(Action::RemoveAgent { name: agent.name });
+        }
+    }
+    let branch = format!("refs/heads/{}", site.integration());
+    // The index and HEAD of the user's checkout are written only where the queues are committed.
+    let checkout: &[&str] = if site.config.commit == Commit::Never {
+        &[]
+    } else {
+        &["index", "HEAD"]
+    };
+    let locks = site
+        .repository()?
+        .stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
+    actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
+    Ok(())
+}
+
+fn plan_upkeep(
+    site: &Site,
+    leased: &HashSet<TaskId>,
+    items: &Items,
+    now: Timestamp,
+    actions: &mut Vec<Action>,
+) -> Result<(), Error> {
+    plan_branches(site, leased, items, actions)?;
+    actions.extend(
+        spent_runs(site, runs(&site.board)?, now)?
+            .into_iter()
+            .map(|run| Action::RemoveRun { run }),
+    );
+    for cell in cells_aside(&site.board) {
+        if cell_may_go(site, &cell)? {
+            actions.push(Action::RemoveCell { run: cell.run });
+        }
+    }
+    let mut temps: Vec<PathBuf> = folders_of_files(site)?
+        .iter()
+        .flat_map(|folder| children(folder))
+        .collect();
+    temps.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(tavern_store::TEMP_PREFIX) && is_old(path, now)
+    });
+    temps.sort();
+    temps.dedup();
+    actions.extend(temps.into_iter().map(|path| Action::RemoveTemp { path }));
+    Ok(())
+}
+
+/// Branches of items that have ended, where all of a branch is merged: a person's own are none of these.
+fn plan_branches(
+    site: &Site,
+    leased: &HashSet<TaskId>,
+    items: &Items,
+    actions: &mut Vec<Action>,
+) -> Result<(), Error> {
+    let (archived, held) = (
+        Archived::of(&site.board),
+        site.repository()?.held_branches()?,
+    );
+    for branch in site.repository()?.branches(ITEM_BRANCHES)? {
+        let Some(id) = branch
+            .strip_prefix(ITEM_BRANCHES)
+            .and_then(|id| id.parse::<TaskId>().ok())
+        else {
+            continue;
+        };
+        if leased.contains(&id) || held.contains(&branch) || site.board.worktree(&id).exists() {
+            continue;
+        }
+        let status = items.status(&id).or_else(|| archived.status_of(&id));
+        if status.is_some_and(Status::is_ended)
+            && worktree::merged_branch(site, &Task::new(id.clone(), ""))?.is_some()
+        {
+            actions.push(Action::DeleteBranch { task: id, branch });
+        }
+    }
+    Ok(())
+}
+
+/// Where files are replaced, or folders taken out of sight before they are deleted.
+fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
+    let mut folders: Vec<PathBuf> = [
+        "",
+        "runs",
+        "queues",
+        "queues/archive",
+        "agents",
+        "quota",
+        "worktrees",
+    ]
+    .map(|name| site.board.path(name))
+    .to_vec();
+    folders.extend(["", "seen", "leases", "slots"].map(|name| site.board.private(name)));
+    let queues = site.board.queues()?;
+    folders.extend(
+        queues
+            .iter()
+            .filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)),
+    );
+    for name in ["runs", "inbox"] {
+        folders.extend(
+            children(&site.board.path(name))
+                .into_iter()
+                .filter(|path| path.is_dir()),
+        );
+    }
+    Ok(folders)
+}
+
+/// Does it, unless that is no longer called for; true if it was done, or would be in a dry run. The caller holds the board's reap slot, so that two
+/// reapers never work on the same worktree.
+pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error> {
+    if site.board.is_dry() {
+        return Ok(true);
+    }
+    match action {
+        Action::EndRun { run } => end_run(site, run),
+        Action::GiveBack {
+            task,
+            token,
+            blame,
+            why,
+            ..
+        } => give_back(site, task, *token, *blame, why),
+        Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
+        Action::DropLease { task, token } => Ok(site.board.drop_stray_lease(task, *token)?),
+        Action::EndBackOff { task } => submit(site, task, &Event::Resume { reason: None }),
+        Action::Expire { task, why } => submit(
+            site,
+            task,
+            &Event::Expire {
+                reason: why.clone(),
+            },
+        ),
+        Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
+        Action::DeleteBranch { task, .. } => match site.board.task(task) {
+            Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
+                worktree::delete_merged_branch(site, &found.task)
+            }
+            _ => Ok(false),
+        },
+        Action::RemoveRun { run } => remove_run(site, run),
+        Action::RemoveCell { run } => remove_cells(site, run),
+        Action::RemoveAgent { name } => {
+            // Another one may go by the name by now.
+            let is_back =
+                |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
+            if site.board.agents().iter().any(is_back) {
+                return Ok(false);
+            }
+            site.board.remove_agent(name);
+            Ok(true)
+        }
+        Action::Archive { queue, .. } => {
+            // An editor may have put the file aside for a moment.
+            let Ok(queue) = site.board.queue_by_id(queue) else {
+                return Ok(false);
+            };
+            Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
+        }
+        // The folder of a removed worktree, say: what was in it is kept already.
+        Action::RemoveTemp { path } if path.is_dir() => remove_folder(path),
+        Action::RemoveLock { path } => Ok(site.repository()?.remove_stale_lock(path)?),
+        Action::RemoveTemp { path } => match fs::remove_file(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true).map_err(Error::io("remove", path)),
+        },
+    }
+}
+
+fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
+    if run == INTEGRATION {
+        // Whoever has the slot by now has ended them, and its own must live.
+        let Some(_slot) = site.board.try_merge_slot()? else {
+            return Ok(false);
+        };
+        return end_processes(site, run).map(|()| true);
+    }
+    let task = run.rsplit_once('@').and_then(|(task, _)| task.parse().ok());
+    let lease = task.and_then(|task| site.board.lease(&task).ok().flatten());
+    let lease = lease.filter(|lease| run_name(&lease.task, lease.token) == run);
+    // Its holder may have renewed after all.
+    if lease.is_some_and(|lease| life(&lease.holder) != Life::Gone && lease.is_live(clock::now())) {
+        return Ok(false);
+    }
+    end_processes(site, run)?;
+    if let Some(metadata) = run_of(&site.board, run) {
+        take_over(site, &metadata.task, &metadata)?;
+    }
+    end_of_dead(site, run)?;
+    Ok(true)
+}
+
+fn give_back(
+    site: &Site,
+    task: &TaskId,
+    token: Option<Token>,
+    blame: Blame,
+    why: &str,
+) -> Result<bool, Error> {
+    let lease = site.board.task(task).ok().and_then(|found| found.lease);
+    let role = lease
+        .as_ref()
+        .map(|lease| lease.role.as_str())
+        .unwrap_or_default();
+    // Whoever has one try has had it, however it ended, once the agent program was started or was about to be.
+    let has_begun = lease.as_ref().is_some_and(|lease| lease.work.is_some());
+    let is_spent = has_begun && site.config.roles.get(role).is_some_and(|role| role.once);
+    let blame = if is_spent { Blame::Agent } else { blame };
+    let (policy, most) = match blame {
+        Blame::Agent => (
+            &site.config.outcomes.failed,
+            most_attempts(site, &site.board.task(task)?.task, role),
+        ),
+        Blame::Nobody => (&site.config.outcomes.killed, site.config.max_returns),
+    };
+    let nth = lease.as_ref().map_or(1, |lease| lease.attempt);
+    let not_before = if blame == Blame::Agent {
+        back_off(policy.wait(nth))
+    } else {
+        None
+    };
+    let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
+    let event = Event::Reap {
+        token,
+        life,
+        retry: Retry {
+            blame,
+            not_before,
+            most,
+        },
+        reason: why.to_owned(),
+    };
+    submit(site, task, &event)
+}
+
+/// False if it is no longer called for.
+fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
+    match site.board.submit(task, event, &Note::default()) {
+        Ok(done) => {
+            if done.task.status() == Status::Dead {
+                worktree::clear_ended(site, &done.task)?;
+            }
+            Ok(true)
+        }
+        // Somebody was faster, the holder has renewed after all, or a person has taken the item out.
+        Err(tavern_store::Error::Refused(_) | tavern_store::Error::NoTask(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Out of sight first: killed in between, what is left of it is a temp folder.
+fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
+    if !may_go(site, run)? {
+        return Ok(false);
+    }
+    let aside = site
+        .board
+        .path("runs")
+        .join(format!("{}{run}", tavern_store::TEMP_PREFIX));
+    let folder = site.board.run_dir(run);
+    fs::rename(&folder, &aside).map_err(Error::io("remove the run in", &folder))?;
+    remove_folder(&aside)
+}
+
+fn remove_cells(site: &Site, run: &str) -> Result<bool, Error> {
+    // One that is being taken over is only then put aside.
+    let _slot = site.board.cell_slot()?;
+    let mut was_removed = false;
+    for cell in cells_aside(&site.board)
+        .into_iter()
+        .filter(|cell| cell.run == run)
+    {
+        was_removed |= cell_may_go(site, &cell)? && remove_folder(&cell.path)?;
+    }
+    Ok(was_removed)
+}
+
+fn remove_folder(path: &Path) -> Result<bool, Error> {
+    files::remove_tree(path).map_err(Error::io("remove", path))?;
+    Ok(true)
+}
+
+fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
+    // A person may have reopened it, and somebody taken it.
+    match site.board.task(task) {
+        Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {}
+        Err(tavern_store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
+        _ => return Ok(false),
+    }
+    worktree::clear(site, &Task::new(task.clone(), ""))?;
+    Ok(true)
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect()
+}
+
+fn is_old(path: &Path, now: Timestamp) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    // What is gone, or can't be looked at, is not ours to remove.
+    modified
+        .is_ok_and(|modified| (now - clock::whole_seconds(modified)).num_seconds() > YOUNG_SECONDS)
+}

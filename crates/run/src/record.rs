@@ -1,0 +1,654 @@
+//! `metadata.json`: what is known of a run, from its start to what it came to.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::artifacts::Artifacts;
+use super::result::{AgentAnswer, RunResult};
+use super::site::{Site, runner_named};
+use super::surroundings;
+use crate::runner::{Denial, Job, LOGS, Outcome, PROMPT, RULES, SessionEnd, Usage};
+use tavern_core::cap::Spent;
+use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::lease::Token;
+use tavern_core::rule::Breach;
+use tavern_core::task::{Task, TaskId, Timestamp};
+use tavern_git::CommitId;
+use tavern_store::config::Does;
+use tavern_store::{Board, Error, TEMP_PREFIX, walk_log};
+use tavern_sys::clock;
+use tavern_sys::files;
+use tavern_sys::process::excerpt::excerpt;
+
+/// Why a run has ended whose end nobody has seen.
+pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
+
+/// Bytes that are kept of an agent's last words; its log has all of them.
+const MOST_ANSWER: usize = 256 << 10;
+
+/// Denials of a run that are kept, and bytes of each.
+const MOST_DENIALS: usize = 100;
+const MOST_OF_DENIAL: usize = 4 << 10;
+
+/// Runs that are looked at for the newest ones of some kind: a board may have many thousands.
+const MOST_LOOKED_AT: usize = 2_000;
+
+/// Its name in the run's folder.
+const FILE: &str = "metadata.json";
+
+/// What `metadata.json` holds.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Metadata {
+    /// `<task>@<token>`.
+    pub run: String,
+    pub task: TaskId,
+    pub title: String,
+    pub queue: String,
+    pub agent: String,
+    pub role: String,
+    pub attempt: u32,
+    pub token: Token,
+    pub runner: String,
+    /// As the program says, else as it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    pub worktree: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    pub started: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// What it came to; absent while it runs, and for ever if its supervisor died.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The outcome in one line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The branch's tip when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Whether `done_when` passed at `commit`; absent if it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// It ended well, and did not say that it is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
+    /// What the agent asks of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// When the provider's limit ends, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    #[serde(default)]
+    pub usage: Usage,
+    /// Model turns, where the program counts them.
+    #[serde(default)]
+    pub turns: u32,
+    #[serde(default)]
+    pub tool_calls: u32,
+    /// What the agent wanted to do and was not allowed to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<String>,
+    /// Calls that it was refused and that a person can allow, by `yes` to its question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// The acts that are no part of its work, and that a rule of the board forbids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acts: Vec<Breach>,
+    /// What a person was asked about, of work that is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<Breach>,
+    /// The learnings that it was told, with its prompt or while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub knowledge: Vec<String>,
+    /// At most 150 characters.
+    #[serde(default)]
+    pub summary: String,
+}
+
+impl Metadata {
+    /// From start to end, or to `now` while it runs, in seconds.
+    pub fn seconds(&self, now: Timestamp) -> i64 {
+        (self.ended.unwrap_or(now) - self.started)
+            .num_seconds()
+            .max(0)
+    }
+
+    /// What it has used until its end, or `now`.
+    pub fn spent(&self, now: Timestamp) -> Spent {
+        Spent {
+            run: self.run.clone(),
+            task: self.task.clone(),
+            queue: self.queue.clone(),
+            agent: self.agent.clone(),
+            started: self.started,
+            usd: self.usage.usd,
+            tokens: self.usage.fresh(),
+            seconds: self.seconds(now),
+        }
+    }
+}
+
+/// Keeps what its program is told.
+fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
+    artifacts.write(PROMPT, &job.prompt)?;
+    if job.rules.is_empty() {
+        Ok(())
+    } else {
+        artifacts.write(RULES, &job.rules)
+    }
+}
+
+/// The one writer of a run's `metadata.json`. It is told what happens, and each time the file is replaced whole.
+pub struct Record<'a> {
+    site: &'a Site,
+    artifacts: Artifacts,
+    metadata: Metadata,
+}
+
+impl<'a> Record<'a> {
+    /// Of a run that begins now with what `job` says.
+    pub fn begin(site: &'a Site, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
+        // One of the same claim that was killed: what it has used stays known.
+        close_run(site, &metadata.run)?;
+        let artifacts = Artifacts::create(&site.board, &metadata.run)?;
+        keep_told(&artifacts, job)?;
+        let record = Record {
+            site,
+            artifacts,
+            metadata,
+        };
+        record.save()?;
+        Ok(record)
+    }
+
+    /// Of a run that began earlier, perhaps in another process; `None` if nothing is known of it.
+    pub fn open(site: &'a Site, run: &str) -> Option<Record<'a>> {
+        let metadata = run_of(&site.board, run)?;
+        Some(Record {
+            site,
+            artifacts: Artifacts::open(&site.board, run),
+            metadata,
+        })
+    }
+
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
+    }
+
+    /// What was written of it is still there.
+    pub fn is_kept(&self) -> bool {
+        self.artifacts.path(FILE).exists()
+    }
+
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// It begins once more, in another session and with the whole prompt, which has these learnings.
+    pub fn begins_anew(&mut self, job: &Job, knowledge: &[String]) -> Result<(), Error> {
+        keep_told(&self.artifacts, job)?;
+        self.metadata.knowledge = knowledge.to_vec();
+        self.metadata.session = Some(job.session.clone());
+        self.save()
+    }
+
+    /// Its agent was told this learning while it ran. If that can't be written now, it is when the program ends.
+    pub fn knows(&mut self, learning: String) {
+        self.metadata.knowledge.push(learning);
+        if self.is_kept() {
+            drop(self.save());
+        }
+    }
+
+    /// Its program says with which model it works: a session that goes on has the same. If that can't be written now, it is when the
+    /// program ends.
+    pub fn works_with(&mut self, model: String) {
+        let model = Some(model);
+        if self.metadata.model != model {
+            self.metadata.model = model;
+            drop(self.save());
+        }
+    }
+
+    /// Its program has ended, and left `commit`.
+    pub fn program_ended(
+        &mut self,
+        ended: &SessionEnd,
+        commit: Option<&CommitId>,
+    ) -> Result<(), Error> {
+        let said = if ended.result.trim().is_empty() {
+            &ended.reason
+        } else {
+            &ended.result
+        };
+        self.metadata.summary = summary(said);
+        self.comes_to(ended.outcome, ended.reason.clone());
+        let metadata = &mut self.metadata;
+        metadata.ended = Some(clock::now());
+        metadata.session.clone_from(&ended.session);
+        metadata.resets_at = ended.resets_at;
+        metadata.usage = ended.usage.clone();
+        metadata.turns = ended.turns;
+        metadata.tool_calls = ended.tool_calls;
+        metadata.denials = denials(&ended.denials);
+        metadata.refused.clone_from(&ended.refused);
+        self.artifacts
+            .write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
+        self.artifacts.redact_logs()?;
+        self.left(commit);
+        write_spent(self.site, self.metadata.spent(clock::now()))?;
+        self.save()
+    }
+
+    /// What its agent said last sums up only what it has done: why it failed is another thing.
+    fn comes_to(&mut self, outcome: Outcome, reason: String) {
+        if outcome != Outcome::Success {
+            self.metadata.summary = summary(&reason);
+        }
+        (self.metadata.outcome, self.metadata.reason) = (Some(outcome), Some(reason));
+    }
+
+    /// What it has used by now, for those who count it with other runs. If that can't be written now, it is when it has
+    /// ended.
+    pub fn uses(&mut self, usage: Usage) {
+        self.metadata.usage = usage;
+        // What was removed meanwhile is told of, and not made anew before.
+        if self.is_kept() {
+            drop(self.save());
+        }
+    }
+
+    /// What it did that is no part of its work and breaks a rule.
+    pub fn strayed(&mut self, acts: Vec<Breach>) -> Result<(), Error> {
+        self.metadata.acts = acts;
+        self.save()
+    }
+
+    /// What its agent says of it, which is not verified yet, and the breaches that a person is asked about.
+    pub fn answered(&mut self, answer: &AgentAnswer, breaches: Vec<Breach>) -> Result<(), Error> {
+        self.metadata.breaches = breaches;
+        self.comes_to(answer.outcome(), answer.reason());
+        self.metadata.silent = matches!(
+            answer,
+            AgentAnswer::Done {
+                is_silent: true,
+                ..
+            }
+        );
+        self.metadata.question = answer
+            .result()
+            .and_then(RunResult::question)
+            .map(str::to_owned);
+        self.save()
+    }
+
+    /// What it came to, whether `done_when` passed if it was run, and the commit that was looked at.
+    pub fn verified(
+        &mut self,
+        result: &RunResult,
+        proof: Option<bool>,
+        commit: Option<&CommitId>,
+    ) -> Result<(), Error> {
+        self.comes_to(result.outcome(), result.reason());
+        self.metadata.verified = proof;
+        self.left(commit);
+        self.save()
+    }
+
+    /// A person's talk with its agent is over.
+    pub fn talked(&mut self, exit: &str, commit: Option<&CommitId>) -> Result<(), Error> {
+        self.metadata.reason = Some("chat".to_owned());
+        self.left(commit);
+        self.close(Outcome::Success, format!("chat: {exit}"), clock::now())
+    }
+
+    /// Writes the end that nobody else could write, for what it says in `why`. A run that has ended stays as it is.
+    pub fn died(&mut self, outcome: Outcome, why: &str) -> Result<(), Error> {
+        if self.metadata.ended.is_some() {
+            return Ok(());
+        }
+        self.metadata.reason = Some(why.to_owned());
+        let seen = self.last_seen();
+        self.artifacts.redact_logs()?;
+        let calls = fs::read_dir(self.artifacts.path("tool_calls"))
+            .into_iter()
+            .flatten()
+            .count();
+        self.metadata.tool_calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        self.close(outcome, summary(why), seen)
+    }
+
+    /// When it is known to have run last: who died may be found days later.
+    fn last_seen(&self) -> Timestamp {
+        let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
+        let beat = lease
+            .filter(|lease| lease.token == self.metadata.token)
+            .map(|lease| lease.heartbeat_at);
+        let last = last_written(&self.artifacts, LOGS.into_iter().chain([FILE]));
+        last.into_iter()
+            .chain(beat)
+            .max()
+            .map_or_else(clock::now, |last| last.min(clock::now()))
+    }
+
+    /// It could not go on to its end: what it came to instead.
+    pub fn broke_off(&mut self, result: &RunResult) -> Result<(), Error> {
+        if self.metadata.ended.is_none() {
+            return self.died(result.outcome(), &result.reason());
+        }
+        self.comes_to(result.outcome(), result.reason());
+        self.save()
+    }
+
+    fn close(&mut self, outcome: Outcome, summary: String, seen: Timestamp) -> Result<(), Error> {
+        self.metadata.outcome = Some(outcome);
+        self.metadata.summary = summary;
+        let recorded = recorded(self.site, &self.metadata);
+        // What it told last may be more than what its program wrote down.
+        if recorded.total() >= self.metadata.usage.total() {
+            let usd = self.metadata.usage.usd.max(recorded.usd);
+            self.metadata.usage = Usage { usd, ..recorded };
+        }
+        write_spent(self.site, self.metadata.spent(seen))?;
+        self.metadata.ended = Some(clock::now());
+        self.save()
+    }
+
+    /// The branch's tip, with its patch where it is another than before.
+    fn left(&mut self, commit: Option<&CommitId>) {
+        let Some(commit) =
+            commit.filter(|commit| self.metadata.commit.as_deref() != Some(commit.as_str()))
+        else {
+            return;
+        };
+        if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse()) {
+            keep_patch(self.site, &self.artifacts, &base, commit);
+        }
+        self.metadata.commit = Some(commit.as_str().to_owned());
+    }
+
+    fn save(&self) -> Result<(), Error> {
+        let mut text =
+            serde_json::to_string_pretty(&self.metadata).expect("metadata is plain data");
+        text.push('\n');
+        self.artifacts.write(FILE, &text)
+    }
+}
+
+/// When one of these files was written last.
+fn last_written<'n>(
+    artifacts: &Artifacts,
+    names: impl Iterator<Item = &'n str>,
+) -> Option<Timestamp> {
+    let written = |name: &str| {
+        artifacts
+            .path(name)
+            .metadata()
+            .and_then(|file| file.modified())
+            .ok()
+    };
+    names.filter_map(written).map(Timestamp::from).max()
+}
+
+/// When the program of a run has said something last: a supervisor renews its lease whether that does or not.
+pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
+    last_written(&Artifacts::open(board, run), LOGS.into_iter())
+}
+
+/// Writes down what a run has used; the first time also what others had before that was written down.
+fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
+    let mut all = if site.board.has_spent() {
+        Vec::new()
+    } else {
+        spent_before(&site.board)
+    };
+    all.push(spent);
+    site.board.write_spent(&all)
+}
+
+/// What the runs that have ended have used.
+pub fn spent_by_ended(board: &Board) -> Vec<Spent> {
+    board.spent().unwrap_or_else(|| spent_before(board))
+}
+
+/// The same, by what the runs have left.
+fn spent_before(board: &Board) -> Vec<Spent> {
+    let runs = runs(board).unwrap_or_default();
+    runs.into_iter()
+        .filter_map(|run| Some(run.spent(run.ended?)))
+        .collect()
+}
+
+/// What is known of one run.
+pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
+    // A file of the board may name a run that is none, elsewhere; and the file itself says another name than its folder's.
+    let is_plain = Path::new(run).file_name() == Some(OsStr::new(run));
+    let read = || serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok();
+    let metadata: Metadata = is_plain.then(read).flatten()?;
+    Some(Metadata {
+        run: run.to_owned(),
+        ..metadata
+    })
+}
+
+/// Whether the run with this folder has ended, as it says itself.
+pub fn is_over(folder: &Path) -> bool {
+    let text = files::read(folder.join(FILE)).unwrap_or_default();
+    serde_json::from_slice(&text).is_ok_and(|run: Metadata| run.ended.is_some())
+}
+
+/// Writes the end of a run whose supervisor died.
+pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
+    Record::open(site, run).map_or(Ok(()), |mut record| {
+        record.died(Outcome::Killed, DEAD_SUPERVISOR)
+    })
+}
+
+/// What a run has used up that nobody follows any more, as its program has recorded it.
+fn recorded(site: &Site, run: &Metadata) -> Usage {
+    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else {
+        return Usage::default();
+    };
+    let Ok(program) = runner_named(&site.config, &run.runner, role) else {
+        return Usage::default();
+    };
+    let env = surroundings::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
+    program.recorded(session, &env, run.started)
+}
+
+/// The role in which the item was worked, whatever it says by now; what was made without a run has the item's.
+pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
+    let does = |run: &Metadata| {
+        site.config
+            .roles
+            .get(&run.role)
+            .is_none_or(|role| role.does == Does::Work)
+    };
+    let last = runs_of(&site.board, &task.id)?
+        .into_iter()
+        .rfind(does)
+        .map(|run| run.role);
+    Ok(last
+        .or_else(|| task.role.clone())
+        .unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
+}
+
+/// The name of the run that a claim with this token makes.
+pub fn run_name(task: &TaskId, token: Token) -> String {
+    format!("{task}@{token}")
+}
+
+/// The metadata of all runs, oldest first. Folders without readable metadata are passed over.
+pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
+    Ok(read_runs(board, run_names(board)?))
+}
+
+/// The newest runs that are wanted, no more than `most`, oldest first. Whose run of theirs a newer one hides by far is not looked for.
+pub fn newest_runs(
+    board: &Board,
+    most: usize,
+    is_wanted: &dyn Fn(&Metadata) -> bool,
+) -> Result<Vec<Metadata>, Error> {
+    let token = |name: &String| {
+        name.rsplit_once('@')
+            .and_then(|(_, token)| token.parse::<Token>().ok())
+    };
+    let mut names: Vec<String> = run_names(board)?
+        .filter(|name| token(name).is_some())
+        .collect();
+    names.sort_by_cached_key(|name| std::cmp::Reverse(token(name)));
+    let newest = names
+        .iter()
+        .take(MOST_LOOKED_AT)
+        .filter_map(|name| run_of(board, name));
+    let mut runs: Vec<Metadata> = newest.filter(is_wanted).take(most).collect();
+    runs.reverse();
+    Ok(runs)
+}
+
+/// The runs of one task, oldest first.
+pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
+    let prefix = format!("{task}@");
+    Ok(read_runs(
+        board,
+        run_names(board)?.filter(|name| name.starts_with(&prefix)),
+    ))
+}
+
+/// The token of the task's newest run; 0 if it has had none. The log tells it in a few lines, where a board may have
+/// thousands of runs.
+pub fn last_token(board: &Board, task: &TaskId) -> Result<Token, Error> {
+    let mut token = None;
+    walk_log(board, Some(task), &mut |entry| {
+        token = entry.token;
+        token.is_none()
+    })?;
+    match token {
+        Some(token) => Ok(token),
+        None => Ok(runs_of(board, task)?.last().map_or(0, |run| run.token)),
+    }
+}
+
+/// The names of all runs by their tasks, for who asks for those of many.
+pub struct RunNames(HashMap<String, Vec<String>>);
+
+impl RunNames {
+    /// Lists them. Their files are not read.
+    pub fn list(board: &Board) -> Result<RunNames, Error> {
+        let mut names: HashMap<String, Vec<String>> = HashMap::new();
+        for name in run_names(board)? {
+            if let Some((task, _)) = name.rsplit_once('@') {
+                names.entry(task.to_owned()).or_default().push(name);
+            }
+        }
+        Ok(RunNames(names))
+    }
+
+    /// The runs of one task, oldest first.
+    pub fn runs_of(&self, board: &Board, task: &TaskId) -> Vec<Metadata> {
+        read_runs(board, self.0.get(task.as_str()).into_iter().flatten())
+    }
+}
+
+fn run_names(board: &Board) -> Result<impl Iterator<Item = String>, Error> {
+    let folder = board.path("runs");
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entries => Some(entries.map_err(Error::io("list", &folder))?),
+    };
+    let names = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.filter(|name| !name.starts_with(TEMP_PREFIX)))
+}
+
+fn read_runs(board: &Board, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<Metadata> {
+    let mut runs: Vec<Metadata> = names
+        .filter_map(|name| run_of(board, name.as_ref()))
+        .collect();
+    runs.sort_by_key(|run| run.token);
+    runs
+}
+
+/// The first sentence or line of `text`, cut to 150 characters.
+fn summary(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("");
+    match line.char_indices().nth(150) {
+        Some(_) => line.chars().take(149).chain(['…']).collect(),
+        None => line.to_owned(),
+    }
+}
+
+/// Longest `diff.patch`, in bytes.
+const PATCH_LIMIT: usize = 4 << 20;
+
+/// `diff.patch`: derived from git, so a failure to write it harms nothing.
+fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
+    let Ok(repository) = site.repository() else {
+        return;
+    };
+    // What others have merged since the branch began is not taken away by it.
+    let fork = repository.fork(base, tip).ok().flatten();
+    let patch = repository.diff(fork.as_ref().unwrap_or(base), tip, PATCH_LIMIT);
+    drop(patch.map(|patch| artifacts.write("diff.patch", &patch.text)));
+}
+
+/// What a program was not allowed to do, a line each.
+fn denials(all: &[Denial]) -> Vec<String> {
+    let line =
+        |denial: &Denial| excerpt(&format!("{} {}", denial.tool, denial.input), MOST_OF_DENIAL);
+    let left_out = all.len().saturating_sub(MOST_DENIALS);
+    let more = (left_out > 0).then(|| format!("{left_out} more are in its log"));
+    all.iter()
+        .take(MOST_DENIALS)
+        .map(line)
+        .chain(more)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denials_beyond_number_and_size_are_told() {
+        let denial = |input: &str| Denial {
+            tool: "Bash".to_owned(),
+            input: input.into(),
+        };
+        assert_eq!(denials(&[denial("ls")]), ["Bash \"ls\""]);
+        let told = denials(&vec![denial(&"x".repeat(1 << 20)); 103]);
+        assert_eq!(
+            (told.len(), told[100].as_str()),
+            (101, "3 more are in its log")
+        );
+        assert!(
+            told[0].len() < 5000 && told[0].contains(" bytes left out …]"),
+            "{}",
+            told[0].len()
+        );
+    }
+
+    #[test]
+    fn summaries_are_one_line_of_at_most_150_characters() {
+        assert_eq!(summary("\n\n  Did it.\nMore.\n"), "Did it.");
+        assert_eq!(summary(""), "");
+        assert_eq!(summary(&"ä".repeat(400)).chars().count(), 150);
+    }
+}

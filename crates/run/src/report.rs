@@ -1,0 +1,321 @@
+//! From what a run came to, to the event that says so: whose fault it was, and when it is tried again. A provider that
+//! failed closes its runner for the whole board.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::error::Error;
+use super::plan;
+use super::result::{Ruling, RunFailure, RunResult, ShownBy, Verdict};
+use super::site::Site;
+use crate::runner::{Outcome, RateWindow};
+use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::event::{Blame, Event, Kind, Retry, Review};
+use tavern_core::task::{Task, Timestamp};
+use tavern_store::config::{OutcomePolicy, RunnerConfig};
+use tavern_store::{Claimed, Entry, Quota};
+use tavern_sys::clock;
+
+/// The event that reports `result` for its holder.
+pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
+    let (task, token) = (&held.task, held.lease.token);
+    match result {
+        RunResult::Passed {
+            commit,
+            reason,
+            shown_by,
+        } => {
+            let reviewers = task.reviewers(&site.config.review);
+            let asks = (*shown_by == ShownBy::Nothing).then(|| reason.clone());
+            Event::Submit {
+                token,
+                commit: commit.clone(),
+                reviewers,
+                asks,
+            }
+        }
+        RunResult::Parked(children) => Event::Park {
+            token,
+            children: children.clone(),
+        },
+        RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),
+        RunResult::Planned { plan, .. } => Event::Plan {
+            token,
+            plan: plan.clone(),
+            to: plan::lane(site, task),
+        },
+        RunResult::Asks(question) => Event::Ask {
+            token,
+            question: question.clone(),
+        },
+        RunResult::Refuted(reason) => {
+            let (outcome, reason) = (Outcome::Failed, reason.clone());
+            given_back(
+                site,
+                held,
+                &RunFailure {
+                    outcome,
+                    reason,
+                    runner: None,
+                    resets_at: None,
+                },
+            )
+        }
+        RunResult::Failed(failure) => given_back(site, held, failure),
+    }
+}
+
+fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
+    let policy = policy(site, failure.outcome);
+    let retry = retry(
+        site,
+        &held.task,
+        policy,
+        failure.resets_at,
+        &held.lease.role,
+    );
+    // A runner that is closed is what is waited for: a person who opens it frees the task with it.
+    let not_before = retry.not_before.filter(|_| failure.runner.is_none());
+    let (token, retry, reason) = (
+        held.lease.token,
+        Retry {
+            not_before,
+            ..retry
+        },
+        failure.reason.clone(),
+    );
+    match retry.blame {
+        Blame::Agent => Event::Fail {
+            token,
+            retry,
+            reason,
+        },
+        Blame::Nobody => Event::Return {
+            token,
+            retry,
+            reason,
+        },
+    }
+}
+
+/// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
+/// outcome's back-off. Returns it if it was open before.
+///
+/// # Errors
+/// The board can't be written.
+pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
+    let RunResult::Failed(RunFailure {
+        outcome,
+        runner: Some(runner),
+        reason,
+        resets_at,
+    }) = result
+    else {
+        return Ok(None);
+    };
+    let now = clock::now();
+    let until = resets_at
+        .or_else(|| back_off(policy(site, *outcome).wait(1)))
+        .unwrap_or(now);
+    let quota = Quota {
+        closed_until: until + jitter(until - now),
+        reason: reason.clone(),
+        needs_person: *outcome == Outcome::Auth,
+    };
+    let was_closed = site.board.quota(runner, now).is_some();
+    site.board.close_runner(runner, &quota, now)?;
+    if quota.needs_person && !was_closed {
+        let cause = Some(format!("{runner}: {reason}"));
+        site.board.note(Entry {
+            cause,
+            ..Entry::new(Kind::Closed, now)
+        })?;
+    }
+    Ok((!was_closed).then(|| (runner.clone(), quota)))
+}
+
+/// What of a provider's window may be used before nothing more is begun: work that is under way is to come to its end.
+const FULL: f64 = 0.95;
+
+/// Closes `runner` until its provider allows more, where hardly anything is left of that by `windows`. Returns it if it was
+/// open before.
+pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
+    let now = clock::now();
+    let full = full_window(windows, now)?;
+    let ends = Timestamp::from_timestamp(full.resets_at, 0)?;
+    let was_closed = site.board.quota(runner, now).is_some();
+    let quota = Quota {
+        closed_until: ends + jitter(ends - now),
+        reason: format!(
+            "{:.0} % of the provider's window are used",
+            (full.used * 100.0).floor()
+        ),
+        needs_person: false,
+    };
+    // It is closed for as long, or it can't be written now: then the provider itself says so later.
+    site.board
+        .close_runner(runner, &quota, now)
+        .ok()
+        .filter(|()| !was_closed)
+        .map(|()| quota)
+}
+
+/// That which is used up and ends last.
+fn full_window(windows: &[RateWindow], now: Timestamp) -> Option<RateWindow> {
+    let is_full = |window: &RateWindow| window.used >= FULL && window.resets_at > now.timestamp();
+    windows
+        .iter()
+        .copied()
+        .filter(is_full)
+        .max_by_key(|window| window.resets_at)
+}
+
+/// Up to a tenth of `wait`, and ten seconds at most, so that not all boards of a person come back in the same moment.
+fn jitter(wait: TimeDelta) -> TimeDelta {
+    let random = i32::from(uuid::Uuid::new_v4().as_bytes()[0]);
+    (wait / 10).clamp(TimeDelta::zero(), TimeDelta::seconds(10)) * random / 255
+}
+
+/// The event for approved work that could not be integrated.
+pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
+    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    Event::SendBack {
+        retry: retry(site, task, policy, None, role),
+        reason: reason.to_owned(),
+    }
+}
+
+/// How often the work on `task` may be rejected: whoever has one run for it has no second one after a rejection either.
+pub fn rounds(site: &Site, task: &Task) -> u32 {
+    let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
+    if is_once && most_attempts(site, task, name) <= 1 {
+        1
+    } else {
+        site.config.rounds
+    }
+}
+
+fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
+    let review = Review {
+        token: Some(held.lease.token),
+        by: held.lease.agent.clone(),
+        role: held.lease.role.clone(),
+        reviewers: held.task.reviewers(&site.config.review),
+    };
+    match verdict.verdict {
+        Ruling::Approve => Event::Approve {
+            review,
+            commit: verdict.commit.clone(),
+        },
+        Ruling::Reject => Event::Reject {
+            review,
+            findings: verdict.words(),
+            most: rounds(site, &held.task),
+        },
+    }
+}
+
+/// How a task that came to nothing is tried again. `role` is its holder's.
+pub fn retry(
+    site: &Site,
+    task: &Task,
+    policy: &OutcomePolicy,
+    resets_at: Option<Timestamp>,
+    role: &str,
+) -> Retry {
+    let (blame, most, nth) = if policy.attempt {
+        (
+            Blame::Agent,
+            most_attempts(site, task, role),
+            task.state.attempt,
+        )
+    } else {
+        (
+            Blame::Nobody,
+            site.config.max_returns,
+            task.state.returns + 1,
+        )
+    };
+    Retry {
+        blame,
+        not_before: resets_at.or_else(|| back_off(wait(site, task, policy, nth, role))),
+        most,
+    }
+}
+
+/// How long until a task is tried again after the `nth` time. Of what its own program is to blame for that one's runner may say.
+fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
+    let runner = site
+        .config
+        .roles
+        .get(role)
+        .and_then(|role| site.config.runners.get(&site.runner_of(task, role)));
+    let own = runner
+        .and_then(RunnerConfig::backoff)
+        .filter(|_| policy.attempt);
+    OutcomePolicy {
+        backoff: own.unwrap_or(policy.backoff),
+        ..policy.clone()
+    }
+    .wait(nth)
+}
+
+/// What config.yaml says of an outcome that gives the task back.
+pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
+    let outcomes = &site.config.outcomes;
+    match outcome {
+        Outcome::Success | Outcome::Waiting | Outcome::Failed => &outcomes.failed,
+        Outcome::Timeout => &outcomes.timeout,
+        Outcome::Killed => &outcomes.killed,
+        Outcome::UsageLimit => &outcomes.usage_limit,
+        Outcome::Overloaded => &outcomes.overloaded,
+        Outcome::Auth => &outcomes.auth,
+        Outcome::PermissionDenied => &outcomes.permission_denied,
+        Outcome::Budget => &outcomes.budget,
+        Outcome::Capped => &outcomes.capped,
+        Outcome::Empty => &outcomes.empty,
+        Outcome::Crashed => &outcomes.crashed,
+        Outcome::NotReady => &outcomes.not_ready,
+    }
+}
+
+/// How often an item is tried: as it says itself, or its queue, the role that it is for, or the board.
+pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
+    let of_role = || site.config.roles.get(role)?.max_attempts;
+    task.max_attempts
+        .or_else(of_role)
+        .unwrap_or(site.config.max_attempts)
+}
+
+/// The end of a back-off that begins now.
+pub fn back_off(wait: Duration) -> Option<Timestamp> {
+    let wait = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
+    (wait > TimeDelta::zero()).then(|| {
+        clock::now()
+            .checked_add_signed(wait)
+            .unwrap_or(Timestamp::MAX_UTC)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_full_windows_the_one_that_ends_last_counts() {
+        let now = Timestamp::UNIX_EPOCH + TimeDelta::seconds(100);
+        let ends = |windows: &[(f64, i64)]| {
+            let windows = windows.iter().map(|(used, resets_at)| RateWindow {
+                used: *used,
+                resets_at: *resets_at,
+            });
+            full_window(&windows.collect::<Vec<_>>(), now).map(|window| window.resets_at)
+        };
+        assert_eq!(ends(&[(0.949, 200), (0.2, 900)]), None);
+        assert_eq!(ends(&[(0.95, 200), (0.2, 900)]), Some(200));
+        assert_eq!(ends(&[(0.96, 200), (1.2, 900)]), Some(900));
+        assert_eq!(ends(&[(0.99, 100)]), None);
+    }
+}

@@ -1,0 +1,406 @@
+//! What a run came to, a reviewer's verdict too. It knows how an agent's answer becomes a result, and nothing of what follows
+//! for the item.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_yaml::Value;
+
+use crate::runner::answer::last_block;
+use crate::runner::{Outcome, SessionEnd, Signal};
+use tavern_core::plan::Plan;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_core::yaml;
+use tavern_git::CommitId;
+
+/// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentAnswer {
+    /// It ended well: its work is to be verified, its plan to be read.
+    Done {
+        /// For people.
+        reason: String,
+        /// It did not say that it is done.
+        is_silent: bool,
+        /// Where `done_when` has passed while its session was open.
+        proven: Option<CommitId>,
+    },
+    /// It judged work that may have moved on meanwhile.
+    Verdict(Verdict),
+    Result(RunResult),
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunResult {
+    /// Work that passed its verification at `commit`; none where it needs no repository.
+    Passed {
+        commit: Option<String>,
+        reason: String,
+        shown_by: ShownBy,
+    },
+    /// Work that waits for children, which are named.
+    Parked(Vec<TaskId>),
+    /// Work in review was judged. The reason is the verdict in a line, or that the work has moved on.
+    Reviewed {
+        verdict: Verdict,
+        reason: String,
+    },
+    Planned {
+        plan: Plan,
+        reason: String,
+    },
+    /// A person is asked this.
+    Asks(String),
+    /// `done_when` was run and did not pass.
+    Refuted(String),
+    /// The agent, its program or its work failed, or their surroundings did.
+    Failed(RunFailure),
+}
+
+/// What shows that work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownBy {
+    /// Its `done_when` has passed.
+    Commands,
+    /// There are none, and whoever did it says so: an agent, a person, or a script that exits with 0.
+    Word,
+    /// There are none, and its agent did not say so: a person has to look at it.
+    Nothing,
+}
+
+/// Why a run came to nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFailure {
+    pub outcome: Outcome,
+    pub reason: String,
+    /// The runner whose provider failed, or refused; until when, if it said so.
+    pub runner: Option<String>,
+    pub resets_at: Option<Timestamp>,
+}
+
+impl AgentAnswer {
+    /// It says that it is done, and nothing of it is proven yet.
+    pub fn done(reason: String) -> AgentAnswer {
+        AgentAnswer::Done {
+            reason,
+            is_silent: false,
+            proven: None,
+        }
+    }
+
+    /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
+    pub fn of(ended: &SessionEnd, runner: &str) -> AgentAnswer {
+        match (ended.outcome, &ended.signal) {
+            (Outcome::Success, Signal::Waiting(question)) => {
+                RunResult::Asks(question.clone()).into()
+            }
+            (Outcome::Success, signal) => {
+                let is_silent = *signal == Signal::None;
+                AgentAnswer::Done {
+                    reason: ended.reason.clone(),
+                    is_silent,
+                    proven: None,
+                }
+            }
+            (outcome, _) => RunResult::of(outcome, runner, &ended.reason, ended.resets_at).into(),
+        }
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            AgentAnswer::Done { .. } | AgentAnswer::Verdict(_) => Outcome::Success,
+            AgentAnswer::Result(result) => result.outcome(),
+        }
+    }
+
+    /// In one line, for people.
+    pub fn reason(&self) -> String {
+        match self {
+            AgentAnswer::Done { reason, .. } => reason.clone(),
+            AgentAnswer::Verdict(verdict) => verdict.line(),
+            AgentAnswer::Result(result) => result.reason(),
+        }
+    }
+
+    pub fn result(&self) -> Option<&RunResult> {
+        match self {
+            AgentAnswer::Result(result) => Some(result),
+            AgentAnswer::Done { .. } | AgentAnswer::Verdict(_) => None,
+        }
+    }
+}
+
+impl From<RunResult> for AgentAnswer {
+    fn from(result: RunResult) -> AgentAnswer {
+        AgentAnswer::Result(result)
+    }
+}
+
+impl RunResult {
+    /// Of a run that did not succeed.
+    pub fn of(
+        outcome: Outcome,
+        runner: &str,
+        reason: &str,
+        resets_at: Option<Timestamp>,
+    ) -> RunResult {
+        match outcome {
+            Outcome::Waiting => RunResult::Asks(reason.to_owned()),
+            Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth => {
+                let (runner, reason) = (Some(runner.to_owned()), reason.to_owned());
+                RunResult::Failed(RunFailure {
+                    outcome,
+                    reason,
+                    runner,
+                    resets_at,
+                })
+            }
+            outcome => RunResult::failed_as(outcome, reason),
+        }
+    }
+
+    /// The fault is the agent's, or its work's.
+    pub fn failed(reason: impl Into<String>) -> RunResult {
+        RunResult::failed_as(Outcome::Failed, reason)
+    }
+
+    pub fn failed_as(outcome: Outcome, reason: impl Into<String>) -> RunResult {
+        RunResult::Failed(RunFailure {
+            outcome,
+            reason: reason.into(),
+            runner: None,
+            resets_at: None,
+        })
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            RunResult::Passed { .. }
+            | RunResult::Parked(_)
+            | RunResult::Reviewed { .. }
+            | RunResult::Planned { .. } => Outcome::Success,
+            RunResult::Asks(_) => Outcome::Waiting,
+            RunResult::Refuted(_) => Outcome::Failed,
+            RunResult::Failed(failure) => failure.outcome,
+        }
+    }
+
+    /// In one line, for the item, the log and people.
+    pub fn reason(&self) -> String {
+        match self {
+            RunResult::Parked(children) => {
+                let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
+                format!("waits for its children: {}", names.join(", "))
+            }
+            RunResult::Passed { reason, .. }
+            | RunResult::Reviewed { reason, .. }
+            | RunResult::Planned { reason, .. }
+            | RunResult::Failed(RunFailure { reason, .. })
+            | RunResult::Asks(reason)
+            | RunResult::Refuted(reason) => reason.clone(),
+        }
+    }
+
+    /// The commit that passed.
+    pub fn commit(&self) -> Option<&str> {
+        match self {
+            RunResult::Passed { commit, .. } => commit.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// When the provider's limit ends, if it said so.
+    pub fn resets_at(&self) -> Option<Timestamp> {
+        match self {
+            RunResult::Failed(failure) => failure.resets_at,
+            _ => None,
+        }
+    }
+
+    /// What is asked of a person.
+    pub fn question(&self) -> Option<&str> {
+        match self {
+            RunResult::Asks(question) => Some(question),
+            _ => None,
+        }
+    }
+}
+
+/// What a reviewer says of one commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub verdict: Ruling,
+    /// In a line or two.
+    #[serde(default)]
+    pub summary: String,
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// The commit that was looked at; what an agent writes there does not count.
+    #[serde(default)]
+    pub commit: Option<String>,
+}
+
+/// Approve or reject: there is nothing between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ruling {
+    #[serde(alias = "approved", alias = "APPROVE", alias = "APPROVED")]
+    Approve,
+    #[serde(
+        alias = "rejected",
+        alias = "REJECT",
+        alias = "REJECTED",
+        alias = "request_changes"
+    )]
+    Reject,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    #[serde(default)]
+    pub severity: FindingSeverity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    #[serde(alias = "message", alias = "description")]
+    pub text: String,
+}
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSeverity {
+    Nit,
+    Minor,
+    #[default]
+    Major,
+    /// It must not be merged like this.
+    #[serde(alias = "critical")]
+    Blocker,
+}
+
+const FORM_OF_VERDICT: &str = "its verdict has another form than this: `verdict: approve` or `verdict: reject`, \
+    `summary: …`, `findings: [{severity: nit, minor, major or blocker, file: …, line: …, text: …}]`";
+
+impl Verdict {
+    /// The verdict that `written` (a file of its own) or the `answer` gives, or why it is none.
+    pub fn read(written: &str, answer: &str) -> Result<Verdict, String> {
+        let block = if written.trim().is_empty() {
+            last_block(answer, &["yaml", "json"])
+                .ok_or("there is no ```yaml block with its verdict in its answer")?
+                .text
+        } else {
+            written.to_owned()
+        };
+        // JSON is YAML.
+        yaml::read::<Value>(&block)
+            .map_err(|error| format!("its verdict can't be read: {error}"))?;
+        let verdict: Verdict = yaml::read(&block).map_err(|_| FORM_OF_VERDICT)?;
+        match verdict.verdict {
+            Ruling::Reject if verdict.words().trim().is_empty() => {
+                Err("it rejects the work and does not say why".to_owned())
+            }
+            Ruling::Approve
+                if verdict
+                    .findings
+                    .iter()
+                    .any(|finding| finding.severity == FindingSeverity::Blocker) =>
+            {
+                Err("it approves the work and finds a blocker in it".to_owned())
+            }
+            _ => Ok(verdict),
+        }
+    }
+
+    /// The summary and the findings, the worst first, a line each.
+    pub fn words(&self) -> String {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let summary = Some(self.summary.trim().to_owned()).filter(|summary| !summary.is_empty());
+        let lines: Vec<String> = summary
+            .into_iter()
+            .chain(findings.into_iter().map(|one| format!("- {one}")))
+            .collect();
+        lines.join("\n")
+    }
+
+    /// The ruling and the first of its words.
+    pub fn line(&self) -> String {
+        let ruling = if self.verdict == Ruling::Approve {
+            "approved"
+        } else {
+            "rejected"
+        };
+        match self.words().lines().next() {
+            Some(first) => format!("{ruling}: {first}"),
+            None => ruling.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.severity.as_str())?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, " {file}:{line}")?,
+            (Some(file), None) => write!(f, " {file}")?,
+            (None, _) => {}
+        }
+        write!(f, ": {}", self.text.trim())
+    }
+}
+
+impl FindingSeverity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FindingSeverity::Nit => "nit",
+            FindingSeverity::Minor => "minor",
+            FindingSeverity::Major => "major",
+            FindingSeverity::Blocker => "blocker",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_read_from_a_file_or_from_the_answer() {
+        let answer = "It leaks.\n\n```yaml\nverdict: reject\nsummary: It leaks.\nfindings:\n  - {severity: nit, text: spelling}\n  - severity: blocker\n    file: src/a.rs\n    line: 7\n    text: never closed\n```\nDONE";
+        let verdict = Verdict::read("", answer).expect("it is one");
+        assert_eq!(verdict.verdict, Ruling::Reject);
+        assert_eq!(
+            verdict.words(),
+            "It leaks.\n- blocker src/a.rs:7: never closed\n- nit: spelling"
+        );
+        let file =
+            Verdict::read("{\"verdict\": \"approve\"}", answer).expect("the file goes first");
+        assert_eq!((file.verdict, file.words().as_str()), (Ruling::Approve, ""));
+    }
+
+    #[test]
+    fn what_is_no_verdict_says_why() {
+        for (answer, why) in [
+            ("Fine.\nDONE", "no ```yaml block"),
+            (
+                "```yaml\nverdict: maybe\n```",
+                "another form than this: `verdict: approve` or",
+            ),
+            ("```yaml\nverdict: [approve\n```", "can't be read"),
+            ("```yaml\nverdict: reject\n```", "does not say why"),
+            (
+                "```yaml\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```",
+                "finds a blocker",
+            ),
+            ("```yaml\n- a\n```", "another form"),
+        ] {
+            let error = Verdict::read("", answer).expect_err(answer);
+            assert!(error.contains(why), "{answer}: {error}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A review: a reviewer looks at exactly one commit, and its verdict is on disk before it counts.
+
+use std::path::Path;
+
+use super::artifacts::{Artifacts, VERDICT};
+use super::error::Error;
+use super::result::{AgentAnswer, Ruling, RunResult, Verdict};
+use super::site::Site;
+use tavern_core::task::Task;
+use tavern_git::CommitId;
+use tavern_store::Claimed;
+
+/// The verdict as Tavern took it.
+const TAKEN: &str = "verdict.json";
+
+/// The commit that is to be looked at; `None` for a task that needs no repository.
+pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
+    if !task.worktree {
+        return Ok(None);
+    }
+    let nothing = |why: String| Err(Error::NothingToReview(why));
+    let Some(named) = task.commit() else {
+        return nothing("it names no commit to look at: move it to the Pending lane".to_owned());
+    };
+    let found = site.repository()?.commit_of(named)?;
+    found.map_or_else(
+        || nothing(format!("its commit {named} is not in the repository")),
+        |commit| Ok(Some(commit)),
+    )
+}
+
+/// The commit that the item names, in full where it is in the repository.
+pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
+    let Some(named) = task.commit() else {
+        return Ok(None);
+    };
+    // What a person has typed may be no revision.
+    let found = site.repository()?.commit_of(named).ok().flatten();
+    Ok(Some(found.map_or_else(
+        || named.to_owned(),
+        |commit| commit.as_str().to_owned(),
+    )))
+}
+
+/// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look
+/// at. `said` are its last words.
+pub fn judge(
+    site: &Site,
+    folder: &Path,
+    commit: Option<&CommitId>,
+    artifacts: &Artifacts,
+    said: &str,
+) -> Result<AgentAnswer, Error> {
+    if let Some(commit) = commit
+        && site.tip_of(folder)? != *commit
+    {
+        let why = "it left the commit that it was to look at, so its verdict is void";
+        return Ok(RunResult::failed(why).into());
+    }
+    let verdict = match Verdict::read(&artifacts.read(VERDICT), said) {
+        Ok(verdict) => Verdict {
+            commit: commit.map(|commit| commit.as_str().to_owned()),
+            ..verdict
+        },
+        Err(why) => return Ok(RunResult::failed(format!("it gave no verdict: {why}")).into()),
+    };
+    let mut text = serde_json::to_string_pretty(&verdict).expect("a verdict is plain data");
+    text.push('\n');
+    artifacts.write_durable(TAKEN, &text)?;
+    Ok(AgentAnswer::Verdict(verdict))
+}
+
+/// The verdict that a run has left.
+pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
+    serde_json::from_str(&artifacts.read(TAKEN)).ok()
+}
+
+/// What is left of a verdict if the work has moved on meanwhile: then it is looked at anew, once it is verified.
+pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
+    let mut reason = verdict.line();
+    if let Some(moved) = moved(site, &held.task)? {
+        verdict.verdict = Ruling::Reject;
+        format!("{moved} {}", verdict.summary)
+            .trim()
+            .clone_into(&mut verdict.summary);
+        reason = moved;
+    }
+    Ok(RunResult::Reviewed { verdict, reason })
+}
+
+/// In words, where the task's branch is by now, if not where it is in review.
+pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
+    let (true, Some(named)) = (task.worktree, &task.commit()) else {
+        return Ok(None);
+    };
+    let branch = site.branch_of(task);
+    let Some(tip) = site.repository()?.branch_tip(&branch)? else {
+        return Ok(None);
+    };
+    let is_there = site
+        .repository()?
+        .commit_of(named)?
+        .is_some_and(|commit| commit == tip);
+    Ok((!is_there).then(|| {
+        format!(
+            "`{branch}` has moved on to {}, which nobody has verified.",
+            tip.short()
+        )
+    }))
+}

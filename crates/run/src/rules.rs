@@ -1,0 +1,143 @@
+//! What a run has changed, against the rules of config.yaml.
+
+use std::path::Path;
+
+use super::error::Error;
+use super::record::{Metadata, runs_of};
+use super::result::{AgentAnswer, RunResult};
+use super::site::Site;
+use crate::runner::permission::is_yes;
+use tavern_core::event::Kind;
+use tavern_core::rule::{Breach, Consequence, in_words, names, of_lines, of_paths, question};
+use tavern_git::CommitId;
+use tavern_store::walk_log;
+
+/// Its rules are such that git has to be asked what a run has changed.
+pub(super) fn are_for_files(site: &Site) -> bool {
+    site.config
+        .rules
+        .values()
+        .any(|rule| !rule.paths.is_empty() || rule.lines.is_some())
+}
+
+/// The rules that the work of `run` breaks as it is now, whatever its agent says.
+///
+/// # Errors
+/// Its worktree can't be read.
+pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
+    let rules = &site.config.rules;
+    let base = run
+        .base
+        .as_ref()
+        .and_then(|base| base.parse::<CommitId>().ok());
+    let Some(base) = base.filter(|_| are_for_files(site)) else {
+        return Ok(Vec::new());
+    };
+    let (repository, folder) = (site.repository()?, &run.worktree);
+    let tip = site.tip_of(folder)?;
+    // What others have merged meanwhile is none of its work, be it brought into the branch or taken over by it.
+    let merged = site
+        .integration_tip()?
+        .map_or(Ok(None), |merged| repository.fork(&merged, &tip))?;
+    let base = match merged {
+        Some(merged) if repository.is_ancestor(&base, &merged)? => merged,
+        _ => repository.fork(&base, &tip)?.unwrap_or(base),
+    };
+    let mut paths = repository.extent(&base, &tip)?;
+    let changes = repository.changes(folder)?;
+    let counts_lines = rules.values().any(|rule| rule.lines.is_some());
+    let lines = if counts_lines {
+        repository.lines_since(folder, &base, &changes.untracked)?
+    } else {
+        0
+    };
+    paths.extend(
+        changes
+            .staged
+            .into_iter()
+            .chain(changes.modified)
+            .chain(changes.untracked),
+    );
+    paths.sort();
+    paths.dedup();
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| Path::to_string_lossy(path).into_owned())
+        .collect();
+    let mut breaches = [of_paths(rules, &paths), of_lines(rules, lines)].concat();
+    breaches.retain(|breach| {
+        breach.consequence != Consequence::Pause || !is_allowed(site, run, breach)
+    });
+    Ok(breaches)
+}
+
+/// A person was asked about it, and said yes.
+fn is_allowed(site: &Site, run: &Metadata, breach: &Breach) -> bool {
+    answer_to(site, run, breach).is_some_and(|answer| is_yes(&answer))
+}
+
+/// What a person said when they were last asked about it; nothing if they only let it go on.
+fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
+    let (mut answer, mut was_asked) = (None, false);
+    let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
+        let cause = entry.cause.unwrap_or_default();
+        match entry.kind {
+            Kind::Resumed | Kind::Claimed if !cause.is_empty() => answer = Some(cause),
+            Kind::Asked if names(&cause, breach) => was_asked = true,
+            Kind::Asked => answer = None,
+            _ => {}
+        }
+        !was_asked
+    });
+    walked
+        .ok()
+        .filter(|()| was_asked)
+        .map(|()| answer.unwrap_or_default())
+}
+
+/// What earlier runs of the item did that is no part of its work, and of which nobody was asked: they came to another end.
+pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
+    let earlier = runs_of(&site.board, &run.task)?
+        .into_iter()
+        .filter(|other| other.token < run.token);
+    let acts = earlier
+        .flat_map(|other| other.acts)
+        .filter(|breach| breach.consequence == Consequence::Pause);
+    Ok(acts
+        .filter(|breach| answer_to(site, run, breach).is_none())
+        .collect())
+}
+
+/// The work of the run before this one was done, and a person said yes to all that they were asked about: there is nothing left to do.
+pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
+    let earlier = runs_of(&site.board, &run.task).unwrap_or_default();
+    let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else {
+        return false;
+    };
+    !last.breaches.is_empty()
+        && last
+            .breaches
+            .iter()
+            .all(|breach| is_allowed(site, run, breach))
+}
+
+/// What becomes of work that is done and breaks rules; the answer as it is where that only is to be told.
+pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
+    let worst = breaches.iter().map(|breach| breach.consequence).max();
+    let words = |consequence| {
+        let such: Vec<&Breach> = breaches
+            .iter()
+            .filter(|breach| breach.consequence == consequence)
+            .collect();
+        in_words(&such)
+    };
+    match (&answer, worst) {
+        (AgentAnswer::Done { .. }, Some(Consequence::Pause)) => {
+            RunResult::Asks(question(&words(Consequence::Pause))).into()
+        }
+        (AgentAnswer::Done { .. }, Some(Consequence::Reap)) => {
+            RunResult::failed(words(Consequence::Reap)).into()
+        }
+        _ => answer,
+    }
+}

@@ -1,0 +1,415 @@
+//! What the Claude CLI says in its live mode, and how it is spoken to: messages, prods, budgets that need its figures.
+
+use std::collections::VecDeque;
+use std::env::temp_dir;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::process::ChildStdin;
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::event::{AgentEvent, Prodding};
+use super::forbidden::{TOOLS, breaches, forbids, may_forbid};
+use super::job::{Job, Opening};
+use super::outcome::{EndReason, SessionEnd, Usage};
+use super::permission::{self, Leave};
+use super::question;
+use super::reading::Reading;
+use super::session::{Session, Speaker};
+use super::signal::Signal;
+use super::stream;
+use super::transcript::Transcript;
+use super::{STDERR_LOG, THREAD_LOG};
+use tavern_sys::clock;
+use tavern_sys::files;
+use tavern_sys::process::{LogLine, ProgramExit, Spec};
+
+/// How often the CLI is asked at most what it has spent.
+const USAGE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A Claude CLI that is spoken to over its standard input.
+struct Conversation {
+    job: Job,
+    /// Lines for its standard input; `None` once that is closed.
+    input: Option<Sender<String>>,
+    reading: Reading,
+    /// It was given its prompt, which is no message.
+    has_begun: bool,
+    /// Messages that were sent and not yet read, in order.
+    unread: VecDeque<String>,
+    /// How often it was prodded.
+    prodded: u32,
+    /// What it was told of answers that were refuted.
+    refutations: Vec<String>,
+    /// It was prodded out of a silence: the turn that this breaks off is not its last.
+    is_broken_off: bool,
+    is_ending: bool,
+    /// When it gave the answer after which its input was closed.
+    answered_at: Option<Instant>,
+    asked_at: Instant,
+    requests: u32,
+    /// What the session had used before; `None` until the CLI has said so. From 2.1.330 on its figures contain that.
+    before: Option<Usage>,
+    transcript: Transcript,
+    stderr: File,
+    stderr_before: u64,
+}
+
+/// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
+pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
+    let log = files::open_to_append(job.run_dir.join(STDERR_LOG))?;
+    let (stderr, stderr_before) = (log.try_clone()?, log.metadata()?.len());
+    let transcript = Transcript::of(job);
+    Session::start(spec, job, THREAD_LOG, Some(log), |child| {
+        let mut conversation = Conversation {
+            job: job.clone(),
+            input: child.take_stdin().map(write_lines),
+            reading: Reading::default(),
+            has_begun: false,
+            unread: VecDeque::new(),
+            prodded: 0,
+            refutations: Vec::new(),
+            is_broken_off: false,
+            is_ending: false,
+            answered_at: None,
+            asked_at: clock::instant(),
+            requests: 0,
+            before: (job.opening == Opening::New).then(Usage::default),
+            transcript,
+            stderr,
+            stderr_before,
+        };
+        if may_forbid(&job.forbids) {
+            // Seconds, after which a call is made that nobody has judged.
+            let hook = json!([{"matcher": TOOLS, "hookCallbackIds": ["rules"], "timeout": 60}]);
+            conversation
+                .request_with(&json!({"subtype": "initialize", "hooks": {permission::HOOK: hook}}));
+        }
+        if conversation.before.is_none() {
+            conversation.request("get_usage");
+        }
+        conversation.send(&user_message(&job.prompt));
+        Box::new(conversation)
+    })
+}
+
+impl Conversation {
+    /// Write one line to it. False if it reads no more.
+    fn send(&self, line: &Value) -> bool {
+        self.input
+            .as_ref()
+            .is_some_and(|input| input.send(format!("{line}\n")).is_ok())
+    }
+
+    fn request(&mut self, subtype: &str) {
+        self.request_with(&json!({"subtype": subtype}));
+    }
+
+    fn request_with(&mut self, request: &Value) {
+        self.requests += 1;
+        let id = format!("tavern-{}", self.requests);
+        self.send(&json!({"type": "control_request", "request_id": id, "request": request}));
+    }
+
+    /// What follows from `event`: a reason to end the program, perhaps.
+    fn react(
+        &mut self,
+        event: &AgentEvent,
+        events: &mut VecDeque<AgentEvent>,
+    ) -> Option<EndReason> {
+        match event {
+            AgentEvent::Started { .. } => {
+                self.answered_at = None;
+                self.is_broken_off = false;
+            }
+            AgentEvent::Turn(_) => self.end_turn(events),
+            AgentEvent::Text { .. }
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolResult { .. } => self.ask_usage(),
+            AgentEvent::Spent { usage } => return self.overspent(usage),
+            AgentEvent::LeaveAsked {
+                request,
+                tool,
+                input,
+            } => self.answer(request, tool, input),
+            AgentEvent::CallProposed {
+                request,
+                tool,
+                input,
+            } => {
+                let places = [&*self.job.worktree, &*temp_dir()];
+                let breach = forbids(breaches(&self.job.forbids, places, tool, input));
+                self.send(&permission::verdict(request, breach.as_ref()));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Gives leave, or refuses it, which a person may mend.
+    fn answer(&mut self, request: &str, tool: &str, input: &Value) {
+        let call = permission::called(tool, input);
+        let is = match &call {
+            Some(call) if self.job.permits.contains(call) => Leave::Given,
+            _ => Leave::Refused,
+        };
+        // What it asks a person is no call to be allowed.
+        let refused = call.filter(|call| {
+            is == Leave::Refused && tool != question::TOOL && !self.reading.refused.contains(call)
+        });
+        self.reading.refused.extend(refused);
+        self.send(&permission::reply(request, input, is));
+    }
+
+    /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or has its answer proven, or
+    /// lets it end.
+    fn end_turn(&mut self, events: &mut VecDeque<AgentEvent>) {
+        self.answered_at = Some(clock::instant());
+        let has_answered = self.reading.has_answered();
+        if !self.is_ending {
+            if self.is_broken_off || (has_answered && !self.unread.is_empty()) {
+                // A turn of its own comes of it. If not, the time for lingering is soon over.
+                return;
+            }
+            let signal = self.reading.signal();
+            let is_undecided = has_answered && self.may_go_on() && signal == Signal::None;
+            // It waits for what runs in the background.
+            if is_undecided
+                && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events))
+            {
+                self.answered_at = None;
+                return;
+            }
+            let may_be_refuted = self.job.is_proven_live && self.prodded < self.job.prods.most;
+            if has_answered && may_be_refuted && self.may_go_on() && signal == Signal::Done {
+                self.answered_at = None;
+                events.push_back(AgentEvent::Answered {
+                    text: self.reading.result().to_owned(),
+                });
+                return;
+            }
+        }
+        // The end of input is no end of work: what was sent before it is still read and answered.
+        self.input = None;
+    }
+
+    /// Tells the agent to go on. False if it may not be told so (again), or takes no messages.
+    fn prod(&mut self, why: Prodding, events: &mut VecDeque<AgentEvent>) -> bool {
+        let prods = &self.job.prods;
+        let mut message = match why {
+            Prodding::Undecided => user_message(&prods.undecided),
+            Prodding::Silent => user_message(&prods.silent),
+            Prodding::Refuted => user_message(self.refutations.last().map_or("", String::as_str)),
+        };
+        if why == Prodding::Silent {
+            // Breaks off what it does; else it would be heard only when that is over.
+            message["priority"] = json!("now");
+        }
+        if self.prodded >= prods.most || self.is_ending || !self.send(&message) {
+            return false;
+        }
+        self.prodded += 1;
+        self.is_broken_off |= why == Prodding::Silent;
+        events.push_back(AgentEvent::Prodded {
+            why,
+            number: self.prodded,
+            most: self.job.prods.most,
+        });
+        true
+    }
+
+    /// It has not used up what it may.
+    fn may_go_on(&self) -> bool {
+        // The program counts turns afresh with each thing that it is told.
+        let has_turns = self
+            .job
+            .limits
+            .turns
+            .is_none_or(|most| self.reading.turns < most);
+        has_turns && self.overspent(&self.reading.usage).is_none()
+    }
+
+    /// The event, with what was used in this run alone. `None`: it tells what was used before.
+    fn of_this_run(&mut self, mut event: AgentEvent) -> Option<AgentEvent> {
+        match (&mut event, &self.before) {
+            (AgentEvent::Spent { usage }, None) => {
+                self.before = Some(usage.clone());
+                return None;
+            }
+            (AgentEvent::Spent { usage }, Some(before)) => *usage = usage.since(before),
+            (AgentEvent::Turn(turn), Some(before)) => turn.usage = turn.usage.since(before),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    fn ask_usage(&mut self) {
+        if self.asked_at.elapsed() >= USAGE_INTERVAL {
+            self.asked_at = clock::instant();
+            self.request("get_usage");
+        }
+    }
+
+    fn overspent(&self, usage: &Usage) -> Option<EndReason> {
+        if self.job.limits.usd.is_some_and(|most| usage.usd >= most) {
+            Some(EndReason::Usd)
+        } else if self
+            .job
+            .limits
+            .tokens
+            .is_some_and(|most| usage.fresh() >= most)
+        {
+            Some(EndReason::Tokens)
+        } else {
+            None
+        }
+    }
+
+    /// A delivered message is taken off the unread ones; the prompt and the prods are no messages.
+    fn is_news(&mut self, event: &AgentEvent) -> bool {
+        let AgentEvent::Delivered { text } = event else {
+            return true;
+        };
+        if !self.has_begun && self.job.prompt == *text {
+            self.has_begun = true;
+            return false;
+        }
+        let prods = [&self.job.prods.undecided, &self.job.prods.silent];
+        if self.prodded > 0
+            && prods
+                .into_iter()
+                .chain(&self.refutations)
+                .any(|prod| prod == text)
+        {
+            return false;
+        }
+        if let Some(index) = self.unread.iter().position(|unread| unread == text) {
+            self.unread.remove(index);
+        }
+        true
+    }
+
+    /// The end of what it wrote to standard error in this run; some failures dump kilobytes.
+    fn stderr_tail(&mut self) -> std::io::Result<String> {
+        const MOST: u64 = 4096;
+        let length = self.stderr.metadata()?.len();
+        self.stderr.seek(SeekFrom::Start(
+            self.stderr_before.max(length.saturating_sub(MOST)),
+        ))?;
+        let mut tail = Vec::new();
+        self.stderr.read_to_end(&mut tail)?;
+        Ok(String::from_utf8_lossy(&tail).into_owned())
+    }
+}
+
+impl Speaker for Conversation {
+    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+        if line.cut > 0 {
+            return None;
+        }
+        let mut why = None;
+        for event in stream::read(&line.text) {
+            let Some(mut event) = self.of_this_run(event) else {
+                continue;
+            };
+            if let (AgentEvent::Turn(turn), Some(form)) = (&mut event, self.job.form)
+                && let Some(answer) = &turn.structured
+            {
+                turn.result = Some(form.words(answer));
+            }
+            self.reading.note(&event);
+            why = why.or(self.react(&event, events));
+            if self.is_news(&event) {
+                events.push_back(event);
+            }
+        }
+        why
+    }
+
+    fn say(&mut self, text: &str) -> bool {
+        let is_said = !self.is_ending && self.send(&user_message(text));
+        if is_said {
+            self.unread.push_back(text.to_owned());
+        }
+        is_said
+    }
+
+    fn wake(&mut self, events: &mut VecDeque<AgentEvent>) -> bool {
+        self.prod(Prodding::Silent, events)
+    }
+
+    fn accept(&mut self) {
+        self.answered_at = Some(clock::instant());
+        // What was said meanwhile is still answered.
+        if self.unread.is_empty() {
+            self.input = None;
+        }
+    }
+
+    fn refute(&mut self, text: &str, events: &mut VecDeque<AgentEvent>) -> bool {
+        self.refutations.push(text.to_owned());
+        self.prod(Prodding::Refuted, events)
+    }
+
+    /// A polite word needs somebody who listens: not before the session has begun, and not after the answer.
+    fn break_off(&mut self) -> bool {
+        self.is_ending = true;
+        let is_listening = self.reading.session.is_some() && self.input.is_some();
+        if is_listening {
+            self.request("interrupt");
+        }
+        is_listening
+    }
+
+    fn runs_tool(&self) -> bool {
+        self.reading.has_open_tool()
+    }
+
+    fn answered_at(&self) -> Option<Instant> {
+        self.answered_at
+    }
+
+    fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
+        // Without what it wrote there, the reason is only less well told.
+        let stderr = self.stderr_tail().unwrap_or_default();
+        let mut end = self.reading.judge(exit, ended_by_us, &stderr);
+        if self.reading.is_turn_open || self.reading.turn.is_none() {
+            let recorded = self.transcript.usage();
+            if recorded.total() > end.usage.total() {
+                end.usage = Usage {
+                    usd: end.usage.usd,
+                    ..recorded
+                };
+            }
+        }
+        let is_resumable = !self.reading.is_unknown() && self.transcript.is_there();
+        SessionEnd {
+            session: is_resumable.then(|| self.job.session.clone()),
+            ..end
+        }
+    }
+}
+
+fn user_message(text: &str) -> Value {
+    json!({"type": "user", "message": {"role": "user", "content": text}})
+}
+
+/// Write what is sent to `pipe`, each in turn, until the sender is dropped; then close it. In a thread, since a program
+/// that doesn't read must not block its supervisor.
+fn write_lines(mut pipe: ChildStdin) -> Sender<String> {
+    let (sender, receiver) = mpsc::channel::<String>();
+    std::thread::spawn(move || {
+        for line in receiver {
+            if pipe
+                .write_all(line.as_bytes())
+                .and_then(|()| pipe.flush())
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+    sender
+}

@@ -1,0 +1,71 @@
+//! What an agent says that it has found out, in lines of its own words. It is said, not proven.
+
+use super::answer::unfenced;
+use super::event::{AgentEvent, Nesting};
+use tavern_core::markup::bullet_end;
+
+/// Such a line begins with it and a colon, in any case.
+const MARK: &str = "learned";
+
+/// What the lines say that begin with `LEARNED:`, behind a bullet or a number or not. What stands in a fenced block was quoted, and
+/// what a sub-agent says is for its agent to judge.
+pub fn discoveries(event: &AgentEvent) -> Vec<&str> {
+    let AgentEvent::Text {
+        text,
+        nesting: Nesting::Main,
+    } = event
+    else {
+        return Vec::new();
+    };
+    unfenced(text)
+        .into_iter()
+        .filter_map(discovery)
+        .filter(|said| !said.is_empty())
+        .collect()
+}
+
+fn discovery(line: &str) -> Option<&str> {
+    // `**LEARNED:** it` and `**LEARNED**: it`
+    let line = bare(&line[bullet_end(line, 0).unwrap_or_default()..]);
+    let (mark, rest) = line.split_at_checked(MARK.len())?;
+    let said = bare(rest)
+        .strip_prefix(':')
+        .filter(|_| mark.eq_ignore_ascii_case(MARK))?;
+    Some(bare(said).trim_end())
+}
+
+fn bare(text: &str) -> &str {
+    text.trim_start_matches(['*', '_', ' ', '\t'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_line_that_begins_so_is_a_discovery() {
+        for (text, found) in [
+            ("LEARNED: It needs a slash.", &["It needs a slash."][..]),
+            (
+                "Look:\n- learned: one\n  2. Learned:two \r\n**LEARNED:** three\n* **LEARNED**: four",
+                &["one", "two", "three", "four"],
+            ),
+            (
+                "I learned: no. LEARNED: no.\nLEARNED no\nLEARNED:\nLEARNEDLY: no\n> LEARNED: no\nlearné: no",
+                &[],
+            ),
+            (
+                "```\nLEARNED: quoted\n```\nLEARNED: said\n~~~sh\nLEARNED: quoted",
+                &["said"],
+            ),
+            ("```\nLEARNED: quoted", &[]),
+        ] {
+            let event = |nesting| AgentEvent::Text {
+                text: text.to_owned(),
+                nesting,
+            };
+            assert_eq!(discoveries(&event(Nesting::Main)), found, "{text:?}");
+            assert!(discoveries(&event(Nesting::Inner)).is_empty(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a runner is asked to run. It doesn't know for whom.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::form::Form;
+use tavern_core::rule::BoardRules;
+use tavern_sys::process::Mark;
+
+/// The prompt of a run as it was given, to the byte, in the run's folder.
+pub const PROMPT: &str = "prompt.md";
+/// What a run was told apart from it, beside it.
+pub const RULES: &str = "rules.md";
+
+/// One run of one agent program.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Names for `{task}` and `{run}` in command lines.
+    pub task: String,
+    pub run: String,
+    /// What a person finds its session by, in one line; may be empty.
+    pub name: String,
+    /// Where the logs go, and where the same prompt is in a file; must exist.
+    pub run_dir: PathBuf,
+    /// The folder the agent works in; must exist.
+    pub worktree: PathBuf,
+    pub prompt: String,
+    /// What holds for every task of its role, for a program that is told it apart from the prompt; else empty.
+    pub rules: String,
+    /// A uuid; a new one for a new session, since a program refuses to begin one twice.
+    pub session: String,
+    /// Begin the session, or go on with it where it stopped.
+    pub opening: Opening,
+    /// The program's own name of a model; `None` for its default.
+    pub model: Option<String>,
+    /// Goes before the program's own command line: a sandbox.
+    pub wrapper: Vec<OsString>,
+    /// Its environment, all of it; of two of one name the later.
+    pub env: Vec<(String, String)>,
+    pub limits: Limits,
+    /// How long each polite step of an ending may take before the next one.
+    pub grace: Duration,
+    pub prods: Prods,
+    /// Calls that a person has allowed, as [`super::permission::called`] tells them.
+    pub permits: Vec<String>,
+    /// The rules of the board: a call that breaks one is not made, where its program asks before.
+    pub forbids: BoardRules,
+    /// That it is done is put to the proof while its session is open, as often as it may be prodded.
+    pub is_proven_live: bool,
+    /// What it is held to answer in, where its program can do that.
+    pub form: Option<Form>,
+    /// The item's own script, for the shell runner.
+    pub script: Option<String>,
+}
+
+impl Job {
+    /// Borne by every process of the run: its folder, which is unique on this host.
+    pub fn mark(&self) -> Mark {
+        Mark::run(self.run_dir.to_string_lossy())
+    }
+
+    /// The variable `name` as the agent sees it.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        variable_of(&self.env, name)
+    }
+}
+
+/// The variable `name` of the environment `env`.
+pub fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
+    let set = env.iter().rev().find(|(key, _)| key == name);
+    set.map(|(_, value)| OsString::from(value))
+}
+
+/// How a session opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    New,
+    Resumed,
+}
+
+/// What ends a run from outside of any model; `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    pub usd: Option<f64>,
+    /// Model turns.
+    pub turns: Option<u32>,
+    /// Tokens as [`super::Usage::fresh`] counts them.
+    pub tokens: Option<u64>,
+    /// From start to end.
+    pub wall: Option<Duration>,
+    /// Without a sign of life. While a tool runs it is at least eleven minutes, since the longest command that the
+    /// Claude CLI lets its model run takes ten.
+    pub idle: Option<Duration>,
+    /// Resident memory of the whole process tree.
+    pub memory_mib: Option<u64>,
+    /// Length of the run's log.
+    pub log_mib: Option<u64>,
+}
+
+/// How an agent is prodded on in its live session, before it is taken at its word or ended. Programs that aren't spoken
+/// to are not prodded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prods {
+    /// How often in a run, for whatever reason; 0: never.
+    pub most: u32,
+    /// What it is told when it ends its turn without saying whether it is done or waits for a person.
+    pub undecided: String,
+    /// What it is told when it gives no sign of life for [`Limits::idle`]: what it does at that moment is broken off.
+    pub silent: String,
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
+impl Job {
+    /// A job in `folder`, which holds the worktree and the run's folder, with no limits.
+    pub(crate) fn in_folder(folder: &std::path::Path) -> Job {
+        let (run_dir, worktree) = (folder.join("run"), folder.join("worktree"));
+        for path in [&run_dir, &worktree] {
+            std::fs::create_dir_all(path).expect("the test's own folder is writable");
+        }
+        std::fs::write(run_dir.join(PROMPT), "do it\n").expect("the test's own folder is writable");
+        Job {
+            task: "T-1".to_owned(),
+            run: "T-1-1".to_owned(),
+            name: String::new(),
+            run_dir,
+            worktree,
+            prompt: "do it\n".to_owned(),
+            rules: String::new(),
+            session: uuid::Uuid::new_v4().to_string(),
+            opening: Opening::New,
+            model: None,
+            wrapper: Vec::new(),
+            env: std::env::vars().collect(),
+            limits: Limits::default(),
+            grace: Duration::from_millis(500),
+            prods: Prods::default(),
+            permits: Vec::new(),
+            forbids: BoardRules::new(),
+            is_proven_live: false,
+            form: None,
+            script: None,
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! How a run ended, in words that the configuration and the board use too. It doesn't know what follows from it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::signal::Signal;
+use tavern_sys::secrets::redact;
+
+/// How a run ended, decided from exit status, result event, error status, denials and time-outs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent gave its answer without an error. Whether the work is done is for the verification to say.
+    Success,
+    /// The agent, or its script, ended with an error of its own.
+    Failed,
+    /// Its time was up, or it gave no sign of life for too long.
+    Timeout,
+    /// It was ended from outside: a person, a signal, the hub.
+    Killed,
+    /// The provider's limit is reached; [`SessionEnd::resets_at`] says until when, if that is known.
+    UsageLimit,
+    /// The provider failed, is overloaded or can't be reached.
+    Overloaded,
+    /// The account, its key, its credit or its right to the model: a person must mend it.
+    Auth,
+    /// The agent was not allowed to do what it needed, and did nothing.
+    PermissionDenied,
+    /// The agent waits for a person's answer (decided above, from the signal).
+    Waiting,
+    /// A limit of the run is reached: money, tokens, turns, memory, log.
+    Budget,
+    /// What the runs of its item, queue, day, drain or board may use together is used up.
+    Capped,
+    /// The agent gave its answer, but nothing was changed (decided above, from the worktree).
+    Empty,
+    /// The program ended without an answer, and nobody here ended it.
+    Crashed,
+    /// This machine, its board or its repository lacks what the run needs (decided above): a program, room, a sandbox.
+    NotReady,
+}
+
+/// Why a run was ended from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// A person, a signal, the hub, a lost lease.
+    Stop,
+    Wall,
+    Idle,
+    Usd,
+    Tokens,
+    Memory,
+    LogSize,
+    /// What many runs may use together.
+    Cap,
+    /// It had given its answer and closed nothing: it is only tidied away.
+    Lingering,
+}
+
+/// What was used up.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub usd: f64,
+    /// True where the tokens are those of the session's own record, since the program was killed before it could tell. What
+    /// `usd` holds is then what it had told until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimate: bool,
+    /// The same, a model each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, Usage>,
+}
+
+/// A tool call that was not allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Denial {
+    pub tool: String,
+    pub input: Value,
+}
+
+/// A session that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionEnd {
+    pub outcome: Outcome,
+    /// One line for people.
+    pub reason: String,
+    pub usage: Usage,
+    /// Model turns, where the program counts them.
+    pub turns: u32,
+    pub tool_calls: u32,
+    /// The session to resume, if it can be: `None` if the program never began it or doesn't know it any more.
+    pub session: Option<String>,
+    /// The agent's final text.
+    pub result: String,
+    pub signal: Signal,
+    pub denials: Vec<Denial>,
+    /// Calls that it was refused and that a person can allow.
+    pub refused: Vec<String>,
+    /// When the provider's limit ends, if it said so.
+    pub resets_at: Option<DateTime<Utc>>,
+}
+
+impl SessionEnd {
+    /// The same in words that may be written down.
+    pub(super) fn without_secrets(self) -> SessionEnd {
+        let told = |text: &str| redact(text).into_owned();
+        let signal = match self.signal {
+            Signal::Waiting(question) => Signal::Waiting(told(&question)),
+            other => other,
+        };
+        let told_denial = |denial: Denial| {
+            let input =
+                serde_json::from_str(&redact(&denial.input.to_string())).unwrap_or_default();
+            Denial { input, ..denial }
+        };
+        let denials = self.denials.into_iter().map(told_denial).collect();
+        let refused = self.refused.iter().map(|call| told(call)).collect();
+        SessionEnd {
+            reason: told(&self.reason),
+            result: told(&self.result),
+            signal,
+            denials,
+            refused,
+            ..self
+        }
+    }
+
+    /// One whose work is done, as is known without it.
+    pub fn done(reason: String) -> SessionEnd {
+        SessionEnd {
+            signal: Signal::Done,
+            ..SessionEnd::of(Outcome::Success, reason)
+        }
+    }
+
+    /// One of which nothing more is known than how it ended.
+    pub(super) fn of(outcome: Outcome, reason: String) -> SessionEnd {
+        SessionEnd {
+            outcome,
+            reason,
+            usage: Usage::default(),
+            turns: 0,
+            tool_calls: 0,
+            session: None,
+            result: String::new(),
+            signal: Signal::None,
+            denials: Vec::new(),
+            refused: Vec::new(),
+            resets_at: None,
+        }
+    }
+}
+
+impl Outcome {
+    /// Each, as it is written in the configuration and in records.
+    pub const NAMES: [(Outcome, &str); 14] = [
+        (Outcome::Success, "success"),
+        (Outcome::Failed, "failed"),
+        (Outcome::Timeout, "timeout"),
+        (Outcome::Killed, "killed"),
+        (Outcome::UsageLimit, "usage_limit"),
+        (Outcome::Overloaded, "overloaded"),
+        (Outcome::Auth, "auth"),
+        (Outcome::PermissionDenied, "permission_denied"),
+        (Outcome::Waiting, "waiting"),
+        (Outcome::Budget, "budget"),
+        (Outcome::Capped, "capped"),
+        (Outcome::Empty, "empty"),
+        (Outcome::Crashed, "crashed"),
+        (Outcome::NotReady, "not_ready"),
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        Outcome::NAMES[self as usize].1
+    }
+}
+
+/// A word that names no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown outcome `{0}`")]
+pub struct BadOutcome(String);
+
+impl FromStr for Outcome {
+    type Err = BadOutcome;
+
+    fn from_str(text: &str) -> Result<Outcome, BadOutcome> {
+        let found = Outcome::NAMES.into_iter().find(|(_, name)| *name == text);
+        found
+            .map(|(outcome, _)| outcome)
+            .ok_or_else(|| BadOutcome(text.chars().take(80).collect()))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl EndReason {
+    /// The outcome of a run that was ended for this reason before it gave an answer.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            EndReason::Stop | EndReason::Lingering => Outcome::Killed,
+            EndReason::Wall | EndReason::Idle => Outcome::Timeout,
+            EndReason::Usd | EndReason::Tokens | EndReason::Memory | EndReason::LogSize => {
+                Outcome::Budget
+            }
+            EndReason::Cap => Outcome::Capped,
+        }
+    }
+
+    /// There is no time to be polite: it is filling the disk or the memory.
+    pub fn is_urgent(self) -> bool {
+        matches!(self, EndReason::LogSize | EndReason::Memory)
+    }
+
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            EndReason::Stop => "it was stopped",
+            EndReason::Wall => "time limit reached",
+            EndReason::Idle => "no sign of life for too long",
+            EndReason::Usd => "money limit reached",
+            EndReason::Tokens => "token limit reached",
+            EndReason::Memory => "memory limit exceeded",
+            EndReason::LogSize => "output limit exceeded",
+            EndReason::Cap => "a cap is reached",
+            EndReason::Lingering => "it did not end after its answer",
+        }
+    }
+}
+
+impl Usage {
+    /// Tokens read or written for the first time: all but those that came from the provider's cache. This is what a
+    /// token limit counts; a long session reads its whole past from the cache again at every step.
+    pub fn fresh(&self) -> u64 {
+        self.input + self.output + self.cache_write
+    }
+
+    pub fn total(&self) -> u64 {
+        self.fresh() + self.cache_read
+    }
+
+    /// Anything is known to have been used; of programs that don't tell nothing is.
+    pub fn is_known(&self) -> bool {
+        self.total() > 0 || self.usd > 0.0
+    }
+
+    /// What has come to it since it was `before`.
+    pub fn since(&self, before: &Usage) -> Usage {
+        let models = self.models.iter().map(|(model, usage)| {
+            let was = before.models.get(model);
+            (
+                model.clone(),
+                was.map_or_else(|| usage.clone(), |was| usage.since(was)),
+            )
+        });
+        let models = models.filter(|(_, usage)| usage.total() > 0);
+        Usage {
+            input: self.input.saturating_sub(before.input),
+            output: self.output.saturating_sub(before.output),
+            cache_read: self.cache_read.saturating_sub(before.cache_read),
+            cache_write: self.cache_write.saturating_sub(before.cache_write),
+            usd: (self.usd - before.usd).max(0.0),
+            is_estimate: self.is_estimate,
+            models: models.collect(),
+        }
+    }
+
+    /// `self` and `other` together.
+    pub fn add(&mut self, other: &Usage) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.usd += other.usd;
+        self.is_estimate |= other.is_estimate;
+        for (model, usage) in &other.models {
+            self.models.entry(model.clone()).or_default().add(usage);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_is_spelt_one_way() {
+        for (outcome, name) in Outcome::NAMES {
+            let json = serde_json::to_value(outcome).expect("it is a word");
+            assert_eq!((json, outcome.as_str()), (Value::from(name), name));
+            assert_eq!(name.parse(), Ok(outcome));
+        }
+    }
+}

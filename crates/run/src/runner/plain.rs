@@ -1,0 +1,319 @@
+//! A program that writes plain text and whose exit status decides. It doesn't know which program.
+
+use std::collections::VecDeque;
+
+use tavern_sys::process::{LogLine, ProgramExit, Spec};
+
+use super::OUTPUT_LOG;
+use super::event::{AgentEvent, Nesting};
+use super::job::Job;
+use super::outcome::{EndReason, Outcome, SessionEnd};
+use super::session::{Session, Speaker};
+use super::signal::Signal;
+
+/// How many of the last lines are kept as the result.
+const KEPT_LINES: usize = 40;
+
+/// The last lines of a program of which only the end counts.
+#[derive(Default)]
+struct PlainText {
+    last_lines: VecDeque<String>,
+}
+
+/// Starts `spec` with both output streams in the run's output log, in the order in which they are written.
+pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
+    Session::start(spec, job, OUTPUT_LOG, None, |_| {
+        Box::new(PlainText::default())
+    })
+}
+
+impl Speaker for PlainText {
+    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+        if self.last_lines.len() == KEPT_LINES {
+            self.last_lines.pop_front();
+        }
+        self.last_lines
+            .push_back(line.text.chars().take(1000).collect());
+        events.push_back(AgentEvent::Text {
+            text: line.text,
+            nesting: Nesting::Main,
+        });
+        None
+    }
+
+    fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
+        let result = self.last_lines.make_contiguous().join("\n");
+        let (outcome, reason) = match (exit, ended_by_us) {
+            // A clean exit counts even if an ending had begun in the same moment.
+            (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
+            (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
+            (exit, None) => {
+                let outcome = if matches!(exit, ProgramExit::Code(_)) {
+                    Outcome::Failed
+                } else {
+                    Outcome::Crashed
+                };
+                // What git and others advise behind an error is not the error.
+                let is_advice = |line: &str| {
+                    line.get(..5)
+                        .is_some_and(|start| start.eq_ignore_ascii_case("hint:"))
+                };
+                let lines = || {
+                    self.last_lines
+                        .iter()
+                        .map(|line| line.trim())
+                        .filter(|line| !line.is_empty())
+                };
+                let last = lines()
+                    .rfind(|line| !is_advice(line))
+                    .or_else(|| lines().next_back());
+                let said =
+                    last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
+                (outcome, format!("{exit}{}", said.unwrap_or_default()))
+            }
+        };
+        let signal = if outcome == Outcome::Success {
+            Signal::read(&result)
+        } else {
+            Signal::None
+        };
+        SessionEnd {
+            result,
+            signal,
+            ..SessionEnd::of(outcome, reason)
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
+mod tests {
+    use super::*;
+    use crate::runner::{CommandRunner, Limits, Next, Runner, Shell};
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+    use tavern_sys::process::table;
+
+    fn shell(folder: &Path, script: &str) -> (Job, Session) {
+        let mut job = Job::in_folder(folder);
+        job.script = Some(script.to_owned());
+        let session = Shell.start(&job).expect("sh starts");
+        (job, session)
+    }
+
+    fn run(script: &str) -> SessionEnd {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        shell(folder.path(), script).1.finish()
+    }
+
+    fn wait_until_ready(session: &mut Session) {
+        loop {
+            match session.next(Duration::from_secs(20)) {
+                Next::Event(AgentEvent::Text { text, .. }) if text == "ready" => return,
+                Next::Quiet => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_exit_status_decides_and_the_last_line_tells() {
+        let rows = [
+            (
+                "echo work",
+                Outcome::Success,
+                "exited with code 0",
+                Signal::None,
+            ),
+            (
+                "echo work; echo DONE",
+                Outcome::Success,
+                "exited with code 0",
+                Signal::Done,
+            ),
+            (
+                "echo 'WAITING: red or blue?'",
+                Outcome::Success,
+                "exited with code 0",
+                Signal::Waiting("red or blue?".to_owned()),
+            ),
+            (
+                "echo oh no >&2; exit 3",
+                Outcome::Failed,
+                "exited with code 3: oh no",
+                Signal::None,
+            ),
+            (
+                "echo DONE; exit 1",
+                Outcome::Failed,
+                "exited with code 1: DONE",
+                Signal::None,
+            ),
+            // `sh -eu`: neither a failing command nor an unset variable is passed over.
+            (
+                "false; echo DONE",
+                Outcome::Failed,
+                "exited with code 1",
+                Signal::None,
+            ),
+            (
+                "echo $no_such_variable; echo DONE",
+                Outcome::Failed,
+                "exited with code 2: ",
+                Signal::None,
+            ),
+            (
+                "kill -9 $$",
+                Outcome::Crashed,
+                "was ended by signal 9",
+                Signal::None,
+            ),
+        ];
+        for (script, outcome, reason, signal) in rows {
+            let ended = run(script);
+            assert_eq!(
+                (ended.outcome, &ended.signal),
+                (outcome, &signal),
+                "{script}: {ended:?}"
+            );
+            assert!(ended.reason.starts_with(reason), "{script}: {ended:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_script_it_says_what_to_do() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let job = Job::in_folder(folder.path());
+        let Err(error) = Shell.start(&job) else {
+            panic!("it has no script")
+        };
+        assert!(
+            error.hint.as_deref().unwrap_or_default().contains("```sh"),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn limits_end_the_whole_tree() {
+        let second = Duration::from_millis(300);
+        let rows: [(Limits, &str, Outcome); 4] = [
+            (
+                Limits {
+                    wall: Some(second),
+                    ..Default::default()
+                },
+                "sleep 100",
+                Outcome::Timeout,
+            ),
+            (
+                Limits {
+                    idle: Some(second),
+                    ..Default::default()
+                },
+                "sleep 100",
+                Outcome::Timeout,
+            ),
+            (
+                Limits {
+                    memory_mib: Some(0),
+                    ..Default::default()
+                },
+                "sleep 100",
+                Outcome::Budget,
+            ),
+            (
+                Limits {
+                    log_mib: Some(2),
+                    ..Default::default()
+                },
+                "head -c 40000000 /dev/zero",
+                Outcome::Budget,
+            ),
+        ];
+        for (limits, script, outcome) in rows {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let mut job = Job::in_folder(folder.path());
+            job.script = Some(format!("trap '' TERM; setsid {script} & wait; sleep 100"));
+            job.limits = limits;
+            let session = Shell.start(&job).expect("sh starts");
+            let ended = session.finish();
+            assert_eq!(ended.outcome, outcome, "{script}: {ended:?}");
+            assert_eq!(table::marked(&job.mark()), []);
+        }
+    }
+
+    #[test]
+    fn a_request_to_end_is_polite_first() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (job, mut session) = shell(
+            folder.path(),
+            "trap 'echo saved; exit 9' TERM; echo ready; sleep 100 & wait",
+        );
+        wait_until_ready(&mut session);
+        assert!(!table::marked(&job.mark()).is_empty());
+        session.end(EndReason::Stop);
+        session.end(EndReason::Wall);
+        let ended = session.finish();
+        assert_eq!(
+            (ended.outcome, ended.reason.as_str()),
+            (Outcome::Killed, "it was stopped")
+        );
+        assert_eq!(ended.result, "ready\nsaved");
+    }
+
+    #[test]
+    fn a_command_line_is_filled_in_and_gets_the_prompt() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let run = |argv: &[&str], model: Option<&str>| {
+            let mut job = Job::in_folder(folder.path());
+            job.model = model.map(str::to_owned);
+            job.task = "T-{run}".to_owned();
+            let ended = CommandRunner::new("mine", argv.iter().copied())
+                .start(&job)
+                .expect("it starts")
+                .finish();
+            fs::remove_file(job.run_dir.join(OUTPUT_LOG)).expect("each run writes its log");
+            ended.result
+        };
+        let print = "for arg; do echo \"[$arg]\"; done; cat";
+        let argv = [
+            "sh",
+            "-c",
+            print,
+            "sh",
+            "{task}/{run}",
+            "{odd} {",
+            "--model",
+            "{model}",
+            "-x",
+        ];
+        assert_eq!(
+            run(&argv, Some("m")),
+            "[T-{run}/T-1-1]\n[{odd} {]\n[--model]\n[m]\n[-x]\ndo it"
+        );
+        assert_eq!(run(&argv, None), "[T-{run}/T-1-1]\n[{odd} {]\n[-x]\ndo it");
+        // Named in the command line, the prompt is no input.
+        assert_eq!(
+            run(
+                &["sh", "-c", "cat; cat \"$1\"", "sh", "{prompt_file}"],
+                None
+            ),
+            "do it"
+        );
+    }
+
+    #[test]
+    fn a_missing_command_line_is_told_with_where_to_set_it() {
+        let error = CommandRunner::new("mine", [""; 0])
+            .check(&[])
+            .expect_err("it has no command line");
+        assert!(
+            error.hint.as_deref().unwrap_or_default().contains("mine"),
+            "{error:?}"
+        );
+    }
+}

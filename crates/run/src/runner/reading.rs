@@ -1,0 +1,465 @@
+//! What has been read of a session: events, exit status and what was done from here → outcome. Pure.
+//!
+//! The rule behind all rules: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count
+//! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+
+use tavern_sys::process::ProgramExit;
+
+use super::event::{AgentEvent, Nesting, TurnResult};
+use super::outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
+use super::permission;
+use super::question;
+use super::signal::Signal;
+
+/// What has been read of a session so far.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// As the program says; `None` until it has begun.
+    pub session: Option<String>,
+    /// The last turn that is over.
+    pub turn: Option<TurnResult>,
+    /// A turn has begun that is not over.
+    pub is_turn_open: bool,
+    pub turns: u32,
+    pub tool_calls: u32,
+    /// Successful tool calls that may have changed something.
+    pub deeds: u32,
+    pub denials: Vec<Denial>,
+    /// Calls that it was refused and that a person can allow.
+    pub refused: Vec<String>,
+    pub usage: Usage,
+    /// The last text of the agent itself.
+    pub last_text: String,
+    /// What the agent wanted to ask with its own tool, if it has done nothing since.
+    asked: Option<String>,
+    /// Names of the tools that run now, by the id of the call.
+    open_tools: HashMap<String, String>,
+    /// What runs in the background, by its id; it outlasts the turn.
+    open_tasks: HashSet<String>,
+    /// The provider's final failure in this turn.
+    failure: Option<Failure>,
+    /// The provider's last failure, if the program was still trying when nothing more came.
+    retry: Option<Failure>,
+    /// The provider has said that a limit is reached; until when, if it said so.
+    rejected_until: Option<Option<i64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Failure {
+    status: Option<u16>,
+    error: String,
+    text: String,
+}
+
+/// The Claude CLI's tool by which an agent is woken later, in a turn that the program begins by itself.
+const WAKER: &str = "ScheduleWakeup";
+
+/// Tools that change nothing in the worktree.
+const ONLY_LOOK: [&str; 16] = [
+    "Agent",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "Read",
+    "ScheduleWakeup",
+    "Skill",
+    "StructuredOutput",
+    "Task",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+];
+
+/// A call of the tool may have changed something in the worktree.
+pub fn may_change(tool: &str) -> bool {
+    !ONLY_LOOK.contains(&tool)
+}
+
+impl Reading {
+    /// Take `event` into account.
+    pub fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Started { session, .. } => {
+                self.session = Some(session.clone());
+                self.open_tasks.remove(WAKER);
+                self.is_turn_open = true;
+                self.failure = None;
+            }
+            AgentEvent::Text { text, nesting } => {
+                self.retry = None;
+                if *nesting == Nesting::Main {
+                    self.last_text.clone_from(text);
+                }
+            }
+            AgentEvent::Thinking => self.retry = None,
+            AgentEvent::ToolCall {
+                id,
+                name,
+                input,
+                nesting,
+            } => {
+                self.retry = None;
+                if name == question::TOOL && *nesting == Nesting::Main {
+                    self.asked = question::of_tool(input);
+                }
+                self.tool_calls += 1;
+                self.open_tools.insert(id.clone(), name.clone());
+            }
+            AgentEvent::ToolResult { id, ok, .. } => {
+                let name = self.open_tools.remove(id);
+                if *ok && name.as_deref() == Some(WAKER) {
+                    self.open_tasks.insert(WAKER.to_owned());
+                }
+                if *ok && name.as_deref().is_some_and(may_change) {
+                    self.deeds += 1;
+                    self.asked = None;
+                }
+            }
+            AgentEvent::Retry { status, error } => {
+                self.retry = Some(Failure {
+                    status: *status,
+                    error: error.clone(),
+                    text: String::new(),
+                });
+            }
+            AgentEvent::Failure { error, text } => {
+                self.retry = None;
+                self.failure = Some(Failure {
+                    status: None,
+                    error: error.clone(),
+                    text: text.clone(),
+                });
+            }
+            AgentEvent::RateLimit {
+                status, resets_at, ..
+            } => {
+                self.rejected_until = (status == "rejected").then_some(*resets_at);
+            }
+            AgentEvent::Spent { usage } => self.usage = usage.clone(),
+            AgentEvent::Turn(turn) => self.note_turn(turn),
+            AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
+            AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
+            AgentEvent::LeaveAsked { .. }
+            | AgentEvent::CallProposed { .. }
+            | AgentEvent::Delivered { .. }
+            | AgentEvent::Answered { .. }
+            | AgentEvent::Prodded { .. } => {}
+        }
+    }
+
+    /// A tool of the agent runs, if only in the background.
+    pub fn has_open_tool(&self) -> bool {
+        !self.open_tools.is_empty() || self.has_open_task()
+    }
+
+    /// Something runs in the background, of whose end the agent is told.
+    pub fn has_open_task(&self) -> bool {
+        !self.open_tasks.is_empty()
+    }
+
+    fn note_turn(&mut self, turn: &TurnResult) {
+        self.is_turn_open = false;
+        self.open_tools.clear();
+        self.turns += turn.turns;
+        self.denials.extend(turn.denials.iter().cloned());
+        // Cumulative; but a resumed session that ends before its first request reports nothing.
+        if turn.usage.total() > 0 || turn.usage.usd > 0.0 {
+            self.usage = turn.usage.clone();
+        }
+        self.turn = Some(turn.clone());
+    }
+
+    /// The agent has just ended its turn well.
+    pub fn has_answered(&self) -> bool {
+        let is_well = |turn: &TurnResult| {
+            !turn.is_error
+                && matches!(turn.terminal_reason.as_deref(), None | Some("completed"))
+                && !is_broken_off(turn)
+        };
+        !self.is_turn_open && self.turn.as_ref().is_some_and(is_well)
+    }
+
+    /// The final text: the last result that isn't empty and no error.
+    pub fn result(&self) -> &str {
+        let turn = self.turn.as_ref().filter(|turn| !turn.is_error);
+        let result = turn
+            .and_then(|turn| turn.result.as_deref())
+            .unwrap_or_default();
+        if result.is_empty() && turn.is_some() {
+            &self.last_text
+        } else {
+            result
+        }
+    }
+
+    /// What the agent says of its work at the end of it, in words or with its own tool.
+    pub fn signal(&self) -> Signal {
+        match (Signal::read(self.result()), &self.asked) {
+            (Signal::None, Some(question)) => Signal::Waiting(question.clone()),
+            (signal, _) => signal,
+        }
+    }
+
+    /// The same once it is told nothing more: who was refused something and is not done asks for that.
+    fn last_signal(&self) -> Signal {
+        match self.signal() {
+            signal if signal == Signal::Done || self.refused.is_empty() => signal,
+            Signal::Waiting(question) => {
+                Signal::Waiting(permission::asking(&question, &self.refused))
+            }
+            _ => Signal::Waiting(permission::asking(
+                "it may not go on without leave",
+                &self.refused,
+            )),
+        }
+    }
+
+    /// The session is not known (any more) where the agent runs now: a new one must be begun.
+    pub fn is_unknown(&self) -> bool {
+        let error = self.turn.as_ref().and_then(|turn| turn.errors.first());
+        error.is_some_and(|error| error.starts_with("No conversation found"))
+    }
+
+    /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
+    /// there, shown to people where nothing else is known.
+    pub fn judge(&self, exit: ProgramExit, ended: Option<EndReason>, stderr: &str) -> SessionEnd {
+        let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
+        let end = match turn {
+            Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
+            _ => self.judge_broken_off(turn, exit, ended, stderr),
+        };
+        SessionEnd {
+            usage: self.usage.clone(),
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            result: self.result().to_owned(),
+            signal: if end.outcome == Outcome::Success {
+                self.last_signal()
+            } else {
+                Signal::None
+            },
+            denials: self.denials.clone(),
+            refused: self.refused.clone(),
+            ..end
+        }
+    }
+
+    /// The last turn came to an end of its own.
+    fn judge_turn(
+        &self,
+        turn: &TurnResult,
+        exit: ProgramExit,
+        ended: Option<EndReason>,
+    ) -> SessionEnd {
+        let first_error = turn.errors.first().map(String::as_str);
+        let said = turn
+            .result
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .or(first_error)
+            .unwrap_or(&turn.subtype);
+        match turn.subtype.as_str() {
+            "error_max_turns" | "error_max_budget_usd" => return end(Outcome::Budget, said),
+            _ if turn.is_error => return self.judge_failure(turn, said),
+            _ => {}
+        }
+        match turn.terminal_reason.as_deref() {
+            None | Some("completed") => {}
+            Some(reason) => return end(Outcome::Failed, &format!("it ended early: {reason}")),
+        }
+        // An exit that was forced from here says nothing of the answer before it.
+        if !exit.is_success() && ended.is_none() {
+            return end(Outcome::Crashed, &format!("{exit} after its answer"));
+        }
+        // To ask is no work.
+        let is_work = |denial: &Denial| denial.tool != question::TOOL;
+        if self.denials.iter().any(is_work) && self.deeds == 0 && self.refused.is_empty() {
+            return end(Outcome::PermissionDenied, &denied(&self.denials));
+        }
+        end(Outcome::Success, said)
+    }
+
+    /// The provider failed, or refused, for good.
+    fn judge_failure(&self, turn: &TurnResult, said: &str) -> SessionEnd {
+        let error = self
+            .failure
+            .as_ref()
+            .map(|failure| failure.error.as_str())
+            .unwrap_or_default();
+        let text = self
+            .failure
+            .as_ref()
+            .map(|failure| failure.text.as_str())
+            .unwrap_or_default();
+        let outcome = match error {
+            // The reply was refused or cut, and the program says so in the same words as for a failed call.
+            "max_output_tokens" => Outcome::Failed,
+            _ if turn.stop_reason.as_deref() == Some("refusal") => Outcome::Failed,
+            _ => provider_outcome(turn.api_status, error, text),
+        };
+        let resets_at = match outcome {
+            Outcome::UsageLimit => self
+                .reset_time()
+                .or_else(|| reset_time_in(text))
+                .or_else(|| reset_time_in(said)),
+            _ => None,
+        };
+        SessionEnd {
+            resets_at,
+            ..end(outcome, said)
+        }
+    }
+
+    /// There is no answer: the program ended, or was ended, in the middle.
+    fn judge_broken_off(
+        &self,
+        turn: Option<&TurnResult>,
+        exit: ProgramExit,
+        ended: Option<EndReason>,
+        stderr: &str,
+    ) -> SessionEnd {
+        if let Some(why) = ended {
+            // Silence after a refusal is the provider's, not the agent's.
+            let retry = self
+                .retry
+                .as_ref()
+                .filter(|_| matches!(why, EndReason::Idle | EndReason::Wall));
+            let Some(retry) = retry else {
+                return end(why.outcome(), why.describe());
+            };
+            let outcome = provider_outcome(retry.status, &retry.error, "");
+            let status = retry
+                .status
+                .map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            let resets_at = self.reset_time().filter(|_| outcome == Outcome::UsageLimit);
+            return SessionEnd {
+                resets_at,
+                ..end(
+                    outcome,
+                    &format!(
+                        "{} while the provider failed: {status}, {}",
+                        why.describe(),
+                        retry.error
+                    ),
+                )
+            };
+        }
+        if let Some(reason) = turn.and_then(|turn| turn.terminal_reason.as_deref()) {
+            return end(Outcome::Killed, &format!("it was interrupted: {reason}"));
+        }
+        let error = turn
+            .and_then(|turn| turn.errors.first())
+            .map(String::as_str);
+        let last = stderr
+            .lines()
+            .rev()
+            .map(str::trim)
+            .find(|line| !line.is_empty());
+        match error.filter(|error| !error.is_empty()).or(last) {
+            Some(why) => end(Outcome::Crashed, &format!("{exit}: {why}")),
+            None => end(Outcome::Crashed, &format!("{exit} without an answer")),
+        }
+    }
+
+    fn reset_time(&self) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(self.rejected_until??, 0)
+    }
+}
+
+/// A turn that was broken off has a result, too.
+fn is_broken_off(turn: &TurnResult) -> bool {
+    let is_aborted = turn
+        .terminal_reason
+        .as_deref()
+        .is_some_and(|reason| reason.starts_with("aborted_"));
+    is_aborted || turn.subtype == "error_during_execution"
+}
+
+/// What the provider's answer means. `error` is the CLI's own word for it, `text` the message of its report.
+fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
+    // A key's spending limit comes as a plain 400. The words are the provider's own.
+    let is_spent = text.contains("usage limit") || text.contains("regain access");
+    match (status, error) {
+        (Some(429), _) | (_, "rate_limit") => Outcome::UsageLimit,
+        (Some(401..=403), _)
+        | (_, "authentication_failed" | "oauth_org_not_allowed" | "billing_error") => Outcome::Auth,
+        // A model that isn't there, or isn't for this account, is mended by a person, like a wrong key.
+        (Some(404), _) | (_, "model_not_found") => Outcome::Auth,
+        (Some(500..=599), _) | (_, "overloaded" | "server_error") => Outcome::Overloaded,
+        (Some(400) | None, _) if is_spent => Outcome::UsageLimit,
+        // No answer at all: the network, or a time-out.
+        (None | Some(408), "unknown") => Outcome::Overloaded,
+        _ => Outcome::Failed,
+    }
+}
+
+/// `… regain access on 2026-12-01 at 00:00 UTC`, or `…|1795314466` as older versions wrote it.
+fn reset_time_in(text: &str) -> Option<DateTime<Utc>> {
+    if let Some((_, rest)) = text.split_once("regain access on ") {
+        let moment: String = rest.chars().take("2026-12-01 at 00:00".len()).collect();
+        let parsed = NaiveDateTime::parse_from_str(&moment, "%Y-%m-%d at %H:%M").ok()?;
+        return Some(parsed.and_utc());
+    }
+    let (_, seconds) = text.rsplit_once('|')?;
+    DateTime::from_timestamp(seconds.trim().parse().ok()?, 0)
+}
+
+fn denied(denials: &[Denial]) -> String {
+    let mut tools: Vec<&str> = denials.iter().map(|denial| denial.tool.as_str()).collect();
+    tools.dedup();
+    format!(
+        "it was not allowed to use {}, and did nothing",
+        tools.join(", ")
+    )
+}
+
+/// The first line of `reason` is for people.
+fn end(outcome: Outcome, reason: &str) -> SessionEnd {
+    let line = reason
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    SessionEnd::of(outcome, line.chars().take(300).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_to_be_woken_later_waits_until_its_next_turn() {
+        let mut reading = Reading::default();
+        let started = AgentEvent::Started {
+            session: "s".to_owned(),
+            model: None,
+        };
+        let call = |id: &str| AgentEvent::ToolCall {
+            id: id.to_owned(),
+            name: WAKER.to_owned(),
+            input: serde_json::json!({"delaySeconds": 60}),
+            nesting: Nesting::Main,
+        };
+        let result = |ok| AgentEvent::ToolResult {
+            id: "1".to_owned(),
+            ok,
+            text: String::new(),
+        };
+        for (ok, waits) in [(false, false), (true, true)] {
+            [started.clone(), call("1"), result(ok)]
+                .iter()
+                .for_each(|event| reading.note(event));
+            assert_eq!(reading.has_open_task(), waits);
+        }
+        reading.note(&started);
+        assert!(!reading.has_open_task());
+    }
+}

@@ -1,0 +1,345 @@
+//! What an agent program may write to, for roles with `sandbox: true`: a command line for bubblewrap that goes before its
+//! own. It keeps mistakes away from the rest of the machine's files; a jail against malice it is not.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::cell::Cell;
+use super::enclosure::{
+    ALONE, PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown,
+};
+use super::error::Error;
+use super::site::Site;
+use super::syscalls;
+use crate::runner::shell::SCRIPT;
+use crate::runner::{PROMPT, ProgramHome, ProgramState};
+use tavern_core::eligible::NotReady;
+use tavern_git::matches;
+use tavern_store::config::{Network, Role};
+use tavern_store::replace_volatile;
+use tavern_sys::files;
+use tavern_sys::interrupt::Interrupt;
+use tavern_sys::process::{CommandSpec, argument, find_program, run_command};
+
+/// Between what an agent program works in a sandbox.
+pub struct Boxed<'a> {
+    pub terminal: Terminal,
+    pub worktree: &'a Path,
+    pub run_dir: &'a Path,
+    pub cell: &'a Cell,
+    pub state: &'a ProgramState,
+}
+
+/// For the agent program of one run, which is the file `program`.
+///
+/// # Errors
+/// The repository can't be opened.
+pub fn of_agent(
+    site: &Site,
+    role: &Role,
+    program: PathBuf,
+    place: &Boxed<'_>,
+) -> Result<Vec<OsString>, Error> {
+    let Boxed {
+        terminal,
+        worktree,
+        run_dir,
+        cell,
+        state,
+    } = *place;
+    let mut line = begin(terminal);
+    if role.network == Network::None {
+        line.push(ALONE.into());
+    }
+    show(
+        &mut line,
+        shown(&site.board, site.repository()?, Some(program)),
+    );
+    show_writable(&mut line, &writable(site, role)?);
+    for home in &state.homes {
+        show_home(&mut line, home);
+    }
+    show(
+        &mut line,
+        state.folders.iter().map(|folder| (WRITE, folder.clone())),
+    );
+    show(&mut line, held(site)?);
+    show(
+        &mut line,
+        [worktree.to_owned(), cell.git(), cell.mail().join("out")].map(|path| (WRITE, path)),
+    );
+    hide_lock(&mut line, site);
+    let link = worktree.join(".git");
+    let stands_for = [
+        (READ, cell.link(), link),
+        (WRITE, cell.results(), run_dir.to_owned()),
+    ];
+    let files = state
+        .files
+        .iter()
+        .map(|file| (WRITE, cell.copy_of(file), file.clone()));
+    let told = [PROMPT, SCRIPT].map(|name| (READ, run_dir.join(name), run_dir.join(name)));
+    for (option, from, to) in stands_for.into_iter().chain(files).chain(told) {
+        line.extend([option.into(), from.into(), to.into()]);
+    }
+    if terminal == Terminal::Given && syscalls::filter().is_none() {
+        let message =
+            "`sandbox: true` can't keep a program from typing into your terminal on this processor";
+        return Err(NotReady::new(message, "talk with an agent of a role without it").into());
+    }
+    filtered(site, end(line, Some(worktree)))
+}
+
+/// The file with the filter of system calls. It stands for the board's lock, too, which nobody takes from inside.
+const FILTER: &str = "syscalls";
+
+/// The same without the system calls that reach out of it. Bubblewrap reads the filter from a descriptor.
+fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+    let (file, filter) = (
+        site.board.private(FILTER),
+        syscalls::filter().unwrap_or_default(),
+    );
+    if !site.board.is_dry() && files::read(&file).ok().as_ref() != Some(&filter) {
+        replace_volatile(&file, &filter)?;
+    }
+    if filter.is_empty() {
+        return Ok(line);
+    }
+    let shell = ["sh", "-c", "exec \"$@\" 9<\"$0\""].map(OsString::from);
+    let mut words = line.into_iter();
+    let program = words.next();
+    let option = ["--seccomp", "9"].map(OsString::from);
+    Ok(shell
+        .into_iter()
+        .chain([file.into()])
+        .chain(program)
+        .chain(option)
+        .chain(words)
+        .collect())
+}
+
+/// For commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and write nothing but files there.
+///
+/// # Errors
+/// The repository can't be opened.
+pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsString>, Error> {
+    if !role.sandbox {
+        return Ok(Vec::new());
+    }
+    let mut line = begin(Terminal::None);
+    if role.network != Network::All {
+        line.push(ALONE.into());
+    }
+    show(&mut line, shown(&site.board, site.repository()?, None));
+    show_writable(&mut line, &writable(site, role)?);
+    show(&mut line, held(site)?);
+    show(
+        &mut line,
+        [(WRITE, folder.to_owned()), (READ, folder.join(".git"))],
+    );
+    hide_lock(&mut line, site);
+    filtered(site, end(line, Some(folder)))
+}
+
+/// For git that looks into a cell: it reaches nobody, and writes to `out` alone.
+///
+/// # Errors
+/// The repository can't be opened.
+pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
+    let mut line = alone(&site.board, site.repository()?);
+    show(&mut line, [(WRITE, out.to_owned())]);
+    Ok(end(line, Some(out)))
+}
+
+/// What nobody in a sandbox writes to, whatever else is let: git's folder, and the board.
+fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
+    Ok([
+        (READ, site.repository()?.common_dir().to_owned()),
+        (READ, site.board.dir().to_owned()),
+    ])
+}
+
+/// Who can read a file can lock it.
+fn hide_lock(line: &mut Vec<OsString>, site: &Site) {
+    line.extend([
+        READ.into(),
+        site.board.private(FILTER).into(),
+        site.board.private("lock").into(),
+    ]);
+}
+
+/// A folder with a program's settings: they can be read, what it keeps can be written, and what else it makes there is thrown
+/// away.
+fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
+    // It is made before the program starts.
+    let folder = home
+        .folder
+        .canonicalize()
+        .unwrap_or_else(|_| home.folder.clone());
+    line.extend(["--tmpfs".into(), folder.clone().into()]);
+    let there = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|entry| entry.file_name());
+    let shown = there.filter(|name| {
+        !home
+            .passing
+            .iter()
+            .any(|passing| matches(passing, Path::new(name)))
+    });
+    show(
+        line,
+        shown
+            .map(|name| (READ, folder.join(name)))
+            .collect::<BTreeSet<_>>(),
+    );
+    show(
+        line,
+        home.kept.iter().map(|name| (WRITE, folder.join(name))),
+    );
+}
+
+/// What else the role lets be written to; keys and the like only where it names them.
+fn show_writable(line: &mut Vec<OsString>, writable: &[PathBuf]) {
+    show(line, writable.iter().map(|path| (WRITE, path.clone())));
+    hide_secrets(line, writable);
+}
+
+/// What else the role lets be written to, but for what is in another of that anyway.
+///
+/// # Errors
+/// Something is in what another role lets be written to: whoever writes there can put a link in its place, which would be followed
+/// out of the sandbox.
+fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
+    let of = |role: &Role| {
+        role.writable
+            .iter()
+            .map(|path| at_home(path))
+            .collect::<Vec<_>>()
+    };
+    let is_in = |path: &Path, outer: &Path| {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        path != outer
+            && (path.starts_with(outer)
+                || path
+                    .parent()
+                    .is_some_and(|own| real(own).starts_with(real(outer))))
+    };
+    let mut own = of(role);
+    let all = own.clone();
+    own.retain(|path| !all.iter().any(|outer| is_in(path, outer)));
+    for (name, other) in site.config.roles.iter().filter(|(_, other)| other.sandbox) {
+        for outer in of(other) {
+            if let Some(path) = own.iter().find(|path| is_in(path, &outer)) {
+                let (path, outer) = (path.display(), outer.display());
+                let message = format!(
+                    "`writable` has {path}, which is in {outer}: an agent of the role `{name}` could put a link there"
+                );
+                return Err(NotReady::new(
+                    message,
+                    "name the outer one for both roles, in .tavern/config.yaml",
+                ));
+            }
+        }
+    }
+    Ok(own)
+}
+
+fn at_home(path: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    match (
+        path.strip_prefix('~')
+            .map(|rest| rest.trim_start_matches('/')),
+        home,
+    ) {
+        (Some(""), Some(home)) => home,
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// Checks that the program is there. Looks at files only.
+///
+/// # Errors
+/// It is not.
+pub fn check(role: &Role) -> Result<(), NotReady> {
+    if !role.sandbox || find_program(OsStr::new(PROGRAM)).is_some() {
+        return Ok(());
+    }
+    Err(NotReady::new(
+        format!("`{PROGRAM}`, which `sandbox: true` needs, is not on PATH"),
+        "install it (apt-get install bubblewrap), or set `sandbox: false` for the role in .tavern/config.yaml",
+    ))
+}
+
+/// Checks that it can make a sandbox here, by starting it, and that the repository is seen in it.
+///
+/// # Errors
+/// It can't; not every container and not every kernel lets it. Or the repository is where a sandbox has a folder of its own.
+pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
+    if !role.sandbox {
+        return Ok(());
+    }
+    check(role)?;
+    writable(site, role)?;
+    started(begin(Terminal::None), &["true"]).map_err(|why| {
+        NotReady::new(
+            format!("`sandbox: true` does not work here: {why}"),
+            "let users make namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0, or of a container its \
+             --security-opt), or set `sandbox: false` for the role in .tavern/config.yaml",
+        )
+    })?;
+    // Least is seen where git looks at what came of the work.
+    let line = alone(&site.board, site.repository()?);
+    let [root, git] =
+        [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
+    let seen = [
+        "sh",
+        "-c",
+        "test -d \"$0\" && test -d \"$1\" && test -r \"$1/HEAD\"",
+        &root,
+        &git,
+    ];
+    let is_seen = started(end(line, None), &seen);
+    Ok(is_seen.map_err(|_| {
+        let place = site.board.root().display();
+        let message = format!("in a sandbox the folder {place} is not seen: it is where a sandbox has one of its own");
+        NotReady::new(
+            message,
+            "move the repository elsewhere, or set `sandbox: false` for the role in .tavern/config.yaml",
+        )
+    })?)
+}
+
+/// Whether a sandbox can be had on this machine.
+pub fn works_here() -> bool {
+    find_program(OsStr::new(PROGRAM)).is_some() && started(begin(Terminal::None), &["true"]).is_ok()
+}
+
+/// Runs `command` in the sandbox that `line` makes. Returns why it can't be, or has failed.
+fn started(line: Vec<OsString>, command: &[&str]) -> Result<(), String> {
+    let words = line
+        .into_iter()
+        .chain(command.iter().map(OsString::from))
+        .map(argument)
+        .collect::<Vec<_>>();
+    let line = format!("exec {}", words.join(" "));
+    let command = CommandSpec {
+        timeout: Duration::from_secs(20),
+        keep: 400,
+        ..CommandSpec::new(line, "/")
+    };
+    match run_command(&command, &Interrupt::new()) {
+        Ok(result) if result.is_success() => Ok(()),
+        Ok(result) => Err(result
+            .output
+            .lines()
+            .next()
+            .map_or_else(|| result.end.to_string(), str::to_owned)),
+        Err(error) => Err(error.to_string()),
+    }
+}

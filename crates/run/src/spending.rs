@@ -1,0 +1,162 @@
+//! What runs have used together, against the caps of config.yaml: those that have ended, and those that run now.
+
+use std::time::{Duration, Instant};
+
+use super::record::{Metadata, run_name, run_of, spent_by_ended};
+use super::site::Site;
+use crate::runner::Limits;
+use tavern_core::cap::{CapUse, Measure, Spending, Spent, passed};
+use tavern_core::lease::{Lease, Life};
+use tavern_store::life;
+use tavern_sys::clock;
+
+/// How often a run is measured that says nothing: others use what it may use too.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// What all runs of the board have used by now; `None` where nothing is capped.
+pub fn spending(site: &Site) -> Option<Spending> {
+    site.config.caps.is_set().then(|| spending_of_all(site))
+}
+
+/// The same, whether anything is capped or not.
+pub fn spending_of_all(site: &Site) -> Spending {
+    Spending::of(
+        site.config.caps.clone(),
+        spent(site),
+        clock::day_began(clock::now()),
+    )
+}
+
+/// What each run has used by now.
+fn spent(site: &Site) -> Vec<Spent> {
+    let (mut spent, now) = (spent_by_ended(&site.board), clock::now());
+    let live = |lease: &Lease| {
+        let run = run_of(&site.board, &run_name(&lease.task, lease.token))?;
+        let is_dead = life(&lease.holder) == Life::Gone || !lease.is_live(now);
+        Some(run.spent(if is_dead { lease.heartbeat_at } else { now }))
+    };
+    let held = site.board.leases().unwrap_or_default();
+    let mut live: Vec<Spent> = held.iter().filter_map(live).collect();
+    live.retain(|one| !spent.iter().any(|ended| ended.is_of_same(one)));
+    spent.append(&mut live);
+    spent
+}
+
+/// Follows what one run uses.
+pub(super) struct Meter<'a> {
+    site: &'a Site,
+    /// As it was told last.
+    told: Spent,
+    looked_at: Instant,
+}
+
+impl<'a> Meter<'a> {
+    /// Of a run that begins.
+    pub fn begin(site: &'a Site, run: &Metadata) -> Meter<'a> {
+        Meter {
+            site,
+            told: run.spent(run.started),
+            looked_at: clock::instant(),
+        }
+    }
+
+    /// How long it need not be looked at.
+    pub fn patience(&self) -> Duration {
+        let is_capped = self.site.config.caps.is_set();
+        if is_capped {
+            INTERVAL.saturating_sub(self.looked_at.elapsed())
+        } else {
+            Duration::MAX
+        }
+    }
+
+    /// What its record says by now: the shares of caps that are passed with it, and the cap that is reached.
+    pub fn look(&mut self, run: &Metadata) -> (Vec<(u32, CapUse)>, Option<CapUse>) {
+        self.looked_at = clock::instant();
+        let Some(now) = spending(self.site) else {
+            return (Vec::new(), None);
+        };
+        let (task, queue) = (&run.task, &run.queue);
+        let before = now.with(&std::mem::replace(&mut self.told, run.spent(clock::now())));
+        let now = now.with(&self.told);
+        let both = before
+            .uses(task, queue)
+            .into_iter()
+            .zip(now.uses(task, queue));
+        let passed = both.filter_map(|(before, now)| Some((passed(&before, &now)?, now)));
+        (passed.collect(), now.reached(task, queue))
+    }
+}
+
+/// The limits of a run, no more than what is left of the caps for it.
+pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
+    /// The Claude CLI takes no limit of nothing.
+    const LEAST_USD: f64 = 0.000_001;
+    let left = |measure: Measure| {
+        uses.iter()
+            .filter(|of| of.measure == measure)
+            .map(CapUse::left)
+            .reduce(f64::min)
+    };
+    let usd = left(Measure::Usd).map(|usd| usd.max(LEAST_USD));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is what is left, in tokens"
+    )]
+    let tokens = left(Measure::Tokens).map(|tokens| tokens.ceil() as u64);
+    // Whole seconds, as runs are measured: who has run so long has reached the cap.
+    let seconds =
+        left(Measure::Minutes).map(|minutes| (minutes * 60.0 - 1e-6).ceil().clamp(0.0, 1e9));
+    Limits {
+        usd: limits.usd.into_iter().chain(usd).reduce(f64::min),
+        tokens: limits.tokens.into_iter().chain(tokens).min(),
+        wall: limits
+            .wall
+            .into_iter()
+            .chain(seconds.map(Duration::from_secs_f64))
+            .min(),
+        ..*limits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tavern_core::cap::CapScope;
+
+    #[test]
+    fn a_run_may_use_what_is_left_and_no_more_than_its_own_limits() {
+        let of = |measure: Measure, used: f64, most: f64| CapUse {
+            scope: CapScope::Day,
+            measure,
+            used,
+            most,
+        };
+        let uses = [
+            of(Measure::Usd, 1.0, 4.0),
+            of(Measure::Usd, 9.0, 10.0),
+            of(Measure::Tokens, 10.0, 4.0),
+            of(Measure::Minutes, 1.0, 1.02),
+        ];
+        let own = Limits {
+            usd: Some(2.0),
+            tokens: Some(5),
+            turns: Some(7),
+            ..Limits::default()
+        };
+        let within = within_caps(&own, &uses);
+        assert_eq!(
+            (within.usd, within.tokens, within.turns),
+            (Some(1.0), Some(0), Some(7))
+        );
+        assert_eq!(within.wall, Some(Duration::from_secs(2)));
+        assert_eq!(within_caps(&own, &[]), own);
+        assert_eq!(within_caps(&own, &[of(Measure::Usd, 0.0, 4.0)]), own);
+        assert!(
+            within_caps(&own, &[of(Measure::Usd, 4.0, 4.0)])
+                .usd
+                .is_some_and(|usd| usd > 0.0 && usd < 0.001)
+        );
+    }
+}

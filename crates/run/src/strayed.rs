@@ -1,0 +1,100 @@
+//! What changed in the repository outside of an agent's worktree while it ran. Without a sandbox that can't be prevented, so it is told.
+
+use super::artifacts::Artifacts;
+use super::error::Error;
+use super::record::{Record, close_run, run_of};
+use super::site::{ITEM_BRANCHES, Site};
+use tavern_core::event::Kind;
+use tavern_core::rule::{Act, BoardRules, Breach, Consequence, of_act};
+use tavern_git::{CommitId, Outside, OutsideChange};
+use tavern_store::Entry;
+use tavern_store::config::Role;
+use tavern_sys::clock;
+
+/// What there was when a run began, in its folder: who is killed leaves it to whoever ends the run to compare.
+const FILE: &str = "outside.json";
+
+/// What an agent of `role` could change, as it is when its run begins; `None` in a sandbox, which it does not leave, and where there
+/// is no repository.
+pub(super) fn look(site: &Site, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
+    let outside = if role.sandbox {
+        None
+    } else {
+        outside(site).ok()
+    }?;
+    // It is only for the case that this program dies.
+    drop(artifacts.write(
+        FILE,
+        &serde_json::to_string(&outside).expect("it is plain data"),
+    ));
+    Some(outside)
+}
+
+/// Ends a run whose supervisor died: what its agent changed is told, and written down with the run. Of references that is not known
+/// any more.
+pub(super) fn end_of_dead(site: &Site, run: &str) -> Result<(), Error> {
+    let artifacts = Artifacts::open(&site.board, run);
+    if let Ok(before) = serde_json::from_str::<Outside>(&artifacts.read(FILE))
+        && let Some(metadata) = run_of(&site.board, run).filter(|metadata| metadata.ended.is_none())
+    {
+        let changes = site
+            .repository()?
+            .changed_since(&before, &outside(site)?, None)?;
+        for change in &changes {
+            let (task, agent) = (Some(metadata.task.clone()), Some(metadata.agent.clone()));
+            let (run, cause) = (Some(run.to_owned()), Some(change.to_string()));
+            site.board.note(Entry {
+                task,
+                agent,
+                run,
+                cause,
+                ..Entry::new(Kind::Strayed, clock::now())
+            })?;
+        }
+        if let Some(mut record) = Record::open(site, run) {
+            record.strayed(broken(&site.config.rules, &changes))?;
+        }
+    }
+    Ok(close_run(site, run)?)
+}
+
+/// Without the branches that Tavern itself moves.
+fn outside(site: &Site) -> Result<Outside, Error> {
+    Ok(site
+        .repository()?
+        .outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
+}
+
+/// What has changed since; `work` are the branch that the agent works on, and where that began.
+pub(super) fn changes(
+    site: &Site,
+    before: &Outside,
+    work: Option<(&str, &CommitId)>,
+) -> Result<Vec<OutsideChange>, Error> {
+    let repository = site.repository()?;
+    let now = outside(site)?;
+    let tip = work.map_or(Ok(None), |(branch, _)| repository.branch_tip(branch))?;
+    let work = work.zip(tip.as_ref()).map(|((_, base), tip)| (base, tip));
+    let integration = site.integration();
+    let mut changes = repository.changed_since(before, &now, work)?;
+    // Where that is is looked at before each merge.
+    changes.retain(|change| !matches!(change, OutsideChange::Published { reference, .. } if reference == integration));
+    Ok(changes)
+}
+
+/// The rules that these changes break. What was found by comparing may be somebody else's doing: nobody fails for it, a person is asked.
+pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breach> {
+    let of = |change: &OutsideChange| {
+        let act = match change {
+            OutsideChange::Published { .. } => Act::Push,
+            OutsideChange::Set { .. } | OutsideChange::Unset { .. } => Act::Settings,
+            OutsideChange::Hook { .. } => Act::Hooks,
+        };
+        of_act(rules, act, &change.to_string())
+    };
+    let at_most = |breach: Breach| Breach {
+        consequence: breach.consequence.min(Consequence::Pause),
+        ..breach
+    };
+    changes.iter().flat_map(of).map(at_most).collect()
+}

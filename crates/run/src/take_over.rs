@@ -1,0 +1,213 @@
+//! What an agent has left in its cell is taken over after the run, by whoever follows the run, goes on with the item, or reaps: once,
+//! and before anything else is done with the worktree.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a run writes its artifacts and worktree"
+)]
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use super::artifacts::{Artifacts, PLAN, VERDICT};
+use super::cell::{CELLS, Cell};
+use super::error::Error;
+use super::record::{Metadata, run_of};
+use super::sandbox;
+use super::site::Site;
+use tavern_core::event::Kind;
+use tavern_core::task::TaskId;
+use tavern_git::{Bundle, GitError, LeftCell};
+use tavern_store::{Board, Entry};
+use tavern_sys::clock;
+use tavern_sys::failpoint;
+use tavern_sys::files;
+
+/// What a cell is called that was taken over, until it is gone, and one that could not be.
+const SPENT: &str = ".spent-";
+const BROKEN: &str = ".broken-";
+
+/// Bundles of what a run committed in submodules, in its folder.
+pub const SUBMODULES: &str = "submodules";
+
+/// Bytes of a result that are taken.
+const MOST_BYTES: usize = 1 << 20;
+
+/// A cell of which there is nothing to be had any more.
+#[derive(Clone, Debug)]
+pub struct AsideCell {
+    pub path: PathBuf,
+    pub run: String,
+    /// Else it could not be read.
+    pub was_taken: bool,
+}
+
+/// Those that were put aside, in order.
+pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
+    let names = fs::read_dir(board.private(CELLS))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let aside = |name: &str, path: PathBuf| {
+        let (was_taken, run) = match (name.strip_prefix(SPENT), name.strip_prefix(BROKEN)) {
+            (Some(run), _) => (true, run.to_owned()),
+            (_, Some(run)) => (false, run.to_owned()),
+            _ => return None,
+        };
+        Some(AsideCell {
+            path,
+            run,
+            was_taken,
+        })
+    };
+    let mut found: Vec<AsideCell> = names
+        .filter_map(|entry| aside(&entry.file_name().to_string_lossy(), entry.path()))
+        .collect();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// Cells that nobody has taken over, by their runs.
+pub fn left_cells(board: &Board) -> Vec<String> {
+    let names = fs::read_dir(board.private(CELLS))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut runs: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    runs.retain(|name| !name.starts_with('.'));
+    runs.sort();
+    runs
+}
+
+/// Takes over what all cells of the item have, of whose runs nothing is alive any more.
+pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
+    let own = format!("{task}@");
+    let names = left_cells(&site.board)
+        .into_iter()
+        .filter(|name| name.starts_with(&own));
+    for run in names.filter_map(|name| run_of(&site.board, &name)) {
+        take_over(site, task, &run)?;
+    }
+    Ok(())
+}
+
+/// Takes over what the cell of the run has, if there is one; nothing of the run is alive any more. Returns in words why it could
+/// not be had: then its agent has broken it, it is kept aside, and what stands in the worktree is all there is.
+pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<String>, Error> {
+    let cell = Cell::of(site, &run.run);
+    if !cell.is_there() || site.board.is_dry() {
+        return Ok(None);
+    }
+    let _slot = site.board.cell_slot()?;
+    if !cell.is_there() {
+        return Ok(None);
+    }
+    take_results(site, &cell, &run.run)?;
+    let taken = take_git(site, &cell, run);
+    failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
+    match taken {
+        Ok(()) => {
+            // What can't be removed is removed some other time: its name says that it was taken.
+            drop(files::remove_tree(&put_aside(&cell, SPENT)?));
+            Ok(None)
+        }
+        Err(Error::Git(error @ (GitError::Program { .. } | GitError::TimedOut { .. }))) => {
+            let aside = put_aside(&cell, BROKEN)?;
+            let why = format!(
+                "its git directory can't be read, and is kept in {}: {error}",
+                aside.display()
+            );
+            let (task, run) = (Some(task.clone()), Some(run.run.clone()));
+            site.board.note(Entry {
+                task,
+                run,
+                cause: Some(why.clone()),
+                ..Entry::new(Kind::Noted, clock::now())
+            })?;
+            Ok(Some(why))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Two files that agents write; everything else in the folder of results is for themselves.
+fn take_results(site: &Site, cell: &Cell, run: &str) -> Result<(), Error> {
+    for name in [VERDICT, PLAN] {
+        let text = match files::read_text(cell.results().join(name)) {
+            Ok(text) if text.len() <= MOST_BYTES => text,
+            // It gave none that could be read.
+            _ => continue,
+        };
+        Artifacts::open(&site.board, run).write_durable(name, &text)?;
+    }
+    Ok(())
+}
+
+fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
+    if !cell.git().exists() {
+        return Ok(());
+    }
+    let out = cell.out();
+    let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
+    made.map_err(Error::io("make anew", &out))?;
+    // It may have been moved with its repository.
+    let worktree = run
+        .worktree
+        .file_name()
+        .map(|name| site.board.path("worktrees").join(name));
+    let worktree = worktree
+        .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
+    let wrapper = sandbox::of_look(site, &out)?;
+    let left = LeftCell {
+        cell: &cell.git(),
+        out: &out,
+        wrapper: &wrapper,
+        branch: run.branch.as_deref(),
+    };
+    let received = site.repository()?.receive(&worktree, &left);
+    // Also where the cell can't be read: people look at what stands in the worktree.
+    let inner = site.repository()?.take_inner(&worktree, &cell.git())?;
+    received?;
+    site.repository()?.receive_lfs(&cell.git())?;
+    let bundles = site.repository()?.submodules_of(&left, &inner)?;
+    keep_bundles(site, run, &bundles)
+}
+
+/// What was committed in submodules stays with the run, and is told.
+fn keep_bundles(site: &Site, run: &Metadata, bundles: &[Bundle]) -> Result<(), Error> {
+    for (number, Bundle { submodule, file }) in bundles.iter().enumerate() {
+        let folder = Artifacts::create(&site.board, &run.run)?.path(SUBMODULES);
+        files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+        let kept = folder.join(format!("{}.bundle", number + 1));
+        let mut source = files::open(file).map_err(Error::io("read", file))?;
+        let mut copy = fs::File::create(&kept).map_err(Error::io("write", &kept))?;
+        io::copy(&mut source, &mut copy)
+            .and_then(|_| copy.sync_all())
+            .map_err(Error::io("write", &kept))?;
+        let what =
+            format!("what it committed in the submodule `{submodule}` is on no remote of that");
+        let cause = Some(format!(
+            "{what}, and is kept for git to fetch from in {}",
+            kept.display()
+        ));
+        let (task, run) = (Some(run.task.clone()), Some(run.run.clone()));
+        site.board.note(Entry {
+            task,
+            run,
+            cause,
+            ..Entry::new(Kind::Noted, clock::now())
+        })?;
+    }
+    Ok(())
+}
+
+/// From now on there is nothing in the cell that counts.
+fn put_aside(cell: &Cell, prefix: &str) -> Result<PathBuf, Error> {
+    let name = cell.dir.file_name().unwrap_or_default().to_string_lossy();
+    let aside = cell.dir.with_file_name(format!("{prefix}{name}"));
+    files::remove_tree(&aside).map_err(Error::io("remove", &aside))?;
+    fs::rename(&cell.dir, &aside).map_err(Error::io("move", &cell.dir))?;
+    Ok(aside)
+}

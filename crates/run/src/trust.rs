@@ -1,0 +1,432 @@
+//! What of the board may be run here, or told to an agent: what a person has trusted, and what was made in this clone.
+//!
+//! The one question before anything is started. Who asks has settings and an item as they were read; the answer is by their words
+//! alone, so that nothing can come in between.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry as WalkDirEntry, WalkDir};
+
+use super::error::Error;
+use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
+use super::site::Site;
+use tavern_core::document::{Document, open, parse};
+use tavern_core::eligible::{Doubt, Untrusted, for_roles};
+use tavern_core::front;
+use tavern_core::learning::Learning;
+use tavern_core::task::{Status, Task};
+use tavern_store::config::{FILE, SCHEDULES};
+use tavern_store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
+use tavern_sys::files;
+
+/// What may be run, as it is known while this value lives.
+pub struct Trust<'s> {
+    site: &'s Site,
+    trusted: RefCell<Option<Trusted>>,
+    settings: OnceCell<Result<(), Untrusted>>,
+    /// What was found not to be made here.
+    look: OnceCell<HashMap<Digest, Doubt>>,
+}
+
+/// What git has brought, and nobody has trusted.
+#[derive(Clone, Debug)]
+pub struct Stranger {
+    pub part: Clause,
+    /// Where it stands: a file, and of an item its line, counted from 1.
+    pub place: PathBuf,
+    pub line: Option<usize>,
+    /// What it said when it was last trusted.
+    pub was: Option<String>,
+    /// An agent would take it as it stands.
+    is_open: bool,
+    /// What git holds of it.
+    committed: Option<Digest>,
+}
+
+impl<'s> Trust<'s> {
+    pub fn of(site: &'s Site) -> Trust<'s> {
+        let (trusted, settings, look) = Default::default();
+        Trust {
+            site,
+            trusted,
+            settings,
+            look,
+        }
+    }
+
+    /// config.yaml, as this program has read it, and the board's templates.
+    pub fn settings(&self) -> Result<(), Untrusted> {
+        let look = || self.refuse(settings(self.site));
+        self.settings.get_or_init(look).clone()
+    }
+
+    /// The settings, and all that the item says.
+    pub fn item(&self, task: &Task) -> Result<(), Untrusted> {
+        self.settings()?;
+        if self.knows(task) {
+            Ok(())
+        } else {
+            self.refuse([Clause::of_item(task, String::new())])
+        }
+    }
+
+    /// All that the item says is known to be trusted, or made here. git is not asked, for which others would wait.
+    pub fn knows(&self, task: &Task) -> bool {
+        self.site.board.trusts_all()
+            || self.with_trusted(|trusted| trusted.has(&Clause::digest_of(task)))
+    }
+
+    /// What the queue of `document` says of all its items, and to a planner.
+    pub fn front(&self, document: &Document<'_>) -> Result<(), Untrusted> {
+        self.refuse(front(document, "the front matter of its queue".to_owned()))
+    }
+
+    /// What stands around the items of `document`.
+    pub fn prose(&self, document: &Document<'_>) -> Result<(), Untrusted> {
+        self.refuse(Clause::of_prose(document, "its queue"))
+    }
+
+    /// What the file of the learning `id` says.
+    pub fn learning(&self, id: &str, learning: &Learning) -> Result<(), Untrusted> {
+        self.refuse([of_learning(id, learning)])
+    }
+
+    /// What the board's schedules say.
+    pub fn schedules(&self, text: &str) -> Result<(), Untrusted> {
+        self.refuse([Clause::of_file(SCHEDULES, text.to_owned())])
+    }
+
+    /// The settings, the item, and what its queue says of it.
+    ///
+    /// # Errors
+    /// Not all of it is trusted, or the queue can't be read.
+    pub fn item_of(&self, queue: &Queue, task: &Task) -> Result<(), Error> {
+        let text = self.site.board.read(queue)?.content;
+        let (_, body) = front::read(&text, &mut Vec::new());
+        self.front(&open(&text[..body]))?;
+        Ok(self.item(task)?)
+    }
+
+    /// All that stands on the board and in the files that were named, is open, and has not been trusted.
+    pub fn unknown(&self) -> Vec<Stranger> {
+        self.look()
+    }
+
+    /// Refuses to begin with `queues` where the settings, or anything that is open there, are not trusted.
+    pub fn queues(&self, queues: &[Queue]) -> Result<(), Untrusted> {
+        if self.site.board.trusts_all() {
+            return Ok(());
+        }
+        let files: Vec<PathBuf> = queues.iter().map(place).collect();
+        let mut unknown = self.unknown();
+        unknown.retain(|one| one.is_open && (one.line.is_none() || files.contains(&one.place)));
+        let Some(doubt) = unknown.iter().map(|one| self.came(one)).min() else {
+            return Ok(());
+        };
+        Err(Untrusted {
+            what: unknown.into_iter().map(|one| one.part.name).collect(),
+            doubt,
+        })
+    }
+
+    /// Trusts these from now on, and what people make of them.
+    pub fn allow(&self, unknown: impl IntoIterator<Item = Stranger>) -> Result<(), Error> {
+        let digests = unknown.into_iter().flat_map(|one| {
+            let before = one
+                .committed
+                .filter(|committed| *committed != one.part.digest);
+            [Some(one.part.digest), before.as_ref().map(overruled)]
+                .into_iter()
+                .flatten()
+        });
+        Ok(self.with_trusted(|trusted| trusted.add(digests.chain([agreed()])))?)
+    }
+
+    /// Trusts nothing from now on but what was made here.
+    pub fn forget(&self) -> Result<bool, Error> {
+        Ok(self.with_trusted(Trusted::forget)?)
+    }
+
+    fn refuse(&self, parts: impl IntoIterator<Item = Clause>) -> Result<(), Untrusted> {
+        if self.site.board.trusts_all() {
+            return Ok(());
+        }
+        let parts: Vec<Clause> = parts.into_iter().collect();
+        let is_known = |part: &Clause| self.with_trusted(|trusted| trusted.has(&part.digest));
+        if parts.iter().all(is_known) {
+            return Ok(());
+        }
+        // What was made here is known from now on; what can't be read is not. What git has brought stays so.
+        let look = || {
+            self.look()
+                .iter()
+                .map(|one| (one.part.digest.clone(), self.came(one)))
+                .collect()
+        };
+        let found = self.look.get_or_init(look);
+        let is_told =
+            |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
+        let came = |part: &Clause| match found.get(&part.digest) {
+            Some(came) => *came,
+            None if is_told(part) => Doubt::ByGit,
+            None => Doubt::Since,
+        };
+        let unknown: Vec<Clause> = parts.into_iter().filter(|part| !is_known(part)).collect();
+        let Some(doubt) = unknown.iter().map(came).min() else {
+            return Ok(());
+        };
+        Err(Untrusted {
+            what: unknown.into_iter().map(|part| part.name).collect(),
+            doubt,
+        })
+    }
+
+    /// Of what was not made here.
+    fn came(&self, one: &Stranger) -> Doubt {
+        let root = fs::canonicalize(self.site.board.root());
+        if root.is_ok_and(|root| !one.place.starts_with(root)) {
+            Doubt::FromOutside
+        } else {
+            Doubt::ByGit
+        }
+    }
+
+    /// Looks where all that is not known came from, and remembers what was made here.
+    fn look(&self) -> Vec<Stranger> {
+        let is_trusted =
+            |one: &Stranger| self.with_trusted(|trusted| trusted.has(&one.part.digest));
+        let (known, mut unknown): (Vec<Stranger>, Vec<Stranger>) =
+            standing(self.site).into_iter().partition(is_trusted);
+        if unknown.is_empty() {
+            return unknown;
+        }
+        let parts: Vec<&Clause> = unknown.iter().map(|one| &one.part).collect();
+        let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
+        let known: Vec<Clause> = known.into_iter().map(|one| one.part).collect();
+        // What git can't tell of counts as brought by it.
+        let origins =
+            self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
+        let origins = origins.unwrap_or_default();
+        let made: Vec<Digest> = parts
+            .iter()
+            .filter(|part| origins.is_made_here(part))
+            .map(|part| part.digest.clone())
+            .collect();
+        let is_made: HashSet<Digest> = made.iter().cloned().collect();
+        // git takes a file away before it moves HEAD: what HEAD still holds is asked about again next time.
+        let is_leaving = |part: &&&Clause| part.is_removal() && origins.committed(part).is_some();
+        let leaving: HashSet<&Digest> = parts
+            .iter()
+            .filter(is_leaving)
+            .map(|part| &part.digest)
+            .collect();
+        let (here, known): (Vec<Digest>, Vec<Digest>) = made
+            .into_iter()
+            .chain(origins.brought().iter().map(brought))
+            .partition(|digest| leaving.contains(digest));
+        self.with_trusted(|trusted| {
+            if !self.site.board.is_dry() {
+                // Else it is looked for again next time.
+                drop(trusted.add(known.iter().cloned()));
+            }
+            trusted.suppose(known.into_iter().chain(here));
+        });
+        unknown.retain(|one| !is_made.contains(&one.part.digest));
+        for one in &mut unknown {
+            one.was = origins.was(&one.part);
+            one.committed = origins.committed(&one.part);
+        }
+        unknown
+    }
+
+    fn with_trusted<R>(&self, then: impl FnOnce(&mut Trusted) -> R) -> R {
+        then(
+            self.trusted
+                .borrow_mut()
+                .get_or_insert_with(|| Trusted::of(&self.site.board)),
+        )
+    }
+}
+
+/// Items were added by a person's own act. Only so that nobody has to ask git for them: what can't be written down is found out.
+pub fn made_here<'t>(board: &Board, tasks: impl IntoIterator<Item = &'t Task>) {
+    if !board.is_dry() {
+        drop(Trusted::of(board).add(tasks.into_iter().map(Clause::digest_of)));
+    }
+}
+
+/// The same of a learning, whoever works here adds it: by its words, whichever file they go to.
+pub fn learned_here(board: &Board, learning: &Learning) {
+    if !board.is_dry() {
+        drop(Trusted::of(board).add([of_learning("", learning).digest]));
+    }
+}
+
+fn of_learning(id: &str, learning: &Learning) -> Clause {
+    Clause::of_learning(&format!("{KNOWLEDGE}/{id}.md"), learning)
+}
+
+/// The same of config.yaml, which Tavern has just written.
+pub fn settings_made_here(board: &Board, text: &str) {
+    drop(Trusted::of(board).add([Clause::of_file(FILE, text.to_owned()).digest]));
+}
+
+/// What the queue says of all its items.
+fn front(document: &Document<'_>, name: String) -> Option<Clause> {
+    Clause::of_front(document.front(), name, document.front_text().to_owned())
+}
+
+/// Where the queue's text stands.
+fn place(queue: &Queue) -> PathBuf {
+    fs::canonicalize(&queue.path).unwrap_or_else(|_| queue.path.clone())
+}
+
+/// The settings that there are.
+fn settings(site: &Site) -> Vec<Clause> {
+    let folder = site.board.path("templates");
+    let found = WalkDir::new(&folder)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok);
+    let templates = found
+        .filter(|entry| entry.file_type().is_file())
+        .filter_map(|entry| {
+            let name = entry
+                .path()
+                .strip_prefix(site.board.dir())
+                .ok()?
+                .to_string_lossy()
+                .into_owned();
+            // What can't be read can't be told to anybody.
+            Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
+        });
+    let config = Some(&site.settings).filter(|text| !text.is_empty());
+    let config = config.map(|text| Clause::of_file(FILE, text.clone()));
+    let gone = site
+        .board
+        .removed_files()
+        .into_iter()
+        .filter(|(name, _)| name != FILE || config.is_none());
+    let gone: Vec<Clause> = gone
+        .map(|(name, was)| Clause::of_removed(&name, &was))
+        .collect();
+    config
+        .into_iter()
+        .chain(templates)
+        .chain(gone)
+        .chain(links(site))
+        .collect()
+}
+
+/// What makes a queue of a file elsewhere.
+fn links(site: &Site) -> Vec<Clause> {
+    let folder = site.board.path("queues");
+    let found = WalkDir::new(&folder)
+        .max_depth(1)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok);
+    let links = found
+        .filter(WalkDirEntry::path_is_symlink)
+        .filter_map(|entry| {
+            let name = entry
+                .path()
+                .strip_prefix(site.board.dir())
+                .ok()?
+                .to_string_lossy()
+                .into_owned();
+            Some(Clause::of_link(
+                &name,
+                &fs::read_link(entry.path()).ok()?.to_string_lossy(),
+            ))
+        });
+    links.collect()
+}
+
+/// All that may be run some day, as it stands.
+fn standing(site: &Site) -> Vec<Stranger> {
+    let unknown = |part: Clause, place: PathBuf, line| {
+        let (was, committed) = Default::default();
+        Stranger {
+            part,
+            place,
+            line,
+            was,
+            is_open: true,
+            committed,
+        }
+    };
+    let mut all: Vec<Stranger> = settings(site)
+        .into_iter()
+        .map(|part| {
+            let place = site.board.path(part.file());
+            unknown(part, place, None)
+        })
+        .collect();
+    all.extend(site.board.knowledge().into_iter().filter_map(|file| {
+        let part = of_learning(&file.id, file.learning.as_ref().ok()?);
+        // Work goes on without it.
+        Some(Stranger {
+            is_open: false,
+            ..unknown(part, file.path, None)
+        })
+    }));
+    let schedules = files::read_text(site.board.path(SCHEDULES))
+        .ok()
+        .filter(|text| !text.is_empty());
+    all.extend(schedules.map(|text| {
+        let part = Clause::of_file(SCHEDULES, text);
+        // Likewise.
+        Stranger {
+            is_open: false,
+            ..unknown(part, site.board.path(SCHEDULES), None)
+        }
+    }));
+    let mut queues: Vec<Queue> = site.board.queues().unwrap_or_default();
+    queues.extend(
+        site.named
+            .iter()
+            .filter(|named| !queues.contains(named))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
+    queues.retain(|queue| !site.texts.contains_key(&queue.path));
+    // What can't be read is told of by whoever needs it.
+    let roles = site.config.known_roles();
+    let read = |queue: &Queue| {
+        Some((
+            place(queue),
+            site.board.read(queue).ok()?.content.into_string(),
+        ))
+    };
+    let shown = site
+        .texts
+        .iter()
+        .map(|(path, text)| (path.clone(), text.clone()));
+    let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
+    for (place, text) in queues.iter().filter_map(read).chain(shown) {
+        let (document, _) = parse(&text);
+        let file = file_name(&place, &folder);
+        let prose = Clause::of_prose(&document, &file);
+        let parts = front(&document, file).into_iter().chain(prose);
+        all.extend(parts.map(|part| unknown(part, place.clone(), Some(1))));
+        for item in document.items() {
+            // A person may talk with the agent of one that died.
+            if !item.status.is_ended() || item.status == Status::Dead {
+                let part = Clause::of_item(
+                    &document.task_of(&for_roles(&document, item, &roles)),
+                    document.block(item).to_owned(),
+                );
+                let is_open = !matches!(item.status, Status::Dead | Status::Draft);
+                all.push(Stranger {
+                    is_open,
+                    ..unknown(part, place.clone(), Some(item.line))
+                });
+            }
+        }
+    }
+    all
+}

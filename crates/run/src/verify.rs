@@ -1,0 +1,348 @@
+//! An agent's answer is put to the proof: by commands that we run ourselves, at one commit.
+//!
+//! First a plan of it, which writes nothing and which a dry run prints; then its execution.
+
+use super::artifacts::{Artifacts, PROBLEMS, VERIFY};
+use super::children;
+use super::error::Error;
+use super::evidence::{Bench, Evidence, run_done_when};
+use super::plan;
+use super::processes::mark_of;
+use super::record::{Record, run_name};
+use super::result::{AgentAnswer, RunResult, ShownBy};
+use super::review;
+use super::site::Site;
+use super::worktree::make_plain;
+use crate::runner::Outcome;
+use tavern_core::markup;
+use tavern_core::task::{Status, Task};
+use tavern_git::{Changes, CommitId};
+use tavern_store::Claimed;
+use tavern_store::config::{Dirty, Does};
+
+/// What is left to do before an answer counts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verification {
+    /// Nothing: this is what it came to, with what is written down of a plan that was not taken.
+    Over { result: RunResult, problems: String },
+    /// `done_when` is run at the work's commit.
+    Prove(Unproven),
+}
+
+/// Work of which its agent has said what it had to say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unproven {
+    reason: String,
+    pub state: WorkState,
+    /// What shows that it is done if `done_when` passes.
+    shown_by: ShownBy,
+    /// Where that has passed already.
+    proven: Option<CommitId>,
+}
+
+/// What the folder of an item holds before its work is verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkState {
+    /// Files: the item needs no repository.
+    Plain,
+    /// All is committed, and this is the branch's tip.
+    At(CommitId),
+    /// Changes that are not committed.
+    Uncommitted(Changes),
+}
+
+impl Verification {
+    /// What it comes to if all that is run passes.
+    pub fn expected(self) -> RunResult {
+        match self {
+            Verification::Over { result, .. } => result,
+            Verification::Prove(Unproven {
+                reason,
+                state,
+                shown_by,
+                ..
+            }) => {
+                let commit = if let WorkState::At(tip) = state {
+                    Some(tip.as_str().to_owned())
+                } else {
+                    None
+                };
+                RunResult::Passed {
+                    commit,
+                    reason,
+                    shown_by,
+                }
+            }
+        }
+    }
+}
+
+/// Whether an answer is put to a proof that may last: without a work tree and without commands there is nothing to look at.
+pub fn takes_time(held: &Claimed) -> bool {
+    held.task.worktree || !held.task.done_when.is_empty()
+}
+
+/// Looks at what there is to verify of `answer`.
+pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
+    let over = |result| {
+        Ok(Verification::Over {
+            result,
+            problems: String::new(),
+        })
+    };
+    let (reason, is_silent, proven) = match answer {
+        AgentAnswer::Result(result) => return over(result),
+        AgentAnswer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
+        AgentAnswer::Done {
+            reason,
+            is_silent,
+            proven,
+        } => (reason, is_silent, proven),
+    };
+    let shown_by = match held.task.done_when.is_empty() {
+        false => ShownBy::Commands,
+        true if is_silent => ShownBy::Nothing,
+        true => ShownBy::Word,
+    };
+    // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
+    if held.task.status() == Status::Reviewing {
+        return over(RunResult::Passed {
+            commit: None,
+            reason,
+            shown_by,
+        });
+    }
+    let run = run_name(&held.task.id, held.lease.token);
+    if site.does(held, Does::Answer) {
+        return over(plan::answered(
+            &Artifacts::open(&site.board, &run).read("result.txt"),
+        ));
+    }
+    if site.does(held, Does::Plan) {
+        let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
+        return Ok(Verification::Over { result, problems });
+    }
+    let children = children::parked(site, held);
+    if !children.is_empty() {
+        return over(RunResult::Parked(children));
+    }
+    if !held.task.worktree {
+        return Ok(Verification::Prove(Unproven {
+            reason,
+            state: WorkState::Plain,
+            shown_by,
+            proven: None,
+        }));
+    }
+    let folder = site.board.worktree(&held.task.id);
+    let changes = site.repository()?.changes(&folder)?;
+    if !changes.is_clean() {
+        return match site.config.dirty {
+            Dirty::Refuse => over(RunResult::failed(
+                "it left changes uncommitted (`dirty: refuse` in config.yaml)",
+            )),
+            Dirty::Commit => {
+                let state = WorkState::Uncommitted(changes);
+                Ok(Verification::Prove(Unproven {
+                    reason,
+                    state,
+                    shown_by,
+                    proven: None,
+                }))
+            }
+        };
+    }
+    let tip = site.tip_of(&folder)?;
+    let may_be_empty =
+        held.task.allow_empty || children::has_completed(&site.board.children(&held.task.id));
+    if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
+        return over(left_nothing());
+    }
+    let proven = proven.filter(|proven| *proven == tip);
+    Ok(Verification::Prove(Unproven {
+        reason,
+        state: WorkState::At(tip),
+        shown_by,
+        proven,
+    }))
+}
+
+/// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
+pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
+    // What stands as it is has been written down.
+    if let AgentAnswer::Result(result) = answer {
+        return Ok(result);
+    }
+    let run = run_name(&held.task.id, held.lease.token);
+    let (result, proof) = match plan(site, held, answer)? {
+        Verification::Over { result, problems } => {
+            if !problems.is_empty() {
+                Artifacts::create(&site.board, &run)?.write(PROBLEMS, &problems)?;
+            }
+            (result, None)
+        }
+        Verification::Prove(work) => prove(site, held, work)?,
+    };
+    let result = match result {
+        RunResult::Passed { .. } if is_reworded(site, held) => {
+            RunResult::failed_as(Outcome::Killed, REWORDED)
+        }
+        result => result,
+    };
+    if let Some(mut record) = Record::open(site, &run) {
+        // What was committed for the agent belongs to its patch, whatever the proof said.
+        let is_work = held.task.worktree
+            && !matches!(
+                result,
+                RunResult::Reviewed { .. } | RunResult::Planned { .. }
+            );
+        let tip = is_work
+            .then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok())
+            .flatten();
+        record.verified(&result, proof, tip.as_ref())?;
+    }
+    Ok(result)
+}
+
+/// What it came to, and whether `done_when` passed, if it was run. It is not run again at the commit where it is `proven`.
+fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Option<bool>), Error> {
+    let Unproven {
+        reason,
+        state,
+        shown_by,
+        proven,
+    } = work;
+    let task = &held.task;
+    let folder = site.board.worktree(&task.id);
+    let mut changed_nothing = false;
+    let commit = if state == WorkState::Plain {
+        // Who has claimed it by hand has started no run, which would have made it.
+        make_plain(&folder)?;
+        None
+    } else {
+        commit_left(site, held, &state)?;
+        let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)?
+            || task.allow_empty;
+        let tip = site.tip_of(&folder)?;
+        changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
+        if changed_nothing && !may_be_done(task) {
+            return Ok((left_nothing(), None));
+        }
+        Some(tip)
+    };
+    let run = run_name(&task.id, held.lease.token);
+    let role = site.role(&held.lease.role)?;
+    let bench = Bench {
+        role,
+        folder: &folder,
+        commit: commit.as_ref(),
+        mark: mark_of(site, &run),
+    };
+    let evidence = match proven {
+        Some(_) if proven == commit => Evidence::Passed,
+        _ => run_done_when(site, task, &bench, &run, VERIFY)?,
+    };
+    Ok(match evidence {
+        Evidence::Passed => {
+            let commit = commit.map(|tip| tip.as_str().to_owned());
+            let reason = match shown_by {
+                ShownBy::Nothing => UNSAID.to_owned(),
+                _ if changed_nothing => ALREADY_DONE.to_owned(),
+                _ => reason,
+            };
+            (
+                RunResult::Passed {
+                    commit,
+                    reason,
+                    shown_by,
+                },
+                Some(true).filter(|_| !task.done_when.is_empty()),
+            )
+        }
+        Evidence::Failed(failure) if changed_nothing => (
+            RunResult::failed_as(Outcome::Empty, format!("it changed nothing, and {failure}")),
+            Some(false),
+        ),
+        Evidence::Failed(failure) => (RunResult::Refuted(failure), Some(false)),
+        Evidence::CutShort => (
+            RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"),
+            None,
+        ),
+    })
+}
+
+/// Commits what an agent has left uncommitted.
+pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(), Error> {
+    let (task, folder) = (&held.task, site.board.worktree(&held.task.id));
+    if let WorkState::Uncommitted(changes) = state {
+        let protected = site.protected(&held.queue);
+        let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+        site.repository()?.commit_all(
+            &folder,
+            changes,
+            &format!("{}: {}", task.id, task.title),
+            &protected,
+        )?;
+    }
+    Ok(())
+}
+
+/// What a person may do about it; no agent is told to.
+pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";
+
+const UNSAID: &str = "its agent did not say that it is done, and no command shows it";
+
+const ALREADY_DONE: &str = "already done: its commands pass, and nothing was changed";
+
+const REWORDED: &str =
+    "its text was changed while it was worked, and it is worked again as it reads now";
+
+/// Its queue asks for something else by now than what was done.
+fn is_reworded(site: &Site, held: &Claimed) -> bool {
+    let is_new = |command: &String| !held.task.done_when.contains(command);
+    site.board.task(&held.task.id).is_ok_and(|found| {
+        // Where there is a merge, that runs the new ones.
+        let has_new = !found.task.worktree && found.task.done_when.iter().any(is_new);
+        has_new || words(&found.task) != words(&held.task)
+    })
+}
+
+/// What is to be done: neither the keys, nor which of its steps and parts are ticked.
+fn words(task: &Task) -> Vec<&str> {
+    let is_box = |line: &&str| {
+        let behind = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
+        behind.is_some_and(|words| ["[ ]", "[x]", "[X]"].iter().any(|it| words.starts_with(it)))
+    };
+    let lines = [task.title.as_str()]
+        .into_iter()
+        .chain(task.description.lines());
+    lines
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !is_box(line))
+        .collect()
+}
+
+/// Its commands say whether it was done before anybody took it.
+fn may_be_done(task: &Task) -> bool {
+    !task.done_when.is_empty() && !task.fail_empty
+}
+
+fn left_nothing() -> RunResult {
+    RunResult::failed_as(Outcome::Empty, format!("it changed nothing{IF_RIGHT}"))
+}
+
+/// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
+fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
+    let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
+        return Ok(false);
+    };
+    if site.repository()?.is_ancestor(tip, &integration)? {
+        return Ok(true);
+    }
+    let protected = site.protected(&held.queue);
+    let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+    // The same change by somebody else, who was faster, is no emptiness.
+    Ok(site
+        .repository()?
+        .changes_only(&integration, tip, &protected)?)
+}

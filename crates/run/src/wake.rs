@@ -1,0 +1,93 @@
+//! A planner with nothing to do looks whether the board needs one.
+
+use super::error::Error;
+use super::site::Site;
+use super::trust::Trust;
+use tavern_core::document::parse;
+use tavern_core::event::Kind;
+use tavern_core::task::{Status, Task, TaskId};
+use tavern_core::wake::{Known, PlannerNeed, needs};
+use tavern_store::config::Does;
+use tavern_store::{Note, Queue, walk_log};
+
+/// Queues a planning item for the first state of `queues` that agents of `role` have not been woken for yet.
+///
+/// # Errors
+/// The board can't be read or written.
+pub fn wake(
+    site: &Site,
+    queues: &[Queue],
+    role: &str,
+    note: &Note,
+) -> Result<Option<PlannerNeed>, Error> {
+    let causes = &site.config.plan.wake;
+    if causes.is_empty() || site.role(role)?.does != Does::Plan {
+        return Ok(None);
+    }
+    // What can't be read may be there, and may be what is waited for.
+    let status_of = |id: &TaskId| match site.board.task(id) {
+        Ok(found) => Some(found.task.status()),
+        Err(tavern_store::Error::NoTask(_)) => None,
+        Err(_) => Some(Status::Pending),
+    };
+    let sent_back = |id: &TaskId| sent_back(site, id);
+    let plans = |role: &str| {
+        site.config
+            .roles
+            .get(role)
+            .is_some_and(|role| role.does == Does::Plan)
+    };
+    let trust = Trust::of(site);
+    let may_be_told = |task: &Task| trust.item(task).is_ok();
+    let known = Known {
+        status_of: &status_of,
+        sent_back: &sent_back,
+        plans: &plans,
+        may_be_told: &may_be_told,
+    };
+    for queue in queues {
+        // One queue that can't be read keeps nobody from working on the others.
+        let Ok(text) = site.board.read(queue) else {
+            continue;
+        };
+        let document = parse(&text.content).0;
+        if trust.front(&document).is_err() {
+            continue;
+        }
+        for need in needs(&queue.id, &document, causes, &known) {
+            if status_of(&need.id).is_some() || was_added(site, &need.id)? {
+                continue;
+            }
+            match site
+                .board
+                .add(queue, need.item(role), Status::Pending, note)
+            {
+                Ok(_) => return Ok(Some(need)),
+                // Another planner was faster.
+                Err(tavern_store::Error::Taken(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A person may have taken it out of its queue.
+fn was_added(site: &Site, id: &TaskId) -> Result<bool, Error> {
+    let mut was_added = false;
+    walk_log(&site.board, Some(id), &mut |entry| {
+        was_added = entry.kind == Kind::Added;
+        !was_added
+    })?;
+    Ok(was_added)
+}
+
+fn sent_back(site: &Site, id: &TaskId) -> usize {
+    let mut times = 0;
+    // A log that can't be read tells of none.
+    drop(walk_log(&site.board, Some(id), &mut |entry| {
+        times += usize::from(entry.kind == Kind::SentBack);
+        !matches!(entry.kind, Kind::Revived | Kind::Reopened)
+    }));
+    times
+}

@@ -1,0 +1,629 @@
+//! Looks after the runs of a board: what is wrong with them, and what is done about it.
+
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use serde::Serialize;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::activity::activity_of;
+use super::artifacts::Artifacts;
+use super::error::Error;
+use super::notices::tell_people;
+use super::record::{Metadata, run_name, run_of};
+use super::report::{policy, retry};
+use super::rules;
+use super::site::Site;
+use super::watcher::Watcher;
+use crate::runner::Outcome;
+use tavern_core::activity::Activity;
+use tavern_core::event::{Blame, Event, Kind, Retry};
+use tavern_core::lease::{Lease, Life};
+use tavern_core::monitor::{
+    Deed, Symptom, Trouble, Urgency, WATCHER, Watched, is_in_doubt, judge, may_break_rules, treat,
+};
+use tavern_core::rule::{Breach, question};
+use tavern_core::task::{Task, TaskId, Timestamp};
+use tavern_store::config::Role;
+use tavern_store::{Board, Done, Entry, Note, life, walk_log};
+use tavern_sys::clock;
+
+/// What was done about a run, in its folder.
+const FILE: &str = "watched.json";
+
+/// A run that is younger is left alone.
+const YOUNGEST: TimeDelta = TimeDelta::seconds(5);
+
+/// How many runs git is asked for in a look, because of rules: that is some milliseconds each.
+const MOST_ASKED: usize = 8;
+
+/// What was found of a run, and what is done about it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    pub task: TaskId,
+    pub run: String,
+    pub agent: String,
+    pub symptom: Symptom,
+    pub deed: Deed,
+    /// Both in words.
+    pub cause: String,
+}
+
+impl Diagnosis {
+    fn new(lease: &Lease, trouble: &Trouble, deed: Deed) -> Diagnosis {
+        let done = match deed {
+            Deed::Noted => "its agent is not told of it".to_owned(),
+            Deed::Notified => "people are told".to_owned(),
+            Deed::Nudged(urgency) => format!("it is told ({urgency})"),
+            Deed::Ended => "it is ended".to_owned(),
+            Deed::Restarted => "it begins anew".to_owned(),
+            Deed::Paused => "it is paused, with a question to a person".to_owned(),
+        };
+        Diagnosis {
+            task: lease.task.clone(),
+            run: run_name(&lease.task, lease.token),
+            agent: lease.agent.clone(),
+            symptom: trouble.symptom,
+            deed,
+            cause: format!("{}: {}; {done}", trouble.symptom, trouble.why),
+        }
+    }
+
+    /// As the log has it; `None` if it tells of something else.
+    fn of(entry: Entry) -> Option<Diagnosis> {
+        let Entry {
+            task,
+            run,
+            agent,
+            symptom,
+            deed,
+            cause,
+            ..
+        } = entry;
+        Some(Diagnosis {
+            task: task?,
+            run: run?,
+            agent: agent?,
+            symptom: symptom?,
+            deed: deed?,
+            cause: cause.unwrap_or_default(),
+        })
+    }
+
+    /// In a line, for people.
+    pub fn line(&self) -> String {
+        match self.symptom {
+            Symptom::Spending | Symptom::Spent => {
+                format!("{} works on {}: {}", self.agent, self.task, self.cause)
+            }
+            _ => format!(
+                "{} is in trouble with {}: {}",
+                self.agent, self.task, self.cause
+            ),
+        }
+    }
+}
+
+/// What the log tells of runs behind the event `since`, the oldest first, whoever found it; and its last event.
+///
+/// # Errors
+/// The log can't be read.
+pub fn news(board: &Board, since: u64) -> Result<(Vec<Diagnosis>, u64), Error> {
+    let (mut found, mut last) = (Vec::new(), since);
+    walk_log(board, None, &mut |entry| {
+        last = last.max(entry.seq);
+        let is_new = entry.seq > since;
+        found.extend(Some(entry).filter(|_| is_new).and_then(Diagnosis::of));
+        is_new
+    })?;
+    found.reverse();
+    Ok((found, last))
+}
+
+/// How a run goes.
+#[derive(Clone, Debug)]
+pub struct Health {
+    pub lease: Lease,
+    pub activity: Activity,
+    pub watched: Watched,
+}
+
+/// How each run goes whose supervisor lives.
+///
+/// # Errors
+/// The board can't be read.
+pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
+    let of = |lease: Lease| {
+        let artifacts = Artifacts::open(board, &run_name(&lease.task, lease.token));
+        let (activity, watched) = (activity_of(&artifacts)?, watched_of(&artifacts));
+        (life(&lease.holder) != Life::Gone).then_some(Health {
+            lease,
+            activity,
+            watched,
+        })
+    };
+    Ok(board.leases()?.into_iter().filter_map(of).collect())
+}
+
+/// A look at this run has told of the breach.
+pub(super) fn was_told(site: &Site, run: &Metadata, breach: &Breach) -> bool {
+    watched_of(&Artifacts::open(&site.board, &run.run)).knows_of(breach)
+}
+
+fn watched_of(artifacts: &Artifacts) -> Watched {
+    serde_json::from_str(&artifacts.read(FILE)).unwrap_or_default()
+}
+
+/// How a supervisor looks at its own run.
+pub(super) struct Watch {
+    every: Duration,
+    looked: Instant,
+    is_hurried: bool,
+    lapse: Lapse,
+}
+
+impl Watch {
+    pub(super) fn begin(site: &Site, role: &Role, task: &Task) -> Watch {
+        let rules = site.config.watch.with(role.watch.iter().chain(&task.watch));
+        Watch {
+            every: rules.every.limit(),
+            looked: clock::instant(),
+            is_hurried: false,
+            lapse: Lapse::default(),
+        }
+    }
+
+    /// Until the next look.
+    pub(super) fn patience(&self) -> Duration {
+        self.every.saturating_sub(self.looked.elapsed())
+    }
+
+    /// The next look is now.
+    pub(super) fn hurry(&mut self) {
+        self.is_hurried = true;
+    }
+
+    /// Looks at the run of `own`, if it is time to, and nobody watches the board. True if it is over by that.
+    pub(super) fn look(&mut self, site: &Site, own: &Lease) -> bool {
+        if !std::mem::take(&mut self.is_hurried) && !self.patience().is_zero() {
+            return false;
+        }
+        self.looked = clock::instant();
+        let looked = look_at_own(site, own);
+        self.lapse
+            .note(site, Some(own), looked.as_ref().err().map(Error::in_words));
+        tell_people(site);
+        looked.unwrap_or(false)
+    }
+}
+
+/// While looks fail nobody is nudged or paused; limits, leases and rules at the end of a run hold all the same. The log tells of it
+/// once, and when it is over.
+#[derive(Debug, Default)]
+pub struct Lapse {
+    told: Option<String>,
+}
+
+impl Lapse {
+    /// What a look came to: why it failed, if it did. Returns what is new in that, in words.
+    pub fn note(
+        &mut self,
+        site: &Site,
+        of: Option<&Lease>,
+        failure: Option<String>,
+    ) -> Option<String> {
+        if failure == self.told {
+            return None;
+        }
+        let words = match &failure {
+            Some(why) => format!("supervision is degraded, and goes on: {why}"),
+            None => "supervision has recovered".to_owned(),
+        };
+        self.told = failure;
+        // A board that can't be written is why.
+        drop(site.board.note(Entry {
+            task: of.map(|lease| lease.task.clone()),
+            agent: of.map(|lease| lease.agent.clone()),
+            cause: Some(words.clone()),
+            ..Entry::new(Kind::Noted, clock::now())
+        }));
+        Some(words)
+    }
+}
+
+/// Looks at each run once, and gives `tell` what is found and was not told before. That is done something about, unless the site is dry.
+/// Of many, some are held to the rules for files, those first that were not for longest; each is when its agent is done.
+///
+/// # Errors
+/// The board, or one of the runs, can't be looked at; the others were.
+pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+    let (mut failure, mut asks) = (None, MOST_ASKED);
+    let mut leases = site.board.leases()?;
+    leases.sort_by_cached_key(|lease| {
+        watched_of(&Artifacts::open(
+            &site.board,
+            &run_name(&lease.task, lease.token),
+        ))
+        .held_to_rules_at
+    });
+    for lease in leases {
+        if site.interrupt.is_raised() {
+            break;
+        }
+        if let Err(error) = look_at(site, &lease, &mut asks, tell) {
+            failure = failure.or(Some(error));
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// True if the run is over by that.
+fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
+    let slot = site.board.try_watch_slot()?;
+    // One that hangs, or was stopped, looks after nobody.
+    if slot.is_none()
+        && Watcher::of(&site.board).is_some_and(|watcher| watcher.is_at_it(clock::now()))
+    {
+        return Ok(false);
+    }
+    let Some(lease) = site
+        .board
+        .lease(&own.task)?
+        .filter(|lease| lease.token == own.token)
+    else {
+        return Ok(false);
+    };
+    let mut is_over = false;
+    look_at(site, &lease, &mut 1, &mut |found| {
+        is_over |= found.task == own.task && found.deed.ends()
+    })?;
+    Ok(is_over)
+}
+
+/// Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
+fn look_at(
+    site: &Site,
+    lease: &Lease,
+    asks: &mut usize,
+    tell: &mut dyn FnMut(Diagnosis),
+) -> Result<(), Error> {
+    if lease.back_to.is_some() || life(&lease.holder) == Life::Gone || !lease.is_live(clock::now())
+    {
+        return Ok(());
+    }
+    // With another run it may have been ended in this look.
+    if !is_held(site, lease)? {
+        return Ok(());
+    }
+    // It may have ended meanwhile, and its worktree with it.
+    look_into(site, lease, asks, tell).or_else(|error| {
+        if is_held(site, lease)? {
+            Err(error)
+        } else {
+            Ok(())
+        }
+    })
+}
+
+/// What of a run can't be looked at keeps nobody from judging the rest. `asks` is how often git may still be asked for its files.
+fn look_into(
+    site: &Site,
+    lease: &Lease,
+    asks: &mut usize,
+    tell: &mut dyn FnMut(Diagnosis),
+) -> Result<(), Error> {
+    let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
+    let artifacts = Artifacts::open(&site.board, &run);
+    let (record, activity) = (run_of(&site.board, &run), activity_of(&artifacts));
+    let (Some(record), Some(mut activity)) = (record, activity) else {
+        // Both are written before the lease tells of its work.
+        return if lease.work.is_none() {
+            Ok(())
+        } else {
+            Err(Error::Unwatched(run))
+        };
+    };
+    if record.ended.is_some() {
+        return Ok(());
+    }
+    if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
+        return Ok(());
+    }
+    let of_role = site
+        .role(&lease.role)
+        .ok()
+        .and_then(|role| role.watch.as_ref());
+    let rules = &site
+        .config
+        .watch
+        .with(of_role.into_iter().chain(&activity.watch));
+    let before = watched_of(&artifacts);
+    let mut watched = before.clone();
+    let mut looked = Ok(());
+    if record.branch.is_some() && is_in_doubt(&activity, rules, now) {
+        looked = look_at_files(site, &record, &mut activity, &mut watched, now);
+    }
+    if *asks > 0 && rules::are_for_files(site) && may_break_rules(&activity, &watched) {
+        *asks -= 1;
+        watched.held_to_rules_at = now;
+        match rules::broken(site, &record) {
+            Ok(mut breaches) => {
+                watched.held_to_rules = breaches.is_empty().then_some(activity.steps);
+                // One is enough to tell of while it works; what it has done at its end is told in full.
+                breaches.dedup_by(|other, first| other.rule == first.rule);
+                activity.broke(breaches);
+            }
+            Err(error) => looked = looked.and(Err(error)),
+        }
+    }
+    let found = treat(&activity, judge(&activity, rules, now), rules, &mut watched);
+    let ends = found.as_ref().is_some_and(|(_, deed)| deed.ends());
+    // Who is killed in between nudges no more, rather than twice, and ends the run once more, rather than not.
+    if !ends {
+        keep(site, &artifacts, &before, &watched)?;
+    }
+    if let Some((trouble, deed)) = found {
+        let parent = activity.parent.filter(|_| {
+            rules.gang > 0 && before.is_told_in_vain(trouble.symptom) && watched.nudges > 1
+        });
+        let gang = parent
+            .map(|parent| Gang::of(site, parent, trouble.symptom))
+            .transpose()?;
+        match gang.filter(|gang| gang.members.len() >= rules.gang as usize) {
+            Some(gang) => gang.begin_anew(site, tell)?,
+            None => tell(carry_out(site, lease, &trouble, deed)?),
+        }
+    }
+    if ends {
+        keep(site, &artifacts, &before, &watched)?;
+    }
+    looked
+}
+
+fn is_held(site: &Site, lease: &Lease) -> Result<bool, Error> {
+    Ok(site
+        .board
+        .lease(&lease.task)?
+        .is_some_and(|now| now.token == lease.token))
+}
+
+/// Children of one item that are in the same trouble, and were told so in vain.
+struct Gang {
+    parent: TaskId,
+    symptom: Symptom,
+    members: Vec<Lease>,
+}
+
+impl Gang {
+    fn of(site: &Site, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
+        let is_member = |health: &Health| {
+            health.activity.parent.as_ref() == Some(&parent)
+                && health.watched.is_told_in_vain(symptom)
+        };
+        let members = health(&site.board)?
+            .into_iter()
+            .filter(is_member)
+            .map(|health| health.lease)
+            .collect();
+        Ok(Gang {
+            parent,
+            symptom,
+            members,
+        })
+    }
+
+    /// Ends their runs: what is wrong is not with one of them. Those that have begun anew before are paused.
+    fn begin_anew(&self, site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+        let trouble = Trouble::of_gang(&self.parent, self.symptom, self.members.len());
+        for member in &self.members {
+            let deed = if was_restarted(site, &member.task)? {
+                Deed::Paused
+            } else {
+                Deed::Restarted
+            };
+            tell(carry_out(site, member, &trouble, deed)?);
+        }
+        Ok(())
+    }
+}
+
+/// It has begun anew before, with others.
+fn was_restarted(site: &Site, task: &TaskId) -> Result<bool, Error> {
+    let mut was_restarted = false;
+    walk_log(&site.board, Some(task), &mut |entry| {
+        was_restarted = entry.symptom == Some(Symptom::Divergence);
+        !was_restarted
+    })?;
+    Ok(was_restarted)
+}
+
+fn keep(
+    site: &Site,
+    artifacts: &Artifacts,
+    before: &Watched,
+    watched: &Watched,
+) -> Result<(), Error> {
+    if before == watched || site.board.is_dry() {
+        return Ok(());
+    }
+    let text = serde_json::to_string(watched).expect("it is plain data");
+    Ok(artifacts.write(FILE, &(text + "\n"))?)
+}
+
+/// What its agent does may change files that no call tells of. That takes a look of git's, so it is done only in doubt.
+fn look_at_files(
+    site: &Site,
+    run: &Metadata,
+    activity: &mut Activity,
+    watched: &mut Watched,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let files = files(site, run)?;
+    if watched.files != Some(files) {
+        if watched.files.is_some() {
+            watched.forgive();
+            (watched.files_since, watched.output) = (now, activity.output);
+        }
+        watched.files = Some(files);
+    }
+    if watched.files_since > activity.progress_at {
+        activity.got_on(watched.files_since, watched.output);
+    }
+    Ok(())
+}
+
+/// A digest of what stands in its worktree.
+fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
+    let (repository, folder) = (site.repository()?, &run.worktree);
+    let changes = repository.changes(folder)?;
+    let mut digest = Xxh3::new();
+    site.tip_of(folder)?.as_str().hash(&mut digest);
+    for path in changes
+        .staged
+        .iter()
+        .chain(&changes.modified)
+        .chain(&changes.untracked)
+    {
+        let file = fs::symlink_metadata(folder.join(path)).ok();
+        let stamp = file.map(|file| (file.len(), file.modified().ok()));
+        (path, stamp).hash(&mut digest);
+    }
+    Ok(digest.finish())
+}
+
+/// Tells the agent, or ends its run, and the log; not on a dry board. The log's line comes first: the report of a pause is the last of
+/// the item's.
+fn carry_out(
+    site: &Site,
+    lease: &Lease,
+    trouble: &Trouble,
+    deed: Deed,
+) -> Result<Diagnosis, Error> {
+    let diagnosis = Diagnosis::new(lease, trouble, deed);
+    if site.board.is_dry() {
+        return Ok(diagnosis);
+    }
+    let (task, token, why) = (&lease.task, lease.token, trouble.why.clone());
+    let (agent, run) = (Some(lease.agent.clone()), diagnosis.run.clone());
+    site.board.note(Entry {
+        task: Some(task.clone()),
+        agent: agent.clone(),
+        token: Some(token),
+        run: Some(run.clone()),
+        cause: Some(diagnosis.cause.clone()),
+        symptom: Some(trouble.symptom),
+        deed: Some(deed),
+        ..Entry::new(Kind::Diagnosed, clock::now())
+    })?;
+    let submit = |event: Event| {
+        site.board.submit(
+            task,
+            &event,
+            &Note {
+                agent,
+                run: Some(run),
+            },
+        )
+    };
+    match deed {
+        Deed::Noted | Deed::Notified => {}
+        Deed::Nudged(urgency) => {
+            site.board
+                .send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
+        }
+        Deed::Paused => {
+            let asked = match trouble.symptom {
+                Symptom::Violation => question(&why),
+                Symptom::Divergence => {
+                    format!("{why}, and again after a new beginning. How is it to go on?")
+                }
+                Symptom::Runaway => format!("{why}. How is it to go on?"),
+                _ => format!("{why}, and was told so. How is it to go on?"),
+            };
+            drop(pause(site, lease, asked)?);
+        }
+        Deed::Restarted => {
+            let retry = Retry {
+                blame: Blame::Nobody,
+                not_before: None,
+                most: site.config.max_returns,
+            };
+            submit(Event::Return {
+                token,
+                retry,
+                reason: why,
+            })?;
+        }
+        Deed::Ended => {
+            let item = site.board.task(task)?.task;
+            let retry = retry(
+                site,
+                &item,
+                policy(site, Outcome::Failed),
+                None,
+                &lease.role,
+            );
+            submit(Event::Fail {
+                token,
+                retry,
+                reason: why,
+            })?;
+        }
+    }
+    Ok(diagnosis)
+}
+
+/// Ends the run that holds the lease. Its work and its session are kept, and its item waits with `question`, as if its agent had asked.
+///
+/// # Errors
+/// Somebody else holds it by now, or the board can't be written.
+pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error> {
+    let note = Note {
+        agent: Some(lease.agent.clone()),
+        run: Some(run_name(&lease.task, lease.token)),
+    };
+    Ok(site.board.submit(
+        &lease.task,
+        &Event::Ask {
+            token: lease.token,
+            question,
+        },
+        &note,
+    )?)
+}
+
+/// What an agent is told.
+fn words(trouble: &Trouble, urgency: Urgency) -> String {
+    let advice = match trouble.symptom {
+        Symptom::Looping => {
+            "Trying the same again will not help: look at why it fails, and try another way."
+        }
+        Symptom::Struggling => {
+            "Stop and look at what these failures have in common before you go on."
+        }
+        Symptom::Repeating => {
+            "If you wait for something, wait for it in one command with a limit (`timeout 60 …`); else do something else."
+        }
+        Symptom::Stuck => {
+            "Go on with the next step, or end your answer with WAITING and a question if you can't."
+        }
+        Symptom::Runaway => "Write down what you have as files now.",
+        Symptom::Violation => "Undo it, and do without.",
+        Symptom::Late => "Commit what you have, and come to an end.",
+        // Nobody is told these between two steps.
+        Symptom::Divergence | Symptom::Spending | Symptom::Spent => "",
+    };
+    let last = match urgency {
+        Urgency::Critical => {
+            " If you can't get on, end your answer with WAITING and what you need: you will be paused else."
+        }
+        Urgency::Hint | Urgency::Warning => "",
+    };
+    let mut why = trouble.why.clone();
+    if let Some(first) = why.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    format!("{why}. {advice}{last}")
+}

@@ -1,0 +1,94 @@
+//! All that an item's commits change, for whoever judges them. Knows no words for people.
+
+use super::error::Error;
+use super::unmerged::Unmerged;
+use tavern_core::task::{Task, TaskId};
+use tavern_git::{CommitId, CommitSummary, PatchText, Repository};
+use tavern_store::Board;
+
+/// Longest patch that is shown, in bytes.
+const MOST_OF_PATCH: usize = 4 << 20;
+
+/// What one place has of an item's work, and no other before it.
+pub struct WorkPart {
+    /// A branch, a ref or a commit, as git takes it.
+    pub place: String,
+    /// Where it began.
+    pub base: CommitId,
+    pub tip: CommitId,
+    /// Oldest first.
+    pub commits: Vec<CommitSummary>,
+    pub patch: PatchText,
+}
+
+/// What `task`'s worktree has that is in no commit yet, while somebody works there, or where nothing is committed.
+pub fn uncommitted(
+    board: &Board,
+    repository: &Repository,
+    task: &TaskId,
+    parts: &[WorkPart],
+) -> Result<Option<PatchText>, Error> {
+    let folder = board.worktree(task);
+    if !folder.is_dir() || !(parts.is_empty() || board.lease(task)?.is_some()) {
+        return Ok(None);
+    }
+    Ok(
+        Some(repository.uncommitted(&folder, MOST_OF_PATCH)?)
+            .filter(|patch| !patch.text.is_empty()),
+    )
+}
+
+/// The work of `task`: where it is kept that is not merged, then the commit that the item names. Each part against the
+/// newest that it has in common with merged work and the parts before; what is merged, against what it was merged into.
+pub fn work_of(
+    board: &Board,
+    repository: &Repository,
+    kept: &Unmerged<'_>,
+    task: &Task,
+) -> Result<Vec<WorkPart>, Error> {
+    let mut known: Vec<CommitId> = kept.tip().into_iter().cloned().collect();
+    let mut parts: Vec<WorkPart> = Vec::new();
+    for place in kept
+        .of_item(board, task)
+        .into_iter()
+        .chain(task.commit().map(str::to_owned))
+    {
+        // What a person has typed may be no revision, and git may not have fetched it.
+        let Some(tip) = repository.commit_of(&place).ok().flatten() else {
+            continue;
+        };
+        if parts
+            .iter()
+            .any(|part| repository.is_ancestor(&tip, &part.tip).unwrap_or(false))
+        {
+            continue;
+        }
+        let mut base = None;
+        for other in &known {
+            let fork = repository.fork(other, &tip)?;
+            base = match (base, fork) {
+                (Some(base), Some(fork)) if repository.is_ancestor(&fork, &base)? => Some(base),
+                (base, fork) => fork.or(base),
+            };
+        }
+        let before = if base.as_ref() == Some(&tip) {
+            repository.commit_of(&format!("{tip}^"))?
+        } else {
+            base
+        };
+        let Some(base) = before.or_else(|| known.first().cloned()) else {
+            continue;
+        };
+        let commits = repository.commits_between(&base, &tip)?;
+        let patch = repository.diff(&base, &tip, MOST_OF_PATCH)?;
+        known.push(tip.clone());
+        parts.push(WorkPart {
+            place,
+            base,
+            tip,
+            commits,
+            patch,
+        });
+    }
+    Ok(parts)
+}

@@ -1,0 +1,91 @@
+//! Agent files `agents/<name>.yaml`: what each live agent is doing, for `tavern-status`.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
+
+use std::fs;
+use std::time::SystemTime;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::find::Board;
+use super::replace::Staged;
+use tavern_core::lease::Holder;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_core::yaml;
+use tavern_sys::files;
+
+/// What an agent does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    Working,
+    /// Nothing to do, or a limit: it wakes up by itself.
+    Waiting,
+}
+
+/// What an agent tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct AgentFile {
+    pub name: String,
+    pub role: String,
+    pub state: AgentState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What it does or waits for, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+    pub since: Timestamp,
+    #[serde(flatten)]
+    pub holder: Holder,
+    /// The file's modification time, as with leases.
+    #[serde(skip)]
+    pub heartbeat_at: Timestamp,
+}
+
+impl Board {
+    pub fn write_agent(&self, agent: &AgentFile, now: Timestamp) -> Result<(), Error> {
+        if self.is_dry() {
+            return Ok(());
+        }
+        let path = self.path(&format!("agents/{}.yaml", agent.name));
+        let text = serde_yaml::to_string(agent).expect("an agent file is plain data");
+        Staged::volatile(&path, &[text.as_bytes()], Some(now.into()))?.put()
+    }
+
+    pub fn remove_agent(&self, name: &str) {
+        if self.is_dry() {
+            return;
+        }
+        // It is only a display: a file that stays behind is removed by `tavern-reap`.
+        drop(fs::remove_file(self.path(&format!("agents/{name}.yaml"))));
+    }
+
+    /// The agents that wrote a file, by name, living or not.
+    pub fn agents(&self) -> Vec<AgentFile> {
+        let Ok(entries) = fs::read_dir(self.path("agents")) else {
+            return Vec::new();
+        };
+        let mut agents: Vec<AgentFile> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                // Another name in the file would be that of a file elsewhere.
+                let name = path.file_stem()?.to_str()?.to_owned();
+                let text = files::read_text(&path).ok()?;
+                let modified = fs::metadata(&path)
+                    .and_then(|meta| meta.modified())
+                    .unwrap_or(SystemTime::UNIX_EPOCH);
+                let agent: AgentFile = yaml::read(&text).ok()?;
+                Some(AgentFile {
+                    name,
+                    heartbeat_at: modified.into(),
+                    ..agent
+                })
+            })
+            .collect();
+        agents.sort_by(|a, b| a.name.cmp(&b.name));
+        agents
+    }
+}

@@ -1,0 +1,156 @@
+//! The archives `queues/archive/<queue>.md` as they can be read.
+
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
+use std::fs;
+
+use super::error::Error;
+use super::find::Board;
+use super::queue::{Queue, Text, is_queue};
+use tavern_core::document::{Document, Item, parse};
+use tavern_core::task::{Status, TaskId};
+
+pub(super) const FOLDER: &str = "queues/archive";
+
+/// The archived items of a board. Read only where one is asked for.
+#[derive(Debug)]
+pub struct Archived<'b> {
+    board: &'b Board,
+    texts: OnceCell<Vec<Text>>,
+    statuses: OnceCell<HashMap<TaskId, Status>>,
+    searches: Searches,
+}
+
+/// To search a text for one ID costs less than to read all that are in it; to search for one after the other costs far more.
+#[derive(Debug, Default)]
+pub(super) struct Searches(Cell<u32>);
+
+impl Searches {
+    /// Another search is worth while.
+    pub(super) fn are_few(&self) -> bool {
+        self.0.replace(self.0.get().saturating_add(1)) < 16
+    }
+}
+
+impl<'b> Archived<'b> {
+    pub fn of(board: &'b Board) -> Archived<'b> {
+        Archived {
+            board,
+            texts: OnceCell::new(),
+            statuses: OnceCell::new(),
+            searches: Searches::default(),
+        }
+    }
+
+    /// How the item ended; nothing if it is in no archive.
+    pub fn status_of(&self, id: &TaskId) -> Option<Status> {
+        let texts = self.texts.get_or_init(|| texts(self.board));
+        let is_in = |text: &Text| text.content.contains(&format!("{id}:"));
+        if self.statuses.get().is_none() && self.searches.are_few() && !texts.iter().any(is_in) {
+            return None;
+        }
+        let all = || {
+            texts
+                .iter()
+                .flat_map(|text| statuses(&text.content.open()))
+                .collect()
+        };
+        self.statuses.get_or_init(all).get(id).copied()
+    }
+
+    /// The texts of all archives.
+    pub fn contents(&self) -> impl Iterator<Item = &str> {
+        self.texts
+            .get_or_init(|| texts(self.board))
+            .iter()
+            .map(|text| &*text.content)
+    }
+
+    /// How many items of the queue are archived.
+    pub fn count(&self, queue: &Queue) -> usize {
+        let texts = self.texts.get_or_init(|| texts(self.board));
+        let own = archive_of(self.board, queue);
+        let text = own.and_then(|own| texts.iter().find(|text| text.queue.path == own.path));
+        text.map_or(0, |text| {
+            parse(&text.content)
+                .0
+                .items()
+                .iter()
+                .filter(|item| item.within.is_none())
+                .count()
+        })
+    }
+}
+
+/// The archives as far as they can be read.
+fn texts(board: &Board) -> Vec<Text> {
+    archives(board)
+        .iter()
+        .filter_map(|queue| board.read(queue).ok())
+        .collect()
+}
+
+/// Named `archive/main`, in order.
+fn archives(board: &Board) -> Vec<Queue> {
+    let folder = board.path(FOLDER);
+    let entries = fs::read_dir(&folder).into_iter().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.retain(|name| is_queue(name.as_ref()));
+    names.sort();
+    let queue = |name: String| Queue {
+        id: format!("archive/{}", name.trim_end_matches(".md")),
+        path: folder.join(name),
+    };
+    names
+        .into_iter()
+        .map(queue)
+        .filter(|queue| queue.path.is_file())
+        .collect()
+}
+
+/// Only queues of the board have one: nothing is taken out of anybody's own task file.
+pub(super) fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
+    let is_own = queue.path.parent() == Some(&board.path("queues"));
+    let path = board.path(FOLDER).join(format!("{}.md", queue.id));
+    is_own.then(|| Queue {
+        id: format!("archive/{}", queue.id),
+        path,
+    })
+}
+
+/// What the archive says; nothing if it isn't there yet.
+pub(super) fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
+    if fs::symlink_metadata(&archive.path).is_err() {
+        Ok(String::new())
+    } else {
+        Ok(board.read(archive)?.content.into_string())
+    }
+}
+
+/// Calls `then` with `task` where it stands in an archive.
+pub(super) fn with_archived<R>(
+    board: &Board,
+    task: &TaskId,
+    then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
+) -> Result<R, Error> {
+    for text in texts(board)
+        .iter()
+        .filter(|text| text.content.contains(task.as_str()))
+    {
+        let (document, _) = parse(&text.content);
+        if let Some(item) = document.find(task) {
+            return Ok(then(text, &document, item));
+        }
+    }
+    Err(Error::NoTask(task.clone()))
+}
+
+/// Of an ID that is there twice the first item counts.
+pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
+    (0..document.count())
+        .rev()
+        .filter_map(|at| Some((document.id_at(at)?, document.status_at(at))))
+        .collect()
+}

@@ -1,0 +1,195 @@
+//! The events of what was done to a queue by other hands, as the log has them. Knows not how that was found out.
+
+use std::collections::HashMap;
+
+use super::archived::statuses;
+use super::entry::{Entry, HAND, LANES, PROSE, TextChange};
+use super::index::ItemIndex;
+use super::queue::Queue;
+use super::redo::said;
+use tavern_core::document::{Document, Item, open};
+use tavern_core::event::Kind;
+use tavern_core::marked_item::MarkedItem;
+use tavern_core::merge::{Changed, bare, changes, prose};
+use tavern_core::stood::Way;
+use tavern_core::task::{Status, TaskId, Timestamp};
+
+/// Of so many items of a save that came, went or were moved the log tells where they stood.
+const MOST_PLACES: usize = 20;
+
+/// Of the items of a queue those that are copies of items in other queues, by ID. The log has nothing of a copy under that ID.
+pub(super) struct Copies<'q> {
+    queue: &'q Queue,
+    /// Each with the queue of the item.
+    pub(super) all: HashMap<TaskId, Queue>,
+    new: Vec<TaskId>,
+}
+
+impl<'q> Copies<'q> {
+    /// Of `queue`, in which the items `own` were, and in which `saved` is now.
+    pub(super) fn of(
+        index: &ItemIndex<'_>,
+        queue: &'q Queue,
+        own: &HashMap<TaskId, Status>,
+        saved: &str,
+    ) -> Copies<'q> {
+        let elsewhere = index.elsewhere(queue);
+        let (mut all, mut new) = (HashMap::new(), Vec::new());
+        if elsewhere.is_empty() {
+            return Copies { queue, all, new };
+        }
+        let saved = statuses(&open(saved));
+        for id in own
+            .keys()
+            .chain(saved.keys().filter(|id| !own.contains_key(*id)))
+        {
+            let Some(home) = elsewhere.get(id) else {
+                continue;
+            };
+            // What stands elsewhere when it first shows here is the item there.
+            let is_new = !own.contains_key(id);
+            if is_new || index.is_copy(id, queue) {
+                all.insert(id.clone(), (*home).clone());
+                new.extend(is_new.then(|| id.clone()));
+            }
+        }
+        new.sort();
+        Copies { queue, all, new }
+    }
+
+    /// That they were made. By these notes, too, it is known which of the two is the item.
+    pub(super) fn notes(&self, now: Timestamp) -> Vec<Entry> {
+        let cause = format!(
+            "a copy of it was saved in {}, and is worked by nobody",
+            self.queue.id
+        );
+        let entry = |id: &TaskId| Entry {
+            task: Some(id.clone()),
+            ..note(&self.all[id], cause.clone(), now)
+        };
+        self.new.iter().map(entry).collect()
+    }
+}
+
+/// Something about a queue that changed none of its items.
+pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
+    let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
+    Entry {
+        queue,
+        agent,
+        cause: Some(cause),
+        ..Entry::new(Kind::Noted, now)
+    }
+}
+
+/// The events of what a person made of `ours`. Of two with the same ID nobody knows which one that is.
+pub(super) fn done_by_hand(
+    copies: &Copies<'_>,
+    ours: &str,
+    merged: &str,
+    now: Timestamp,
+) -> Vec<Entry> {
+    let (queue, changes) = (copies.queue, changes(ours, merged).into_iter());
+    let texts = [ours, merged].map(open);
+    let is_double = |id: &TaskId| texts.iter().any(|text| text.named(id).len() > 1);
+    let changes = changes.map(|changed| {
+        let task = changed
+            .task
+            .filter(|id| !copies.all.contains_key(id) && !is_double(id));
+        Changed { task, ..changed }
+    });
+    let mut places_left = MOST_PLACES;
+    let mut marked = MarkedItem::new_in(merged, ours);
+    let entry = |changed: Changed| {
+        let [old, new] = &texts;
+        let [was, is] = [(old, changed.at[0]), (new, changed.at[1])]
+            .map(|(text, at)| text.items().iter().find(|item| Some(item.span.start) == at));
+        let mut entry = by_hand(queue, changed, now)?;
+        if let (Some(was), None) = (was, is) {
+            let is_it = |marked: &MarkedItem| marked.may_be(was.id.as_ref(), old.title(was));
+            entry.marked = marked
+                .iter()
+                .position(is_it)
+                .map(|at| marked.remove(at).block);
+        }
+        let is_moved = entry.change.from() != entry.change.to();
+        let is_same = |(was, is)| {
+            bare(old.block(was)) == bare(new.block(is)) && stands_still([old, new], [was, is])
+        };
+        if is_moved && was.zip(is).is_some_and(is_same) {
+            entry.cause = Some(LANES.to_owned());
+        } else if is_moved && places_left > 0 {
+            places_left -= 1;
+            let from = was.map(|item| old.stood_beside(item, new));
+            let to = is.map(|item| new.stood_beside(item, old));
+            entry = entry.on(Way { from, to });
+        }
+        Some(entry)
+    };
+    let mut entries: Vec<Entry> = changes.filter_map(entry).collect();
+    let words = around_items(ours, merged);
+    entries.extend(words.map(|change| Entry {
+        kind: Kind::Edited,
+        change,
+        ..note(queue, PROSE.to_owned(), now)
+    }));
+    entries
+}
+
+/// What became of the text around the items.
+pub(super) fn around_items(old: &str, new: &str) -> Option<TextChange> {
+    let (before, after) = (prose(old), prose(new));
+    said(&before)
+        .ne(said(&after))
+        .then_some(TextChange::Prose { before, after })
+}
+
+/// The item has its heading, and what headings mean has changed.
+fn stands_still([old, new]: [&Document<'_>; 2], [was, is]: [&Item<'_>; 2]) -> bool {
+    let lacks = |document: &Document<'_>, heading| {
+        document
+            .lanes()
+            .iter()
+            .all(|lane| document.lane_name(lane) != heading)
+    };
+    match (old.heading_of(was), new.heading_of(is)) {
+        (Some(was), Some(is)) => was == is || lacks(new, was),
+        (None, Some(is)) => lacks(old, is),
+        (Some(was), None) => lacks(new, was),
+        (None, None) => false,
+    }
+}
+
+pub(super) fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Option<Entry> {
+    let cause = changed
+        .task
+        .is_none()
+        .then(|| format!("`{}`", changed.title.chars().take(120).collect::<String>()));
+    let (kind, change) = match (changed.before, changed.after) {
+        (None, None) => return None,
+        (Some((before, from)), None) => (Kind::Removed, TextChange::Removed { from, before }),
+        (None, Some((after, to))) => (
+            Kind::Added,
+            TextChange::Added {
+                from: None,
+                to,
+                after,
+            },
+        ),
+        (Some((before, from)), Some((after, to))) => (
+            Kind::Edited,
+            TextChange::Edited {
+                before,
+                after,
+                moved: (from != to).then_some((from, to)),
+            },
+        ),
+    };
+    Some(Entry {
+        kind,
+        task: changed.task,
+        cause,
+        change,
+        ..note(queue, String::new(), now)
+    })
+}

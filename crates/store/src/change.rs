@@ -1,0 +1,148 @@
+//! A change of the board as it is decided, before anything of it is written.
+
+use std::mem;
+use std::path::PathBuf;
+
+use super::baseline::Sight;
+use super::entry::{Entry, LeaseEntry};
+use super::queue::{Queue, Text};
+use tavern_core::decide::LeaseChange;
+use tavern_core::text::{Edit, apply_in_place};
+
+/// What is logged and which files are replaced: all of it or nothing.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    pub(super) entries: Vec<Entry>,
+    /// Replaced in this order, after the entries are logged.
+    pub(super) files: Vec<Rewrite>,
+}
+
+/// A file and its new content.
+#[derive(Debug)]
+pub(super) enum Rewrite {
+    Queue(QueueRewrite),
+    /// A file that only Tavern writes.
+    File {
+        path: PathBuf,
+        content: String,
+    },
+    /// A save as it was made. It is kept before anything is logged: whoever does that again may find another in the file.
+    Save {
+        path: PathBuf,
+        content: String,
+    },
+}
+
+/// A queue that other hands may save at any moment.
+#[derive(Debug)]
+pub(super) struct QueueRewrite {
+    pub(super) queue: Queue,
+    /// Its files as the change was decided on. If they are others by now, the two are merged.
+    pub(super) expected: Sight,
+    pub(super) content: String,
+    /// Its file says `content` already: only Tavern's own copy is to be written.
+    pub(super) is_shown: bool,
+    /// It takes a save over, of which the file has shown what is new.
+    pub(super) is_of_save: bool,
+}
+
+/// An event, and what it makes of a queue and of a lease.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) entry: Entry,
+    /// Of the queue's text as the steps before left it. Nothing if the queue stays as it is.
+    pub(super) edits: Vec<Edit>,
+    pub(super) lease: LeaseChange,
+}
+
+impl Change {
+    /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
+    pub(super) fn of_queue(sight: Sight, text: Text, mut steps: Vec<Step>) -> Change {
+        let edits = steps
+            .iter_mut()
+            .map(|step| mem::take(&mut step.edits))
+            .filter(|edits| !edits.is_empty());
+        let edits: Vec<Vec<Edit>> = edits.collect();
+        let entries = steps.into_iter().map(Step::into_entry).collect();
+        if edits.is_empty() {
+            return Change::notes(entries);
+        }
+        let Text { queue, content, .. } = text;
+        let mut content = content.into_string();
+        edits
+            .iter()
+            .for_each(|edits| apply_in_place(&mut content, edits));
+        Change::rewrite(queue, sight, content, entries)
+    }
+
+    /// `content` in the place of what is in the queue's files as of `sight`.
+    pub(super) fn rewrite(
+        queue: Queue,
+        sight: Sight,
+        content: String,
+        entries: Vec<Entry>,
+    ) -> Change {
+        let rewrite = QueueRewrite {
+            queue,
+            expected: sight,
+            content,
+            is_shown: false,
+            is_of_save: false,
+        };
+        Change {
+            entries,
+            files: vec![Rewrite::Queue(rewrite)],
+        }
+    }
+
+    /// Lines of the log that change no file.
+    pub(super) fn notes(entries: Vec<Entry>) -> Change {
+        Change {
+            entries,
+            files: Vec::new(),
+        }
+    }
+
+    /// The queues whose files are replaced.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.files.iter().filter_map(|file| match file {
+            Rewrite::Queue(rewrite) => Some(&rewrite.queue),
+            Rewrite::File { .. } | Rewrite::Save { .. } => None,
+        })
+    }
+
+    /// Numbers the entries, the first of which follows on `last`, and ties them together.
+    pub(super) fn number(&mut self, last: u64) {
+        let end = last + self.entries.len() as u64;
+        for (entry, seq) in self.entries.iter_mut().zip(last + 1..) {
+            entry.seq = seq;
+            entry.through = (seq < end).then_some(end);
+        }
+    }
+}
+
+impl Step {
+    /// The event as it is logged.
+    fn into_entry(self) -> Entry {
+        let Step {
+            mut entry, lease, ..
+        } = self;
+        entry.lease = match lease {
+            LeaseChange::Put(lease) => Some(LeaseEntry::Put(lease)),
+            LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
+            LeaseChange::Drop | LeaseChange::Keep => None,
+        };
+        entry
+    }
+}
+
+impl From<Entry> for Step {
+    /// A line of the log that changes nothing.
+    fn from(entry: Entry) -> Step {
+        Step {
+            entry,
+            edits: Vec::new(),
+            lease: LeaseChange::Keep,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! How far the queues have been committed to git, for a board that asks for it: `slots/committed`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::change::Change;
+use super::entry::{Entry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::knowledge::KNOWLEDGE;
+use super::log::tail_log;
+use super::queue::is_queue;
+use super::replace::replace;
+use tavern_sys::files;
+
+/// What is known of the last commit of the queues.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// The last event of the log that is in it.
+    pub seq: u64,
+    /// Why the next one could not be made, as it was told.
+    pub obstacle: Option<String>,
+}
+
+/// The queues and the log at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The latest events, oldest first. The queues show all of them, and none that is later.
+    pub entries: Vec<Entry>,
+    /// Queues, what was moved out of them, and learnings, where they really are.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+const NAME: &str = "slots/committed";
+
+impl Board {
+    /// The default, if nothing was committed yet.
+    pub fn committed(&self) -> Committed {
+        let text = files::read_text(self.private(NAME)).unwrap_or_default();
+        let mut lines = text.lines();
+        let seq = lines
+            .next()
+            .and_then(|line| line.parse().ok())
+            .unwrap_or_default();
+        Committed {
+            seq,
+            obstacle: lines.next().map(str::to_owned),
+        }
+    }
+
+    /// Events since the last commit have changed the text of a queue.
+    pub fn has_uncommitted(&self) -> bool {
+        tail_log(self, self.committed().seq).is_ok_and(|entries| {
+            entries
+                .iter()
+                .any(|entry| entry.change != TextChange::Nothing)
+        })
+    }
+
+    /// The queues as they are now, and the events since `seq`.
+    pub fn snapshot(&self, seq: u64) -> Result<Snapshot, Error> {
+        // An event is in the log before its queue shows it; whoever died in between is made up for first.
+        self.transact(|_| Ok((Change::default(), self.as_it_is(seq)?)))
+    }
+
+    fn as_it_is(&self, seq: u64) -> Result<Snapshot, Error> {
+        let entries = tail_log(self, seq)?;
+        let beside = ["queues/archive", KNOWLEDGE].map(|folder| fs::read_dir(self.path(folder)));
+        let beside = beside
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .filter(|path| is_queue(path));
+        let paths = self
+            .queues()?
+            .into_iter()
+            .map(|queue| queue.path)
+            .chain(beside);
+        let mut files = Vec::new();
+        for path in paths.filter_map(|path| files::led(&path, self.root()).ok()) {
+            let bytes = files::read(&path).map_err(Error::io("read", &path))?;
+            files.push((path, bytes));
+        }
+        Ok(Snapshot { entries, files })
+    }
+
+    /// Remembers it. Whoever writes holds the slot for committing.
+    pub fn set_committed(&self, committed: &Committed) -> Result<(), Error> {
+        let obstacle = committed
+            .obstacle
+            .iter()
+            .map(|why| format!("{}\n", why.replace('\n', " ")));
+        let text = format!("{}\n{}", committed.seq, obstacle.collect::<String>());
+        replace(&self.private(NAME), text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_back() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let board = Board::open(scratch.path()).expect("it is there");
+        board.make_folders().expect("the folder is ours");
+        assert_eq!(board.committed(), Committed::default());
+        for obstacle in [None, Some("a merge is going on".to_owned())] {
+            let committed = Committed { seq: 17, obstacle };
+            board.set_committed(&committed).expect("the folder is ours");
+            assert_eq!(board.committed(), committed);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What is wrong with a configuration file: where, shown with a caret, and what to type.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use tavern_core::near::nearest;
+use tavern_core::problem::{Position, excerpt, one_line};
+use tavern_core::yaml::YamlError;
+
+/// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    pub path: PathBuf,
+    /// The content of the file.
+    pub text: String,
+    /// Where it is, if that is known.
+    pub span: Option<Range<usize>>,
+    /// Lower case, without a final period.
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Flaw {
+    /// At the word of `text`, the content of the file at `path`, that begins at the byte `start`.
+    pub(super) fn at(
+        path: PathBuf,
+        text: &str,
+        start: Option<usize>,
+        message: String,
+        hint: Option<String>,
+    ) -> Flaw {
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let end = |start: usize| {
+            text[start..]
+                .find(|c| !is_word(c))
+                .map_or(text.len(), |length| start + length)
+        };
+        let span = start.map(|start| start..end(start));
+        Flaw {
+            path,
+            text: text.to_owned(),
+            span,
+            message,
+            hint,
+        }
+    }
+
+    /// From what the YAML reader says, put into words for people.
+    pub(super) fn from_yaml(path: PathBuf, text: &str, error: &YamlError) -> Flaw {
+        let place = error.place.map(|(at, _)| text.floor_char_boundary(at));
+        let full = error.to_string();
+        let message = match full.rfind(" at line ") {
+            Some(at) if place.is_some() => &full[..at],
+            _ => &full,
+        };
+        let (within, fault) = split_path(message);
+        let (message, hint) = reworded(within, fault);
+        let word = quoted(fault).unwrap_or_default();
+        let place = place
+            .map(|place| at_word(text, place, word))
+            .or_else(|| only_place(text, word));
+        Flaw::at(path, text, place, message, hint)
+    }
+}
+
+/// Where the word stands, if it stands in one place.
+fn only_place(text: &str, word: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_whole = |at: &usize| {
+        !text[..*at].ends_with(is_part)
+            && !text[at + word.len()..].starts_with(is_part)
+            && !word.is_empty()
+    };
+    let mut places = text.match_indices(word).map(|(at, _)| at).filter(is_whole);
+    places.next().filter(|_| places.next().is_none())
+}
+
+/// What the reader says of a value of another type, in words of YAML; the rest as it is.
+fn in_words(fault: &str) -> String {
+    let Some((found, expected)) = fault.rsplit_once(", expected ") else {
+        return fault.to_owned();
+    };
+    let Some(found) = ["invalid type: ", "invalid value: "]
+        .iter()
+        .find_map(|start| found.strip_prefix(start))
+    else {
+        return fault.to_owned();
+    };
+    let word = |kind: &str| match kind {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative".to_owned(),
+        "i8" | "i16" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" | "sequence" => "a list".to_owned(),
+        "map" | "a map" => "a mapping".to_owned(),
+        "unit value" => "nothing".to_owned(),
+        "a YAML tag starting with '!'" => "a word".to_owned(),
+        _ if kind.starts_with("struct ") => "a mapping".to_owned(),
+        _ => match kind.split_once(" `").or_else(|| kind.split_once(" \"")) {
+            Some(("integer" | "floating point" | "boolean" | "string", value)) => {
+                format!(
+                    "`{}`",
+                    value
+                        .rsplit_once(['`', '"'])
+                        .map_or(value, |(value, _)| value)
+                )
+            }
+            _ => kind.to_owned(),
+        },
+    };
+    format!("{} where {} is expected", word(found), word(expected))
+}
+
+/// The reader names the place of a mapping rather than that of its wrong key: the key is at or below it.
+fn at_word(text: &str, place: usize, word: &str) -> usize {
+    let mut at = place;
+    for line in text[place..]
+        .split_inclusive('\n')
+        .filter(|_| !word.is_empty())
+    {
+        let code = line.split(" #").next().unwrap_or_default();
+        if let Some(found) = code
+            .find(word)
+            .filter(|_| !code.trim_start().starts_with('#'))
+        {
+            return at + found;
+        }
+        at += line.len();
+    }
+    place
+}
+
+/// `roles.coder: unknown field …` is the path of the mapping and the fault.
+fn split_path(message: &str) -> (&str, &str) {
+    match message.split_once(": ") {
+        Some((path, fault)) if !path.contains([' ', '`']) => (path, fault),
+        _ => ("", message),
+    }
+}
+
+/// The first word in backquotes.
+fn quoted(message: &str) -> Option<&str> {
+    message.split('`').nth(1)
+}
+
+fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
+    let is_key = fault.starts_with("unknown field `");
+    let is_value = fault.starts_with("unknown variant `");
+    if !is_key && !is_value {
+        let place = if within.is_empty() {
+            String::new()
+        } else {
+            format!("`{within}`: ")
+        };
+        return (format!("{place}{}", in_words(fault)), None);
+    }
+    let word = quoted(fault).unwrap_or_default();
+    let known: Vec<&str> = fault.split('`').skip(3).step_by(2).collect();
+    let place = if within.is_empty() {
+        String::new()
+    } else {
+        format!(" in `{within}`")
+    };
+    let message = if is_key {
+        format!("unknown key `{word}`{place}")
+    } else {
+        format!("unknown value `{word}`{place}")
+    };
+    let hint = match nearest(word, known.iter().copied()) {
+        Some(guess) => format!("did you mean `{guess}`?"),
+        None if known.is_empty() => "take it out: nothing can be set here".to_owned(),
+        None => format!("one of: {}", known.join(", ")),
+    };
+    (message, Some(hint))
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, message) = (self.path.display(), one_line(&self.message));
+        let Some(span) = &self.span else {
+            return write!(f, "{path}: {message}");
+        };
+        let Position { line, column } = Position::of(&self.text, span.start);
+        write!(
+            f,
+            "{path}:{line}:{column}: {message}\n{}",
+            excerpt(&self.text, span)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_reader_says_of_types_is_put_into_words() {
+        for (says, words) in [
+            (
+                "invalid type: string \"x\", expected u32",
+                "`x` where a whole number that is not negative is expected",
+            ),
+            (
+                "invalid type: integer `5`, expected struct Cap",
+                "`5` where a mapping is expected",
+            ),
+            (
+                "invalid type: sequence, expected a string",
+                "a list where a string is expected",
+            ),
+            (
+                "invalid type: map, expected 30s, or none",
+                "a mapping where 30s, or none is expected",
+            ),
+            (
+                "invalid value: integer `99` as u128, expected u32",
+                "`99` where a whole number that is not negative is expected",
+            ),
+            (
+                "invalid type: sequence, expected a YAML tag starting with '!'",
+                "a list where a word is expected",
+            ),
+            ("it is longer than 5 bytes", "it is longer than 5 bytes"),
+        ] {
+            assert_eq!(in_words(says), words);
+        }
+    }
+
+    #[test]
+    fn a_word_has_a_place_if_it_stands_in_one() {
+        assert_eq!(only_place("paths: [1, 10]", "1"), Some(8));
+        assert_eq!(only_place("paths: [1, 10]\nlines: 1", "1"), None);
+        assert_eq!(only_place("paths: []", ""), None);
+    }
+}

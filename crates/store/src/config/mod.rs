@@ -1,0 +1,802 @@
+//! `.tavern/config.yaml`: what a board's owner can set, read over the defaults. Knows no flag and no environment.
+//!
+//! `templates/config.yaml` is the commented file that `tavern-init` writes; a test holds it against [`Config::default`].
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_yaml::{Mapping, Value};
+
+use tavern_core::cap::{Caps, is_amount};
+use tavern_core::eligible::Roles;
+use tavern_core::front::EmptyBehavior;
+
+use tavern_core::near::nearest;
+use tavern_core::rule::BoardRules;
+use tavern_core::task::PERSON;
+use tavern_core::wake::WakeCause;
+use tavern_core::watch_rules::WatchRules;
+use tavern_core::yaml::{self, YamlError};
+use tavern_sys::clock;
+use tavern_sys::files;
+
+pub use channel::Channel;
+pub use flaw::Flaw;
+pub use outcome::{OutcomePolicy, Outcomes};
+pub use pass::Pass;
+pub use role::{Does, Effort, Network, Role};
+pub use runner::{RunnerConfig, RunnerKind};
+pub use schedules::{SCHEDULES, Schedules};
+pub use size::Size;
+pub use tavern_core::period::Period;
+
+mod channel;
+mod flaw;
+mod outcome;
+mod pass;
+mod role;
+mod runner;
+mod schedules;
+mod size;
+
+/// The commented default file.
+pub const TEMPLATE: &str = include_str!("../../../../templates/config.yaml");
+
+/// The commented file with what is known when a board is made: the agents' program and the branch to follow.
+pub fn written(runner: &str, base: Option<&str>) -> String {
+    let mut text = TEMPLATE.to_owned();
+    if let Some(base) = base {
+        let base = serde_yaml::to_string(base).expect("a string is plain data");
+        text = text.replace("\n#base: null\n", &format!("\nbase: {base}"));
+    }
+    if runner != Role::default().runner {
+        let (from, to) = ("\n#roles:\n#  coder:\n", "\nroles:\n  coder:\n");
+        let (from_runner, to_runner) = (
+            "\n#    runner: shell\n",
+            format!("\n    runner: {runner}\n"),
+        );
+        text = text
+            .replacen(from, to, 1)
+            .replacen(from_runner, &to_runner, 1);
+    }
+    text
+}
+
+/// Name of the file in `.tavern/`.
+pub const FILE: &str = "config.yaml";
+
+/// The newest shape of the file that this program understands.
+const VERSION: u32 = 1;
+
+/// What was emptied longer ago than this is empty.
+const SAVE: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// Everything that can be set for a board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The shape of the file.
+    pub version: u32,
+    /// The branch that integration follows; `None`: the one that HEAD is on.
+    pub base: Option<String>,
+    pub integration: Integration,
+    /// How long a claim lasts without a heartbeat.
+    pub lease: Period,
+    /// Agents at once on the board.
+    pub limit: u32,
+    /// With less room on the board's disk nothing is claimed; 0: it is not looked at.
+    pub free_disk: Size,
+    /// What happens to changes that an agent left uncommitted when it says it is done.
+    pub dirty: Dirty,
+    /// Whether Tavern commits the queues by itself, on the branch that is checked out.
+    pub commit: Commit,
+    /// Between asking a process to end and killing it.
+    pub grace: Period,
+    pub worktree: WorktreeConfig,
+    pub verify: Verify,
+    /// Attempts of an item before it goes to the dead letter lane; a queue or an item may say otherwise.
+    pub max_attempts: u32,
+    /// Times that an item may come back through nobody's fault before a person is asked.
+    pub max_returns: u32,
+    /// How long an item waits for a person, or for its children, before it is dead; zero: for ever. A queue or an item may say otherwise.
+    pub max_wait: Period,
+    /// Who has to approve work before it is merged, on items and queues that don't say: roles, or `person`.
+    pub review: Vec<String>,
+    /// Rejections of an item's work before it is given up.
+    pub rounds: u32,
+    /// What many runs may use together.
+    pub caps: Caps,
+    pub children: Children,
+    pub plan: PlanConfig,
+    pub ask: AskConfig,
+    /// When `tavern-watch` finds a run to be in trouble.
+    pub watch: WatchRules,
+    /// What agents are not to do, by the name of each rule.
+    pub rules: BoardRules,
+    /// How people are told of what happens, by names of theirs.
+    pub notify: BTreeMap<String, Channel>,
+    pub archive: Archive,
+    pub runs: Runs,
+    /// What an agent does when its queues have nothing for it; a queue may say otherwise.
+    pub empty_behavior: EmptyBehavior,
+    /// Variables of the environment that commands and agents get, beside those that every program gets.
+    pub pass: Pass,
+    /// Accounts that items may need, by the names by which they do.
+    pub accounts: BTreeMap<String, Account>,
+    pub roles: BTreeMap<String, Role>,
+    pub runners: BTreeMap<String, RunnerConfig>,
+    pub outcomes: Outcomes,
+    /// The agents' names, taken in this order.
+    pub names: Vec<String>,
+}
+
+/// How it is found out whether somebody is signed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// A shell command that exits with 0 where one is.
+    pub check: String,
+    /// What to type where one is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// Where verified and approved work is merged to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Integration {
+    pub branch: String,
+}
+
+/// What happens to changes that an agent left uncommitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dirty {
+    /// They are committed for it.
+    #[default]
+    Commit,
+    /// The report is refused.
+    Refuse,
+}
+
+/// When Tavern commits the queues by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    #[default]
+    Never,
+    /// After each transition.
+    Transition,
+    /// At the end of each `tavern-drain`.
+    Drain,
+}
+
+/// How a worktree is made ready and given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorktreeConfig {
+    /// A shell command that is run in each new worktree; empty: none.
+    pub setup: String,
+    /// Globs of untracked files that are copied from the main work tree.
+    pub copy: Vec<String>,
+    /// Limit of `setup`; 0: none.
+    pub timeout: Period,
+    /// Worktrees stay after the item's end.
+    pub keep: bool,
+}
+
+/// When ended items are moved from the board's queues to their archives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Archive {
+    /// So long after they were completed; 0: never for their age.
+    pub after: Period,
+    /// So many stay in each queue, the last of them; 0: never for their number.
+    pub keep: u32,
+    /// Also what is in the dead letter lane.
+    pub dead: bool,
+}
+
+/// How long the files of runs are kept whose work is merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Runs {
+    /// So long after they ended; 0: their age doesn't matter.
+    pub keep: Period,
+    /// As many as have room in this, the youngest; 0: their size doesn't matter.
+    pub size: Size,
+}
+
+/// How far items may be broken up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Children {
+    /// Levels below an item that a person added.
+    pub depth: u32,
+    /// Of one item.
+    pub most: u32,
+    /// That runs add in a day, of all items together.
+    pub day: u32,
+}
+
+/// What becomes of what a planner writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlanConfig {
+    /// The status of the planned items: pending, or draft, for a person to release.
+    pub lane: PlanLane,
+    /// Items of one plan.
+    pub most: u32,
+    /// What a planner that has nothing to do is woken for.
+    pub wake: Vec<WakeCause>,
+}
+
+/// Who answers what `tavern-ask` is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AskConfig {
+    /// A role that answers questions; `None`: what the search finds is all.
+    pub role: Option<String>,
+}
+
+/// Where planned items begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanLane {
+    #[default]
+    Pending,
+    Draft,
+}
+
+/// How `done_when` commands are run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Verify {
+    /// Limit of each command; 0: none.
+    pub timeout: Period,
+    /// How much of each command's output is kept.
+    pub output: Size,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            version: VERSION,
+            base: None,
+            integration: Integration::default(),
+            lease: Period::minutes(2),
+            limit: 10,
+            free_disk: Size::mib(512),
+            dirty: Dirty::Commit,
+            commit: Commit::Never,
+            grace: Period::seconds(10),
+            worktree: WorktreeConfig::default(),
+            verify: Verify::default(),
+            max_attempts: 3,
+            max_returns: 20,
+            max_wait: Period::seconds(0),
+            review: Vec::new(),
+            rounds: 5,
+            caps: Caps::default(),
+            children: Children::default(),
+            plan: PlanConfig::default(),
+            ask: AskConfig::default(),
+            watch: WatchRules::default(),
+            rules: BoardRules::new(),
+            notify: BTreeMap::new(),
+            archive: Archive::default(),
+            runs: Runs::default(),
+            empty_behavior: EmptyBehavior::Idle,
+            pass: Pass::default(),
+            accounts: BTreeMap::new(),
+            roles: Role::built_in(),
+            runners: RunnerConfig::built_in(),
+            outcomes: Outcomes::default(),
+            names: NAMES.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// Theme: hobbits and those they met, short and easy to type.
+const NAMES: &str = "Frodo Sam Merry Pippin Bilbo Rosie Gandalf Aragorn Legolas Gimli \
+    Boromir Faramir Eowyn Eomer Theoden Arwen Elrond Galadriel Celeborn Haldir \
+    Treebeard Bombadil Goldberry Radagast Beorn Thorin Balin Dwalin Fili Kili \
+    Bofur Bombur Dori Nori Ori Oin Gloin Bard Elanor Hamfast";
+
+impl Default for Integration {
+    fn default() -> Integration {
+        Integration {
+            branch: "tavern/integration".to_owned(),
+        }
+    }
+}
+
+impl Default for WorktreeConfig {
+    fn default() -> WorktreeConfig {
+        WorktreeConfig {
+            setup: String::new(),
+            copy: Vec::new(),
+            timeout: Period::minutes(10),
+            keep: false,
+        }
+    }
+}
+
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs {
+            keep: Period::minutes(30 * 24 * 60),
+            size: Size::mib(1024),
+        }
+    }
+}
+
+impl Default for Archive {
+    fn default() -> Archive {
+        Archive {
+            after: Period::minutes(30 * 24 * 60),
+            keep: 200,
+            dead: false,
+        }
+    }
+}
+
+impl Default for PlanConfig {
+    fn default() -> PlanConfig {
+        PlanConfig {
+            lane: PlanLane::Pending,
+            most: 30,
+            wake: Vec::new(),
+        }
+    }
+}
+
+impl Default for Children {
+    fn default() -> Children {
+        Children {
+            depth: 3,
+            most: 20,
+            day: 100,
+        }
+    }
+}
+
+impl Default for Verify {
+    fn default() -> Verify {
+        Verify {
+            timeout: Period::minutes(10),
+            output: Size::kib(64),
+        }
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("can't read `{}`", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{0}")]
+    Flawed(Box<Flaw>),
+}
+
+impl ConfigError {
+    /// What to type next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ConfigError::Read { path, source }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Some(format!("see who may read it: ls -l {}", path.display()))
+            }
+            ConfigError::Read { .. } => None,
+            ConfigError::Flawed(flaw) => flaw.hint.clone(),
+        }
+    }
+}
+
+impl Config {
+    /// The configuration of the board in `dir`; the defaults if it has no file.
+    pub fn load(dir: &Path) -> Result<Config, ConfigError> {
+        Ok(Config::load_with_text(dir)?.0)
+    }
+
+    /// The same, and the text that says so; nothing if there is no file.
+    pub fn load_with_text(dir: &Path) -> Result<(Config, String), ConfigError> {
+        let path = dir.join(FILE);
+        match read_saved(&path) {
+            Ok(text) => Ok((Config::parse(&text, &path)?, text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok((Config::default(), String::new()))
+            }
+            Err(source) => Err(ConfigError::Read { path, source }),
+        }
+    }
+
+    /// The runner runs the item's own script, which is a person's.
+    pub fn runs_scripts(&self, runner: &str) -> bool {
+        self.runners
+            .get(runner)
+            .is_some_and(|entry| entry.kind == RunnerKind::Shell)
+    }
+
+    /// The roles, by what their agents do.
+    pub fn known_roles(&self) -> Roles {
+        let named = |reviews: bool| {
+            let roles = self
+                .roles
+                .iter()
+                .filter(|(_, role)| (role.does == Does::Review) == reviews);
+            roles.map(|(name, _)| name.clone()).collect()
+        };
+        Roles {
+            working: named(false),
+            reviewing: named(true),
+            approving: self.review.clone(),
+        }
+    }
+
+    /// Whether `commit: transition` is set. Most programs ask it when they have done their work, and hardly a board says so:
+    /// only one that has the word is read as a whole.
+    pub fn commits_transitions(dir: &Path) -> bool {
+        let text = files::read_text(dir.join(FILE)).unwrap_or_default();
+        let may = text
+            .lines()
+            .any(|line| !line.trim_start().starts_with('#') && line.contains("transition"));
+        may && Config::load(dir).is_ok_and(|config| config.commit == Commit::Transition)
+    }
+
+    /// What `text` sets, over the defaults: mappings are merged key by key, anything else replaces. `path` is only for
+    /// what is said about it.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        let flawed = |flaw: Flaw| ConfigError::Flawed(Box::new(flaw));
+        let from_yaml = |error: YamlError| flawed(Flaw::from_yaml(path.to_owned(), text, &error));
+        let is_empty = text
+            .lines()
+            .all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'));
+        if is_empty {
+            return Ok(Config::default());
+        }
+        // Once on its own, so that what is wrong is told with its place; a merged value has none.
+        yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
+        let set: Value = yaml::read(text).map_err(from_yaml)?;
+        let defaults =
+            serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(error.into()))?;
+        let set = with_coders_runner(set);
+        let config: Config = serde_yaml::from_value(merged(defaults, set))
+            .map_err(|error| from_yaml(error.into()))?;
+        match config.fault() {
+            None => Ok(config),
+            Some((keys, message, hint)) => Err(flawed(Flaw::at(
+                path.to_owned(),
+                text,
+                locate(text, &keys),
+                message,
+                Some(hint),
+            ))),
+        }
+    }
+
+    /// A fault that only the whole shows: the keys that lead to it, what is wrong, and what to type.
+    fn fault(&self) -> Option<(Vec<&str>, String, String)> {
+        if self.version != VERSION {
+            let message = format!("version {} of this file is not known", self.version);
+            return Some((
+                vec!["version"],
+                message,
+                format!("write `version: {VERSION}`, or use a newer Tavern"),
+            ));
+        }
+        for (name, period) in [("lease", self.lease), ("grace", self.grace)] {
+            if period.duration().as_secs() < 1 {
+                return Some((
+                    vec![name],
+                    format!("`{name}` is less than a second"),
+                    format!("try `{name}: 10s`"),
+                ));
+            }
+        }
+        for (name, number) in [
+            ("limit", self.limit),
+            ("max_attempts", self.max_attempts),
+            ("rounds", self.rounds),
+        ] {
+            if number == 0 {
+                let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
+                return Some((
+                    vec![name],
+                    format!("with `{name}: 0` nothing is ever done"),
+                    hint.to_owned(),
+                ));
+            }
+        }
+        if let Some((scope, measure)) = self.caps.fault() {
+            return Some((
+                vec!["caps", scope, measure.as_str()],
+                not_an_amount(measure.as_str()),
+                AMOUNTS_ARE.to_owned(),
+            ));
+        }
+        for (name, rule) in &self.rules {
+            if rule.is_empty() {
+                let hint = "say `paths`, `commands`, `lines` or `acts`".to_owned();
+                return Some((
+                    vec!["rules", name],
+                    format!("the rule `{name}` forbids nothing"),
+                    hint,
+                ));
+            }
+        }
+        if let Some((name, what, hint)) = self
+            .rules
+            .iter()
+            .find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
+        {
+            return Some((
+                vec!["rules", name],
+                format!("the rule `{name}` has {what}"),
+                hint.to_owned(),
+            ));
+        }
+        for (name, channel) in &self.notify {
+            if let Some((what, hint)) = channel.fault() {
+                return Some((
+                    vec!["notify", name],
+                    format!("`{name}` {what}"),
+                    hint.to_owned(),
+                ));
+            }
+        }
+        if let Some(name) = self.pass.fault() {
+            return Some((vec!["pass"], odd_name(name), NAMES_ARE.to_owned()));
+        }
+        for (name, runner) in &self.runners {
+            if let Some(odd) = runner.pass.fault() {
+                return Some((
+                    vec!["runners", name, "pass"],
+                    odd_name(odd),
+                    NAMES_ARE.to_owned(),
+                ));
+            }
+            if let Some((fault, hint)) = runner.fault() {
+                return Some((
+                    vec!["runners", name],
+                    format!("runner `{name}` {fault}"),
+                    hint.to_owned(),
+                ));
+            }
+        }
+        // Who names no runner has the coder's: there it is mended.
+        for (name, role) in self
+            .roles
+            .get_key_value("coder")
+            .into_iter()
+            .chain(&self.roles)
+        {
+            if !self.runners.contains_key(&role.runner) {
+                let known = self.runners.keys().map(String::as_str);
+                let hint = nearest(&role.runner, known.clone()).map_or_else(
+                    || {
+                        format!(
+                            "one of: {}; or add it under `runners`",
+                            known.collect::<Vec<_>>().join(", ")
+                        )
+                    },
+                    |guess| format!("did you mean `{guess}`?"),
+                );
+                return Some((
+                    vec!["roles", name, "runner"],
+                    format!("no runner `{}`", role.runner),
+                    hint,
+                ));
+            }
+            for (key, amount) in [("usd", role.budget.usd), ("minutes", role.budget.minutes)] {
+                if !amount.is_none_or(is_amount) {
+                    return Some((
+                        vec!["roles", name, "budget", key],
+                        not_an_amount(key),
+                        AMOUNTS_ARE.to_owned(),
+                    ));
+                }
+            }
+            if role.network != Network::All && !role.sandbox {
+                let message = "only a sandbox keeps the network away".to_owned();
+                return Some((
+                    vec!["roles", name, "network"],
+                    message,
+                    "write `sandbox: true` beside it".to_owned(),
+                ));
+            }
+        }
+        for name in &self.review {
+            let is_known = name == PERSON || name == "none" || name.parse::<u32>().is_ok();
+            if !is_known
+                && self
+                    .roles
+                    .get(name)
+                    .is_none_or(|role| role.does != Does::Review)
+            {
+                let reviews = self
+                    .roles
+                    .iter()
+                    .filter(|(_, role)| role.does == Does::Review);
+                let roles: Vec<&str> = reviews.map(|(name, _)| name.as_str()).collect();
+                let hint = format!(
+                    "one of: {}, {PERSON}; or say `does: review` of that role",
+                    roles.join(", ")
+                );
+                return Some((vec!["review"], format!("nobody reviews as `{name}`"), hint));
+            }
+        }
+        if let Some(name) = &self.ask.role
+            && self
+                .roles
+                .get(name)
+                .is_none_or(|role| role.does != Does::Answer)
+        {
+            let hint =
+                "the built-in role `answerer`; or say `does: answer` of that role".to_owned();
+            return Some((
+                vec!["ask", "role"],
+                format!("nobody answers as `{name}`"),
+                hint,
+            ));
+        }
+        let mut seen = HashSet::new();
+        for name in &self.names {
+            if !is_agent_name(name) {
+                let hint =
+                    "letters, digits, `-` and `_`, beginning with a letter: it is a file name too";
+                return Some((
+                    vec!["names"],
+                    format!("`{name}` can't be an agent's name"),
+                    hint.to_owned(),
+                ));
+            }
+            if !seen.insert(name.to_lowercase()) {
+                return Some((
+                    vec!["names"],
+                    format!("the name `{name}` is there twice"),
+                    "take one out".to_owned(),
+                ));
+            }
+        }
+        None
+    }
+}
+
+const NAMES_ARE: &str =
+    "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
+
+const AMOUNTS_ARE: &str = "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
+
+fn not_an_amount(key: &str) -> String {
+    format!("`{key}` is no amount")
+}
+
+fn odd_name(name: &str) -> String {
+    format!("`{name}` in `pass` names no variable")
+}
+
+/// Returns whether `name` is valid for an agent. Names become file names and parts of trailers.
+pub fn is_agent_name(name: &str) -> bool {
+    name.len() <= 40
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Roles that name no runner have the coder's.
+fn with_coders_runner(mut set: Value) -> Value {
+    let Some(runner) = set
+        .get("roles")
+        .and_then(|roles| roles.get("coder")?.get("runner"))
+        .cloned()
+    else {
+        return set;
+    };
+    let Some(roles) = set.get_mut("roles").and_then(Value::as_mapping_mut) else {
+        return set;
+    };
+    let built_in = Role::built_in().into_keys().map(Value::from);
+    let names: Vec<Value> = roles.keys().cloned().chain(built_in).collect();
+    for name in names {
+        let role = roles
+            .entry(name)
+            .or_insert_with(|| Value::Mapping(Mapping::new()));
+        if role.is_null() {
+            *role = Value::Mapping(Mapping::new());
+        }
+        if let Some(role) = role.as_mapping_mut() {
+            role.entry("runner".into())
+                .or_insert_with(|| runner.clone());
+        }
+    }
+    set
+}
+
+/// An editor that saves in place empties the file first, and nothing set would be the defaults: one that was emptied just now is read
+/// until something stands there.
+#[expect(clippy::disallowed_methods, reason = "an editor is waited for")]
+fn read_saved(path: &Path) -> io::Result<String> {
+    let is_fresh = || {
+        path.metadata()
+            .and_then(|file| file.modified())
+            .ok()
+            .and_then(clock::since)
+            .is_some_and(|age| age < SAVE)
+    };
+    let mut text = files::read_text(path)?;
+    while text.is_empty() && is_fresh() {
+        thread::sleep(BETWEEN_LOOKS);
+        text = files::read_text(path)?;
+    }
+    Ok(text)
+}
+
+fn merged(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Mapping(mut under), Value::Mapping(over)) => {
+            for (key, value) in over {
+                let value = match under.remove(&key) {
+                    Some(old) => merged(old, value),
+                    None => value,
+                };
+                under.insert(key, value);
+            }
+            Value::Mapping(under)
+        }
+        (under, Value::Null) => under,
+        (_, over) => over,
+    }
+}
+
+/// Where the last of `keys` that is found begins, each looked for below and further in than the one before.
+/// Reads block style only; a mapping in braces is found by the key that it belongs to.
+fn locate(text: &str, keys: &[&str]) -> Option<usize> {
+    let mut keys = keys.iter();
+    let mut key = keys.next()?;
+    let (mut found, mut least, mut start) = (None, 0, 0);
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        let at = start + indent;
+        start += line.len();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        if indent < least {
+            break;
+        }
+        let is_key = content
+            .strip_prefix(*key)
+            .is_some_and(|rest| rest.starts_with(':'));
+        if is_key && (least > 0 || indent == 0) {
+            found = Some(at);
+            let Some(next) = keys.next() else { break };
+            key = next;
+            least = indent + 1;
+        }
+    }
+    found
+}
+
+/// Settings without the lines that set nothing; `None` where it is told for no line, as in a template.
+pub fn without_comments(text: &str) -> Option<String> {
+    let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let rest = text
+        .lines()
+        .filter(says)
+        .map(|line| format!("{line}\n"))
+        .collect::<String>();
+    let settings = |text: &str| yaml::read::<Value>(text).ok().filter(Value::is_mapping);
+    (settings(&rest)? == settings(text)?).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests;

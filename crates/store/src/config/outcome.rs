@@ -1,0 +1,117 @@
+//! What each outcome of a run means for its item. Knows nothing of how an outcome is recognised.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use tavern_core::period::Period;
+
+/// One policy for each outcome that gives an item back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Outcomes {
+    /// The agent gave up, or its `done_when` failed.
+    pub failed: OutcomePolicy,
+    /// It took too long.
+    pub timeout: OutcomePolicy,
+    /// Its work does not go together with what was merged since it was begun.
+    pub conflict: OutcomePolicy,
+    /// Its program ended without a result.
+    pub crashed: OutcomePolicy,
+    /// It was denied what it needed.
+    pub permission_denied: OutcomePolicy,
+    /// It spent its money, tokens or turns.
+    pub budget: OutcomePolicy,
+    /// A cap over several runs is reached: nothing is claimed that it counts for.
+    pub capped: OutcomePolicy,
+    /// It said it was done, and had changed nothing.
+    pub empty: OutcomePolicy,
+    /// Ended from outside: a signal, a pause, a supervisor that died.
+    pub killed: OutcomePolicy,
+    /// The provider's usage limit: the whole runner is closed until it ends.
+    pub usage_limit: OutcomePolicy,
+    /// The provider is overloaded.
+    pub overloaded: OutcomePolicy,
+    /// Not signed in.
+    pub auth: OutcomePolicy,
+    /// This machine lacks what the run needs.
+    pub not_ready: OutcomePolicy,
+}
+
+/// Whether it uses an attempt, and when the item may be claimed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutcomePolicy {
+    /// The agent is to blame: it uses one of the item's attempts.
+    pub attempt: bool,
+    /// Wait before the second try; doubled at each further one.
+    pub backoff: Period,
+    /// The longest wait.
+    pub max_backoff: Period,
+}
+
+impl OutcomePolicy {
+    /// Of what is nobody's fault; the waits in seconds.
+    const fn blameless(backoff: u64, max_backoff: u64) -> OutcomePolicy {
+        let (backoff, max_backoff) = (Period::seconds(backoff), Period::seconds(max_backoff));
+        OutcomePolicy {
+            attempt: false,
+            backoff,
+            max_backoff,
+        }
+    }
+
+    /// How long to wait after the `nth` time (counted from 1).
+    pub fn wait(&self, nth: u32) -> Duration {
+        let factor = 1_u32.checked_shl(nth.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.backoff
+            .duration()
+            .saturating_mul(factor)
+            .min(self.max_backoff.duration())
+    }
+}
+
+impl Default for OutcomePolicy {
+    fn default() -> OutcomePolicy {
+        OutcomePolicy {
+            attempt: true,
+            ..OutcomePolicy::blameless(30, 600)
+        }
+    }
+}
+
+impl Default for Outcomes {
+    fn default() -> Outcomes {
+        Outcomes {
+            failed: OutcomePolicy::default(),
+            timeout: OutcomePolicy::default(),
+            conflict: OutcomePolicy::blameless(0, 0),
+            crashed: OutcomePolicy::default(),
+            permission_denied: OutcomePolicy::default(),
+            budget: OutcomePolicy::default(),
+            capped: OutcomePolicy::blameless(0, 0),
+            empty: OutcomePolicy::default(),
+            killed: OutcomePolicy::blameless(0, 300),
+            usage_limit: OutcomePolicy::blameless(1800, 21_600),
+            overloaded: OutcomePolicy::blameless(60, 1800),
+            auth: OutcomePolicy::blameless(600, 3600),
+            not_ready: OutcomePolicy::blameless(60, 1800),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_their_bound() {
+        let waits =
+            |policy: OutcomePolicy| [1, 2, 3, 5, 6, 99].map(|nth| policy.wait(nth).as_secs());
+        assert_eq!(
+            waits(OutcomePolicy::default()),
+            [30, 60, 120, 480, 600, 600]
+        );
+        assert_eq!(waits(Outcomes::default().killed), [0; 6]);
+    }
+}

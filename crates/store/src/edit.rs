@@ -1,0 +1,93 @@
+//! What somebody made of a copy of a queue, merged into it as done by hand.
+//!
+//! Unlike a save it is known which text it rests on.
+
+use super::archived::statuses;
+use super::baseline::SetAside;
+use super::by_hand::{Copies, done_by_hand, note};
+use super::change::Change;
+use super::entry::Entry;
+use super::error::Error;
+use super::find::Board;
+use super::held::{with_held, with_ids};
+use super::index::ItemIndex;
+use super::marked::{Marks, end_hold};
+use super::queue::Queue;
+use super::settled::Settled;
+use tavern_core::event::Kind;
+use tavern_core::merge::merge;
+use tavern_sys::files;
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// Not a byte of the queue is another if this is false.
+    pub is_changed: bool,
+    /// The log's new lines: items that were added, edited or removed.
+    pub entries: Vec<Entry>,
+    /// What others changed meanwhile, each in its own way.
+    pub conflicts: Vec<Settled>,
+}
+
+impl Board {
+    /// Makes the queue what was set aside, but for what somebody holds.
+    pub fn accept(&self, aside: &SetAside) -> Result<Edited, Error> {
+        let saved = files::read_text(&aside.path).map_err(Error::io("read", &aside.path))?;
+        self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved)
+    }
+
+    /// Merges `edited`, which somebody made of `copy`, into the queue as it is by now.
+    pub fn edit(&self, queue: &Queue, copy: &str, edited: &str) -> Result<Edited, Error> {
+        self.transact(|view| {
+            let text = view.read(queue)?;
+            let held = self.held_in(queue)?;
+            // An editor may save what it has had open since before an item of the copy got its ID.
+            let (marks, edited) = Marks::of(edited, &text.content, &held);
+            let edited = with_ids(&edited, copy, &held);
+            let mut merged = merge(copy, &text.content, &edited, &|id| held.contains(id));
+            let lost = marks.causes().collect();
+            merged.text = marks.put(self, queue, with_held(merged.text, &text.content, &held))?;
+            let conflicts = merged
+                .conflicts
+                .into_iter()
+                .map(|conflict| Settled::of(conflict, &held));
+            let conflicts: Vec<Settled> = conflicts.collect();
+            if text.content == *merged.text {
+                let unchanged = Edited {
+                    is_changed: false,
+                    entries: Vec::new(),
+                    conflicts,
+                };
+                return Ok((Change::default(), unchanged));
+            }
+            let mut entries: Vec<Entry> = conflicts
+                .iter()
+                .map(|conflict| note(queue, conflict.to_string(), view.now))
+                .collect();
+            let own = statuses(&text.content.open());
+            let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
+            let done = done_by_hand(&copies, &text.content, &merged.text, view.now).into_iter();
+            entries.extend(done.map(|mut entry| {
+                end_hold(self, &mut entry, &lost);
+                entry
+            }));
+            let mut change =
+                Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);
+            change.number(view.last_seq);
+            let told = change
+                .entries
+                .iter()
+                .filter(|entry| entry.kind != Kind::Noted)
+                .cloned()
+                .collect();
+            Ok((
+                change,
+                Edited {
+                    is_changed: true,
+                    entries: told,
+                    conflicts,
+                },
+            ))
+        })
+    }
+}

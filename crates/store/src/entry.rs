@@ -1,0 +1,484 @@
+//! One line of the event log. Knows nothing of files.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use tavern_core::cap::CapShare;
+use tavern_core::event::Kind;
+use tavern_core::lease::{Lease, Token};
+use tavern_core::monitor::{Deed, Symptom, Urgency};
+use tavern_core::schedule::ScheduleMark;
+use tavern_core::stood::{Stood, Way};
+use tavern_core::task::{Status, TaskId, Timestamp};
+
+/// Who did what was done by hand, in the log.
+pub const HAND: &str = "hand";
+
+/// Who put a queue back to what HEAD holds, in the log.
+pub(super) const RESTORED: &str = "git restore";
+
+/// So the names begin of what git did, in the log. No agent can be called so.
+pub(super) const GIT: &str = "git ";
+
+/// The cause of a change of the text around the items: by it such a line is known.
+pub(super) const PROSE: &str = "the text around the items";
+
+/// The cause of a change of what an item is where it stands as it stood: of the headings that are lanes, and what they mean.
+pub(super) const LANES: &str = "what its heading means was changed";
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub struct Entry {
+    /// Grows by one with each line of a board, for ever.
+    pub seq: u64,
+    /// It is a part of a change that ends with the line of this number: without that one it never happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<u64>,
+    pub time: Timestamp,
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Who did it; of what was taken from its holder, that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Who took it from `agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Why, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The `seq` of the event that this one takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
+    /// Of a message, how urgent it is, where somebody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub urgency: Option<Urgency>,
+    /// Of a diagnosis, what was found, and what was done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symptom: Option<Symptom>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deed: Option<Deed>,
+    /// Of what was used of a cap, which share was passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<CapShare>,
+    /// Of a message that was told, the `seq` of the event by which it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Up to when the times of a schedule are settled with it: what is due of them was queued, or is not to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleMark>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(flatten)]
+    pub change: TextChange,
+    /// Where the item stood before, if it was moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Stood>,
+    /// Where it was put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put: Option<Stood>,
+    /// The line that stands for what its owner has taken from the agents by a mark in its box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseEntry>,
+}
+
+/// What became of a queue's text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Keys", into = "Keys")]
+pub enum TextChange {
+    #[default]
+    Nothing,
+    /// An item came into the queue; `from` is what it was in the archive, or in the lane to which it was appended.
+    Added {
+        from: Option<Status>,
+        to: Status,
+        after: String,
+    },
+    /// An item left the queue.
+    Removed { from: Status, before: String },
+    /// An item became another, and went from the one status to the other.
+    Edited {
+        before: String,
+        after: String,
+        moved: Option<(Status, Status)>,
+    },
+    /// The text around the items.
+    Prose { before: String, after: String },
+}
+
+/// The keys of a line that tell of its change.
+#[derive(Serialize, Deserialize)]
+struct Keys {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+}
+
+/// What became of the task's lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseEntry {
+    Put(Box<Lease>),
+    Drop,
+}
+
+impl Entry {
+    pub fn new(kind: Kind, time: Timestamp) -> Entry {
+        Entry {
+            seq: 0,
+            through: None,
+            time,
+            kind,
+            task: None,
+            queue: None,
+            agent: None,
+            by: None,
+            token: None,
+            run: None,
+            cause: None,
+            undoes: None,
+            urgency: None,
+            symptom: None,
+            share: None,
+            deed: None,
+            sent: None,
+            schedule: None,
+            commit: None,
+            change: TextChange::Nothing,
+            left: None,
+            put: None,
+            marked: None,
+            lease: None,
+        }
+    }
+
+    /// Who did it, where that is known.
+    pub fn actor(&self) -> Option<&str> {
+        let is_taken = matches!(self.kind, Kind::Withdrawn | Kind::Reaped);
+        self.by
+            .as_deref()
+            .or_else(|| self.agent.as_deref().filter(|_| !is_taken))
+    }
+
+    /// The same, of an item that goes that way.
+    pub(super) fn on(self, way: Way) -> Entry {
+        Entry {
+            left: way.from,
+            put: way.to,
+            ..self
+        }
+    }
+
+    /// It is the doing of `actor`, where it says of nobody else that it is theirs.
+    pub(super) fn done_by(&mut self, actor: &str) {
+        let place = if matches!(self.kind, Kind::Withdrawn | Kind::Reaped) {
+            &mut self.by
+        } else {
+            &mut self.agent
+        };
+        place.get_or_insert_with(|| actor.to_owned());
+    }
+
+    /// Who appended a line had it where they wrote it, and Tavern moved it: two steps, the newest first.
+    pub(super) fn steps(self) -> Vec<Entry> {
+        match &self.change {
+            TextChange::Added {
+                from: Some(from),
+                to,
+                after,
+            } if self.is_typed() && from != to => {
+                let (before, after, moved) = (after.clone(), after.clone(), Some((*from, *to)));
+                let typed = TextChange::Added {
+                    from: None,
+                    to: *from,
+                    after: after.clone(),
+                };
+                let moved = TextChange::Edited {
+                    before,
+                    after,
+                    moved,
+                };
+                vec![
+                    Entry {
+                        agent: None,
+                        change: moved,
+                        ..self.clone()
+                    },
+                    Entry {
+                        change: typed,
+                        ..self
+                    },
+                ]
+            }
+            _ => vec![self],
+        }
+    }
+
+    /// Tavern's own step of the two.
+    pub(super) fn is_move_of_added(&self) -> bool {
+        self.kind == Kind::Added && self.change.before().is_some()
+    }
+
+    /// The event with which what was saved together was told.
+    pub(super) fn save(&self) -> u64 {
+        self.through.unwrap_or(self.seq)
+    }
+
+    /// Tavern did not do it.
+    pub(super) fn is_by_hand(&self) -> bool {
+        self.is_typed() || self.is_by_git()
+    }
+
+    /// It came with a text that a person has saved.
+    pub(super) fn is_typed(&self) -> bool {
+        self.agent.as_deref() == Some(HAND)
+    }
+
+    /// It came with a text that git has put there.
+    pub(super) fn is_by_git(&self) -> bool {
+        self.agent
+            .as_ref()
+            .is_some_and(|agent| agent.starts_with(GIT))
+    }
+
+    /// git put a queue back to what HEAD holds.
+    pub(super) fn is_restored(&self) -> bool {
+        self.agent.as_deref() == Some(RESTORED)
+    }
+
+    /// `task` was not there before, or had no ID.
+    pub(super) fn is_first_of(&self, task: &TaskId) -> bool {
+        match self.change.before() {
+            Some(before) => !before.contains(task.as_str()),
+            None => self.kind == Kind::Added,
+        }
+    }
+
+    /// A person talks with the agent that claimed it.
+    pub fn is_chat(&self) -> bool {
+        matches!(&self.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Entry::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
+        let mut entry = Entry::deserialize(deserializer)?;
+        if let TextChange::Edited { before, after, .. } = &mut entry.change
+            && entry.cause.as_deref() == Some(PROSE)
+        {
+            entry.change = TextChange::Prose {
+                before: std::mem::take(before),
+                after: std::mem::take(after),
+            };
+        }
+        Ok(entry)
+    }
+}
+
+impl TextChange {
+    /// An item is another since.
+    pub fn is_of_item(&self) -> bool {
+        !matches!(self, TextChange::Nothing | TextChange::Prose { .. })
+    }
+
+    pub fn before(&self) -> Option<&str> {
+        match self {
+            TextChange::Removed { before, .. }
+            | TextChange::Edited { before, .. }
+            | TextChange::Prose { before, .. } => Some(before),
+            TextChange::Nothing | TextChange::Added { .. } => None,
+        }
+    }
+
+    pub fn after(&self) -> Option<&str> {
+        match self {
+            TextChange::Added { after, .. }
+            | TextChange::Edited { after, .. }
+            | TextChange::Prose { after, .. } => Some(after),
+            TextChange::Nothing | TextChange::Removed { .. } => None,
+        }
+    }
+
+    /// The status before, where the change is one of the status too.
+    pub fn from(&self) -> Option<Status> {
+        match self {
+            TextChange::Added { from, .. } => *from,
+            TextChange::Removed { from, .. } => Some(*from),
+            TextChange::Edited { moved, .. } => moved.map(|(from, _)| from),
+            TextChange::Nothing | TextChange::Prose { .. } => None,
+        }
+    }
+
+    /// The status since, where the change is one of the status too.
+    pub fn to(&self) -> Option<Status> {
+        match self {
+            TextChange::Added { to, .. } => Some(*to),
+            TextChange::Edited { moved, .. } => moved.map(|(_, to)| to),
+            TextChange::Nothing | TextChange::Removed { .. } | TextChange::Prose { .. } => None,
+        }
+    }
+}
+
+impl From<Keys> for TextChange {
+    fn from(
+        Keys {
+            from,
+            to,
+            before,
+            after,
+        }: Keys,
+    ) -> TextChange {
+        match (before, after) {
+            (Some(before), Some(after)) => TextChange::Edited {
+                before,
+                after,
+                moved: from.zip(to),
+            },
+            (None, Some(after)) => TextChange::Added {
+                from,
+                to: to.unwrap_or(Status::Pending),
+                after,
+            },
+            (Some(before), None) => TextChange::Removed {
+                from: from.unwrap_or(Status::Pending),
+                before,
+            },
+            (None, None) => TextChange::Nothing,
+        }
+    }
+}
+
+impl From<TextChange> for Keys {
+    fn from(change: TextChange) -> Keys {
+        let (from, to) = (change.from(), change.to());
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        Keys {
+            from,
+            to,
+            before: text(change.before()),
+            after: text(change.after()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::sample::subsequence;
+
+    use super::*;
+
+    const PAIRS: &[&str] = &[
+        r#""through":18446744073709551615"#,
+        r#""task":"T-1""#,
+        r#""queue":"../x""#,
+        r#""token":7"#,
+        r#""cause":"the text around the items""#,
+        r#""undoes":3"#,
+        r#""sent":2"#,
+        r#""commit":"\u0000\ud83d\ude00""#,
+        r#""from":"pending""#,
+        r#""to":"completed""#,
+        r#""before":"""#,
+        r#""after":"a\nb""#,
+        r#""later":[{"x":1e999}]"#,
+        r#""run":null"#,
+        r#""agent":1"#,
+        r#""seq":-1"#,
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_read_of_a_line_is_written_as_it_was_read(pairs in subsequence(PAIRS, 0..6)) {
+            let pairs: String = pairs.iter().map(|pair| format!(",{pair}")).collect();
+            let line = format!(r#"{{"seq":1,"time":"2026-01-01T01:00:00.5+01:00","kind":"edited"{pairs}}}"#);
+            for length in 0..line.len() {
+                let _ = serde_json::from_slice::<Entry>(&line.as_bytes()[..length]).expect_err("half a line");
+            }
+            if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
+                let written = serde_json::to_string(&entry).expect("it is plain data");
+                assert_eq!(serde_json::from_str::<Entry>(&written).ok(), Some(entry), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_change_is_written_as_keys_of_its_line_and_read_back() {
+        let [before, after] = ["a", "b"].map(str::to_owned);
+        let edited = |moved| TextChange::Edited {
+            before: before.clone(),
+            after: after.clone(),
+            moved,
+        };
+        let (from, to) = (Status::Pending, Status::Completed);
+        let prose = TextChange::Prose {
+            before: before.clone(),
+            after: after.clone(),
+        };
+        for (change, cause, keys) in [
+            (TextChange::Nothing, None, ""),
+            (
+                TextChange::Added {
+                    from: None,
+                    to,
+                    after: after.clone(),
+                },
+                None,
+                r#","to":"completed","after":"b""#,
+            ),
+            (
+                TextChange::Removed {
+                    from,
+                    before: before.clone(),
+                },
+                None,
+                r#","from":"pending","before":"a""#,
+            ),
+            (edited(None), None, r#","before":"a","after":"b""#),
+            (
+                edited(Some((from, to))),
+                None,
+                r#","from":"pending","to":"completed","before":"a","after":"b""#,
+            ),
+            (
+                prose,
+                Some(PROSE),
+                r#","cause":"the text around the items","before":"a","after":"b""#,
+            ),
+        ] {
+            let cause = cause.map(str::to_owned);
+            let entry = Entry {
+                cause,
+                change,
+                ..Entry::new(Kind::Edited, Timestamp::default())
+            };
+            let line = serde_json::to_string(&entry).expect("it is plain data");
+            assert_eq!(
+                line,
+                format!(r#"{{"seq":0,"time":"1970-01-01T00:00:00Z","kind":"edited"{keys}}}"#)
+            );
+            assert_eq!(
+                serde_json::from_str::<Entry>(&line).expect("it was just written"),
+                entry
+            );
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Finding the board: `.tavern/` at the root of the main work tree, from any folder of any work tree; and beside it, in
+//! the git directory, what no checkout, stash, clean or clone may touch.
+//!
+//! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::content::LastRead;
+use super::error::Error;
+use super::from_git::AskGit;
+use super::rehearsal::Rehearsal;
+use super::replace::replace;
+use tavern_sys::files;
+
+/// A board on disk. Cheap to make; holds nothing open.
+#[derive(Clone, Debug)]
+pub struct Board {
+    dir: PathBuf,
+    root: PathBuf,
+    private: PathBuf,
+    /// Of a dry run.
+    pub(super) rehearsal: Option<Arc<Rehearsal>>,
+    /// Whom to ask how a text came from git.
+    pub(super) git: Option<AskGit>,
+    /// A person has said so for this run.
+    trusts_all: bool,
+    /// Who does what this process does.
+    actor: Option<String>,
+    pub(super) last_read: Arc<LastRead>,
+}
+
+/// The folders of the board that git ignores, made when they are first needed.
+pub(super) const VOLATILE: [&str; 5] = ["agents", "inbox", "quota", "runs", "worktrees"];
+
+/// The folders of the private part, likewise.
+pub(super) const PRIVATE: [&str; 5] = ["events", "leases", "seen", "slots", "typed"];
+
+/// The private part's own folder in the git directory.
+const PRIVATE_FOLDER: &str = "tavern";
+
+/// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
+pub(super) const GITIGNORE: &str = include_str!("../../../templates/gitignore");
+
+/// The names in `.tavern/` that are Tavern's own, and never in a commit.
+pub fn own_names() -> impl Iterator<Item = &'static str> {
+    GITIGNORE
+        .lines()
+        .filter_map(|line| line.strip_prefix('/'))
+        .map(|name| name.trim_end_matches('/'))
+}
+
+impl Board {
+    /// The board of the repository around `from`; `Error::NoBoard` if it has none yet.
+    pub fn find(from: &Path) -> Result<Board, Error> {
+        let board = Board::place(from)?;
+        match fs::metadata(&board.dir) {
+            Ok(found) if found.is_dir() => board.current(),
+            Ok(_) => Err(Error::io("enter", &board.dir)(
+                ErrorKind::NotADirectory.into(),
+            )),
+            Err(_) => Err(Error::NoBoard(board.root)),
+        }
+    }
+
+    /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in. That of a linked worktree is a
+    /// checked-out copy, and leads to the board as any other folder of it does.
+    pub fn open(dir: &Path) -> Result<Board, Error> {
+        let dir = if dir.join(".tavern").is_dir() {
+            dir.join(".tavern")
+        } else {
+            dir.to_owned()
+        };
+        let dir = fs::canonicalize(&dir).map_err(|_| Error::NoBoard(dir))?;
+        let root = dir.parent().map_or_else(|| dir.clone(), Path::to_owned);
+        let dot_git = root.join(".git");
+        if dir.ends_with(".tavern")
+            && dot_git.is_file()
+            && linked_worktree(&root, &dot_git)? != root
+        {
+            return Board::find(&root);
+        }
+        Board::at(dir, root).current()
+    }
+
+    /// Where the board of the repository around `from` is, or would be.
+    pub fn place(from: &Path) -> Result<Board, Error> {
+        let root = main_worktree(from)?;
+        let dir = root.join(".tavern");
+        if dir.is_symlink() {
+            return Err(Error::io("enter", &dir)(files::refused(files::A_LINK)));
+        }
+        Ok(Board::at(root.join(".tavern"), root))
+    }
+
+    fn at(dir: PathBuf, root: PathBuf) -> Board {
+        // Files are renamed between the two.
+        let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
+        // The same one whether it was found through a link or not.
+        let real = fs::canonicalize(&dir).unwrap_or_else(|_| dir.clone());
+        let place = real.parent().filter(|_| real.ends_with(".tavern"));
+        let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
+        let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
+        let last_read = Arc::default();
+        Board {
+            dir,
+            root,
+            private,
+            rehearsal: None,
+            git: None,
+            trusts_all: false,
+            actor: None,
+            last_read,
+        }
+    }
+
+    /// Refused if it keeps its private part where earlier versions did.
+    fn current(self) -> Result<Board, Error> {
+        if self.is_of_older_version() {
+            Err(Error::OlderBoard(self.dir))
+        } else {
+            Ok(self)
+        }
+    }
+
+    /// The private part is still in `.tavern/`, as with earlier versions.
+    pub fn is_of_older_version(&self) -> bool {
+        self.private != self.dir
+            && !self.private.join("events").exists()
+            && self.dir.join("events").is_dir()
+    }
+
+    /// The same board, of which nothing is written from now on: what a dry run changes is decided as ever, without the lock,
+    /// and kept in memory.
+    pub fn dry(mut self) -> Board {
+        self.rehearsal = Some(Arc::default());
+        self
+    }
+
+    /// The same board, which asks git how a text came that it didn't write: a switch, say, is no stale save.
+    pub fn with_git(mut self, ask: AskGit) -> Board {
+        self.git = Some(ask);
+        self
+    }
+
+    /// The same board, of which all may be run, whoever brought it.
+    pub fn trusting_all(self) -> Board {
+        Board {
+            trusts_all: true,
+            ..self
+        }
+    }
+
+    /// All of it may be run in this process.
+    pub fn trusts_all(&self) -> bool {
+        self.trusts_all
+    }
+
+    /// The same board, on which all that this process does is `actor`'s doing.
+    pub fn acted_on_by(self, actor: Option<String>) -> Board {
+        Board { actor, ..self }
+    }
+
+    pub(super) fn actor(&self) -> Option<&str> {
+        self.actor.as_deref()
+    }
+
+    /// Nothing of it is written: what is done beside the board is to be left out too.
+    pub fn is_dry(&self) -> bool {
+        self.rehearsal.is_some()
+    }
+
+    /// `.tavern/` itself, absolute.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The main work tree, absolute.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.dir.join(relative)
+    }
+
+    /// In the private part: `tavern/` in the git directory, which git never cleans, stashes, switches or clones; on a board
+    /// without a repository, or with one on another disk, `.tavern/` itself.
+    pub fn private(&self, relative: &str) -> PathBuf {
+        self.private.join(relative)
+    }
+
+    pub fn worktree(&self, task: &tavern_core::task::TaskId) -> PathBuf {
+        self.dir.join("worktrees").join(task.as_str())
+    }
+
+    /// Where the task's work is looked at, at one commit: by its reviewer, or by its planner. No ID has an `@`.
+    pub fn view(&self, task: &tavern_core::task::TaskId) -> PathBuf {
+        self.path("worktrees").join(format!("{task}@view"))
+    }
+
+    pub fn run_dir(&self, run: &str) -> PathBuf {
+        self.dir.join("runs").join(run)
+    }
+
+    /// Makes the ignored folders that are missing. On a board that nobody initialised (`tavern-drain TODO.md` in a
+    /// plain repository) the whole of `.tavern/` is ignored, by a file that ignores itself too.
+    pub fn make_folders(&self) -> Result<(), Error> {
+        let ignore = self.dir.join(".gitignore");
+        // First of all, so that a crash leaves nothing that git would show.
+        if self.is_volatile() && !ignore.exists() {
+            files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
+            replace(&ignore, b"*\n")?;
+        }
+        // Where there is no repository the private part is in the board, which others may read.
+        let private = Some(self.private.clone()).filter(|private| *private != self.dir);
+        let folders = private
+            .into_iter()
+            .chain(VOLATILE.map(|folder| self.dir.join(folder)));
+        for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
+            files::make_own_folder(&path).map_err(Error::io("make the folder", &path))?;
+        }
+        Ok(())
+    }
+
+    /// The private part is in `.tavern/` itself, where a commit may have put something.
+    pub fn is_exposed(&self) -> bool {
+        self.private == self.dir
+    }
+
+    /// Nobody ran `tavern-init` here: the folder only holds what a drain of a plain file left.
+    pub fn is_volatile(&self) -> bool {
+        !self.dir.join("config.yaml").exists()
+    }
+}
+
+/// The git directory of the work tree at `root`.
+fn git_dir(root: &Path) -> Option<PathBuf> {
+    let dot_git = root.join(".git");
+    if dot_git.is_dir() {
+        return fs::canonicalize(dot_git).ok();
+    }
+    let link = fs::read_to_string(&dot_git).ok()?;
+    fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()
+}
+
+/// The root of the main work tree of the repository around `from`.
+fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
+    let from = fs::canonicalize(from).map_err(Error::io("enter", from))?;
+    for folder in from.ancestors() {
+        let dot_git = folder.join(".git");
+        if dot_git.is_dir() {
+            return Ok(folder.to_owned());
+        }
+        if dot_git.is_file() {
+            return linked_worktree(folder, &dot_git);
+        }
+        let looks_bare = folder.join("HEAD").is_file()
+            && folder.join("objects").is_dir()
+            && folder.join("refs").is_dir();
+        if looks_bare {
+            return worktree_of(folder);
+        }
+    }
+    Err(Error::NoRepository(from))
+}
+
+/// Follows a `.git` file: a linked work tree's leads by `commondir` to the main one; a submodule's has no
+/// `commondir`, and the submodule is a repository of its own.
+fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
+    let link = fs::read_to_string(dot_git).map_err(Error::io("read", dot_git))?;
+    let git_dir = link
+        .strip_prefix("gitdir:")
+        .map(str::trim)
+        .ok_or_else(|| Error::NoRepository(folder.to_owned()))?;
+    let git_dir = folder.join(git_dir);
+    let common_file = git_dir.join("commondir");
+    let Ok(common) = fs::read_to_string(&common_file) else {
+        return Ok(folder.to_owned());
+    };
+    let common = git_dir.join(common.trim());
+    let common = fs::canonicalize(&common).map_err(Error::io("follow", &common))?;
+    worktree_of(&common)
+}
+
+/// The main work tree of a git directory: what that is in, or what it names. A submodule's does; of a separate one git itself
+/// doesn't know.
+fn worktree_of(git_dir: &Path) -> Result<PathBuf, Error> {
+    if let (Some(name), Some(parent)) = (git_dir.file_name(), git_dir.parent())
+        && name == ".git"
+    {
+        return Ok(parent.to_owned());
+    }
+    let settings = ["config.worktree", "config"]
+        .map(|name| fs::read_to_string(git_dir.join(name)).unwrap_or_default());
+    match settings
+        .iter()
+        .find_map(|text| core_setting(text, "worktree"))
+    {
+        Some(place) => {
+            let place = git_dir.join(place);
+            fs::canonicalize(&place).map_err(Error::io("follow", &place))
+        }
+        None if settings
+            .iter()
+            .any(|text| core_setting(text, "bare") == Some("true")) =>
+        {
+            Err(Error::Bare(git_dir.to_owned()))
+        }
+        None => Err(Error::NoWorktree(git_dir.to_owned())),
+    }
+}
+
+/// The value of `core.KEY` in a file of git's settings, as git writes it.
+fn core_setting<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| *line != "[core]")
+        .skip(1);
+    let mut own = lines
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once('='));
+    own.find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make and break files on purpose"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_git_writes_them() {
+        let text = "[other]\n\tworktree = no\n[core]\n\tbare = false\n\tworktree = \"../a b;c\"\n[last]\n\tkey = 1\n";
+        assert_eq!(
+            ["worktree", "bare", "key"].map(|key| core_setting(text, key)),
+            [Some("../a b;c"), Some("false"), None]
+        );
+    }
+
+    #[test]
+    fn a_board_is_found_through_links() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let root = scratch.path().canonicalize().expect("it exists");
+        let git_dir = root.join("main/.git/worktrees/w");
+        fs::create_dir_all(&git_dir).expect("made");
+        fs::create_dir_all(root.join("main/.tavern/worktrees/T-1/src")).expect("made");
+        fs::write(git_dir.join("commondir"), "../..\n").expect("written");
+        let link = format!("gitdir: {}\n", git_dir.display());
+        fs::write(root.join("main/.tavern/worktrees/T-1/.git"), link).expect("written");
+        // The worktree's own checked-out copy of the board is never a second truth.
+        fs::create_dir_all(root.join("main/.tavern/worktrees/T-1/.tavern")).expect("made");
+        for from in ["main", "main/.tavern/worktrees/T-1/src", "main/.git"] {
+            let board = Board::find(&root.join(from)).expect("found");
+            assert_eq!(board.dir(), root.join("main/.tavern"), "from {from}");
+        }
+        assert!(matches!(Board::find(&root), Err(Error::NoRepository(_))));
+        fs::remove_dir_all(root.join("main/.tavern")).expect("removed");
+        assert!(matches!(
+            Board::find(&root.join("main")),
+            Err(Error::NoBoard(_))
+        ));
+    }
+}

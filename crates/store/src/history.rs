@@ -1,0 +1,133 @@
+//! The board as it was: rebuilt from the present by taking events back.
+//!
+//! The log has items, each before and after every event; prose, front matter and the order of items are the present's.
+
+use std::collections::HashMap;
+use std::fs;
+
+use super::baseline::Baseline;
+use super::entry::{Entry, LeaseEntry};
+use super::error::Error;
+use super::find::Board;
+use super::log::walk_log;
+use super::queue::Text;
+use super::since::Since;
+use super::submit::Found;
+use tavern_core::document::parse;
+use tavern_core::lease::Lease;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_sys::clock;
+
+/// A board as it was at a time.
+#[derive(Clone, Debug)]
+pub struct Then {
+    pub at: Timestamp,
+    /// Of each queue that there is now.
+    pub texts: Vec<Text>,
+    /// Where the log does not reach back so far: its beginning.
+    pub begins: Option<Timestamp>,
+    /// What the log tells of the asked for item's lease.
+    lease: Option<Lease>,
+}
+
+impl Board {
+    /// The board as it was at the end of the second `at`; with the lease of `task` then.
+    pub fn then(&self, at: Timestamp, task: Option<&TaskId>) -> Result<Then, Error> {
+        let mut past = Past {
+            at,
+            task,
+            ..Past::default()
+        };
+        walk_log(self, None, &mut |entry| past.take(entry))?;
+        let mut texts = Vec::new();
+        for queue in self.queues()? {
+            let Ok(mut text) = self.read(&queue) else {
+                continue;
+            };
+            // Saved since, and not in the log yet.
+            let is_later = fs::metadata(&queue.path)
+                .and_then(|file| file.modified())
+                .is_ok_and(|modified| clock::whole_seconds(modified) > at);
+            if let Some(seen) =
+                Baseline::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest)
+            {
+                text.content = seen.content.into();
+            }
+            if let Some(since) = past.since.get(&queue.id) {
+                text.content = since.taken_back(&text.content).into();
+            }
+            texts.push(text);
+        }
+        let begins = if past.is_reached {
+            None
+        } else {
+            Some(past.oldest.unwrap_or_else(clock::now))
+        };
+        Ok(Then {
+            at,
+            texts,
+            begins,
+            lease: past.lease,
+        })
+    }
+}
+
+impl Then {
+    /// An item as it was.
+    pub fn find(&self, id: &TaskId) -> Option<Found> {
+        self.texts.iter().find_map(|text| {
+            let (document, _) = parse(&text.content);
+            let item = document.find(id)?;
+            Some(Found {
+                queue: text.queue.clone(),
+                task: document.task(item, id.clone()),
+                script: document.shell(item),
+                block: document.block(item).to_owned(),
+                line: item.line,
+                quarantined: item.quarantined,
+                lease: self.lease.clone().filter(|lease| lease.task == *id),
+            })
+        })
+    }
+}
+
+#[derive(Default)]
+struct Past<'i> {
+    at: Timestamp,
+    task: Option<&'i TaskId>,
+    newest: u64,
+    oldest: Option<Timestamp>,
+    /// There is an event at or before the time.
+    is_reached: bool,
+    is_lease_known: bool,
+    lease: Option<Lease>,
+    /// By queue.
+    since: HashMap<String, Since>,
+}
+
+impl Past<'_> {
+    /// Takes in the next older event; false when nothing older is needed.
+    fn take(&mut self, entry: Entry) -> bool {
+        self.newest = self.newest.max(entry.seq);
+        self.oldest = Some(entry.time);
+        if self.is_reached || entry.time <= self.at {
+            self.is_reached = true;
+            if self.task.is_some()
+                && self.task == entry.task.as_ref()
+                && !self.is_lease_known
+                && let Some(change) = entry.lease
+            {
+                self.is_lease_known = true;
+                self.lease = match change {
+                    LeaseEntry::Put(lease) => Some(*lease),
+                    LeaseEntry::Drop => None,
+                };
+            }
+            return self.task.is_some() && !self.is_lease_known;
+        }
+        if let Some(queue) = entry.queue.clone() {
+            self.since.entry(queue).or_default().add(entry);
+        }
+        true
+    }
+}

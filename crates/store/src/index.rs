@@ -1,0 +1,405 @@
+//! Who goes by an ID, in all queues and archives of a board.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::archived::{Archived, Searches, statuses};
+use super::content::Content;
+use super::entry::{Entry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::log::{MOST_LINES, logged_ids, task_of, walk_back};
+use super::queue::Queue;
+use tavern_core::document::{Document, Item, open, parse};
+use tavern_core::eligible::{ChildItem, at_work};
+use tavern_core::merge::bare;
+use tavern_core::metadata::Key;
+use tavern_core::task::{Status, Task, TaskId};
+
+/// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
+/// go by the ID that is looked for. To look for one that is nowhere costs no more than a search in the text.
+pub struct ItemIndex<'b> {
+    board: &'b Board,
+    queues: OnceCell<Vec<IndexedQueue>>,
+    /// The queues of the items whose ID stands in several.
+    homes: OnceCell<HashMap<TaskId, String>>,
+    archived: Archived<'b>,
+    /// Of completed items.
+    commits: OnceCell<HashMap<TaskId, String>>,
+    /// Those that the log tells of, also if they are gone.
+    logged: OnceCell<HashSet<TaskId>>,
+    searches: Searches,
+}
+
+struct IndexedQueue {
+    queue: Queue,
+    content: OnceCell<Content>,
+    statuses: OnceCell<HashMap<TaskId, Status>>,
+    searches: Searches,
+}
+
+impl<'b> ItemIndex<'b> {
+    pub fn of(board: &'b Board) -> ItemIndex<'b> {
+        let (queues, homes, commits, logged, searches) = Default::default();
+        ItemIndex {
+            board,
+            queues,
+            homes,
+            archived: Archived::of(board),
+            commits,
+            logged,
+            searches,
+        }
+    }
+
+    /// The status of the item that goes by `id` in another queue than `but`. Of several that counts which is the item.
+    pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
+        let others = self
+            .queues()
+            .iter()
+            .filter(|queue_index| queue_index.queue.path != but.path);
+        let found = others.filter_map(|at| Some((&at.queue.id, at.status_of(self.board, id)?)));
+        let found: Vec<(&String, Status)> = found.collect();
+        let is_home = |(queue, _): &&(&String, Status)| self.homes().get(id) == Some(*queue);
+        let home = if found.len() > 1 {
+            found.iter().find(is_home)
+        } else {
+            None
+        };
+        home.or(found.first()).map(|(_, status)| *status)
+    }
+
+    /// What goes by `id` in `queue` is the copy of an item that stands in another queue.
+    pub(super) fn is_copy(&self, id: &TaskId, queue: &Queue) -> bool {
+        self.status_of(id, queue).is_some()
+            && self.homes().get(id).is_some_and(|home| *home != queue.id)
+    }
+
+    /// The items of other queues than `but`, each with its queue; of several with the one whose item it is.
+    pub(super) fn elsewhere(&self, but: &Queue) -> HashMap<&TaskId, &Queue> {
+        let mut elsewhere: HashMap<&TaskId, &Queue> = HashMap::new();
+        for at in self.queues().iter().filter(|at| at.queue.path != but.path) {
+            for id in at.statuses(self.board).keys() {
+                if elsewhere.contains_key(id) && self.homes().get(id) != Some(&at.queue.id) {
+                    continue;
+                }
+                elsewhere.insert(id, &at.queue);
+            }
+        }
+        elsewhere
+    }
+
+    fn homes(&self) -> &HashMap<TaskId, String> {
+        self.homes.get_or_init(|| {
+            let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+            for at in self.queues() {
+                for id in at.statuses(self.board).keys() {
+                    places
+                        .entry(id.clone())
+                        .or_default()
+                        .push(at.queue.id.clone());
+                }
+            }
+            homes(self.board, places).unwrap_or_default()
+        })
+    }
+
+    /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
+    pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<ChildItem> {
+        let others = self
+            .queues()
+            .iter()
+            .filter(|queue_index| queue_index.queue.path != but.path);
+        let contents = others.map(|queue_index| queue_index.content(self.board));
+        let named = contents.filter(|content| content.contains(parent.as_str()));
+        named
+            .flat_map(|content| children(&content.open(), parent))
+            .collect()
+    }
+
+    /// The items of other queues than `but` that are [`at_work`].
+    pub(super) fn at_work(&self, but: &Queue) -> Vec<Task> {
+        let others = self
+            .queues()
+            .iter()
+            .filter(|queue_index| queue_index.queue.path != but.path);
+        let contents = others.map(|queue_index| queue_index.content(self.board));
+        let may_say = contents.filter(|content| content.contains(Key::Touches.as_str()));
+        may_say
+            .flat_map(|content| at_work(&content.open()))
+            .collect()
+    }
+
+    /// The items in all queues and archives that `parent` is the parent of.
+    pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
+        let all = self
+            .contents()
+            .filter(|content| may_have_children(content, parent));
+        all.flat_map(|content| offspring(&open(content), parent))
+            .collect()
+    }
+
+    /// The commit of the completed item that goes by `id`, in whichever queue or archive.
+    pub fn commit_of(&self, id: &TaskId) -> Option<String> {
+        if self.commits.get().is_none() && self.searches.are_few() {
+            return self.search_commit_of(id);
+        }
+        let all = || {
+            let contents: Vec<&str> = self.contents().collect();
+            contents.into_iter().rev().flat_map(commits).collect()
+        };
+        self.commits.get_or_init(all).get(id).cloned()
+    }
+
+    /// The texts of all queues, and then of all archives. What can't be read is empty.
+    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
+        let live = self
+            .queues()
+            .iter()
+            .map(|queue_index| &**queue_index.content(self.board));
+        live.chain(self.archived.contents())
+    }
+
+    /// Of a text only the item is read.
+    fn search_commit_of(&self, id: &TaskId) -> Option<String> {
+        let name = format!("{id}:");
+        self.contents().find_map(|content| {
+            memmem::find_iter(content.as_bytes(), &name).find_map(|at| {
+                let start = content[..at].rfind('\n').map_or(0, |end| end + 1);
+                let end = content[at..]
+                    .find("\n- ")
+                    .map_or(content.len(), |end| at + end);
+                let (document, _) = parse(&content[start..end]);
+                let item = document
+                    .find(id)
+                    .filter(|item| item.status == Status::Completed)?;
+                document.task_of(item).commit().map(str::to_owned)
+            })
+        })
+    }
+
+    /// An item goes by `id` in any queue or archive.
+    pub(super) fn has(&self, id: &TaskId) -> bool {
+        self.queues()
+            .iter()
+            .any(|queue_index| queue_index.status_of(self.board, id).is_some())
+            || self.archived(id).is_some()
+    }
+
+    fn queues(&self) -> &[IndexedQueue] {
+        self.queues.get_or_init(|| {
+            let queue_index = |queue| {
+                let (content, statuses, searches) = Default::default();
+                IndexedQueue {
+                    queue,
+                    content,
+                    statuses,
+                    searches,
+                }
+            };
+            self.board
+                .queues()
+                .unwrap_or_default()
+                .into_iter()
+                .map(queue_index)
+                .collect()
+        })
+    }
+
+    /// The log tells of an item that goes, or went, by `id`. It is read once, whoever is asked for.
+    pub(super) fn is_logged(&self, id: &TaskId) -> bool {
+        let all = || logged_ids(self.board).unwrap_or_default();
+        self.logged.get_or_init(all).contains(id)
+    }
+
+    /// How the item ended that goes by `id` in an archive.
+    pub(super) fn archived(&self, id: &TaskId) -> Option<Status> {
+        self.archived.status_of(id)
+    }
+
+    pub(super) fn archives(&self) -> Vec<Document<'_>> {
+        self.archived
+            .contents()
+            .map(|content| parse(content).0)
+            .collect()
+    }
+
+    /// An item goes by `id` in another queue than `but`, or in an archive.
+    pub(super) fn knows(&self, id: &TaskId, but: &Queue) -> bool {
+        self.status_of(id, but).is_some() || self.archived(id).is_some()
+    }
+}
+
+impl IndexedQueue {
+    fn content(&self, board: &Board) -> &Content {
+        // A queue that can't be read keeps nobody from working on the others.
+        self.content.get_or_init(|| {
+            board
+                .read(&self.queue)
+                .map(|text| text.content)
+                .unwrap_or_default()
+        })
+    }
+
+    fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
+        let content = self.content(board);
+        let is_in = || content.contains(&format!("{id}:"));
+        if self.statuses.get().is_none() && self.searches.are_few() && !is_in() {
+            return None;
+        }
+        self.statuses(board).get(id).copied()
+    }
+
+    fn statuses(&self, board: &Board) -> &HashMap<TaskId, Status> {
+        self.statuses
+            .get_or_init(|| statuses(&self.content(board).open()))
+    }
+}
+
+/// The commits of completed items. Of an ID that is there twice the first counts, and so it comes last.
+fn commits(content: &str) -> Vec<(TaskId, String)> {
+    let (document, _) = parse(content);
+    let completed = document
+        .items()
+        .iter()
+        .rev()
+        .filter(|item| item.status == Status::Completed);
+    completed
+        .filter_map(|item| {
+            Some((
+                item.id.clone()?,
+                document.task_of(item).commit()?.to_owned(),
+            ))
+        })
+        .collect()
+}
+
+/// The items of a document that `parent` is the parent of.
+pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<ChildItem> {
+    let child = |task: Task| ChildItem {
+        status: task.status(),
+        id: task.id,
+        on_failure: task.on_failure,
+    };
+    offspring(document, parent).into_iter().map(child).collect()
+}
+
+/// To read a long queue in full for an item without children would cost more than all else: a child names its parent, or
+/// stands indented under it.
+fn may_have_children(content: &str, parent: &TaskId) -> bool {
+    let mut named = memmem::find_iter(content.as_bytes(), parent.as_str());
+    let Some(first) = named.next() else {
+        return false;
+    };
+    let is_indented = |line: &&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
+    let mut under = content[first..].lines().skip(1).take_while(is_indented);
+    named.next().is_some() || under.any(|line| line.contains('['))
+}
+
+/// The same, read in full.
+pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
+    let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
+    let children = document.naming(parent).filter(is_child);
+    children
+        .filter_map(|item| Some(document.task(item, item.id.clone()?)))
+        .collect()
+}
+
+/// Of each ID that stands in several of `places` the queue whose item goes by it, and not a copy: where it is held, else where
+/// the log tells of it last, else the first: `main`, then by name.
+pub fn homes(
+    board: &Board,
+    mut places: BTreeMap<TaskId, Vec<String>>,
+) -> Result<HashMap<TaskId, String>, Error> {
+    places.retain(|_, places| places.len() > 1);
+    let mut homes = HashMap::new();
+    if places.is_empty() {
+        return Ok(homes);
+    }
+    for (id, places) in &places {
+        let lease = board.lease(id).ok().flatten();
+        homes.extend(
+            lease
+                .filter(|lease| places.contains(&lease.queue))
+                .map(|lease| (id.clone(), lease.queue)),
+        );
+    }
+    let mut lines = 0;
+    walk_back(board, &mut |line| {
+        lines += 1;
+        if let Some(task) = task_of(line).filter(|task| !homes.contains_key(task))
+            && let Some(places) = places.get(&task)
+            && let Ok(Entry {
+                queue: Some(queue),
+                change,
+                ..
+            }) = serde_json::from_slice(line)
+            && places.contains(&queue)
+            && !matches!(change, TextChange::Removed { .. })
+        {
+            homes.insert(task, queue);
+        }
+        homes.len() < places.len() && lines < MOST_LINES
+    })?;
+    for (id, mut places) in places {
+        places.sort_by_key(|queue| (queue != "main", queue.clone()));
+        homes.entry(id).or_insert_with(|| places.swap_remove(0));
+    }
+    Ok(homes)
+}
+
+/// A fresh ID.
+pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
+    loop {
+        // The first half has the UUID's version in it.
+        let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+        let id = TaskId::mint(random, |_| false);
+        if !is_taken(&id) {
+            return id;
+        }
+    }
+}
+
+/// The ID of an item that was typed without one, by its text: clones that take it one by one, and don't know of each other, give it
+/// the same.
+pub(super) fn mint_from(block: &str, is_taken: &dyn Fn(&TaskId) -> bool) -> TaskId {
+    TaskId::mint(xxh3_64(bare(block).as_bytes()), is_taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn new_ids_are_drawn_from_all_that_there_are() {
+        let drawn: Vec<String> = (0..1000)
+            .map(|_| mint(&mut |_| false).to_string())
+            .collect();
+        for at in 2..5 {
+            let characters: HashSet<u8> = drawn.iter().map(|id| id.as_bytes()[at]).collect();
+            assert_eq!(characters.len(), 32, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_may_have_children_is_seen_without_reading_all() {
+        let parent = "T-1".parse().expect("an ID");
+        for (content, may) in [
+            ("- [ ] T-1: One\n- [ ] T-2: Two\n", false),
+            ("- [ ] T-1: One\n  Words.\n\n- [ ] T-2: Two\n", false),
+            ("- [ ] T-2: Two\n", false),
+            ("- [ ] T-1: One\n- [ ] T-2: Two (parent: T-1)\n", true),
+            ("- [ ] T-1: One\n\n  - [ ] T-2: A part\n", true),
+            ("- [ ] T-1: One\r\n\t- [x] T-2: A part\r\n", true),
+        ] {
+            let children = offspring(&parse(content).0, &parent);
+            assert_eq!(may_have_children(content, &parent), may, "{content}");
+            assert!(may || children.is_empty(), "{content}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Leases whose files have gone, or can't be read: the log knows them. What it doesn't know was taken in another clone, or typed.
+
+use super::change::Change;
+use super::entry::{Entry, LeaseEntry};
+use super::error::Error;
+use super::find::Board;
+use super::log::walk_log;
+use super::submit::with_item;
+use super::transaction::View;
+use tavern_core::event::Kind;
+use tavern_core::lease::{Lease, Token};
+use tavern_core::task::{Task, TaskId};
+use tavern_sys::clock;
+
+impl Board {
+    /// The lease of an item, also where it is lost.
+    pub fn lease_of(&self, task: &Task) -> Result<Option<Lease>, Error> {
+        match self.lease(&task.id) {
+            Ok(None) | Err(Error::Damaged { .. }) => self.lost_lease(task),
+            lease => lease,
+        }
+    }
+
+    /// It has no file, or one that can't be read as a lease.
+    pub fn has_lost_lease(&self, task: &TaskId) -> bool {
+        matches!(self.lease(task), Ok(None) | Err(Error::Damaged { .. }))
+    }
+
+    /// The lease of an item that has lost its file, as the log has it, if the item is held. It lasts from now: the heartbeat went
+    /// with the file.
+    pub fn lost_lease(&self, task: &Task) -> Result<Option<Lease>, Error> {
+        let Some(holding) = task.state.holder() else {
+            return Ok(None);
+        };
+        let mut logged = None;
+        walk_log(self, Some(&task.id), &mut |entry| {
+            logged = entry.lease;
+            logged.is_none()
+        })?;
+        let Some(LeaseEntry::Put(lease)) = logged else {
+            return Ok(None);
+        };
+        // git may have brought that another clone has taken it.
+        let is_holders = holding.agent.as_ref() == Some(&lease.agent);
+        Ok(is_holders.then(|| Lease {
+            heartbeat_at: clock::now(),
+            ..*lease
+        }))
+    }
+
+    /// Writes the file of a lost lease again; false if that is no longer called for.
+    pub fn put_back_lease(&self, task: &TaskId, token: Token) -> Result<bool, Error> {
+        self.transact(|view| {
+            Ok(view
+                .put_back_lease(task, token)?
+                .map_or((Change::default(), false), |(put, _)| (put, true)))
+        })
+    }
+}
+
+impl View<'_> {
+    /// The lease that is put back by the change.
+    pub(super) fn put_back_lease(
+        &self,
+        task: &TaskId,
+        token: Token,
+    ) -> Result<Option<(Change, Lease)>, Error> {
+        if !self.board.has_lost_lease(task) {
+            return Ok(None);
+        }
+        let found = with_item(
+            self.board,
+            task,
+            |queue| self.read(queue),
+            |_, document, item| document.task_of(item),
+        );
+        let Ok((_, task)) = found else {
+            return Ok(None);
+        };
+        let lost = self
+            .board
+            .lost_lease(&task)?
+            .filter(|lease| lease.token == token);
+        Ok(lost.map(|lease| {
+            let entry = Entry {
+                task: Some(task.id),
+                agent: Some(lease.agent.clone()),
+                token: Some(token),
+                cause: Some("the file of its lease was lost, and is written again".to_owned()),
+                lease: Some(LeaseEntry::Put(Box::new(lease.clone()))),
+                ..Entry::new(Kind::Noted, self.now)
+            };
+            (Change::notes(vec![entry]), lease)
+        }))
+    }
+}

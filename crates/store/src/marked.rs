@@ -1,0 +1,137 @@
+//! Items that somebody holds, and that their owner takes from the agents by a mark in the box: `[-]`.
+
+use std::collections::{HashMap, HashSet};
+
+use super::entry::{Entry, LeaseEntry};
+use super::error::Error;
+use super::find::Board;
+use super::queue::Queue;
+use super::way::way_back;
+use tavern_core::document::open;
+use tavern_core::lane::LaneKind;
+use tavern_core::marked_item::MarkedItem;
+use tavern_core::patch::Patch;
+use tavern_core::state::State;
+use tavern_core::task::TaskId;
+use tavern_core::text::{Edit, apply};
+
+/// The marks of items that were held.
+pub(super) struct Marks(HashMap<TaskId, String>);
+
+impl Marks {
+    /// Those that `saved` brought to the items of `ours` that are `held`; and that text with open boxes in their place, to be merged as any.
+    pub(super) fn of(saved: &str, ours: &str, held: &HashSet<TaskId>) -> (Marks, String) {
+        let mut marks = Marks(HashMap::new());
+        let mut new = if held.is_empty() {
+            Vec::new()
+        } else {
+            MarkedItem::new_in(saved, ours)
+        };
+        if new.is_empty() {
+            return (marks, saved.to_owned());
+        }
+        let ([mine, theirs], mut opened) = ([ours, saved].map(open), Vec::new());
+        let nameless = |title: &str| {
+            [&mine, &theirs].map(|document| {
+                let items = document
+                    .items()
+                    .iter()
+                    .filter(|item| item.id.is_none() && document.title(item) == title);
+                items.count()
+            })
+        };
+        for item in mine
+            .items()
+            .iter()
+            .filter(|item| item.status.is_held() && !item.nested)
+        {
+            let Some(id) = item
+                .id
+                .as_ref()
+                .filter(|id| held.contains(*id) && theirs.find(id).is_none())
+            else {
+                continue;
+            };
+            let (title, is_id) = (mine.title(item), |marked: &MarkedItem| {
+                marked.id.as_ref() == Some(id)
+            });
+            // An old text may have it by its title.
+            let [here, there] = nameless(title);
+            let is_it = |marked: &MarkedItem| there <= here && marked.may_be(None, title);
+            let found = new
+                .iter()
+                .position(is_id)
+                .or_else(|| new.iter().position(is_it));
+            if let Some(marked) = found.map(|at| new.remove(at)) {
+                marks
+                    .0
+                    .insert(id.clone(), saved[marked.mark.clone()].to_owned());
+                opened.push(Edit::replace(marked.mark, " "));
+            }
+        }
+        opened.sort_by_key(|edit| edit.span.start);
+        (marks, apply(saved, &opened))
+    }
+
+    /// Of each item why nobody holds it any more.
+    pub(super) fn causes(&self) -> impl Iterator<Item = (TaskId, String)> {
+        let cause = |(id, mark): (&TaskId, &String)| {
+            (
+                id.clone(),
+                format!(
+                    "it was marked `[{mark}]` by hand; what was made of it is kept, on tavern/{id} or under refs/tavern/salvage/{id}"
+                ),
+            )
+        };
+        self.0.iter().map(cause)
+    }
+
+    /// `text`, in which they are held, with the marks in their boxes, as if nobody had taken them.
+    pub(super) fn put(
+        self,
+        board: &Board,
+        queue: &Queue,
+        mut text: String,
+    ) -> Result<String, Error> {
+        for (id, mark) in self.0 {
+            let free = {
+                let document = open(&text);
+                let Some(item) = document.find(&id) else {
+                    continue;
+                };
+                let mut patch = Patch::from(&State::default());
+                if document.has_lanes() {
+                    patch.way = way_back(
+                        board,
+                        queue,
+                        &document.names(item),
+                        &id,
+                        Some(LaneKind::Pending),
+                    )?;
+                }
+                apply(&text, &document.change(item, &patch))
+            };
+            let document = open(&free);
+            let at = document
+                .find(&id)
+                .map(|item| item.box_char..item.box_char + 1);
+            text = apply(
+                &free,
+                &at.map(|at| Edit::replace(at, &*mark))
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+            );
+        }
+        Ok(text)
+    }
+}
+
+/// The event of an item that its holder has `lost`, for that cause, ends the lease.
+pub(super) fn end_hold(board: &Board, entry: &mut Entry, lost: &HashMap<TaskId, String>) {
+    let Some((id, cause)) = entry.task.as_ref().and_then(|id| lost.get_key_value(id)) else {
+        return;
+    };
+    entry.cause = Some(cause.clone());
+    entry.token = board.lease(id).ok().flatten().map(|lease| lease.token);
+    entry.lease = entry.token.map(|_| LeaseEntry::Drop);
+}

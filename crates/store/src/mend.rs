@@ -1,0 +1,179 @@
+//! Writing what `tavern-check --fix` has mended: under the lock, and only over the very text that was looked at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::archived::FOLDER;
+use super::baseline::{Baseline, path};
+use super::change::Change;
+use super::entry::{Entry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::hand::put_back;
+use super::moved::{Standing, gone};
+use super::queue::{Queue, is_blank};
+use tavern_core::document::{Item, parse};
+use tavern_core::event::Kind;
+use tavern_core::task::Timestamp;
+
+/// Who did what `tavern-check --fix` has done, in the log.
+pub const CHECK: &str = "check";
+
+/// A queue, an archive, config.yaml or a template whose file was removed or emptied, and the text that Tavern knows of it.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    pub queue: Queue,
+    pub text: String,
+    /// There is no file; else it is there, and empty.
+    pub is_gone: bool,
+}
+
+impl Lost {
+    /// What became of it.
+    pub fn how(&self) -> &'static str {
+        if self.is_gone { "removed" } else { "emptied" }
+    }
+}
+
+impl Board {
+    /// Those of the lost queues whose file was removed. Where none is gone, nothing is read.
+    pub fn removed_queues(&self) -> Result<Vec<Lost>, Error> {
+        let lost = if gone(self)?.is_empty() {
+            Vec::new()
+        } else {
+            self.lost_queues()?
+        };
+        Ok(lost.into_iter().filter(|lost| lost.is_gone).collect())
+    }
+
+    /// Queues whose file was removed though something is left to do in it, or emptied, though Tavern knows its text. What stands
+    /// in another queue by now was moved there.
+    pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {
+        let mut lost = Vec::new();
+        for id in Baseline::queues(self) {
+            let queue = self.queue_of(&id);
+            let is_gone = fs::symlink_metadata(&queue.path).is_err();
+            let is_emptied = || {
+                self.read_file(&queue)
+                    .is_ok_and(|text| is_blank(&text.content))
+            };
+            if !is_gone && !is_emptied() {
+                continue;
+            }
+            let Some(seen) = Baseline::read(self, &queue) else {
+                continue;
+            };
+            let ((document, _), standing) = (parse(&seen.content), Standing::of(self)?);
+            let is_left = |item: &&Item<'_>| standing.elsewhere(&queue, &document, item).is_empty();
+            let mut items = document
+                .items()
+                .iter()
+                .filter(|item| item.within.is_none())
+                .filter(is_left);
+            if items.any(|item| !is_gone || !item.status.is_ended()) {
+                lost.push(Lost {
+                    queue,
+                    text: seen.content.clone(),
+                    is_gone,
+                });
+            }
+        }
+        lost.sort_by(|one, other| one.queue.id.cmp(&other.queue.id));
+        Ok(lost)
+    }
+
+    /// Tavern knows the text of the queue at `path`.
+    pub fn has_seen(&self, path: &Path) -> bool {
+        Baseline::queues(self)
+            .iter()
+            .any(|id| self.queue_of(id).path == path)
+    }
+
+    /// The file that its text is known from.
+    pub fn seen_path(&self, queue: &Queue) -> PathBuf {
+        if self.is_kept(&queue.path) {
+            self.kept_path(&queue.id)
+        } else {
+            path(self, queue)
+        }
+    }
+
+    /// Puts back what is lost. False if it is there again.
+    pub fn put_back(&self, lost: &Lost) -> Result<bool, Error> {
+        if lost.queue.path.starts_with(self.path(FOLDER)) || self.is_kept(&lost.queue.path) {
+            return self.put_back_file(lost);
+        }
+        self.transact(|view| {
+            // What was emptied is put back by whoever takes the lock.
+            // git takes a file away before it writes another there.
+            let is_there = || {
+                fs::symlink_metadata(&lost.queue.path).is_ok() || self.is_git_at_work([&lost.queue])
+            };
+            if !lost.is_gone || is_there() {
+                return Ok((Change::default(), !lost.is_gone));
+            }
+            let cause = Some("the file was removed; it was put back".to_owned());
+            let entry = Entry {
+                cause,
+                ..note(&lost.queue, view.now)
+            };
+            let change = put_back(self, view.last_seq, &lost.queue, entry, view.now)?;
+            Ok((change.unwrap_or_default(), true))
+        })
+    }
+
+    /// Replaces the queue's text `before` by `after`, in which some items have other IDs; `done` says in words what was
+    /// done to each. False, and nothing is changed, if somebody else has changed the queue meanwhile.
+    pub fn mend(
+        &self,
+        queue: &Queue,
+        before: &str,
+        after: &str,
+        done: &[String],
+    ) -> Result<bool, Error> {
+        self.transact(|view| {
+            let text = view.read(queue)?;
+            if text.content != *before {
+                return Ok((Change::default(), false));
+            }
+            let mut entries: Vec<Entry> = done
+                .iter()
+                .map(|done| Entry {
+                    cause: Some(done.clone()),
+                    ..note(queue, view.now)
+                })
+                .collect();
+            let (old, new) = (parse(before).0, parse(after).0);
+            let changed = old.items().iter().zip(new.items());
+            let changed =
+                changed.filter(|(was, is)| was.within.is_none() && old.block(was) != new.block(is));
+            entries.extend(changed.map(|(was, is)| Entry {
+                kind: Kind::Edited,
+                task: is.id.clone(),
+                change: TextChange::Edited {
+                    before: old.block(was).to_owned(),
+                    after: new.block(is).to_owned(),
+                    moved: None,
+                },
+                ..note(queue, view.now)
+            }));
+            Ok((
+                Change::rewrite(
+                    text.queue.clone(),
+                    view.sight(&text),
+                    after.to_owned(),
+                    entries,
+                ),
+                true,
+            ))
+        })
+    }
+}
+
+pub(super) fn note(queue: &Queue, now: Timestamp) -> Entry {
+    Entry {
+        queue: Some(queue.id.clone()),
+        agent: Some(CHECK.to_owned()),
+        ..Entry::new(Kind::Noted, now)
+    }
+}

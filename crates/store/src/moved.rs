@@ -1,0 +1,389 @@
+//! Items that people moved from one queue to another, by lines or with the whole file. An ID is one item on the whole board.
+//!
+//! What goes from a queue and stands in another was moved: it is the same item, with its lease and its newest state. The log
+//! and Tavern's own texts say so before the saves are taken over, which are then merged as ever.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::baseline::{Baseline, Sight};
+use super::change::{Change, QueueRewrite, Rewrite};
+use super::entry::{Entry, HAND, LeaseEntry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::index::homes;
+use super::loaded_base::never_seen;
+use super::log::walk_log;
+use super::queue::{Queue, is_blank};
+use super::redo::up_to_date;
+use super::since::Since;
+use super::stamp::Stamp;
+use tavern_core::document::{Document, Item, parse};
+use tavern_core::event::Kind;
+use tavern_core::lease::Lease;
+use tavern_core::merge::bare;
+use tavern_core::task::{Status, TaskId, Timestamp};
+
+/// What goes by an ID, else by its text.
+type Called = Result<TaskId, String>;
+
+/// What stands in the files of a board's queues.
+pub(super) struct Standing(Vec<(Queue, HashSet<Called>)>);
+
+impl Standing {
+    /// Of the files that are complete.
+    pub(super) fn of(board: &Board) -> Result<Standing, Error> {
+        let queues = board.queues()?.into_iter();
+        let texts =
+            queues.filter_map(|queue| Some((board.read_whole(&queue)?.ok()?.content, queue)));
+        Ok(Standing(
+            texts
+                .map(|(text, queue)| (queue, named(&parse(&text).0)))
+                .collect(),
+        ))
+    }
+
+    /// The queues but `queue` in which an item of its `document` stands.
+    pub(super) fn elsewhere(
+        &self,
+        queue: &Queue,
+        document: &Document<'_>,
+        item: &Item<'_>,
+    ) -> Vec<&Queue> {
+        let name = name(document, item);
+        let others = self
+            .0
+            .iter()
+            .filter(|(other, names)| other.id != queue.id && names.contains(&name));
+        others.map(|(other, _)| other).collect()
+    }
+}
+
+fn named(document: &Document<'_>) -> HashSet<Called> {
+    whole(document).map(|item| name(document, item)).collect()
+}
+
+/// A part goes with its whole.
+fn whole<'d, 't>(document: &'d Document<'t>) -> impl Iterator<Item = &'d Item<'t>> {
+    document.items().iter().filter(|item| item.within.is_none())
+}
+
+fn name(document: &Document<'_>, item: &Item<'_>) -> Called {
+    item.id.clone().ok_or_else(|| bare(document.block(item)))
+}
+
+/// The queues that Tavern has seen and whose file has gone.
+pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
+    let queues = board.queues()?;
+    let ids = Baseline::queues(board)
+        .into_iter()
+        .filter(|id| queues.iter().all(|queue| queue.id != *id));
+    let gone = ids.map(|id| board.queue_of(&id));
+    Ok(gone
+        .filter(|queue| Sight::of(board, queue).is_gone(queue))
+        .collect())
+}
+
+/// What was moved out of the queues that were saved `by_hand` or have gone, as a change of Tavern's own texts. Whoever asks
+/// holds the lock.
+pub(super) fn moved(
+    board: &Board,
+    by_hand: &[(Queue, Sight)],
+    last: u64,
+    now: Timestamp,
+) -> Result<Change, Error> {
+    if by_hand.is_empty() || board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue)) {
+        return Ok(Change::default());
+    }
+    let gone = gone(board)?;
+    let mut moves = Moves {
+        board,
+        last,
+        texts: BTreeMap::new(),
+        items: Vec::new(),
+    };
+    let saved = by_hand
+        .iter()
+        .map(|(queue, _)| queue)
+        .filter(|queue| !gone.contains(queue));
+    let standing = Standing::of(board)?;
+    for queue in saved.chain(&gone) {
+        let Some(ours) = moves.accepted(queue)? else {
+            continue;
+        };
+        let (document, is_gone) = (parse(&ours).0, gone.contains(queue));
+        let saved = match board.read_whole(queue) {
+            Some(Ok(text)) => Some(text.content),
+            Some(Err(_)) if is_gone => None,
+            // Nobody knows what is in it.
+            _ => continue,
+        };
+        // Of a file in which nothing is left all items are removed, unless they are known to stand elsewhere.
+        let is_emptied = saved.as_deref().is_some_and(is_blank);
+        let left = saved
+            .as_ref()
+            .map_or_else(HashSet::new, |saved| named(&parse(saved).0));
+        if is_gone {
+            // So that it is known that this was looked for.
+            moves.text(queue)?;
+        }
+        let mut unseen = None;
+        for item in whole(&document).filter(|item| !left.contains(&name(&document, item))) {
+            let to = standing.elsewhere(queue, &document, item);
+            match (&item.id, to.first()) {
+                (Some(id), Some(_)) => {
+                    let copies = moves.copies(id, &to)?;
+                    // It was not cut by whoever had never seen it.
+                    if let (false, None, Some(saved)) = (copies.is_empty(), &unseen, &saved) {
+                        unseen = Some(never_seen(board, queue, &ours, saved)?);
+                    }
+                    let is_unseen = !copies.is_empty()
+                        && unseen.as_ref().is_some_and(|unseen| unseen.contains(id));
+                    if !is_unseen {
+                        moves.item(queue, &document, (item, id), (&to, copies))?;
+                    }
+                }
+                // Of a line without an ID nothing is known that would have to go along.
+                (None, Some(_)) if is_gone || is_emptied => {
+                    moves
+                        .text(queue)?
+                        .set
+                        .set_nameless(document.block(item), item.status);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(moves.change(&gone, now))
+}
+
+struct Moves<'b> {
+    board: &'b Board,
+    last: u64,
+    /// By queue.
+    texts: BTreeMap<String, Accepted>,
+    items: Vec<MovedItem>,
+}
+
+/// A queue of which, or to which, items were moved.
+struct Accepted {
+    queue: Queue,
+    /// As it was taken over last; of a queue that nobody has seen yet, as it was saved.
+    ours: String,
+    sight: Sight,
+    /// The file is as it is: what else was saved is taken over next. Else it has nothing of its own, and is written.
+    is_saved: bool,
+    set: Since,
+}
+
+struct MovedItem {
+    id: TaskId,
+    from: String,
+    to: String,
+    status: Status,
+    block: String,
+    /// Its own, and those of its parts.
+    leases: Vec<Lease>,
+}
+
+impl Moves<'_> {
+    /// What Tavern knows a queue to say; `None` if it has never seen it.
+    fn accepted(&self, queue: &Queue) -> Result<Option<String>, Error> {
+        let seen = Baseline::read(self.board, queue);
+        seen.map(|seen| up_to_date(self.board, self.last, queue, &seen))
+            .transpose()
+    }
+
+    fn text(&mut self, queue: &Queue) -> Result<&mut Accepted, Error> {
+        if !self.texts.contains_key(&queue.id) {
+            let found = Sight::of(self.board, queue);
+            let is_saved = !found.is_seen(self.board, queue);
+            let sight = Sight::known(self.board, queue).unwrap_or(found);
+            let ours = match self.accepted(queue)? {
+                Some(ours) => ours,
+                None => self.board.read(queue)?.content.into_string(),
+            };
+            let accepted = Accepted {
+                queue: queue.clone(),
+                ours,
+                sight,
+                is_saved,
+                set: Since::default(),
+            };
+            self.texts.insert(queue.id.clone(), accepted);
+        }
+        Ok(self.texts.get_mut(&queue.id).expect("it was just put in"))
+    }
+
+    /// Of the queues `to` those in which it stood before.
+    fn copies(&self, id: &TaskId, to: &[&Queue]) -> Result<Vec<String>, Error> {
+        let mut copies = Vec::new();
+        for other in to {
+            let accepted = self.accepted(other)?;
+            copies.extend(
+                accepted
+                    .filter(|text| parse(text).0.find(id).is_some())
+                    .map(|_| other.id.clone()),
+            );
+        }
+        Ok(copies)
+    }
+
+    /// `item`, which has gone from `queue`, stands in the queues `to`: the first of them it was moved to. In some of them were
+    /// `copies` of it before.
+    fn item(
+        &mut self,
+        queue: &Queue,
+        document: &Document<'_>,
+        (item, id): (&Item<'_>, &TaskId),
+        (to, copies): (&[&Queue], Vec<String>),
+    ) -> Result<(), Error> {
+        // It stood in both before: if the other one is the item, it was its copy that went.
+        if !copies.is_empty() {
+            let places = copies.into_iter().chain([queue.id.clone()]).collect();
+            let home = homes(self.board, BTreeMap::from([(id.clone(), places)]))?.remove(id);
+            if home.is_some_and(|home| home != queue.id) {
+                return Ok(());
+            }
+        }
+        let is_part =
+            |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
+        let ids = document
+            .items()
+            .iter()
+            .filter(is_part)
+            .filter_map(|part| part.id.as_ref());
+        let leases = ids.filter_map(|id| self.board.lease(id).ok().flatten());
+        let to = to[0];
+        let leases = leases
+            .filter(|lease| lease.queue == queue.id)
+            .map(|lease| Lease {
+                queue: to.id.clone(),
+                ..lease
+            });
+        let (status, block, leases) = (
+            item.status,
+            document.block(item).to_owned(),
+            leases.collect(),
+        );
+        self.text(queue)?.set.set(id.clone(), None);
+        let copied = self.accepted(to)?.and_then(|text| copied(&text, id));
+        let is_older = copied.map_or(Ok(false), |copied| is_version(self.board, id, &copied))?;
+        let accepted = self.text(to)?;
+        accepted.is_saved |= !is_older;
+        accepted.set.set(id.clone(), Some((block.clone(), status)));
+        let (from, to) = (queue.id.clone(), to.id.clone());
+        self.items.push(MovedItem {
+            id: id.clone(),
+            from,
+            to,
+            status,
+            block,
+            leases,
+        });
+        Ok(())
+    }
+
+    fn change(self, gone: &[Queue], now: Timestamp) -> Change {
+        let mut change = Change::default();
+        let mut blocks: HashMap<String, HashMap<TaskId, String>> = HashMap::new();
+        for Accepted {
+            queue,
+            ours,
+            mut sight,
+            is_saved,
+            set,
+        } in self.texts.into_values()
+        {
+            if is_saved {
+                sight.file = Some(Stamp::NONE);
+            }
+            let mut content = set.taken_back(&ours);
+            let (document, _) = parse(&content);
+            let items = whole(&document)
+                .filter_map(|item| Some((item.id.clone()?, document.block(item).to_owned())));
+            blocks.insert(queue.id.clone(), items.collect());
+            // Nothing is left of a queue that was renamed.
+            let is_renamed = document.items().is_empty() && gone.contains(&queue);
+            if is_renamed {
+                content.clear();
+            }
+            change.files.push(Rewrite::Queue(QueueRewrite {
+                queue,
+                expected: sight,
+                content,
+                is_shown: is_saved,
+                is_of_save: is_saved,
+            }));
+        }
+        let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {
+            task: Some(task.clone()),
+            queue: Some(queue.to_owned()),
+            agent: Some(HAND.to_owned()),
+            token: lease.as_ref().map(|lease| lease.token),
+            change,
+            lease: lease.map(|lease| LeaseEntry::Put(Box::new(lease))),
+            ..Entry::new(Kind::Moved, now)
+        };
+        for MovedItem {
+            id,
+            from,
+            to,
+            status,
+            block,
+            mut leases,
+        } in self.items
+        {
+            let after = blocks[&to].get(&id).unwrap_or(&block).clone();
+            let own = leases
+                .iter()
+                .position(|lease| lease.task == id)
+                .map(|at| leases.remove(at));
+            change.entries.push(entry(
+                &id,
+                &from,
+                TextChange::Removed {
+                    from: status,
+                    before: block,
+                },
+                None,
+            ));
+            change.entries.push(entry(
+                &id,
+                &to,
+                TextChange::Added {
+                    from: Some(status),
+                    to: status,
+                    after,
+                },
+                own,
+            ));
+            let parts = leases.into_iter();
+            change
+                .entries
+                .extend(parts.map(|lease| {
+                    entry(&lease.task.clone(), &to, TextChange::Nothing, Some(lease))
+                }));
+        }
+        change
+    }
+}
+
+fn copied(text: &str, id: &TaskId) -> Option<String> {
+    let document = parse(text).0;
+    document
+        .find(id)
+        .map(|item| document.block(item).to_owned())
+}
+
+/// The item was once as `block` says.
+fn is_version(board: &Board, id: &TaskId, block: &str) -> Result<bool, Error> {
+    let (block, mut is_version) = (bare(block), false);
+    walk_log(board, Some(id), &mut |entry| {
+        let mut texts = [entry.change.after(), entry.change.before()]
+            .into_iter()
+            .flatten();
+        is_version = texts.any(|text| bare(text) == block);
+        !is_version
+    })?;
+    Ok(is_version)
+}

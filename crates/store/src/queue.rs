@@ -1,0 +1,353 @@
+//! Queues: which there are, and their text.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::DateTime;
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use super::content::Content;
+use super::error::{Error, MOST_ITEMS};
+use super::find::Board;
+use super::replace::sync_folder;
+use super::stamp::Stamp;
+use tavern_core::front;
+use tavern_core::problem::one_line;
+use tavern_core::task::Timestamp;
+use tavern_sys::failpoint;
+use tavern_sys::files;
+
+/// A queue document: one of the board's own, or any task file in the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// The name in leases and the log: `main` for `.tavern/queues/main.md`, else the path from the repository's root.
+    pub id: String,
+    pub path: PathBuf,
+}
+
+impl Queue {
+    /// Its path, and that of the file that this is a link to (else once more the same).
+    pub fn files(&self) -> [PathBuf; 2] {
+        [self.path.clone(), real(&self.path)]
+    }
+}
+
+/// A queue as it was read.
+#[derive(Clone, Debug)]
+pub struct Text {
+    pub queue: Queue,
+    pub content: Content,
+    /// Of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
+    pub(super) stamp: Stamp,
+}
+
+impl Text {
+    /// When its file was saved last; unknown where it was being written.
+    pub fn saved_at(&self) -> Option<Timestamp> {
+        let (seconds, _) = self.stamp.modified();
+        DateTime::from_timestamp(seconds, 0)
+    }
+}
+
+/// By its name a file is a queue's, or an archive's: not an editor's own.
+pub fn is_queue(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
+        && fault_of_name(path).is_none()
+}
+
+/// Why nothing at this path is read. With control characters whatever names it would show lines that nobody wrote, and a list of
+/// paths would have others; and nobody is told to type a flag where a queue is meant.
+pub fn fault_of_name(path: &Path) -> Option<&'static str> {
+    if path.to_string_lossy().contains(char::is_control) {
+        return Some("has control characters");
+    }
+    let is_flag = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"-"));
+    is_flag.then_some("begins with `-`, as a flag does")
+}
+
+/// Without the link that it may be. (The folders above are those of the board, which has none.)
+fn real(path: &Path) -> PathBuf {
+    let link = path
+        .is_symlink()
+        .then(|| fs::canonicalize(path).ok())
+        .flatten();
+    link.unwrap_or_else(|| path.to_owned())
+}
+
+impl Board {
+    /// The board's queues by name (`main` first), then the task files that were drained here. A file that goes by several
+    /// names is the first of them.
+    pub fn queues(&self) -> Result<Vec<Queue>, Error> {
+        let folder = self.path("queues");
+        let mut names: Vec<String> = match self.led(&folder).and_then(fs::read_dir) {
+            Ok(entries) => entries
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .filter(|name| is_queue(name.as_ref()))
+                .collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Error::io("list", &folder)(error)),
+        };
+        let rehearsed = self
+            .rehearsal
+            .iter()
+            .flat_map(|rehearsal| rehearsal.files());
+        let own = rehearsed
+            .filter_map(|path| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned()));
+        names.extend(own.filter(|name| name.ends_with(".md") && !name.contains('/')));
+        names.sort_by_key(|name| (name != "main.md", name.clone()));
+        names.dedup();
+        let mut queues: Vec<Queue> = names
+            .into_iter()
+            .map(|name| Queue {
+                id: name.trim_end_matches(".md").to_owned(),
+                path: folder.join(name),
+            })
+            .filter(|queue| self.is_there(&queue.path))
+            .collect();
+        let outside = self.remembered().into_iter().map(|id| Queue {
+            path: self.root().join(&id),
+            id,
+        });
+        queues.extend(outside.filter(|queue| self.is_there(&queue.path)));
+        let mut files = HashSet::new();
+        queues.retain(|queue| files.insert(real(&queue.path)));
+        Ok(queues)
+    }
+
+    /// The same in the order in which who names none takes from them: by the `priority` of their front matter, and of one priority as
+    /// they are listed.
+    pub fn queues_by_priority(&self) -> Result<Vec<Queue>, Error> {
+        let mut queues = self.queues()?;
+        // One that can't be read has the usual one.
+        let front =
+            |queue: &Queue| Some(front::read(&self.read(queue).ok()?.content, &mut Vec::new()).0);
+        queues.sort_by_cached_key(|queue| front(queue).unwrap_or_default().rank());
+        Ok(queues)
+    }
+
+    /// Where `path` leads, as [`files::led`] has it. What git has as a link must not lead to what git does not have: whoever made it
+    /// can't mean a file of this user's own.
+    fn led(&self, path: &Path) -> io::Result<PathBuf> {
+        let target = files::led(path, self.root())?;
+        let is_link = path.is_symlink();
+        if let Some(git) = self.git.filter(|_| is_link) {
+            let root = fs::canonicalize(self.root())?;
+            let link = path
+                .parent()
+                .map_or_else(|| Ok(root.clone()), fs::canonicalize)?;
+            let is_tracked = |path: &Path| {
+                path.strip_prefix(&root)
+                    .is_ok_and(|path| (git.is_tracked)(&root, path))
+            };
+            let is_astray = is_tracked(&link.join(path.file_name().unwrap_or_default()))
+                && !is_tracked(&target);
+            if is_astray {
+                return Err(files::refused(
+                    "git has it as a link to a file that git does not have",
+                ));
+            }
+        }
+        Ok(target)
+    }
+
+    /// It is a file, or will be one by what a dry run has decided.
+    fn is_there(&self, path: &Path) -> bool {
+        path.is_file() || self.rehearsed(path).is_some()
+    }
+
+    /// Its text by what a dry run has decided.
+    pub(super) fn rehearsed(&self, path: &Path) -> Option<String> {
+        self.rehearsal.as_ref()?.text(path)
+    }
+
+    /// The queue called `name`: a queue of the board, or a path (from `here`) to any task file.
+    pub fn queue(&self, name: &str, here: &Path) -> Result<Queue, Error> {
+        let own = self.path("queues").join(format!("{name}.md"));
+        if !name.contains('/') && self.is_there(&own) {
+            return Ok(self.queue_at(own));
+        }
+        for path in [here.join(name), self.root().join(name)] {
+            if fault_of_name(&path).is_some() {
+                return Err(Error::NoQueue(one_line(name)));
+            }
+            match self.led(&path) {
+                Ok(path) if path.is_file() => return Ok(self.queue_at(path)),
+                Err(error) if error.kind() == files::REFUSED => {
+                    return Err(Error::io("read", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        let is_folder = !name.is_empty() && here.join(name).is_dir();
+        Err(if is_folder {
+            Error::Folder(name.to_owned())
+        } else {
+            Error::NoQueue(name.to_owned())
+        })
+    }
+
+    fn queue_at(&self, path: PathBuf) -> Queue {
+        let file = real(&path);
+        let queues = self.queues().unwrap_or_default();
+        if let Some(known) = queues.into_iter().find(|queue| real(&queue.path) == file) {
+            return known;
+        }
+        let own = path
+            .strip_prefix(self.path("queues"))
+            .ok()
+            .and_then(|name| name.to_str()?.strip_suffix(".md"));
+        let id = match own {
+            Some(name) => name.to_owned(),
+            None => path
+                .strip_prefix(self.root())
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned(),
+        };
+        Queue { id, path }
+    }
+
+    /// The queue with this id, as leases and the log name it.
+    pub fn queue_by_id(&self, id: &str) -> Result<Queue, Error> {
+        let own = self.path("queues").join(format!("{id}.md"));
+        let path = if !id.contains('/') && self.is_there(&own) {
+            own
+        } else {
+            self.root().join(id)
+        };
+        if self.is_there(&path) {
+            Ok(Queue {
+                id: id.to_owned(),
+                path,
+            })
+        } else {
+            Err(Error::NoQueue(id.to_owned()))
+        }
+    }
+
+    /// The queue that goes by this id, there or not.
+    pub(super) fn queue_of(&self, id: &str) -> Queue {
+        let is_outside = id.contains('/') || self.remembered().iter().any(|outside| outside == id);
+        let path = if is_outside {
+            self.root().join(id)
+        } else {
+            self.path("queues").join(format!("{id}.md"))
+        };
+        Queue {
+            id: id.to_owned(),
+            path,
+        }
+    }
+
+    /// Every program looks at it: it is a queue of the board, or a task file that was remembered, there or not.
+    pub(super) fn looks_after(&self, queue: &Queue) -> bool {
+        queue.path.parent() == Some(&self.path("queues")) || self.remembered().contains(&queue.id)
+    }
+
+    /// The IDs of task files outside the board.
+    fn remembered(&self) -> Vec<String> {
+        let files = files::read_text(self.private("files")).unwrap_or_default();
+        let mut ids: Vec<String> = Vec::new();
+        for line in files.lines().filter(|line| !line.is_empty()) {
+            if !ids.iter().any(|id| id == line) {
+                ids.push(line.to_owned());
+            }
+        }
+        ids
+    }
+
+    /// Remembers a task file outside the board, so that every program looks at it from now on.
+    pub fn remember(&self, queue: &Queue) -> Result<(), Error> {
+        if self.is_dry() || self.looks_after(queue) {
+            return Ok(());
+        }
+        self.make_folders()?;
+        let path = self.private("files");
+        let is_torn =
+            files::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
+        let line = format!("{}{}\n", if is_torn { "\n" } else { "" }, queue.id);
+        // Without a lock, so that a claim can't fail of it; who remembers another one at the same moment does the same.
+        let append = || {
+            let mut file = files::open_to_append(&path)?;
+            file.write_all(line.as_bytes())?;
+            file.sync_all()
+        };
+        append().map_err(Error::io("write to", &path))?;
+        sync_folder(&path)
+    }
+
+    /// Whether its file can be opened, whatever is known of it from before.
+    ///
+    /// # Errors
+    /// It can't.
+    pub fn can_open(&self, queue: &Queue) -> Result<(), Error> {
+        self.led(&queue.path)
+            .and_then(files::open)
+            .map(drop)
+            .map_err(Error::io("read", &queue.path))
+    }
+
+    /// The text in its file, whoever is writing that; or what a dry run has decided.
+    pub(super) fn read_file(&self, queue: &Queue) -> Result<Text, Error> {
+        if let Some(content) = self.rehearsed(&queue.path) {
+            let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
+            return Ok(Text {
+                queue: queue.clone(),
+                content: content.into(),
+                stamp,
+            });
+        }
+        let (stamp, bytes) = self
+            .led(&queue.path)
+            .and_then(|path| {
+                let file = files::open(path)?;
+                let before = Stamp::of(&file.metadata()?);
+                failpoint::hit("queue.open")?;
+                let bytes = files::read_all(&file)?;
+                let stamp = if Stamp::of(&file.metadata()?) == before {
+                    before
+                } else {
+                    Stamp::TORN
+                };
+                Ok((stamp, bytes))
+            })
+            .map_err(Error::io("read", &queue.path))?;
+        let content =
+            String::from_utf8(bytes).map_err(|error| Error::not_text(&queue.path, &error))?;
+        // An archive has as many as have ended.
+        if queue.path.parent() == Some(&self.path("queues")) && has_too_many(&content) {
+            return Err(Error::TooMany(queue.path.clone()));
+        }
+        Ok(Text {
+            queue: queue.clone(),
+            content: content.into(),
+            stamp,
+        })
+    }
+}
+
+/// More boxes begin a line than a queue may have items: told without reading what they are.
+pub fn has_too_many(text: &str) -> bool {
+    memmem::find_iter(text.as_bytes(), "- [")
+        .nth(MOST_ITEMS)
+        .is_some()
+        && {
+            let boxes = text
+                .lines()
+                .filter(|line| line.trim_start().starts_with("- ["));
+            boxes.count() > MOST_ITEMS
+        }
+}
+
+/// No text, as a full disk or a power cut leaves it.
+pub(super) fn is_blank(saved: &str) -> bool {
+    saved
+        .trim_matches(|c: char| c == '\0' || c.is_whitespace())
+        .is_empty()
+}

@@ -1,0 +1,519 @@
+//! What an event makes of an item, and new items.
+
+use std::collections::BTreeMap;
+
+use memchr::memmem;
+
+use super::archived::with_archived;
+use super::change::{Change, Step};
+use super::entry::{Entry, LeaseEntry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::index::{ItemIndex, homes, mint};
+use super::queue::{Queue, Text};
+use super::transaction::View;
+use super::way::way_back;
+use tavern_core::decide::{LeaseChange, Refusal, decide};
+use tavern_core::document::{Document, Item, Lane, Written, parse};
+use tavern_core::event::{Event, Kind, Purpose};
+use tavern_core::front::Front;
+use tavern_core::lane::LaneKind;
+use tavern_core::lease::{Lease, Token};
+use tavern_core::metadata::Key;
+use tavern_core::new_item::{NewItem, render};
+use tavern_core::patch::Patch;
+use tavern_core::task::{Consent, Status, Task, TaskId, Timestamp};
+use tavern_core::text::apply;
+use tavern_sys::secrets::redact;
+
+/// An item as it stands.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub queue: Queue,
+    pub task: Task,
+    /// Its `sh` block.
+    pub script: Option<String>,
+    /// Its exact text.
+    pub block: String,
+    /// Counted from 1.
+    pub line: usize,
+    pub quarantined: bool,
+    pub lease: Option<Lease>,
+}
+
+impl Found {
+    /// As a person may type it: `QUEUE:LINE`.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.queue.id, self.line)
+    }
+}
+
+/// A change that was made.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub entry: Entry,
+    pub queue: Queue,
+    pub task: Task,
+    pub lease: Option<Lease>,
+}
+
+/// What goes into the log line beside the event.
+#[derive(Clone, Debug, Default)]
+pub struct Note {
+    pub agent: Option<String>,
+    pub run: Option<String>,
+}
+
+impl Found {
+    /// `item` of `document`, that of `text`.
+    pub(super) fn of(
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        lease: Option<Lease>,
+    ) -> Found {
+        Found {
+            task: document.task_of(item),
+            script: document.shell(item),
+            block: document.block(item).to_owned(),
+            line: item.line,
+            quarantined: item.quarantined,
+            lease,
+            queue: text.queue.clone(),
+        }
+    }
+}
+
+impl Board {
+    /// Applies `event` to `task`, wherever it is.
+    pub fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
+        // What is said with it stands in the queue, which is committed.
+        let event = event.clone().with_words(|text| redact(text).into_owned());
+        self.transact(|view| view.submit(task, &event, note))
+    }
+
+    /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
+    pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
+        let lease = match self.lease(id) {
+            Err(Error::Damaged { .. }) => None,
+            lease => lease?,
+        };
+        let found = |text: &Text, document: &Document<'_>, item: &Item<'_>| {
+            Found::of(text, document, item, lease.clone())
+        };
+        let look = |text_of: &dyn Fn(&Queue) -> Result<Text, Error>, board: &Board| {
+            with_item(board, id, text_of, found).map(|(_, found)| found)
+        };
+        let mut live = look(&|queue| self.read(queue), self);
+        // Somebody saved an older text, and what it lacks is put back as soon as the save is taken over; or they are about to
+        // write the file anew.
+        if live.is_err() && lease.is_some() {
+            let last = self.last_seq()?;
+            live = look(&|queue| self.read_settled(queue, last), self);
+        } else if matches!(live, Err(Error::NoTask(_))) && !self.is_dry() {
+            let settled = self.clone().settled()?;
+            live = look(&|queue| settled.read(queue), &settled);
+        }
+        let mut found = if matches!(live, Err(Error::NoTask(_))) {
+            with_archived(self, id, found)
+        } else {
+            live
+        }?;
+        if found.lease.is_none() {
+            found.lease = self.lost_lease(&found.task)?;
+        }
+        Ok(found)
+    }
+
+    /// Puts a new item into `queue`, by the given ID or a fresh one.
+    pub fn add(
+        &self,
+        queue: &Queue,
+        new: NewItem,
+        status: Status,
+        note: &Note,
+    ) -> Result<Done, Error> {
+        self.transact(|view| view.add(queue, new, &|_, _| Patch::default(), status, note))
+    }
+
+    /// What `event` makes of an item; nothing is written.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an item in its document, and what happens to it"
+    )]
+    pub(super) fn step(
+        &self,
+        queue: &Queue,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        id: TaskId,
+        event: &Event,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<(Step, Task), Error> {
+        if item.quarantined {
+            return Err(Error::Quarantined { task: id });
+        }
+        let task = document.task(item, id.clone());
+        let lease = self.lease_of(&task)?;
+        let mut change = decide(&task, lease.as_ref(), event, now)?;
+        if let LeaseChange::Put(lease) = &mut change.lease {
+            lease.queue.clone_from(&queue.id);
+        }
+        let mut entry = Entry::new(event.kind(), now);
+        entry.task = Some(id.clone());
+        entry.queue = Some(queue.id.clone());
+        entry.agent = note
+            .agent
+            .clone()
+            .or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
+        entry.token = match &change.lease {
+            LeaseChange::Put(lease) => Some(lease.token),
+            _ => lease.as_ref().map(|lease| lease.token),
+        };
+        let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
+        entry.run = note
+            .run
+            .clone()
+            .or_else(|| work.map(|work| work.run.clone()));
+        entry.cause = match event {
+            // A person typed it into the queue.
+            Event::Claim(claim) if claim.purpose == Purpose::Chat => None,
+            Event::Claim(_) if task.question().is_some() => task.answered(),
+            Event::Claim(claim) if claim.purpose == Purpose::Work && task.state.is_parked() => {
+                Some("its children have ended".to_owned())
+            }
+            Event::Park { children, .. } => {
+                let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
+                Some(names.join(", "))
+            }
+            Event::Tick { steps, .. } => {
+                let numbers: Vec<String> = steps.iter().map(usize::to_string).collect();
+                Some(numbers.join(", "))
+            }
+            _ => event.reason().map(str::to_owned),
+        };
+        if let Event::Submit { commit, .. }
+        | Event::Approve { commit, .. }
+        | Event::Integrate { commit } = event
+        {
+            entry.commit.clone_from(commit);
+        }
+        let (from, to) = (task.status(), change.state.status());
+        let is_same = item.id.is_some() && change.state == task.state;
+        let mut patch = Patch {
+            id: item.id.is_none().then(|| id.clone()),
+            ..Patch::from(&change.state)
+        };
+        if matches!(event, Event::Submit { asks: Some(_), .. }) {
+            patch
+                .set
+                .push((Key::Approve, Some(Consent::with_merge(&task.approve))));
+        }
+        let is_after_chat = lease
+            .as_ref()
+            .is_some_and(|lease| lease.back_to == Some(to));
+        let lanes = [from, to].map(|status| document.lane_kind_of(status));
+        let comes_back = lanes[1] == LaneKind::Pending && !from.is_ended() && from != Status::Draft;
+        let there = Some(lanes[1]).filter(|_| is_after_chat || comes_back);
+        // What is yet to be taken, or has ended, may stand where a person put it: the log would be read in vain.
+        let is_under_way =
+            !matches!(lanes[0], LaneKind::Draft | LaneKind::Pending) && !from.is_ended();
+        if document.has_lanes() && from != to && (there.is_some() || is_under_way) {
+            patch.way = way_back(self, queue, &document.names(item), &id, there)?;
+        }
+        let mut edits = if is_same {
+            Vec::new()
+        } else {
+            document.change(item, &patch)
+        };
+        if let Event::Tick { steps, .. } = event {
+            edits.extend(document.ticked(item, steps));
+        }
+        let written = document
+            .written(Some(item), &edits, &id, to)
+            .ok_or(Error::Quarantined { task: id })?;
+        if !edits.is_empty() {
+            let way = document.way(Some(item), &edits, &written.block, patch.way.to);
+            let (before, after) = (document.block(item).to_owned(), written.block);
+            entry.change = TextChange::Edited {
+                before,
+                after,
+                moved: (from != to).then_some((from, to)),
+            };
+            entry = entry.on(way);
+        }
+        Ok((
+            Step {
+                entry,
+                edits,
+                lease: change.lease,
+            },
+            written.task,
+        ))
+    }
+
+    /// Writes a line to the log that changes no item.
+    pub fn note(&self, entry: Entry) -> Result<(), Error> {
+        self.transact(|view| {
+            Ok((
+                Change::notes(vec![Entry {
+                    time: view.now,
+                    ..entry
+                }]),
+                (),
+            ))
+        })
+    }
+
+    /// The same, unless it `is_known`, which is asked while nobody else writes.
+    pub fn note_unless(&self, entry: Entry, is_known: impl FnOnce() -> bool) -> Result<(), Error> {
+        self.transact(|view| {
+            let news = if is_known() {
+                Vec::new()
+            } else {
+                vec![Entry {
+                    time: view.now,
+                    ..entry
+                }]
+            };
+            Ok((Change::notes(news), ()))
+        })
+    }
+
+    /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand); without a token one that can't be
+    /// read.
+    pub fn drop_stray_lease(&self, task: &TaskId, token: Option<Token>) -> Result<bool, Error> {
+        self.transact(|view| {
+            let read = |queue: &Queue| view.read(queue);
+            let is_held = match with_item(self, task, read, |_, _, item| item.status.is_held()) {
+                Ok((_, is_held)) => is_held,
+                Err(Error::NoTask(_)) => false,
+                Err(error) => return Err(error),
+            };
+            let lease = match self.lease(task) {
+                Ok(None) => return Ok((Change::default(), false)),
+                Err(Error::Damaged { .. }) => None,
+                lease => lease?,
+            };
+            if is_held || lease.as_ref().map(|lease| lease.token) != token {
+                return Ok((Change::default(), false));
+            }
+            let entry = Entry {
+                task: Some(task.clone()),
+                agent: lease.map(|lease| lease.agent),
+                token,
+                cause: Some("the item is no longer in progress; its lease was removed".to_owned()),
+                lease: Some(LeaseEntry::Drop),
+                ..Entry::new(Kind::Noted, view.now)
+            };
+            Ok((Change::notes(vec![entry]), true))
+        })
+    }
+}
+
+impl View<'_> {
+    fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<(Change, Done), Error> {
+        let text_of = |queue: &Queue| self.read(queue);
+        let done = with_item(
+            self.board,
+            task,
+            text_of,
+            |text, document, item| match event {
+                Event::Plan { plan, to, .. } => self.plan(text, task, event, note, plan, *to),
+                _ => self.transition(text, document, item, task, event, note),
+            },
+        );
+        let (text, done) = match done {
+            Err(Error::NoTask(_)) => {
+                return self.bring_back(task, event, note).map_err(|error| {
+                    match (error, event.token()) {
+                        // It went by another ID in another clone, where it was taken first.
+                        (Error::NoTask(task), Some(given)) => {
+                            Refusal::NoLease { task, given }.into()
+                        }
+                        (error, _) => error,
+                    }
+                });
+            }
+            done => done?,
+        };
+        let (steps, task, lease) = done?;
+        let queue = text.queue.clone();
+        let mut change = self.change(text, steps);
+        change.number(self.last_seq);
+        let entry = change.entries.last().expect("an event is logged").clone();
+        Ok((
+            change,
+            Done {
+                entry,
+                queue,
+                task,
+                lease,
+            },
+        ))
+    }
+
+    /// As [`Board::add`]; `more` are keys that the item has besides, told from how it reads alone and the queue's front.
+    pub(super) fn add(
+        &self,
+        queue: &Queue,
+        new: NewItem,
+        more: &dyn Fn(&Task, &Front) -> Patch,
+        status: Status,
+        note: &Note,
+    ) -> Result<(Change, Done), Error> {
+        let text = self.read(queue)?;
+        let document = text.content.open();
+        let index = ItemIndex::of(self.board);
+        let (step, task) = self.added(queue, &document, &index, new, more, status, note)?;
+        let done = Done {
+            entry: step.entry.clone(),
+            queue: queue.clone(),
+            task,
+            lease: None,
+        };
+        drop(document);
+        Ok((self.change(text, vec![step]), done))
+    }
+
+    /// The event that puts `new` into `document`, that of `queue` as it stands by then.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an item, where it goes, and what is known there"
+    )]
+    pub(super) fn added(
+        &self,
+        queue: &Queue,
+        document: &Document<'_>,
+        index: &ItemIndex<'_>,
+        new: NewItem,
+        more: &dyn Fn(&Task, &Front) -> Patch,
+        status: Status,
+        note: &Note,
+    ) -> Result<(Step, Task), Error> {
+        let is_lane =
+            |lane: &Lane| lane.kind == LaneKind::Pending || lane.kind == LaneKind::of(status);
+        if document.front().says_lanes().is_some() && !document.lanes().iter().any(is_lane) {
+            return Err(Error::NoLane(queue.id.clone()));
+        }
+        let is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
+        let id = match new.id.clone() {
+            Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
+            Some(id) => id,
+            // By that of one that was taken out somebody may still have that in a buffer.
+            None => mint(&mut |id| is_taken(id) || index.is_logged(id)),
+        };
+        let new = new.with_words(|text| redact(text).into_owned());
+        let block = render(&NewItem {
+            id: Some(id.clone()),
+            ..new
+        });
+        let block = {
+            let (alone, _) = parse(&block);
+            let edits = alone.find(&id).map(|item| {
+                alone.change(item, &more(&alone.task(item, id.clone()), document.front()))
+            });
+            apply(&block, &edits.unwrap_or_default())
+        };
+        let edits = document.add(status, &block);
+        let written = document.written(None, &edits, &id, status);
+        let Written { block: after, task } =
+            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let way = document.way(None, &edits, &after, None);
+        let entry = Entry {
+            task: Some(id),
+            queue: Some(queue.id.clone()),
+            agent: note.agent.clone(),
+            run: note.run.clone(),
+            change: TextChange::Added {
+                from: None,
+                to: status,
+                after,
+            },
+            ..Entry::new(Kind::Added, self.now).on(way)
+        };
+        Ok((
+            Step {
+                edits,
+                ..entry.into()
+            },
+            task,
+        ))
+    }
+
+    fn transition(
+        &self,
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        id: &TaskId,
+        event: &Event,
+        note: &Note,
+    ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
+        let item = self.board.as_typed(document, item)?;
+        let (step, task) = self.board.step(
+            &text.queue,
+            document,
+            &item,
+            id.clone(),
+            event,
+            note,
+            self.now,
+        )?;
+        let lease = match &step.lease {
+            LeaseChange::Put(lease) => Some((**lease).clone()),
+            LeaseChange::Keep => self.board.lease(id)?,
+            LeaseChange::Drop => None,
+        };
+        Ok((vec![step], task, lease))
+    }
+}
+
+/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched.
+/// Of several the one is meant that is the item, and no copy of it.
+pub(super) fn with_item<R>(
+    board: &Board,
+    task: &TaskId,
+    text_of: impl Fn(&Queue) -> Result<Text, Error>,
+    then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
+) -> Result<(Text, R), Error> {
+    let (mut texts, mut unreadable, name) = (Vec::new(), None, format!("{task}:"));
+    let names_it = |text: &Text| memmem::find(text.content.as_bytes(), name.as_bytes()).is_some();
+    let leased = board
+        .lease(task)
+        .ok()
+        .flatten()
+        .map(|lease| board.queue_of(&lease.queue));
+    for queues in [leased.into_iter().collect(), board.queues()?] {
+        for queue in if texts.is_empty() { queues } else { Vec::new() } {
+            match text_of(&queue) {
+                Ok(text) => texts.extend(Some(text).filter(names_it)),
+                Err(error) => unreadable = Some(error),
+            }
+        }
+    }
+    if texts.len() > 1 {
+        texts.retain(|text| text.content.open().find(task).is_some());
+        let places = texts.iter().map(|text| text.queue.id.clone()).collect();
+        let home = homes(board, BTreeMap::from([(task.clone(), places)]))?.remove(task);
+        texts.retain(|text| home.as_ref().is_none_or(|home| *home == text.queue.id));
+    }
+    // It may be in the one that can't be read.
+    let none = || unreadable.unwrap_or_else(|| Error::NoTask(task.clone()));
+    let Some(text) = texts.first() else {
+        return Err(none());
+    };
+    let document = text.content.open();
+    // Of an item that was pasted twice the one counts that somebody holds.
+    let named = document.named(task);
+    let item = named
+        .iter()
+        .find(|item| item.status.is_held())
+        .or(named.first());
+    let told = item
+        .map(|item| then(text, &document, item))
+        .ok_or_else(none)?;
+    drop(document);
+    Ok((texts.swap_remove(0), told))
+}

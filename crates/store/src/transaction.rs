@@ -1,0 +1,464 @@
+//! The one way in which the board is changed: lock, show what a crash left, take over what was saved by hand, decide, log,
+//! replace. Knows no verb.
+//!
+//! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
+//! by whoever next holds the lock, from the event alone. The lock is never held across a child. It is held across git for a look at
+//! commits (at most 64 moves of HEAD, where a queue was saved by other hands), and until a commit or a stash has read what is replaced.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an editor is waited for, without the lock; folders are made"
+)]
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+use super::applied::{read_applied, write_applied, write_shown};
+use super::baseline::{Baseline, Sight, replaced, spent_path};
+use super::change::{Change, QueueRewrite, Rewrite, Step};
+use super::content::QueueVersion;
+use super::entry::{Entry, LeaseEntry};
+use super::error::Error;
+use super::find::Board;
+use super::hand::taken_over;
+use super::lock::Lock;
+use super::log::{Log, known_seq, tail_log};
+use super::moved::moved;
+use super::queue::{Queue, Text, has_too_many};
+use super::redo::{redo, redo_archive, set_lease, unshown};
+use super::replace::Staged;
+use super::stamp::Stamp;
+use tavern_core::event::Kind;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_sys::clock::{self, Deadline};
+use tavern_sys::failpoint;
+use tavern_sys::secrets::redact;
+
+/// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// Who writes longer is not waited for: what is decided then rests on the text before their save.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The board as a decision finds it.
+pub(super) struct View<'b> {
+    pub(super) board: &'b Board,
+    /// The last event's number.
+    pub(super) last_seq: u64,
+    /// When it decides: who asked may have waited for the lock.
+    pub(super) now: Timestamp,
+}
+
+impl View<'_> {
+    /// A queue as it is to be decided on.
+    pub(super) fn read(&self, queue: &Queue) -> Result<Text, Error> {
+        if self.board.is_dry() {
+            self.board.read(queue)
+        } else {
+            self.board.read_settled(queue, self.last_seq)
+        }
+    }
+
+    /// The files of `text`'s queue, as they were when it was read.
+    pub(super) fn sight(&self, text: &Text) -> Sight {
+        Sight::when_read(self.board, text)
+    }
+
+    /// Steps that rest on one another, the first one on `text`.
+    pub(super) fn change(&self, text: Text, steps: Vec<Step>) -> Change {
+        let sight = self.sight(&text);
+        if steps.iter().any(|step| !step.edits.is_empty()) {
+            // Nobody reads it again, and so it need not be copied to be changed.
+            self.board.last_read.forget(&text.queue.path);
+        }
+        Change::of_queue(sight, text, steps)
+    }
+}
+
+impl Board {
+    /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before
+    /// an event is logged, so that an error means that nothing has happened. Once it is logged it stands, also if the files can't
+    /// show it yet.
+    pub(super) fn transact<R>(
+        &self,
+        decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
+    ) -> Result<R, Error> {
+        if let Some(rehearsal) = &self.rehearsal {
+            let last_seq = self.last_seq()? + rehearsal.events();
+            let (mut change, told) = decide(&View {
+                board: self,
+                last_seq,
+                now: clock::now(),
+            })?;
+            change.number(last_seq);
+            let content = |file| match file {
+                Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
+                Rewrite::File { path, content } | Rewrite::Save { path, content } => {
+                    (path, content)
+                }
+            };
+            rehearsal.keep(change.entries, change.files.into_iter().map(content));
+            return Ok(told);
+        }
+        let mut locked = Locked::new(self)?;
+        let (change, told) = decide(&locked.view())?;
+        let queues: Vec<Queue> = change.queues().cloned().collect();
+        // `applied` stays behind where it is not shown, and whoever next holds the lock tries again, and says so if it can't.
+        if locked.commit(change)?.is_ok() {
+            queues.iter().for_each(|queue| locked.look_again(queue));
+        }
+        Ok(told)
+    }
+
+    /// Takes over what was saved by hand, and finishes what a crash left half done.
+    pub fn settle(&self) -> Result<(), Error> {
+        // Of a dry run there is no lock that takes it over.
+        let by_hand = if self.is_dry() {
+            self.by_hand()?
+        } else {
+            Vec::new()
+        };
+        for (queue, _) in by_hand
+            .iter()
+            .filter(|(queue, _)| self.rehearsed(&queue.path).is_none())
+        {
+            self.transact(|view| {
+                Ok((
+                    taken_over(self, view.last_seq, queue, &HashSet::new(), view.now)?
+                        .unwrap_or_default(),
+                    (),
+                ))
+            })?;
+        }
+        self.transact(|_| Ok((Change::default(), ())))
+    }
+
+    /// The same board as it will be once what was saved by hand is taken over: to look at, without the lock.
+    pub fn settled(self) -> Result<Board, Error> {
+        if self.is_settled()? {
+            return Ok(self);
+        }
+        let board = self.dry();
+        board.settle()?;
+        Ok(board)
+    }
+
+    /// Whether [`Board::settle`] would change nothing, as far as can be told without the lock.
+    pub fn is_settled(&self) -> Result<bool, Error> {
+        Ok(self.shows_all() && self.by_hand()?.is_empty())
+    }
+
+    /// The files show all events of the log.
+    pub(super) fn shows_all(&self) -> bool {
+        read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied))
+    }
+}
+
+/// The board while this process holds its lock, with everything redone that a crash left behind.
+struct Locked<'b> {
+    board: &'b Board,
+    log: Log,
+    seq: u64,
+    /// When it got the lock.
+    now: Timestamp,
+    _lock: Lock,
+}
+
+impl<'b> Locked<'b> {
+    /// Also takes over what was saved by hand, if whoever is writing has finished.
+    fn new(board: &'b Board) -> Result<Locked<'b>, Error> {
+        let (mut before, mut end) = (Vec::new(), None);
+        loop {
+            let mut locked = Locked::open(Lock::take(board)?, board)?;
+            let mut by_hand = board.by_hand()?;
+            // A person may take hours.
+            by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
+            let is_busy =
+                !by_hand.is_empty() && board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue));
+            let is_settled = !is_busy
+                && by_hand == before
+                && !by_hand
+                    .iter()
+                    .any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
+            // The first look is not the last, however long the lock took.
+            let is_last = end
+                .get_or_insert_with(|| Deadline::after(PATIENCE))
+                .has_passed();
+            if is_settled || is_last {
+                let moved = moved(board, &by_hand, locked.seq, locked.now)?;
+                let come = moved
+                    .entries
+                    .iter()
+                    .filter_map(|entry| entry.task.clone())
+                    .collect();
+                if !moved.files.is_empty() {
+                    locked.commit(moved)??;
+                    by_hand = board.by_hand()?;
+                }
+                for (queue, _) in &by_hand {
+                    Baseline::forget_own(board, queue)?;
+                    locked.take_over(queue, &come)?;
+                }
+            }
+            // Somebody may have saved meanwhile.
+            if by_hand.is_empty() || is_last || board.by_hand()?.is_empty() {
+                return Ok(locked);
+            }
+            // git moves HEAD when it has released its lock.
+            before = if is_busy { Vec::new() } else { by_hand };
+            drop(locked);
+            // Others may have the lock meanwhile.
+            thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    fn open(lock: Lock, board: &'b Board) -> Result<Locked<'b>, Error> {
+        let now = clock::now();
+        let log = Log::open(board, now)?;
+        let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
+        if applied < log.last_seq() {
+            log.sync()?;
+            let entries = unshown(board, tail_log(board, applied)?);
+            let left = board.left_to_merge()?;
+            let is_move = |entry: &Entry| entry.kind == Kind::Archived;
+            let are_one = |one: &Entry, next: &Entry| match (is_move(one), is_move(next)) {
+                (true, true) => one.queue == next.queue,
+                (one, next) => one == next,
+            };
+            for entries in entries.chunk_by(are_one) {
+                if is_move(&entries[0]) {
+                    redo_archive(board, entries, &left)?;
+                } else {
+                    redo(board, entries, &left)?;
+                }
+            }
+            write_applied(board, log.last_seq())?;
+        }
+        board.keep_typed();
+        let (last, known) = (log.last_seq(), known_seq(board));
+        let mut locked = Locked {
+            board,
+            log,
+            seq: last.max(known),
+            now,
+            _lock: lock,
+        };
+        if last < known {
+            // The numbers still go on: a token is never given twice.
+            let cause = format!(
+                "the log was damaged: it ended with event {last}, and there had been {known}"
+            );
+            let note = Entry {
+                cause: Some(cause),
+                ..Entry::new(Kind::Noted, now)
+            };
+            drop(locked.commit(Change::notes(vec![note]))?);
+        }
+        Ok(locked)
+    }
+
+    fn view(&self) -> View<'b> {
+        View {
+            board: self.board,
+            last_seq: self.seq,
+            now: self.now,
+        }
+    }
+
+    /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.
+    fn take_over(&mut self, queue: &Queue, come: &HashSet<TaskId>) -> Result<(), Error> {
+        match taken_over(self.board, self.seq, queue, come, self.now)? {
+            Some(change) => self.commit(change)?,
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody may have saved the queue in the very moment of the replacement. If this fails, or if they are still about it,
+    /// it is done when the lock is next taken.
+    fn look_again(&mut self, queue: &Queue) {
+        let sight = Sight::of(self.board, queue);
+        let is_under_way = sight.is_gone(queue) || sight.is_blank();
+        if !is_under_way && self.board.looks_after(queue) && !sight.is_seen(self.board, queue) {
+            drop(self.take_over(queue, &HashSet::new()));
+        }
+    }
+
+    /// Stages, logs and shows a change.
+    ///
+    /// # Errors
+    /// The outer one: nothing has happened. The inner one: it has, and the files don't show it.
+    fn commit(&mut self, mut change: Change) -> Result<Result<(), Error>, Error> {
+        if change.entries.is_empty() && change.files.is_empty() {
+            return Ok(Ok(()));
+        }
+        // Where somebody holds an item of a task file outside the board, every program looks at that from then on.
+        if change.entries.iter().any(|entry| entry.lease.is_some()) {
+            change
+                .queues()
+                .try_for_each(|queue| self.board.remember(queue))?;
+        }
+        change.number(self.seq);
+        let Change { mut entries, files } = change;
+        if let Some(actor) = self.board.actor() {
+            entries.iter_mut().for_each(|entry| entry.done_by(actor));
+        }
+        for words in entries
+            .iter_mut()
+            .flat_map(|entry| [&mut entry.cause, &mut entry.agent, &mut entry.by])
+            .flatten()
+        {
+            *words = redact(words).into_owned();
+        }
+        let files: Vec<(Rewrite, Option<Staged>)> = files
+            .into_iter()
+            .map(|file| stage(self.board, file))
+            .collect::<Result<_, Error>>()?;
+        let stage_lease = |entry: &Entry| match &entry.lease {
+            Some(LeaseEntry::Put(lease)) => self.board.stage_lease(lease).map(Some),
+            Some(LeaseEntry::Drop) | None => Ok(None),
+        };
+        let leases: Vec<Option<Staged>> = entries
+            .iter()
+            .map(stage_lease)
+            .collect::<Result<_, Error>>()?;
+        // On a new board it would be taken for granted that all events but the last are shown.
+        if entries.len() > 1 && read_applied(self.board).is_none() {
+            write_applied(self.board, self.seq)?;
+        }
+        self.log.append(&entries)?;
+        self.seq += entries.len() as u64;
+        let shown = self.show(&entries, leases, files);
+        if entries.is_empty() {
+            // Nobody could redo it.
+            return shown
+                .and_then(|()| write_applied(self.board, self.seq))
+                .map(Ok);
+        }
+        Ok(shown.and_then(|()| write_shown(self.board, self.seq)))
+    }
+
+    /// Makes files and leases show the events.
+    fn show(
+        &self,
+        entries: &[Entry],
+        leases: Vec<Option<Staged>>,
+        files: Vec<(Rewrite, Option<Staged>)>,
+    ) -> Result<(), Error> {
+        let stopped = || Error::io("go on after", self.board.dir());
+        if !entries.is_empty() {
+            failpoint::hit("log.appended").map_err(stopped())?;
+        }
+        for (file, staged) in files {
+            match (file, staged) {
+                (Rewrite::Save { .. }, _) => {}
+                (Rewrite::File { .. }, staged) => {
+                    staged.map_or(Ok(()), Staged::put)?;
+                    failpoint::hit("archive.written").map_err(stopped())?;
+                    // A commit or a stash that has begun since has read this file as it was, and reads the queue so, too.
+                    let end = Deadline::after(PATIENCE);
+                    while self.board.is_git_reading() && !end.has_passed() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                (Rewrite::Queue(rewrite), staged) => {
+                    self.show_queue(rewrite, staged, entries.first().map(|entry| entry.seq))?;
+                }
+            }
+        }
+        failpoint::hit("submit.replaced").map_err(stopped())?;
+        for (entry, lease) in entries.iter().zip(leases) {
+            match lease {
+                Some(staged) => staged.put()?,
+                None => set_lease(self.board, entry)?,
+            }
+        }
+        failpoint::hit("submit.leased").map_err(stopped())
+    }
+
+    /// `first` is the first event of the change.
+    fn show_queue(
+        &self,
+        rewrite: QueueRewrite,
+        staged: Option<Staged>,
+        first: Option<u64>,
+    ) -> Result<(), Error> {
+        let QueueRewrite {
+            queue,
+            expected,
+            content,
+            is_of_save,
+            ..
+        } = rewrite;
+        let keep = |sight: &Sight| Baseline::write(self.board, &queue, &content, sight, self.seq);
+        let Some(staged) = staged else {
+            return keep(&expected);
+        };
+        let old = replaced(self.board, &queue, expected.old);
+        let found = Sight::of(self.board, &queue);
+        let file = if found.is_as(&expected) {
+            staged.swap(expected.file, &old, &self.board.path("queues"))?
+        } else {
+            None
+        };
+        match (file, expected.file) {
+            // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
+            (file, _) if !self.board.looks_after(&queue) => file.map(drop).ok_or(Error::Busy(0)),
+            (Some(new), replaced) => {
+                // What git brings to where there is no file is still to come.
+                let looked =
+                    replaced.map_or_else(|| Sight::known(self.board, &queue), |_| Some(found));
+                let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
+                let (file, old) = (Some(new), replaced.or(expected.old));
+                let sight = Sight {
+                    file,
+                    old,
+                    moves_of_head,
+                    unshown: None,
+                    put_by_git: expected.put_by_git,
+                };
+                keep(&sight)?;
+                let version = QueueVersion {
+                    file: new,
+                    seq: self.seq,
+                };
+                self.board
+                    .last_read
+                    .keep(&queue.path, version, content.into());
+                Ok(())
+            }
+            // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
+            // old and half new.
+            (None, _) => {
+                let first = first.filter(|_| !is_of_save);
+                let unshown = Sight::known(self.board, &queue)
+                    .and_then(|known| known.unshown)
+                    .or(first);
+                let unknown = Sight {
+                    file: Some(Stamp::NONE),
+                    unshown,
+                    ..expected
+                };
+                keep(&unknown)
+            }
+        }
+    }
+}
+
+/// Writes the new bytes of a file beside it.
+fn stage(board: &Board, file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
+    let staged = match &file {
+        Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => return Ok((file, None)),
+        Rewrite::Queue(QueueRewrite { queue, content, .. }) if has_too_many(content) => {
+            return Err(Error::TooMany(queue.path.clone()));
+        }
+        Rewrite::Queue(QueueRewrite { queue, content, .. }) => {
+            Staged::over(&spent_path(board, queue), &queue.path, content.as_bytes())?
+        }
+        Rewrite::Save { path, content } => {
+            Staged::durable(path, content.as_bytes())?.put()?;
+            return Ok((file, None));
+        }
+        Rewrite::File { path, content } => Staged::durable(path, content.as_bytes())?,
+    };
+    Ok((file, Some(staged)))
+}

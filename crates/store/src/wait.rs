@@ -1,0 +1,55 @@
+//! Waiting for the board to change: woken by the file system, not by polling.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::find::Board;
+use super::queue::{Queue, is_queue};
+use tavern_sys::file_watch::WatchOrLook;
+use tavern_sys::process::Bell;
+
+impl Board {
+    /// Rings `bell` at everything that could give an agent work or take it away (a queue, a lease's end, `PAUSE`, `STOP` or
+    /// a quota file), until what is returned is dropped. Made before looking at the board, so that no change falls between
+    /// the look and the wait. It is for who looks into `queues`: their items may wait for those of any other queue, so it is
+    /// on all; on none for who looks into none. Nothing is made for it: a folder that is not there is not watched.
+    pub fn ring_at_changes(&self, queues: &[Queue], bell: &Bell) -> Result<WatchOrLook, Error> {
+        let others = if queues.is_empty() {
+            Vec::new()
+        } else {
+            self.queues()?
+        };
+        let named = queues.iter().chain(&others).flat_map(Queue::files);
+        let files: Vec<PathBuf> = named
+            .chain([self.path("PAUSE"), self.path("STOP")])
+            .collect();
+        let quota = self.path("quota");
+        let own = (!others.is_empty()).then(|| self.path("queues"));
+        let folders = folders(&files, &quota);
+        let bell = bell.clone();
+        // One that people make meanwhile.
+        let is_new =
+            move |path: &Path| own.is_some() && path.parent() == own.as_deref() && is_queue(path);
+        let watch = WatchOrLook::new(folders, move |path| {
+            // Where too much has changed to be named, too: looking once more is always right.
+            if path.is_none_or(|path| {
+                files.iter().any(|file| file == path) || path.starts_with(&quota) || is_new(path)
+            }) {
+                bell.ring();
+            }
+        });
+        watch.map_err(|(path, source)| Error::io("watch", &path)(source))
+    }
+}
+
+fn folders(files: &[PathBuf], quota: &Path) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = files
+        .iter()
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .chain([quota.to_owned()])
+        .collect();
+    folders.sort();
+    folders.dedup();
+    folders.retain(|folder| folder.is_dir());
+    folders
+}

@@ -1,0 +1,99 @@
+//! Which very process: a pid alone is used again, after a reboot or soon. It knows nothing of leases, which keep it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
+
+use super::table::ProcessEntry;
+use tavern_core::lease::{Life, Process};
+
+/// Returns what names the running process `pid`; `None` if there is none.
+pub fn identify(pid: u32) -> Option<Process> {
+    let entry = ProcessEntry::of(pid).filter(|entry| !entry.is_zombie)?;
+    Some(Process {
+        pid,
+        start_time: entry.start_time,
+        boot_id: boot_id().to_owned(),
+        pid_namespace: pid_namespace(),
+    })
+}
+
+/// Returns whether `process` runs. Only to be asked on the host where it was identified: elsewhere every boot id differs, and
+/// all seem gone.
+pub fn life(process: &Process) -> Life {
+    if process.boot_id != boot_id() {
+        return Life::Gone;
+    }
+    if process.pid_namespace != pid_namespace() {
+        return Life::Unknown;
+    }
+    match ProcessEntry::of(process.pid) {
+        Some(entry) if entry.start_time == process.start_time && !entry.is_zombie => Life::Alive,
+        _ => Life::Gone,
+    }
+}
+
+/// This boot of this host; empty where the system doesn't tell.
+pub fn boot_id() -> &'static str {
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    BOOT_ID.get_or_init(|| {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        text.trim().to_owned()
+    })
+}
+
+fn pid_namespace() -> u64 {
+    static NAMESPACE: OnceLock<u64> = OnceLock::new();
+    *NAMESPACE
+        .get_or_init(|| fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino()))
+}
+
+/// No process is hidden in another pid namespace: this is the first one (`PROC_PID_INIT_INO`).
+pub(super) fn sees_all() -> bool {
+    pid_namespace() == 0xEFFF_FFFC
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_its_namesakes_are_not() {
+        let own = identify(std::process::id()).expect("this process runs");
+        assert_eq!(life(&own), Life::Alive);
+        let rows = [
+            (
+                Process {
+                    start_time: own.start_time + 1,
+                    ..own.clone()
+                },
+                Life::Gone,
+            ),
+            (
+                Process {
+                    boot_id: "another".to_owned(),
+                    ..own.clone()
+                },
+                Life::Gone,
+            ),
+            (
+                Process {
+                    pid_namespace: own.pid_namespace + 1,
+                    ..own.clone()
+                },
+                Life::Unknown,
+            ),
+            // Above the highest pid that Linux gives (2^22).
+            (
+                Process {
+                    pid: 4_194_305,
+                    ..own
+                },
+                Life::Gone,
+            ),
+        ];
+        for (process, life) in rows {
+            assert_eq!(super::life(&process), life, "{process:?}");
+        }
+    }
+}

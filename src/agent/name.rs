@@ -1,0 +1,39 @@
+//! The name that an agent goes by.
+
+use crate::CliError;
+use tavern_run::{Preflight, Site};
+use tavern_store::config::Does;
+use tavern_store::{Error, Queue, Seek, Slot};
+use tavern_sys::clock;
+
+/// The name asked for, or the first free one; no second agent goes by it while the slot is held.
+pub(crate) fn take_name(
+    site: &Site,
+    wanted: Option<&str>,
+    role: &str,
+    queues: &[Queue],
+) -> Result<(String, Slot), CliError> {
+    let board = &site.board;
+    let reviews = site.role(role)?.does == Does::Review;
+    if let Some(name) = wanted {
+        let slot = board
+            .agent_slot(name)?
+            .ok_or_else(|| Error::SecondAgent(name.to_owned()))?;
+        return Ok((name.to_owned(), slot));
+    }
+    let look = Preflight::of(site);
+    let is_open = |seek: &Seek| board.open_for(seek, clock::now(), &look.of_role(role)).0 > 0;
+    let mut first = None;
+    for name in &site.config.names {
+        let Some(slot) = board.agent_slot(name)? else {
+            continue;
+        };
+        // Whoever reviews goes by a name that has no part in the work.
+        if !reviews || is_open(&site.seek(name, role, queues)?) {
+            return Ok((name.clone(), slot));
+        }
+        first = first.or_else(|| Some((name.clone(), slot)));
+    }
+    let hint = "give it one with --name, or add names to config.yaml";
+    first.ok_or_else(|| CliError::refused("all names of config.yaml are taken", hint))
+}

@@ -1,0 +1,85 @@
+//! Of many lines that say the same of one thing each, people see the first few and how many more there are.
+
+use std::collections::BTreeMap;
+
+use tavern_core::task::TaskId;
+
+/// So many are shown.
+const FEW: usize = 10;
+
+/// What was said so far, whatever items it names.
+#[derive(Debug, Default)]
+pub struct Alike(BTreeMap<String, AlikeGroup>);
+
+#[derive(Debug, Default)]
+struct AlikeGroup {
+    count: usize,
+    /// What is said of all that are left out; nothing where that differs.
+    left_out: Option<String>,
+}
+
+impl Alike {
+    /// Returns whether one more of which this is said is to be shown; `own` is what it goes by itself.
+    pub fn shows(&mut self, said: &str, own: Option<&TaskId>) -> bool {
+        let said = own.map_or_else(|| said.to_owned(), |own| said.replace(own.as_str(), "ID"));
+        let group = self.0.entry(without_ids(&said)).or_default();
+        group.count += 1;
+        let is_first = group.count == FEW + 1;
+        group.left_out =
+            Some(said).filter(|said| is_first || group.left_out.as_ref() == Some(said));
+        group.count <= FEW
+    }
+
+    /// In words, what was left out.
+    pub fn left_out(&self) -> impl Iterator<Item = String> {
+        let many = self.0.iter().filter(|(_, group)| group.count > FEW);
+        many.map(|(said, AlikeGroup { count, left_out })| {
+            format!(
+                "… and {} more: {}",
+                count - FEW,
+                left_out.as_ref().unwrap_or(said)
+            )
+        })
+    }
+}
+
+/// With `ID` in the place of each.
+fn without_ids(said: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let words = said.split_inclusive(|c| !is_part(c)).map(|word| {
+        let name = word.trim_end_matches(|c| !is_part(c) || c == '.');
+        if name.parse::<TaskId>().is_ok() {
+            word.replacen(name, "ID", 1)
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_by_ids_alone_is_alike_and_named_where_it_is_the_same() {
+        let left_out = |texts: &[&str]| {
+            let mut alike = Alike::default();
+            let shown = texts.iter().filter(|said| alike.shows(said, None)).count();
+            (shown, alike.left_out().collect::<Vec<_>>())
+        };
+        let same = ["waits for T-1"; 12];
+        assert_eq!(
+            left_out(&same),
+            (10, vec!["… and 2 more: waits for T-1".to_owned()])
+        );
+        let chain: Vec<String> = (1..14)
+            .map(|number| format!("waits for T-{number}."))
+            .collect();
+        let chain: Vec<&str> = chain.iter().map(String::as_str).collect();
+        assert_eq!(
+            left_out(&chain),
+            (10, vec!["… and 3 more: waits for ID.".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! `tavern-ask`: what the board knows of something; what is work is queued.
+
+use super::flags::{DryRun, NewItemFlags};
+use super::shared::words_for_agent;
+use super::{CliError, Context, Exit, OwnRun, Verb, plan};
+use tavern_store::Board;
+use tavern_store::config::Config;
+
+mod inquiry;
+mod intent;
+mod passage;
+mod passage_index;
+mod searched;
+
+use inquiry::inquire;
+use intent::Intent;
+use searched::Searched;
+
+/// Ask what was done and said before: in items, runs, learnings and the log
+///
+/// The words of the question are looked for, in English also in other forms of theirs. What tells most of them is printed first,
+/// with what to type to see all of it. With `ask: role` in config.yaml an agent answers from that. What is no question is work: it is
+/// queued for a planner, as `tavern plan` does.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What you want to know, or to have done; `-`, or nothing, reads it from standard input
+    #[arg(value_name = "QUESTION")]
+    pub words: Vec<String>,
+
+    /// How many sources are shown
+    #[arg(long, short = 'N', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub most: u16,
+
+    /// Take it as a question, or as work, however it sounds
+    #[arg(long = "as", value_name = "KIND")]
+    pub intent: Option<Intent>,
+
+    /// The queue for what is work
+    #[arg(long, value_name = "QUEUE", default_value = "main")]
+    pub queue: String,
+
+    /// The role whose agent answers, from what was found [default: `ask: role` of config.yaml, else none does]
+    #[arg(long, conflicts_with = "no_model")]
+    pub role: Option<String>,
+
+    /// Print what the search finds, and no more
+    #[arg(long)]
+    pub no_model: bool,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+impl Args {
+    /// The role that is to answer, if any is.
+    fn answerer(&self, context: &Context, board: &Board) -> Result<Option<String>, CliError> {
+        if self.no_model || self.plan.dry_run || context.own_run().is_some() {
+            return Ok(None);
+        }
+        Ok(self.role.clone().map_or_else(
+            || Config::load(board.dir()).map(|config| config.ask.role),
+            |role| Ok(Some(role)),
+        )?)
+    }
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-ask";
+    const CHANGES_QUEUES: bool = true;
+
+    /// An agent may look up what is known.
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if self.intent == Some(Intent::Question) {
+            Ok(())
+        } else {
+            Err(run.refused())
+        }
+    }
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let example = "tavern ask \"did we check the backup?\"";
+        let text = words_for_agent(
+            &self.words,
+            ["question", "what to ask"],
+            "ask less at once",
+            example,
+        )?;
+        // Who says how it is to be answered has asked something.
+        let is_asked = self.no_model || self.role.is_some();
+        let sounds = || {
+            if is_asked {
+                Intent::Question
+            } else {
+                Intent::of(&text)
+            }
+        };
+        match self.intent.unwrap_or_else(sounds) {
+            Intent::Question => {
+                let board = context.board()?;
+                match self.answerer(context, &board)? {
+                    Some(role) => inquire(context, &board, &text, &role, self.most),
+                    None => Searched::of(context, &board, &text, self.most)?.print(context),
+                }
+            }
+            Intent::Work => {
+                let exit = plan::Args {
+                    request: vec![text],
+                    queue: self.queue,
+                    item: NewItemFlags::default(),
+                    no_model: false,
+                    note: false,
+                    role: None,
+                    plan: self.plan,
+                }
+                .run(context)?;
+                if self.intent.is_none() {
+                    context.out.note("it was taken for work; to ask what is known instead: tavern ask --as question …");
+                }
+                Ok(exit)
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a board has said so far: its items, runs, learnings and log, in passages that can be searched.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::{CliError, Context};
+use tavern_core::document::parse;
+use tavern_core::event::Kind;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_run::record::{Metadata, runs};
+use tavern_run::runner::Outcome;
+use tavern_run::runner::signal::without_signal;
+use tavern_store::{Archived, Board, walk_log};
+use tavern_sys::files;
+use tavern_sys::secrets::redact;
+
+/// Bytes of one passage that are searched, and of all.
+const LONGEST: usize = 64 << 10;
+const MOST: usize = 64 << 20;
+
+/// Events that are looked at, the newest.
+const MOST_EVENTS: usize = 50_000;
+
+/// Where a passage is from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PassageKind {
+    #[default]
+    Item,
+    Run,
+    Learning,
+    Event,
+}
+
+/// Something that was written down.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Passage {
+    pub source: PassageKind,
+    /// The ID of an item or a learning, the name of a run, the number of an event.
+    pub name: String,
+    pub task: Option<TaskId>,
+    pub title: String,
+    /// How the item stands, how the run ended, what the event is.
+    pub state: String,
+    pub at: Option<Timestamp>,
+    /// Who said it.
+    pub by: Option<String>,
+    /// What to type to see all of it.
+    pub todo: String,
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// The passages of a board.
+#[derive(Debug, Default)]
+pub struct Passages {
+    /// Those of runs first, then learnings, items, events; each the newest first.
+    pub all: Vec<Passage>,
+    bytes: usize,
+    /// Passages that were left out, since there is too much.
+    pub left_out: usize,
+}
+
+impl Passages {
+    /// Reads them, and tells on a terminal how far it is. What can't be read is not there.
+    ///
+    /// # Errors
+    /// The board can't be listed.
+    pub fn gather(context: &Context, board: &Board) -> Result<Passages, CliError> {
+        let mut passages = Passages::default();
+        let runs = runs(board)?;
+        let progress = context.out.progress(runs.len(), "runs");
+        for run in runs.into_iter().rev() {
+            progress.inc(1);
+            passages.add(of_run(board, run));
+        }
+        for file in board.knowledge().into_iter().rev() {
+            let Ok(learning) = file.learning else {
+                continue;
+            };
+            passages.add(Passage {
+                source: PassageKind::Learning,
+                todo: format!("tavern learn show {}", file.id),
+                name: file.id,
+                task: None,
+                title: learning.tags.join(" "),
+                state: learning.kind.to_string(),
+                at: Some(learning.created),
+                by: Some(learning.by),
+                text: learning.text,
+            });
+        }
+        let mut titles = HashMap::new();
+        for queue in board.queues()? {
+            let Ok(text) = board.read(&queue) else {
+                continue;
+            };
+            passages.add_items(&queue.id, &text.content, &mut titles);
+        }
+        for text in Archived::of(board).contents() {
+            passages.add_items("archive", text, &mut titles);
+        }
+        passages.add_events(board, &titles)?;
+        Ok(passages)
+    }
+
+    fn add(&mut self, mut passage: Passage) {
+        // Before anything is cut out of it: of a key without its beginning nobody knows what it is.
+        if let Cow::Owned(told) = redact(&passage.text) {
+            passage.text = told;
+        }
+        if passage.text.len() > LONGEST {
+            passage
+                .text
+                .truncate(passage.text.floor_char_boundary(LONGEST));
+        }
+        if self.bytes + passage.text.len() > MOST {
+            self.left_out += 1;
+            return;
+        }
+        self.bytes += passage.text.len();
+        self.all.push(passage);
+    }
+
+    fn add_items(&mut self, queue: &str, text: &str, titles: &mut HashMap<TaskId, String>) {
+        let (document, _) = parse(text);
+        for item in document.items() {
+            let title = document.title(item).to_owned();
+            item.id
+                .iter()
+                .for_each(|id| drop(titles.insert(id.clone(), title.clone())));
+            // What is archived has an ID, or can't be named.
+            let name = item
+                .id
+                .as_ref()
+                .map_or_else(|| format!("{queue}:{}", item.line), ToString::to_string);
+            self.add(Passage {
+                source: PassageKind::Item,
+                todo: format!("tavern status {name}"),
+                name,
+                title,
+                state: item.status.to_string(),
+                at: None,
+                by: None,
+                text: document.description(item),
+                task: item.id.clone(),
+            });
+        }
+    }
+
+    fn add_events(
+        &mut self,
+        board: &Board,
+        titles: &HashMap<TaskId, String>,
+    ) -> Result<(), CliError> {
+        let mut seen = 0;
+        walk_log(board, None, &mut |entry| {
+            seen += 1;
+            // What was sent is told once more, and a learning has a file of its own.
+            let is_own = !matches!(entry.kind, Kind::Told | Kind::Learned | Kind::Diagnosed);
+            if let Some(cause) = entry.cause.filter(|_| is_own) {
+                let title = entry.task.as_ref().and_then(|task| titles.get(task));
+                self.add(Passage {
+                    source: PassageKind::Event,
+                    name: entry.seq.to_string(),
+                    todo: entry
+                        .task
+                        .as_ref()
+                        .map_or("tavern log".to_owned(), |task| format!("tavern log {task}")),
+                    title: title.cloned().unwrap_or_default(),
+                    state: entry.kind.to_string(),
+                    at: Some(entry.time),
+                    by: entry.by.or(entry.agent),
+                    task: entry.task,
+                    text: cause,
+                });
+            }
+            seen < MOST_EVENTS
+        })?;
+        Ok(())
+    }
+}
+
+fn of_run(board: &Board, run: Metadata) -> Passage {
+    let said = files::read(board.run_dir(&run.run).join("result.txt")).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let said = without_signal(&said);
+    let reason = run
+        .reason
+        .as_deref()
+        .filter(|_| run.outcome != Some(Outcome::Success));
+    let others = [run.summary.as_str(), reason.unwrap_or_default()];
+    // A summary is mostly the beginning of what it said.
+    let others = others
+        .into_iter()
+        .filter(|part| !said.contains(part.trim_end_matches('…')));
+    Passage {
+        source: PassageKind::Run,
+        todo: format!("tavern runs show {}", run.run),
+        title: run.title,
+        state: run.outcome.map_or("running", Outcome::as_str).to_owned(),
+        at: Some(run.ended.unwrap_or(run.started)),
+        by: Some(run.agent),
+        text: others.chain([said]).collect::<Vec<_>>().join("\n"),
+        name: run.run,
+        task: Some(run.task),
+    }
+}

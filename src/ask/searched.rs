@@ -1,0 +1,109 @@
+//! What the search finds, and how it is printed.
+
+use serde::Serialize;
+
+use super::passage::{Passage, PassageKind, Passages};
+use super::passage_index::{FoundPassage, PassageIndex};
+use crate::{CliError, Context, Exit, human};
+use tavern_store::Board;
+use tavern_sys::clock;
+
+#[derive(Serialize)]
+struct AnswerSource<'a> {
+    #[serde(flatten)]
+    passage: &'a Passage,
+    excerpt: &'a str,
+}
+
+/// The sources of an answer.
+pub(super) struct Searched {
+    pub found: Vec<FoundPassage>,
+    /// Passages that were searched, and that were not.
+    searched: usize,
+    left_out: usize,
+}
+
+impl Searched {
+    /// Looks for the words of `question` in all that `board` has; `most` sources are kept.
+    ///
+    /// # Errors
+    /// The board can't be read.
+    pub fn of(
+        context: &Context,
+        board: &Board,
+        question: &str,
+        most: u16,
+    ) -> Result<Searched, CliError> {
+        let passages = Passages::gather(context, board)?;
+        let (searched, left_out) = (passages.all.len(), passages.left_out);
+        let failed = |error: rusqlite::Error| {
+            CliError::new(Exit::Failed, format!("the search has failed: {error}"))
+        };
+        let index = PassageIndex::of(passages.all);
+        let found = index
+            .and_then(|index| index.find(question, usize::from(most)))
+            .map_err(failed)?;
+        Ok(Searched {
+            found,
+            searched,
+            left_out,
+        })
+    }
+
+    /// Prints the sources; there may be none.
+    pub fn print(&self, context: &Context) -> Result<Exit, CliError> {
+        for hit in &self.found {
+            let record = AnswerSource {
+                passage: &hit.passage,
+                excerpt: &hit.excerpt,
+            };
+            context
+                .out
+                .row(&record, &columns(&hit.passage), &hit.passage.title, "")?;
+            context.out.text(told(hit))?;
+        }
+        if self.left_out > 0 {
+            let left_out = human::count(self.left_out, "text");
+            context.out.note(format!(
+                "{left_out} of runs and items were not searched: there is too much"
+            ));
+        }
+        if !self.found.is_empty() {
+            return Ok(Exit::Done);
+        }
+        let searched = human::count(self.searched, "text");
+        let hint = "to have it found out: tavern plan \"…\"";
+        context.out.note(format!(
+            "nothing that the board knows has such words ({searched} searched); {hint}"
+        ));
+        Ok(Exit::NothingToDo)
+    }
+}
+
+/// Where it is from, when it was said and by whom.
+pub(super) fn columns(passage: &Passage) -> String {
+    let kind = match passage.source {
+        PassageKind::Item => "item",
+        PassageKind::Run => "run",
+        PassageKind::Learning => "learning",
+        PassageKind::Event => "event",
+    };
+    let parts = [
+        Some(kind.to_owned()),
+        Some(passage.name.clone()),
+        passage.at.map(clock::brief),
+        Some(passage.state.clone()),
+        passage
+            .by
+            .as_deref()
+            .map(|by| human::one_line(by).into_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ") + " "
+}
+
+/// The words that were found, and what to type.
+fn told(hit: &FoundPassage) -> String {
+    let excerpt = Some(&hit.excerpt).filter(|excerpt| !excerpt.is_empty());
+    let excerpt = excerpt.map(|excerpt| format!("    {}\n", human::one_line(excerpt)));
+    format!("{}    {}", excerpt.unwrap_or_default(), hit.passage.todo)
+}

@@ -1,0 +1,166 @@
+//! `tavern-agent --chat`: a person talks with the agent of an item, at the terminal.
+
+use std::io::{self, IsTerminal};
+
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::event::{Blame, Event, Retry};
+use tavern_core::task::{Status, Task, TaskId};
+use tavern_run::chat::{Talked, launch, talk};
+use tavern_run::{Heartbeat, Preflight, Site, Trust, run_name, sandbox, show_agent};
+use tavern_store::{Claimed, NamedItem, Note, Seek};
+use tavern_sys::interrupt::Interrupt;
+
+use super::agent::args::Args;
+use super::agent::name::take_name;
+use super::human::Painted;
+use super::{CliError, Context, Exit, ItemName, hints, need, signals};
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    status: Status,
+    run: &'a str,
+    /// How the program ended.
+    exit: &'a str,
+    worktree: String,
+}
+
+pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exit, CliError> {
+    let has_terminal = io::stdin().is_terminal();
+    if !has_terminal && !context.is_dry {
+        let message = "--chat needs a terminal, and standard input is none";
+        let hint = format!(
+            "to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once"
+        );
+        return Err(CliError::usage(message, hint));
+    }
+    let mut site = context.quick_site(context.board()?)?;
+    args.program.choose(&mut site);
+    let task = &context.id_of(&site.board, name)?;
+    let found = site.board.task(task)?;
+    // Unless it was said, the item's own.
+    let role_name = found
+        .task
+        .role
+        .filter(|_| args.role == DEFAULT_ROLE)
+        .unwrap_or_else(|| args.role.clone());
+    let role = site.role(&role_name)?.clone();
+    Trust::of(&site).item_of(&found.queue, &site.board.task(task)?.task)?;
+    let look = Preflight::of(&site);
+    look.disk().and_then(|()| look.set_up())?;
+    sandbox::try_out(&site, &role)?;
+    let queues = context.queues(&site.board, &args.queues)?;
+    let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
+    let seek = Seek {
+        is_chat: true,
+        item: Some(NamedItem::Id(task.clone())),
+        ..site.seek(&name, &role_name, &queues)?
+    };
+    let missing = || tavern_store::Error::NoTask(task.clone());
+    look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;
+    // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
+    signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
+    signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
+    let held = site
+        .board
+        .claim(&seek, &|_, _, _, _| Ok(()))?
+        .map_err(|_| missing())?;
+    if context.is_dry {
+        let line = launch(&site, &held)?.command_line()?;
+        context
+            .out
+            .record(&line, Painted::whole(&line.to_string()))?;
+        return Ok(Exit::Done);
+    }
+    let doing = format!("talks with a person: {}", held.task.title);
+    let heartbeat = Heartbeat::start(&site.board, &held.lease);
+    let talked = talk(
+        &site,
+        &held,
+        &heartbeat,
+        |run| {
+            let prompt = site.board.run_dir(&run.run).join("prompt.md");
+            context.out.note(format!(
+                "{name} holds {task} while you talk, with runner {}; its prompt: {}",
+                run.runner,
+                prompt.display()
+            ));
+        },
+        // The lease says the same.
+        || {
+            drop(show_agent(
+                &site.board,
+                &name,
+                &role_name,
+                Some(&held),
+                doing.clone(),
+            ))
+        },
+    );
+    drop(heartbeat);
+    site.board.remove_agent(&name);
+    let after = hand_back(&site, &held)?;
+    drop(slot);
+    let Talked {
+        run,
+        worktree,
+        exit,
+        is_lost,
+    } = talked?;
+    let record = Record {
+        task,
+        status: after.status(),
+        run: &run,
+        exit: &exit,
+        worktree: worktree.display().to_string(),
+    };
+    let how = if is_lost {
+        "now held by somebody else"
+    } else {
+        "as it was"
+    };
+    context.out.record(
+        &record,
+        format!(
+            "{task} is {}, {how}; your work is in {}",
+            after.status(),
+            record.worktree
+        ),
+    )?;
+    let queue = &held.queue;
+    let mut lacks =
+        need::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
+    let lacking = lacks.find_map(|lack| hints::lack(&lack, Some(task), Some(&queue.id)));
+    let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
+    lacking
+        .or_else(ready)
+        .iter()
+        .for_each(|next| context.out.note(format!("to go on: {next}")));
+    Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
+}
+
+/// The item as it was. What was done with it meanwhile, with the token of this claim or by somebody else, stands.
+fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
+    let retry = Retry {
+        blame: Blame::Nobody,
+        not_before: None,
+        most: site.config.max_returns,
+    };
+    let event = Event::Return {
+        token: held.lease.token,
+        retry,
+        reason: "a person has talked with it".to_owned(),
+    };
+    let note = Note {
+        agent: Some(held.lease.agent.clone()),
+        run: Some(run_name(&held.task.id, held.lease.token)),
+    };
+    match site.board.submit(&held.task.id, &event, &note) {
+        Ok(done) => Ok(done.task),
+        Err(tavern_store::Error::Refused(_)) => Ok(site.board.task(&held.task.id)?.task),
+        Err(error) => Err(error.into()),
+    }
+}

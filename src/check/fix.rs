@@ -1,0 +1,322 @@
+//! `tavern-check --fix`: what can be mended without a person, IDs that stand twice, and files or lines that were lost, is shown
+//! and done.
+//!
+//! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::unified::{Names, painted, unified};
+use crate::{CliError, Context, Exit};
+use tavern_core::document::{Document, Item, parse};
+use tavern_core::mend::{self, Mended, Right, mend};
+use tavern_core::task::TaskId;
+use tavern_store::config::FILE;
+use tavern_store::{ATTRIBUTES, Archived, Board, IGNORE, Incomplete, Lost, Queue, homes, tail_log};
+
+use super::documents::Page;
+use super::fault::shown;
+use super::git_files;
+
+/// A queue that is to be another.
+struct QueueFix {
+    name: String,
+    queue: Queue,
+    before: String,
+    after: String,
+    /// In words, a line each.
+    done: Vec<String>,
+    how: How,
+}
+
+enum How {
+    /// IDs are replaced.
+    Mend,
+    /// It is there no more, or empty.
+    PutBack(Lost),
+    /// What git is told lacks lines, of those that were `found`.
+    Complete {
+        name: &'static str,
+        found: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    file: &'a str,
+    fixed: &'a [String],
+    /// Unified.
+    diff: String,
+}
+
+/// Shows what can be mended, and mends it unless it is only asked for. `pages` are as they are then. Gives the names of
+/// the files that were mended.
+pub(super) fn fix(
+    context: &Context,
+    board: &Board,
+    files: &[String],
+    pages: &mut Vec<Page>,
+) -> Result<Vec<String>, CliError> {
+    let here = context.here();
+    // Of a dry run the board knows what the files are to say.
+    for page in pages.iter_mut().filter(|_| board.is_dry()) {
+        let queue = board.queue(&page.path.to_string_lossy(), &here);
+        page.text = queue
+            .and_then(|queue| board.read(&queue))
+            .map_or(page.text.clone(), |text| text.content.into_string());
+    }
+    let fixes = plan(board, files, &here, pages)?;
+    if fixes.is_empty() {
+        context.out.note("nothing can be fixed without you");
+    }
+    for QueueFix {
+        name,
+        before,
+        after,
+        done,
+        ..
+    } in &fixes
+    {
+        let record = Record {
+            file: name,
+            fixed: done,
+            diff: unified(
+                Names {
+                    old: name,
+                    new: name,
+                },
+                before,
+                after,
+            ),
+        };
+        context
+            .out
+            .record(&record, painted(&record.diff).trimmed())?;
+    }
+    let is_other = |queue: &Queue| {
+        ["queues/archive", "templates", FILE, IGNORE, ATTRIBUTES]
+            .iter()
+            .any(|other| queue.path.starts_with(board.path(other)))
+    };
+    let mut mended = Vec::new();
+    for QueueFix {
+        name,
+        queue,
+        before,
+        after,
+        done,
+        how,
+    } in fixes
+    {
+        let is_done = match how {
+            How::Mend => board.mend(&queue, &before, &after, &done)?,
+            How::PutBack(lost) => board.put_back(&lost)?,
+            How::Complete { name, found } => {
+                board.set_up(&[(name, after.clone())], &|_, now| {
+                    found.as_deref() == Some(now)
+                })? == [true]
+            }
+        };
+        if !is_done {
+            let message = format!("{name} was changed meanwhile");
+            return Err(CliError::new(Exit::Busy, message)
+                .with_hint("try again: tavern check --fix".to_owned()));
+        }
+        match pages.iter_mut().find(|page| page.path == queue.path) {
+            Some(page) => page.text = after,
+            None if is_other(&queue) => {}
+            None => pages.push(Page {
+                name: name.clone(),
+                path: queue.path,
+                text: after,
+                is_wanted: true,
+            }),
+        }
+        mended.push(name);
+    }
+    // Who has a file looked after goes on with its items by their IDs.
+    for page in pages
+        .iter()
+        .filter(|page| page.is_wanted && !parse(&page.text).0.items().is_empty())
+    {
+        if let Ok(queue) = board.queue(&page.path.to_string_lossy(), &here)
+            && !is_other(&queue)
+        {
+            board.remember(&queue)?;
+        }
+    }
+    Ok(mended)
+}
+
+fn plan(
+    board: &Board,
+    files: &[String],
+    here: &Path,
+    pages: &[Page],
+) -> Result<Vec<QueueFix>, CliError> {
+    let lost = if files.is_empty() {
+        board.lost_queues()?
+    } else {
+        Vec::new()
+    };
+    let is_there = |page: &&Page| !lost.iter().any(|lost| lost.queue.path == page.path);
+    let queue = |page: &Page| board.queue(&page.path.to_string_lossy(), here).ok();
+    let pages: Vec<(&Page, Queue)> = pages
+        .iter()
+        .filter(is_there)
+        .filter_map(|page| Some((page, queue(page)?)))
+        .collect();
+    let own = board.path("queues");
+    let drafts = pages.iter().map(|(page, queue)| mend::Mendable {
+        // Wherever one stands, the same text gets the same ID.
+        name: &queue.id,
+        text: &page.text,
+        // A task file that is nobody's but a person's is left alone unless it is named.
+        may_change: page.is_wanted && (!files.is_empty() || page.path.starts_with(&own)),
+    });
+    let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+    for (page, queue) in &pages {
+        for id in parse(&page.text)
+            .0
+            .items()
+            .iter()
+            .filter_map(|item| item.id.clone())
+        {
+            places.entry(id).or_default().push(queue.id.clone());
+        }
+    }
+    let (history, homes) = (history(board), homes(board, places)?);
+    let right = |page: usize, document: &Document<'_>, item: &Item<'_>| {
+        let queue = &pages[page].1;
+        let is_copy = item
+            .id
+            .as_ref()
+            .and_then(|id| homes.get(id))
+            .is_some_and(|home| *home != queue.id);
+        if is_copy {
+            Right::None
+        } else {
+            right(board, &history, queue, document, item)
+        }
+    };
+    let archived = Archived::of(board);
+    let mended = mend(&drafts.collect::<Vec<_>>(), &right, &|id| {
+        archived.status_of(id).is_some()
+    });
+    let mended = pages
+        .iter()
+        .zip(mended)
+        .filter(|((page, _), mended)| page.text != mended.text);
+    let mended = mended.map(|((page, queue), Mended { text, done })| {
+        let (name, queue, before) = (page.name.clone(), queue.clone(), page.text.clone());
+        QueueFix {
+            name,
+            queue,
+            before,
+            after: text,
+            done,
+            how: How::Mend,
+        }
+    });
+    let mut others = if files.is_empty() {
+        board.lost_archives()?
+    } else {
+        Vec::new()
+    };
+    others.extend(if files.is_empty() {
+        board.lost_files()
+    } else {
+        Vec::new()
+    });
+    let put_back = lost.iter().chain(&others).map(|lost| QueueFix {
+        name: shown(&lost.queue.path, here),
+        queue: lost.queue.clone(),
+        before: String::new(),
+        after: lost.text.clone(),
+        done: vec!["the file was lost; it is put back".to_owned()],
+        how: How::PutBack(lost.clone()),
+    });
+    let incomplete = if files.is_empty() {
+        git_files::incomplete(board)
+    } else {
+        Vec::new()
+    };
+    // What is no text is a person's to move away.
+    let completed = incomplete.into_iter().filter_map(|(name, lacking)| {
+        let (Incomplete { found, lacks, text }, path) = (lacking.ok()?, board.path(name));
+        Some(QueueFix {
+            name: shown(&path, here),
+            queue: Queue {
+                id: name.to_owned(),
+                path,
+            },
+            before: found
+                .clone()
+                .filter(|_| !lacks.is_empty())
+                .unwrap_or_default(),
+            after: text,
+            done: vec!["the lines of Tavern's that it lacked are put back".to_owned()],
+            how: How::Complete { name, found },
+        })
+    });
+    Ok(put_back.chain(mended).chain(completed).collect())
+}
+
+/// What became of the first text under each ID, by queue. One that was added beside it is a copy, and no news of it.
+fn history(board: &Board) -> HashMap<(String, String), String> {
+    let mut texts = HashMap::new();
+    for entry in tail_log(board, 0).unwrap_or_default() {
+        let text = |text: Option<&str>| text.map(|text| text.trim_end().to_owned());
+        let (before, after) = (text(entry.change.before()), text(entry.change.after()));
+        let (Some(queue), Some(task), true) = (entry.queue, entry.task, before != after) else {
+            continue;
+        };
+        let key = (queue, task.to_string());
+        if texts
+            .get(&key)
+            .is_none_or(|known| before.as_ref() == Some(known))
+        {
+            match after {
+                Some(after) => texts.insert(key, after),
+                None => texts.remove(&key),
+            };
+        }
+    }
+    texts
+}
+
+/// Who has the better right to an ID that stands twice.
+fn right(
+    board: &Board,
+    history: &HashMap<(String, String), String>,
+    queue: &Queue,
+    document: &Document<'_>,
+    item: &Item<'_>,
+) -> Right {
+    let Some(id) = &item.id else {
+        return Right::None;
+    };
+    let agent = document
+        .task(item, id.clone())
+        .state
+        .holder()
+        .and_then(|holder| holder.agent.clone());
+    let is_leased = || match board.lease(id) {
+        Ok(lease) => {
+            lease.is_some_and(|lease| lease.queue == queue.id && Some(lease.agent) == agent)
+        }
+        Err(_) => true,
+    };
+    if item.status.is_held() && is_leased() {
+        return Right::Held;
+    }
+    let known = history.get(&(queue.id.clone(), id.to_string()));
+    let is_known = known.is_some_and(|known| known == document.block(item).trim_end());
+    if is_known {
+        Right::History
+    } else {
+        Right::Queue
+    }
+}

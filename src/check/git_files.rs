@@ -1,0 +1,61 @@
+//! What git is told of a board, and lacks: it takes what is volatile into commits, or merges queues line by line.
+
+use std::io;
+
+use super::fault::{Faults, shown};
+use crate::hints;
+use crate::init::merging::DRIVER;
+use tavern_core::problem::listed;
+use tavern_git::Repository;
+use tavern_store::{ATTRIBUTES, Board, IGNORE, Incomplete};
+
+/// The names of those that lack something, each with that, or why it can't be mended.
+pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incomplete>)> {
+    let Ok(repository) = Repository::discover(board.root()) else {
+        return Vec::new();
+    };
+    // Who wants queues merged by git alone has no such setting.
+    let is_wanted = |name: &&str| {
+        *name == IGNORE
+            || repository
+                .setting(DRIVER)
+                .is_ok_and(|driver| driver.is_some())
+    };
+    // What a drain of a plain file leaves hides all of itself, but git reads no link.
+    let is_ours = |name: &&str| !board.is_volatile() || board.path(name).is_symlink();
+    let names = [IGNORE, ATTRIBUTES]
+        .into_iter()
+        .filter(is_ours)
+        .filter(is_wanted);
+    names
+        .filter_map(|name| Some((name, board.incomplete(name).transpose()?)))
+        .collect()
+}
+
+pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
+    for (name, found) in incomplete(board) {
+        let path = board.path(name);
+        let what = match &found {
+            Ok(Incomplete { found: None, .. }) => "this file is gone".to_owned(),
+            Ok(Incomplete { lacks, .. }) if lacks.is_empty() => "this file is empty".to_owned(),
+            Ok(Incomplete { lacks, .. }) => {
+                let lines: Vec<String> = lacks.iter().map(|&line| line.to_owned()).collect();
+                format!("this lacks {}", listed(&lines))
+            }
+            Err(error) => format!("this can't be read, and lacks lines of Tavern's: {error}"),
+        };
+        let away = found
+            .err()
+            .map(|_| format!("{}; ", hints::move_away(shown(&path, faults.here))));
+        let hint = format!(
+            "put it back: {}tavern check --fix",
+            away.unwrap_or_default()
+        );
+        let follows = if name == IGNORE {
+            "`git add` takes what is Tavern's own, such as runs"
+        } else {
+            "git merges queues line by line"
+        };
+        faults.warning("lost-lines", &path, format!("{what}: {follows}"), hint);
+    }
+}

@@ -1,0 +1,726 @@
+//! Whether agents could start here, and what died and was not cleared up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use tavern_core::cap::Measure;
+use tavern_core::document::{Item, parse};
+use tavern_core::eligible::NotReady;
+use tavern_core::event::Kind;
+use tavern_core::problem::{Problem, Severity, listed};
+use tavern_core::task::{Budget, Status, TaskId};
+use tavern_git::Repository;
+use tavern_run::prompt::{self, Template};
+use tavern_run::reap::{Action, ExpiredLeases, Scope, plan};
+use tavern_run::surroundings::needs_of_command;
+use tavern_run::unmerged::{Unmerged, missing_work};
+use tavern_run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandbox};
+use tavern_store::config::{Config, Role, RunnerKind};
+use tavern_store::{ATTRIBUTES, Board, ItemIndex, KnowledgeFile, Switch, is_queue, walk_log};
+use tavern_sys::files;
+use tavern_sys::interrupt::Interrupt;
+use tavern_sys::process::file_in_use::is_being_written;
+use tavern_sys::process::quoted;
+
+use super::fault::{COUNTED, Fault, Faults, KEPT, not_kept, not_passed, shown};
+use super::git_files;
+use crate::init::merging::DRIVER;
+use crate::{hints, need};
+
+/// Of the log so many lines are read for what was merged last.
+const MOST_LINES: usize = 1_000;
+
+/// Everything but the text of queues. Without a configuration that can be read, only what needs none.
+/// Gives what was found to be right and is worth a line.
+pub(super) fn check(
+    board: &Board,
+    config: Option<&Config>,
+    faults: &mut Faults<'_>,
+) -> Vec<String> {
+    obstacles(board, faults);
+    templates(board, faults);
+    leases(board, faults);
+    set_aside(board, faults);
+    stays(board, faults);
+    lost(board, faults);
+    being_written(board, faults);
+    archives(board, faults);
+    switches(board, faults);
+    no_messages(board, faults);
+    knowledge(board, faults);
+    let Some(config) = config else {
+        return Vec::new();
+    };
+    settings(board, config, faults);
+    let site = Site::unopened(board.clone(), Interrupt::new());
+    match site.and_then(|site| site.repository().map(drop).map(|()| site)) {
+        Ok(site) => {
+            let tracked = site
+                .repository()
+                .and_then(|repository| refuse_tracked(board, repository));
+            tracked.unwrap_or_else(|error| from_error("tracked", board.dir(), &error, faults));
+            let found = programs(&site, faults);
+            repository(&site, faults);
+            git_files::check(board, faults);
+            copies(&site, faults);
+            beside(&site, faults);
+            leftovers(&site, faults);
+            found
+        }
+        Err(error) => {
+            from_error("no-repository", board.root(), &error, faults);
+            Vec::new()
+        }
+    }
+}
+
+/// Templates that are not there, limits that nobody keeps, and what the set-up lacks.
+fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
+    let config_file = board.path(tavern_store::config::FILE);
+    let is_known = || {
+        board
+            .lost_files()
+            .iter()
+            .any(|lost| lost.queue.path == config_file)
+    };
+    // What a drain of a plain file leaves has no queues of its own.
+    if board.is_volatile()
+        && files(&board.path("queues"))
+            .iter()
+            .any(|path| is_queue(path))
+        && !is_known()
+    {
+        let message =
+            "this file is gone, so all is as if it said nothing: reviews, limits, runners"
+                .to_owned();
+        let hint = format!(
+            "have it back: git checkout -- {}; or a new one: tavern init",
+            shown(&config_file, faults.here)
+        );
+        faults.warning("no-config", &config_file, message, hint);
+    }
+    for name in needs_of_command(config, &config.worktree.setup) {
+        let (message, hint) = not_passed(&name, "`worktree.setup`");
+        faults.warning("not-passed", &config_file, message, hint);
+    }
+    let unseen: Vec<String> = config
+        .rules
+        .iter()
+        .filter(|(_, rule)| rule.is_of_calls())
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    let silent = config.roles.values().map(|role| &role.runner);
+    let silent = silent.filter(|name| {
+        config
+            .runners
+            .get(*name)
+            .is_some_and(|runner| runner.kind != RunnerKind::Claude)
+    });
+    for name in silent
+        .filter(|_| !unseen.is_empty())
+        .collect::<BTreeSet<_>>()
+    {
+        let message = format!(
+            "the runner `{name}` tells of no command that it runs: {} can't hold it",
+            unseen.join(", ")
+        );
+        let hint = "`commands` and `outside` are seen of kind claude; `sandbox: true` keeps the others in their worktree";
+        faults.warning("unkept-rule", &config_file, message, hint.to_owned());
+    }
+    let (usd, tokens) = (
+        config.caps.has(Measure::Usd),
+        config.caps.has(Measure::Tokens),
+    );
+    // An amount of no account: what is asked is whether it would be kept.
+    let capped = Budget {
+        usd: usd.then_some(0.0),
+        tokens: tokens.then_some(0),
+        ..Budget::default()
+    };
+    for (name, role) in &config.roles {
+        let kind = config.runners.get(&role.runner).map(|runner| runner.kind);
+        for measure in kind.map_or_else(Vec::new, |kind| kind.unkept(&capped)) {
+            let message = format!(
+                "role `{name}`: the runner `{}` does not tell what it uses, so `caps` on `{measure}` do not \
+                count its runs",
+                role.runner
+            );
+            faults.warning("unkept-limit", &config_file, message, COUNTED.to_owned());
+        }
+        let path = board.path("templates").join(&role.template);
+        if !path.exists() && Template::built_in(&role.template).is_none() {
+            let message = format!(
+                "the template `{}` of role `{name}` is not there",
+                role.template
+            );
+            let known: Vec<&str> = Template::names().collect();
+            let hint = format!(
+                "write {}, or use a built-in one: {}",
+                shown(&path, faults.here),
+                known.join(", ")
+            );
+            faults.error("no-template", &config_file, message, hint);
+        }
+        let unkept = config
+            .runners
+            .get(&role.runner)
+            .map(|runner| runner.kind.unkept(&role.budget));
+        if let Some(unkept) = unkept.filter(|unkept| !unkept.is_empty()) {
+            let message = format!("role `{name}`: {}", not_kept(&role.runner, &unkept));
+            faults.warning("unkept-limit", &config_file, message, KEPT.to_owned());
+        }
+    }
+}
+
+/// Learnings that nobody is told.
+fn knowledge(board: &Board, faults: &mut Faults<'_>) {
+    for KnowledgeFile {
+        path,
+        text,
+        learning,
+        ..
+    } in board.knowledge()
+    {
+        let fault = |problem: &Problem| Fault::at(&shown(&path, faults.here), &text, problem);
+        let fault = learning.as_ref().err().map(fault);
+        faults.found.extend(fault);
+    }
+}
+
+fn from_error(code: &'static str, path: &Path, error: &Error, faults: &mut Faults<'_>) {
+    let cause = std::error::Error::source(error)
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
+    faults.error(code, path, format!("{error}{cause}"), hints::run(error));
+}
+
+/// What keeps Tavern from reading and writing its own files.
+fn obstacles(board: &Board, faults: &mut Faults<'_>) {
+    for (path, why) in board.obstacles() {
+        faults.error(
+            "in-the-way",
+            &path,
+            format!("Tavern can't use this: {why}"),
+            tavern_store::not_written(&path, why.kind()),
+        );
+    }
+}
+
+/// Templates of the board's own, each tried with samples. Of those that nobody has trusted nothing is done.
+fn templates(board: &Board, faults: &mut Faults<'_>) {
+    let paths = files(&board.path("templates"));
+    if paths.is_empty() {
+        return;
+    }
+    let site = Site::unopened(board.clone(), Interrupt::new());
+    let is_trusted = site.is_ok_and(|site| Trust::of(&site).settings().is_ok());
+    let check = if is_trusted {
+        prompt::check
+    } else {
+        prompt::check_written
+    };
+    for path in paths {
+        let name = shown(&path, faults.here);
+        let text = match files::read_text(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                let hint =
+                    "save the file as UTF-8, or delete it, and the built-in one is used".to_owned();
+                faults.error(
+                    "unreadable-template",
+                    &path,
+                    format!("it can't be read: {error}"),
+                    hint,
+                );
+                continue;
+            }
+        };
+        let template = Template::new(name, text);
+        let Err(error) = check(&template) else {
+            continue;
+        };
+        let (code, hint) = ("broken-template", error.hint());
+        match error.span {
+            None => faults.error(code, &path, error.message, hint),
+            Some(span) => {
+                let problem = Problem::error(code, span, error.message, hint);
+                faults
+                    .found
+                    .push(Fault::at(&template.name, &template.text, &problem));
+            }
+        }
+    }
+}
+
+/// Lease files that nobody can read: their items can't be given back.
+fn leases(board: &Board, faults: &mut Faults<'_>) {
+    for path in files(&board.private("leases")) {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        // Temp files are told of by the plan of a clean-up.
+        let Some(stem) = name
+            .strip_suffix(".yaml")
+            .filter(|_| !name.starts_with(tavern_store::TEMP_PREFIX))
+        else {
+            continue;
+        };
+        let (why, hint) = match stem.parse::<TaskId>() {
+            Ok(task) => match board.lease(&task) {
+                Err(tavern_store::Error::Damaged { why, .. }) => (
+                    why,
+                    "have it written again from the log: tavern reap".to_owned(),
+                ),
+                // What this user may not read is an obstacle.
+                Ok(_) | Err(_) => continue,
+            },
+            Err(error) => (
+                error.to_string(),
+                format!("remove it: rm {}", quoted(&path)),
+            ),
+        };
+        faults.error("broken-lease", &path, format!("not a lease: {why}"), hint);
+    }
+}
+
+/// The code of a save that waits for a person.
+pub(super) const SET_ASIDE: &str = "set-aside";
+
+/// Saves that were not believed.
+fn set_aside(board: &Board, faults: &mut Faults<'_>) {
+    // Also the one that whoever next takes the lock will set aside.
+    let settled = board.clone().settled();
+    for aside in settled.as_ref().unwrap_or(board).set_aside() {
+        let message = format!(
+            "a text that lacks most of queue {}, or its end, was saved, and set aside: the queue stands as it was",
+            aside.queue.id
+        );
+        faults.warning(SET_ASIDE, &aside.path, message, hints::of_aside(&aside));
+    }
+}
+
+/// What a save lacks, and is there nevertheless.
+fn stays(board: &Board, faults: &mut Faults<'_>) {
+    let settled = board.clone().settled();
+    let board = settled.as_ref().unwrap_or(board);
+    for (queue, names) in board.stays().unwrap_or_default() {
+        let path = board
+            .queue_by_id(&queue)
+            .map_or_else(|_| board.path("queues"), |queue| queue.path);
+        faults.warning(
+            "stays",
+            &path,
+            need::stays(&queue, &names),
+            hints::OF_STAYS.to_owned(),
+        );
+    }
+}
+
+/// Archives that can't be read: nothing is archived there, and nobody knows what they hold. And those with items that somebody has
+/// put there, or opened, which no program takes.
+fn archives(board: &Board, faults: &mut Faults<'_>) {
+    let paths = files(&board.path("queues/archive")).into_iter();
+    for path in paths.filter(|path| is_queue(path)) {
+        let text = match files::read_text(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                let move_away = hints::move_away(shown(&path, faults.here));
+                let hint = format!(
+                    "have it put back from the log: {move_away}; tavern check --fix; or save the file as UTF-8"
+                );
+                faults.error(
+                    "unreadable-archive",
+                    &path,
+                    format!("it can't be read: {error}"),
+                    hint,
+                );
+                continue;
+            }
+        };
+        let (document, _) = parse(&text);
+        let is_open = |item: &&Item<'_>| item.within.is_none() && !item.status.is_ended();
+        let open: Vec<String> = document
+            .items()
+            .iter()
+            .filter(is_open)
+            .map(|item| document.called(item))
+            .collect();
+        if !open.is_empty() {
+            let message = format!(
+                "open items stand in an archive, and no agent takes them there: {}",
+                listed(&open)
+            );
+            faults.warning(
+                "open-in-archive",
+                &path,
+                message,
+                "move their lines to a queue".to_owned(),
+            );
+        }
+    }
+}
+
+/// Queues and archives whose text is gone, though Tavern knows it.
+fn lost(board: &Board, faults: &mut Faults<'_>) {
+    for lost in board.lost_queues().unwrap_or_default() {
+        let what = if lost.is_gone {
+            "removed, though something is left to do in it"
+        } else {
+            "emptied"
+        };
+        let message = format!("this queue was {what}: Tavern has its text");
+        let hint = hints::of_lost(board, &lost);
+        // An emptied one is put back by whoever next takes the lock.
+        let severity = if lost.is_gone {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        let file = shown(&lost.queue.path, faults.here);
+        faults.found.push(Fault::whole(
+            severity,
+            "lost-queue",
+            &file,
+            message,
+            Some(hint),
+        ));
+    }
+    for lost in board.lost_files() {
+        let message = format!("{} was {}: Tavern has its text", lost.queue.id, lost.how());
+        faults.warning(
+            "lost-file",
+            &lost.queue.path,
+            message,
+            hints::of_lost(board, &lost),
+        );
+    }
+    for lost in board.lost_archives().unwrap_or_default() {
+        let how = if lost.is_gone {
+            "removed"
+        } else {
+            "emptied or cut off"
+        };
+        let message = format!("this archive was {how}: the log has what was moved there");
+        faults.warning(
+            "lost-archive",
+            &lost.queue.path,
+            message,
+            "put it back: tavern check --fix".to_owned(),
+        );
+    }
+}
+
+/// Queues of which no save counts until a program has closed them.
+fn being_written(board: &Board, faults: &mut Faults<'_>) {
+    let queues = board.queues().unwrap_or_default().into_iter();
+    for queue in queues.filter(|queue| is_being_written(&[&queue.path])) {
+        let message =
+            "a program has this file open for writing: what it saves counts once it has closed it"
+                .to_owned();
+        faults.warning(
+            "open-queue",
+            &queue.path,
+            message,
+            format!("see who: fuser -v {}", quoted(&queue.path)),
+        );
+    }
+}
+
+/// Files in inboxes that are no messages: of each folder the first is named.
+fn no_messages(board: &Board, faults: &mut Faults<'_>) {
+    let mut found = board.no_messages();
+    let all = found.len();
+    found.dedup_by(|path, before| path.parent() == before.parent());
+    let more = if all > found.len() {
+        format!(" ({all} such files in all)")
+    } else {
+        String::new()
+    };
+    for path in found {
+        let message = format!("no message that waits: no agent is told what it says{more}");
+        let task = quoted(path.parent().and_then(Path::file_name).unwrap_or_default());
+        let hint = format!(
+            "if you mean it, send it: tavern tell {task} - < {0}; then remove it: rm {0}",
+            quoted(&path)
+        );
+        faults.warning("no-message", &path, message, hint);
+    }
+}
+
+fn switches(board: &Board, faults: &mut Faults<'_>) {
+    let (file, words, reason) = match board.switch() {
+        Switch::On => return,
+        Switch::Paused(reason) => ("PAUSE", "nothing new starts", reason),
+        Switch::Stopped(reason) => ("STOP", "every loop ends", reason),
+    };
+    let path = board.path(file);
+    let reason = if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {reason}")
+    };
+    let (message, hint) = (
+        format!("while this file is here, {words}{reason}"),
+        format!("rm {}", quoted(&path)),
+    );
+    faults.warning("switched-off", &path, message, hint);
+}
+
+/// The agent programs that the roles name, and what every run needs besides.
+fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
+    let (mut found, config_file) = (Vec::new(), site.board.path(tavern_store::config::FILE));
+    if let Err(untrusted) = Trust::of(site).settings() {
+        faults.warning(
+            "not-trusted",
+            &config_file,
+            untrusted.to_string(),
+            hints::trust(None),
+        );
+        return found;
+    }
+    // Those that start the same program in the same way need it only once.
+    let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
+    for (name, role) in &site.config.roles {
+        if let Err(error) = sandbox::try_out(site, role).map_err(NotReady::from) {
+            faults.error(
+                "no-sandbox",
+                &config_file,
+                format!("role `{name}`: {error}"),
+                error.hint,
+            );
+        }
+        let way = (role.runner.as_str(), role.permission_mode.as_str());
+        alike
+            .entry(way)
+            .or_insert((role, Vec::new()))
+            .1
+            .push(format!("`{name}`"));
+    }
+    for (role, names) in alike.into_values() {
+        let roles = format!(
+            "{} {}",
+            if names.len() == 1 { "role" } else { "roles" },
+            names.join(", ")
+        );
+        match preflight::try_out(site, &role.runner, role) {
+            Ok(tried) => {
+                if let Some(by) = &tried.account {
+                    found.push(format!(
+                        "{}: runner {}, account from {by}",
+                        roles.replace('`', ""),
+                        tried.runner
+                    ));
+                }
+                if let Some((doubt, hint)) = tried.doubt {
+                    faults.warning("sign-in-unknown", &config_file, doubt, hint.to_owned());
+                }
+            }
+            Err(error) => {
+                let message = format!("{roles} can't work with runner `{}`: {error}", role.runner);
+                faults.error("runner-not-ready", &config_file, message, error.hint);
+            }
+        }
+    }
+    let look = Preflight::of(site);
+    for (code, missing) in [("no-room", look.disk()), ("no-set-up", look.set_up())] {
+        if let Err(error) = missing {
+            faults.error(code, &config_file, error.message, error.hint);
+        }
+    }
+    found
+}
+
+/// Queues that were edited in the linked worktree around, which are no queues of the board.
+fn copies(site: &Site, faults: &mut Faults<'_>) {
+    let (board, Ok(repository)) = (&site.board, site.repository()) else {
+        return;
+    };
+    let is_linked = |folder: &&Path| repository.is_worktree(folder).unwrap_or(false);
+    let Some(worktree) = faults.here.ancestors().find(is_linked) else {
+        return;
+    };
+    let Ok(queues) = board
+        .path("queues")
+        .strip_prefix(board.root())
+        .map(Path::to_owned)
+    else {
+        return;
+    };
+    for path in repository
+        .changes(worktree)
+        .map(|changes| changes.modified)
+        .unwrap_or_default()
+    {
+        if path.parent() == Some(&queues) {
+            let message =
+                "this copy was edited, and is not the board's: nothing reads it".to_owned();
+            let hint = format!("put the lines into {}", board.root().join(&path).display());
+            faults.warning("edited-copy", &worktree.join(&path), message, hint);
+        }
+    }
+}
+
+fn repository(site: &Site, faults: &mut Faults<'_>) {
+    let repository = site.repository().ok();
+    // git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
+    let path = site.board.path(ATTRIBUTES);
+    let is_named = files::read_text(&path).is_ok_and(|text| text.contains("merge=tavern"));
+    let driver = repository
+        .filter(|_| is_named)
+        .map(|repository| repository.setting(DRIVER));
+    if let Some(Ok(None)) = driver {
+        let message = format!("this clone has no `{DRIVER}`, so git merges queues line by line");
+        faults.warning(
+            "no-merge-driver",
+            &path,
+            message,
+            "set it up: tavern init".to_owned(),
+        );
+    }
+    if let Err(error) = site.known_base() {
+        let config_file = site.board.path(tavern_store::config::FILE);
+        let path = if let Error::NoBase { .. } = error {
+            &config_file
+        } else {
+            site.board.root()
+        };
+        from_error("no-base", path, &error, faults);
+    }
+    if let Ok(Some(lack)) = site.foreign_tip() {
+        let hint = hints::lack(&lack, None, None).unwrap_or_default();
+        faults.error("foreign-tip", site.board.root(), lack.to_string(), hint);
+    }
+    if let Some(Ok(replaced @ 1..)) = repository.map(Repository::count_replaced) {
+        let message =
+            format!("git shows other objects in the place of {replaced} of yours (refs/replace/)");
+        let hint = "Tavern merges those that the IDs name; see them: git replace, git --no-replace-objects show ID";
+        faults.warning(
+            "replaced-objects",
+            site.board.root(),
+            message,
+            hint.to_owned(),
+        );
+    }
+    let branch = site.integration();
+    if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
+        let message = format!(
+            "the integration branch `{branch}` is checked out here: nothing can be merged into it"
+        );
+        faults.warning(
+            "integration-checked-out",
+            &path,
+            message,
+            site.way_out(&path),
+        );
+    }
+    // A branch that was deleted or moved back by hand lacks at least what came last.
+    let (mut last, mut lines) = (None, 0);
+    let looked = walk_log(&site.board, None, &mut |entry| {
+        last = entry.task.filter(|_| entry.kind == Kind::Integrated);
+        lines += 1;
+        last.is_none() && lines < MOST_LINES
+    });
+    let missing = looked
+        .ok()
+        .and(last)
+        .and_then(|task| missing_work(site, &task, &ItemIndex::of(&site.board)));
+    if let Some(missing) = missing {
+        faults.warning(
+            "work-not-merged",
+            site.board.root(),
+            missing.message,
+            missing.hint,
+        );
+    }
+}
+
+/// Work on items that were completed without it, or are gone, as where another clone was first.
+fn beside(site: &Site, faults: &mut Faults<'_>) {
+    let Ok(repository) = site.repository() else {
+        return;
+    };
+    let kept = Unmerged::of(repository, site.integration());
+    for task in kept.tasks() {
+        let told = match site.board.task(&task) {
+            Ok(found) if found.task.status() == Status::Completed => {
+                "was completed without the work that is kept at"
+            }
+            Err(tavern_store::Error::NoTask(_)) => "is in no queue, and its work is kept at",
+            _ => continue,
+        };
+        for place in kept.beside(&site.board, &task) {
+            let message = format!("{task} {told} {place}");
+            let delete = if place.starts_with("refs/") {
+                "update-ref -d"
+            } else {
+                "branch -D"
+            };
+            let hint = format!("look: git show {place}; delete it: git {delete} {place}");
+            faults.warning("work-kept", site.board.root(), message, hint);
+        }
+    }
+}
+
+/// What `tavern reap --dry-run` would say.
+fn leftovers(site: &Site, faults: &mut Faults<'_>) {
+    let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
+        Ok(actions) => actions,
+        Err(error) => return from_error("no-plan", site.board.dir(), &error, faults),
+    };
+    for action in actions {
+        let board = &site.board;
+        let path = match &action {
+            Action::EndRun { run } => board.run_dir(run),
+            Action::GiveBack {
+                task,
+                token: Some(_),
+                ..
+            }
+            | Action::PutBackLease { task, .. }
+            | Action::DropLease { task, .. } => {
+                board.private("leases").join(format!("{task}.yaml"))
+            }
+            Action::GiveBack { .. } | Action::EndBackOff { .. } | Action::Expire { .. } => {
+                board.dir().to_owned()
+            }
+            // Upkeep, of which nothing has died.
+            Action::Archive { .. }
+            | Action::DeleteBranch { .. }
+            | Action::RemoveRun { .. }
+            | Action::RemoveCell { .. } => continue,
+            Action::RemoveWorktree { path, .. }
+            | Action::RemoveTemp { path }
+            | Action::RemoveLock { path } => path.clone(),
+            Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
+        };
+        let message = match &action {
+            // Whoever claims and reports by hand leaves a worktree, too.
+            Action::PutBackLease { .. }
+            | Action::EndBackOff { .. }
+            | Action::Expire { .. }
+            | Action::RemoveWorktree { .. } => {
+                format!("to do: {action}")
+            }
+            _ => format!("left by a process that died; to do: {action}"),
+        };
+        faults.warning(
+            "leftover",
+            &path,
+            message,
+            "clean up: tavern reap".to_owned(),
+        );
+    }
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .collect();
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    paths
+}

@@ -1,0 +1,432 @@
+//! `tavern-claim`: take the next eligible item under a lease.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use tavern_core::document::{Document, Item};
+use tavern_core::eligible::{DEFAULT_ROLE, Lack};
+use tavern_core::event::{Blame, Event, Retry};
+use tavern_core::lease::{Lease, Life};
+use tavern_core::task::{Task, TaskId};
+use tavern_run::readiness::{Unready, stuck, unready};
+use tavern_run::{Preflight, Site, Trust};
+use tavern_store::config::Period;
+use tavern_store::{
+    self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch, Text,
+};
+use tavern_sys::clock::{self, Deadline};
+use tavern_sys::process::Bell;
+
+use super::flags::{DryRun, agent_name};
+use super::need::tell_removed;
+use super::shared::person;
+use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
+
+/// Take the next item that may be worked on, under a lease
+///
+/// Prints the item, or with `--format env` what a shell needs for it. Exits with 3 when there is nothing to take.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Take this item, if it may be taken: by its ID, or by its line, such as TODO.md:12
+    #[arg(long, value_name = "ID")]
+    pub task: Option<ItemName>,
+
+    /// The role that the item is taken for: only items for this role are taken, from its `queues` in config.yaml if it has some [default: coder]
+    #[arg(
+        long,
+        env = "TAVERN_ROLE",
+        hide_env_values = true,
+        overrides_with = "role"
+    )]
+    pub role: Option<String>,
+
+    /// The runner that will work on it. With this, or with --role, items that the runner can't work on are skipped
+    #[arg(
+        long,
+        env = "TAVERN_RUNNER",
+        hide_env_values = true,
+        overrides_with = "runner"
+    )]
+    pub runner: Option<String>,
+
+    /// The name of the agent that holds the item
+    #[arg(long, value_name = "NAME", value_parser = agent_name, env = "TAVERN_AGENT", hide_env_values = true)]
+    pub agent: Option<String>,
+
+    /// Take only from this queue, by name or path; may be given several times, the first queue first
+    #[arg(long = "queue", value_name = "QUEUE")]
+    pub queues: Vec<String>,
+
+    /// How long the lease lasts unless it is renewed [default: `lease` of config.yaml]
+    #[arg(long, value_name = "TIME")]
+    pub lease: Option<Period>,
+
+    /// The lease ends as soon as this process does: `--pid $$` in a shell loop
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+
+    /// Wait until an item can be taken, for at most this time if one is given
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, conflicts_with = "dry_run")]
+    pub wait: Option<Option<Period>>,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(flatten)]
+    task: &'a Task,
+    queue: &'a str,
+    lease: &'a Lease,
+    /// The folder; `worktree` is whether the task needs one.
+    worktree_path: String,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-claim";
+    const CHANGES_QUEUES: bool = true;
+    const HAS_VARIABLES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        let mut site = context.light_site(board.clone())?;
+        site.runner.clone_from(&self.runner);
+        let item = self
+            .task
+            .as_ref()
+            .map(|name| context.item(&board, name))
+            .transpose()?;
+        if let (Some(name), Some(NamedItem::At { queue, .. })) = (&self.task, &item)
+            && !self.queues.is_empty()
+            && !context.queues(&board, &self.queues)?.contains(queue)
+        {
+            return Err(CliError::usage(
+                format!("`{name}` is in no queue that --queue names"),
+                "leave --queue out",
+            ));
+        }
+        // Who names the item means that one, wherever it is.
+        let names = match (&item, &self.role) {
+            (Some(NamedItem::At { queue, .. }), _) => {
+                vec![queue.path.to_string_lossy().into_owned()]
+            }
+            (None, Some(role)) => Context::names_for(&site, role, &self.queues)?,
+            _ => self.queues.clone(),
+        };
+        let mut queues = context.queues(&board, &names)?;
+        tell_removed(context, &board);
+        site.named.clone_from(&queues);
+        let deadline = match &self.wait {
+            Some(Some(period)) => Deadline::after(period.duration()),
+            Some(None) => Deadline::NEVER,
+            None => Deadline::after(Duration::ZERO),
+        };
+        let mut seek = self.seek(&site, &queues, item)?;
+        // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
+        let interrupt = self
+            .wait
+            .is_some()
+            .then(|| context.interrupt())
+            .transpose()?;
+        let bell = Bell::new();
+        let _subscription = interrupt.map(|interrupt| bell.ring_at(interrupt));
+        self.wait.map_or(Ok(()), |_| board.make_folders())?;
+        loop {
+            // Only who waits needs a watch, and it must be there before the look.
+            let watch = self
+                .wait
+                .map(|_| board.ring_at_changes(&queues, &bell))
+                .transpose()?;
+            if let Some(interrupted) = context.interrupted() {
+                return Ok(interrupted);
+            }
+            if watch.is_some() && names.is_empty() {
+                // One may have been made meanwhile.
+                queues = board.queues_by_priority()?;
+                site.named.clone_from(&queues);
+                seek.queues.clone_from(&queues);
+            }
+            if let Some(pid) = self
+                .pid
+                .filter(|_| tavern_store::life(&seek.holder) != Life::Alive)
+            {
+                let message = format!("process {pid} does not run, so it can't hold the item");
+                return Err(CliError::refused(
+                    message,
+                    "pass a running process: --pid $$",
+                ));
+            }
+            let switch = board.switch();
+            let (wake_at, why) = if let Some(paused) =
+                CliError::switched(Exit::NothingToDo, &switch)
+            {
+                if let Switch::Stopped(_) = switch {
+                    // Not worth a wait: every loop is to end.
+                    return Err(CliError {
+                        exit: Exit::Refused,
+                        ..paused
+                    });
+                }
+                (None, paused)
+            } else {
+                let look = Preflight::of(&site);
+                if seek.is_for_program {
+                    look.disk()?;
+                }
+                let is_ready =
+                    |queue: &str, document: &Document<'_>, item: &Item<'_>, purpose| match &seek
+                        .item
+                    {
+                        _ if seek.is_for_program => {
+                            look.ready(queue, document, item, purpose, Some(&seek.role))
+                        }
+                        None => look.of_anybody(document, item, purpose),
+                        // A person means this one, and is told.
+                        Some(_) => Ok(()),
+                    };
+                match board.claim(&seek, &is_ready)? {
+                    Ok(held) => {
+                        let told = print(context, &board, &held, self.runner.as_deref());
+                        let exit = told.inspect_err(|_| give_back(&site, &held))?;
+                        if let Err(untrusted) = Trust::of(&site).item_of(&held.queue, &held.task) {
+                            context.out.note(format!(
+                                "{untrusted}; {}",
+                                hints::trust(Some(&held.queue.id))
+                            ));
+                        }
+                        if let Err(lack) = look.has_needs(&held.task) {
+                            context.out.note(hints::sentence(
+                                &lack,
+                                Some(&held.task.id),
+                                Some(&held.queue.id),
+                            ));
+                        }
+                        return Ok(exit);
+                    }
+                    Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
+                }
+            };
+            let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else {
+                return Err(why);
+            };
+            let back_off = wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
+            let longest = Duration::from_secs(3600);
+            bell.wait(
+                deadline
+                    .left()
+                    .min(longest)
+                    .min(back_off.unwrap_or(longest)),
+            );
+        }
+    }
+}
+
+impl Args {
+    fn seek(
+        &self,
+        site: &Site,
+        queues: &[Queue],
+        item: Option<NamedItem>,
+    ) -> Result<Seek, CliError> {
+        let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
+        site.role(&role)?;
+        Ok(Seek {
+            agent: self.agent.clone().unwrap_or_else(person),
+            roles: site.config.known_roles(),
+            is_chat: false,
+            queues: queues.to_vec(),
+            // Else it is not known what will work on the item: a person may take anything.
+            is_for_program: item.is_none() && (self.role.is_some() || self.runner.is_some()),
+            item,
+            seconds: seconds(self.lease.unwrap_or(site.config.lease)),
+            holder: self
+                .pid
+                .map_or_else(tavern_store::no_process, tavern_store::holder),
+            runner: self.runner.clone(),
+            role,
+        })
+    }
+}
+
+/// Nobody was told the token. Where this fails too, the lease runs out.
+fn give_back(site: &Site, Claimed { task, lease, .. }: &Claimed) {
+    let retry = Retry {
+        blame: Blame::Nobody,
+        not_before: None,
+        most: site.config.max_returns,
+    };
+    let reason = "what was taken could not be told".to_owned();
+    let event = Event::Return {
+        token: lease.token,
+        retry,
+        reason,
+    };
+    drop(site.board.submit(&task.id, &event, &Note::default()));
+}
+
+/// A lease's length in whole seconds.
+pub(super) fn seconds(period: Period) -> u32 {
+    u32::try_from(period.duration().as_secs().max(1)).unwrap_or(u32::MAX)
+}
+
+/// What was taken; of a dry run without what only the claim itself can tell.
+fn print(
+    context: &Context,
+    board: &Board,
+    held: &Claimed,
+    runner: Option<&str>,
+) -> Result<Exit, CliError> {
+    let Claimed {
+        task,
+        queue,
+        lease,
+        unknown,
+        ..
+    } = held;
+    let worktree_path = board.worktree(&task.id).to_string_lossy().into_owned();
+    let record = Record {
+        task,
+        queue: &queue.id,
+        lease,
+        worktree_path,
+    };
+    let place = unknown.id_at.map_or_else(
+        || task.id.to_string(),
+        |line| format!("{}:{line}", queue.id),
+    );
+    // Who spawns, renews and reports shows it.
+    let token = if unknown.token {
+        String::new()
+    } else {
+        format!(" (token {})", lease.token)
+    };
+    let text = format!(
+        "{place} {}{token}",
+        human::title(&(above(board, held) + &task.title))
+    );
+    let mut variables = vec![
+        ("TAVERN_TASK", task.id.to_string()),
+        ("TAVERN_TOKEN", lease.token.to_string()),
+        ("TAVERN_AGENT", lease.agent.clone()),
+        ("TAVERN_QUEUE", queue.id.clone()),
+        ("TAVERN_WORKTREE", record.worktree_path.clone()),
+    ];
+    // What was said to the claim holds for the run.
+    variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner.to_owned())));
+    if unknown.id_at.is_none() && !unknown.token {
+        context
+            .out
+            .record_with_variables(&record, text, &variables)?;
+        context.out.flush()?;
+        return Ok(Exit::Done);
+    }
+    let mut json = serde_json::to_value(&record)?;
+    if unknown.id_at.is_some() {
+        json["id"] = Value::Null;
+        json["worktree_path"] = Value::Null;
+        json["lease"]["task"] = Value::Null;
+        variables.retain(|(name, _)| !["TAVERN_TASK", "TAVERN_WORKTREE"].contains(name));
+    }
+    if unknown.token {
+        json["lease"]["token"] = Value::Null;
+        variables.retain(|(name, _)| *name != "TAVERN_TOKEN");
+    }
+    context.out.record_with_variables(&json, text, &variables)?;
+    Ok(Exit::Done)
+}
+
+/// What tells it apart from others of its title; nothing of a queue that can't be read now.
+fn above(
+    board: &Board,
+    Claimed {
+        task,
+        queue,
+        unknown,
+        ..
+    }: &Claimed,
+) -> String {
+    // A long list is not read for a title that is there once.
+    let is_shared = |text: &Text| text.content.matches(&task.title).nth(1).is_some();
+    let Some(text) = board.read(queue).ok().filter(is_shared) else {
+        return String::new();
+    };
+    let document = text.content.open();
+    let at_line = || {
+        document
+            .items()
+            .iter()
+            .position(|item| Some(item.line) == unknown.id_at)
+    };
+    let at = document.index_of(&task.id).or_else(at_line);
+    at.and_then(|at| document.apart().remove(&at))
+        .unwrap_or_default()
+}
+
+/// Why there is nothing to take, of all or of the one that was asked for.
+fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
+    let unready = unready(site, &seek.queues, Some(&seek.seeker()));
+    if let Some(name) = &seek.item {
+        let found = site.board.named(name)?;
+        let is_it = |one: &&Unready| one.queue == found.queue.id && one.line == found.line;
+        let lacking = unready.iter().find(is_it).map(|one| one.foremost().clone());
+        return Ok(explain_one(&found, name.id(), lacking));
+    }
+    let (stuck, later) = stuck(unready);
+    let hint = match (nothing.wake_at, stuck.first()) {
+        (Some(at), _) => format!(
+            "the next one may be taken at {}; to wait: --wait",
+            clock::shown(at)
+        ),
+        (None, Some(one)) => {
+            let why = hints::sentence(one.foremost(), one.task.as_ref(), Some(&one.queue));
+            format!("{}, line {}: {why}", one.queue, one.line)
+        }
+        (None, None)
+            if let Some((role, count)) = nothing
+                .elsewhere
+                .iter()
+                .find(|(role, _)| **role != seek.role) =>
+        {
+            let words = if *count == 1 {
+                "1 item is".to_owned()
+            } else {
+                format!("{count} items are")
+            };
+            format!("{words} for role {role}: tavern claim --role {role}")
+        }
+        (None, None) if nothing.under_way + later > 0 => {
+            "all other items are held, or wait for held ones; to wait: --wait".to_owned()
+        }
+        (None, None) => match site.board.removed_queues()?.first() {
+            Some(lost) => hints::of_lost(&site.board, lost),
+            None => "add one: tavern add \"what is to be done\"".to_owned(),
+        },
+    };
+    Ok(CliError::new(Exit::NothingToDo, "there is nothing to take").with_hint(hint))
+}
+
+fn explain_one(found: &Found, id: Option<&TaskId>, lacking: Option<Lack>) -> CliError {
+    let name = id.map_or_else(|| found.place(), ToString::to_string);
+    if let Some(lease) = &found.lease {
+        let hint = format!(
+            "it is given back if {} dies; to take it from its holder: tavern release --force {name}",
+            lease.agent
+        );
+        return CliError::new(
+            Exit::NothingToDo,
+            format!("`{name}` is held by {}", lease.agent),
+        )
+        .with_hint(hint);
+    }
+    let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
+    let waits = || (!lack.is_stuck()).then(|| "to wait: --wait".to_owned());
+    let hint = hints::lack(&lack, id, Some(&found.queue.id)).or_else(waits);
+    CliError::new(
+        Exit::NothingToDo,
+        format!("`{name}` can't be taken: {}", hints::lacking(&lack)),
+    )
+    .with_hint(hint)
+}

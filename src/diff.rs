@@ -1,0 +1,170 @@
+//! `tavern-diff`: all that an item's commits change, wherever its work is.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use tavern_core::task::TaskId;
+use tavern_git::PatchText;
+use tavern_run::unmerged::Unmerged;
+use tavern_run::work::{WorkPart, uncommitted, work_of};
+use tavern_store::Board;
+use tavern_sys::process::quoted;
+
+use super::unified::painted;
+use super::{CliError, Context, Exit, ItemName, Verb, human};
+
+/// Stands above what is in no commit.
+const NOT_COMMITTED: &str = "not committed yet:\n";
+
+/// Show all that an item's commits change, against where they began
+///
+/// Of work that is merged, what its merge brought; of all other work, what its branch has that the integration branch
+/// has not. What an agent left uncommitted, and Tavern kept, comes after it; and while one works, what it has not committed yet.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "ID")]
+    pub task: ItemName,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    /// A branch, a ref or a commit.
+    place: &'a str,
+    base: &'a str,
+    commit: &'a str,
+    commits: Vec<CommitLine<'a>>,
+    patch: &'a str,
+    /// More was left out.
+    is_cut: bool,
+}
+
+/// What is in its worktree only.
+#[derive(Serialize)]
+struct Uncommitted<'a> {
+    task: &'a TaskId,
+    worktree: &'a Path,
+    patch: &'a str,
+    is_cut: bool,
+}
+
+#[derive(Serialize)]
+struct CommitLine<'a> {
+    commit: &'a str,
+    subject: &'a str,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-diff";
+    const FOR_AGENTS: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let site = context.quick_site(context.board()?)?;
+        let task = &context.id_of(&site.board, &self.task)?;
+        let found = site.board.task(task)?;
+        let repository = site.repository()?;
+        let kept = Unmerged::of(repository, site.integration());
+        let parts = work_of(&site.board, repository, &kept, &found.task)?;
+        for part in &parts {
+            let (base, tip) = (&part.base, &part.tip);
+            let commits = part.commits.iter();
+            let commits = commits.map(|commit| CommitLine {
+                commit: commit.id.as_str(),
+                subject: &commit.subject,
+            });
+            let record = Record {
+                task,
+                place: &part.place,
+                base: base.as_str(),
+                commit: tip.as_str(),
+                commits: commits.collect(),
+                patch: &part.patch.text,
+                is_cut: part.patch.is_cut,
+            };
+            let count = human::count(part.commits.len(), "commit");
+            let place = if part.place == tip.as_str() {
+                tip.short()
+            } else {
+                &part.place
+            };
+            let mut text = format!("{place}: {count} since {}\n", base.short());
+            for commit in &part.commits {
+                text.push_str(&format!(
+                    "  {} {}\n",
+                    commit.id.short(),
+                    human::title(&commit.subject)
+                ));
+            }
+            context
+                .out
+                .record(&record, painted(&(text + &part.patch.text)).trimmed())?;
+            if part.patch.is_cut {
+                context.out.note(format!(
+                    "it is long, and more is left out; all of it: git diff {base} {tip}"
+                ));
+            }
+        }
+        let uncommitted = uncommitted(&site.board, repository, task, &parts)?;
+        if let Some(PatchText { text, is_cut }) = &uncommitted {
+            let folder = site.board.worktree(task);
+            let record = Uncommitted {
+                task,
+                worktree: &folder,
+                patch: text,
+                is_cut: *is_cut,
+            };
+            context.out.record(
+                &record,
+                painted(&format!("{NOT_COMMITTED}{text}")).trimmed(),
+            )?;
+            if *is_cut {
+                context.out.note(format!(
+                    "it is long, and more is left out; it is in {}",
+                    quoted(folder)
+                ));
+            }
+        }
+        if parts.is_empty() && uncommitted.is_none() {
+            context.out.note(format!(
+                "there is no commit of {task} here; what became of it: tavern log {task}"
+            ));
+            return Ok(Exit::NothingToDo);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The same in words, whole.
+pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<String, CliError> {
+    let site = context.quick_site(board.clone())?;
+    let (repository, task) = (site.repository()?, site.board.task(id)?.task);
+    let parts = work_of(
+        &site.board,
+        repository,
+        &Unmerged::of(repository, site.integration()),
+        &task,
+    )?;
+    let part = |part: &WorkPart| {
+        let subjects = part
+            .commits
+            .iter()
+            .map(|commit| format!("  {} {}\n", commit.id.short(), commit.subject));
+        format!(
+            "{}: since {}\n{}{}",
+            part.place,
+            part.base.short(),
+            subjects.collect::<String>(),
+            part.patch.text
+        )
+    };
+    let uncommitted = uncommitted(&site.board, repository, id, &parts)?;
+    let uncommitted = uncommitted.map(|patch| format!("{NOT_COMMITTED}{}", patch.text));
+    let text: Vec<String> = parts.iter().map(part).chain(uncommitted).collect();
+    Ok(if text.is_empty() {
+        format!("there is no commit of {id} here")
+    } else {
+        text.join("\n")
+    })
+}

@@ -1,0 +1,51 @@
+//! What people do to the items by hand while a drain works, as it is taken over.
+
+use std::cell::Cell;
+
+use crate::log::deed;
+use tavern_core::event::Kind;
+use tavern_run::Site;
+use tavern_store::{Entry, HAND, Queue, tail_log};
+
+/// How far the log was looked through.
+pub(super) struct ByHand(Cell<u64>);
+
+/// So many are named at once.
+const NAMED: usize = 5;
+
+impl ByHand {
+    /// From the event `seq` on.
+    pub(super) fn since(seq: u64) -> ByHand {
+        ByHand(Cell::new(seq))
+    }
+
+    /// A line for each item of `queues` that a person has added, changed or taken out since it was last asked, and for what of it
+    /// did not count.
+    pub(super) fn news(&self, site: &Site, queues: &[Queue]) -> Vec<String> {
+        let since = tail_log(&site.board, self.0.get()).unwrap_or_default();
+        self.0
+            .set(since.last().map_or(self.0.get(), |entry| entry.seq));
+        let is_ours = |entry: &&Entry| {
+            queues
+                .iter()
+                .any(|queue| entry.queue.as_ref() == Some(&queue.id))
+        };
+        let line = |entry: &Entry| match entry.kind {
+            Kind::Added | Kind::Edited | Kind::Removed if entry.change.is_of_item() => {
+                Some(deed(entry))
+            }
+            // What of it did not count.
+            Kind::Noted => entry.cause.clone(),
+            _ => None,
+        };
+        let all = since
+            .iter()
+            .filter(|entry| entry.actor() == Some(HAND))
+            .filter(is_ours);
+        let mut lines: Vec<String> = all.filter_map(line).collect();
+        let more = lines.len().saturating_sub(NAMED);
+        lines.truncate(NAMED);
+        lines.extend((more > 0).then(|| format!("… and {more} more by hand: tavern log")));
+        lines
+    }
+}

@@ -1,0 +1,103 @@
+//! What there is for each role's agents to do, as a drain's pool asks for it.
+
+use crate::{hints, human};
+use tavern_core::eligible::Lack;
+use tavern_core::lease::Life;
+use tavern_core::task::Timestamp;
+use tavern_run::pool::Demand;
+use tavern_run::{Preflight, Site};
+use tavern_store::{AgentState, Queue, life};
+use tavern_sys::clock;
+
+use super::crew::Post;
+
+/// When the first of the items may be taken that wait for nothing but a time, where nobody holds one, and no other can be taken.
+pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
+    let look = Preflight::of(site);
+    if site
+        .board
+        .leases()
+        .map_or(true, |leases| !leases.is_empty())
+    {
+        return None;
+    }
+    let mut first = None;
+    for post in crew {
+        let seek = site.seek("", &post.role, queues).ok()?;
+        let (open, nothing) = site
+            .board
+            .open_for(&seek, clock::now(), &look.of_role(&post.role));
+        if open > 0 {
+            return None;
+        }
+        first = [first, nothing.wake_at].into_iter().flatten().min();
+    }
+    first
+}
+
+/// What there is for each post; and each role that items wait for and nobody works as, with what to type.
+pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(String, String)>) {
+    let leases = site.board.leases().unwrap_or_default();
+    let (agents, look) = (site.board.agents(), Preflight::of(site));
+    let mut demands = Vec::new();
+    let mut unstaffed = Vec::new();
+    for post in crew {
+        // A new agent of that role: one that has a hand in no item yet.
+        let Ok(seek) = site.seek("", &post.role, queues) else {
+            demands.push(Demand::default());
+            continue;
+        };
+        let (open, nothing) = site
+            .board
+            .open_for(&seek, clock::now(), &look.of_role(&post.role));
+        // Somebody has to wait for the end of a back-off.
+        let free = open + usize::from(nothing.wake_at.is_some());
+        let held = leases
+            .iter()
+            .filter(|lease| lease.role == post.role)
+            .count();
+        let idle = agents
+            .iter()
+            .filter(|agent| agent.role == post.role && agent.state == AgentState::Waiting);
+        let idle = idle
+            .filter_map(|agent| agent.holder.process.as_ref().map(|process| process.pid))
+            .collect();
+        demands.push(Demand {
+            items: held + free,
+            free,
+            idle,
+        });
+        for (role, items) in nothing.elsewhere {
+            let is_there = agents
+                .iter()
+                .any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
+            if !is_there && !crew.iter().any(|post| post.role == role) {
+                let waits = if items == 1 { "waits" } else { "wait" };
+                let runner = site
+                    .config
+                    .roles
+                    .get(&role)
+                    .map(|role| role.runner.clone())
+                    .unwrap_or_default();
+                let is_judge = site.config.known_roles().reviewing.contains(&role);
+                let why = if is_judge && site.config.runs_scripts(&runner) {
+                    let lack = Lack::NoJudge {
+                        runner: runner.clone(),
+                        role: role.clone(),
+                    };
+                    let hint = hints::lack(&lack, None, None).unwrap_or_default();
+                    format!("whose runner `{runner}` can't judge work; {hint}")
+                } else {
+                    let hint = hints::agent(&role, queues.iter().map(|queue| queue.id.as_str()));
+                    format!("and no agent works as one: {hint}")
+                };
+                let line = format!(
+                    "{} {waits} for a {role}, {why}",
+                    human::count(items, "item")
+                );
+                unstaffed.push((role, line));
+            }
+        }
+    }
+    (demands, unstaffed)
+}

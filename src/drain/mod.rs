@@ -1,0 +1,702 @@
+//! `tavern-drain`: a pool of agents that works a queue or a task file until it is empty.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tavern_core::document::{Document, Item, parse};
+use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
+use tavern_core::task::Task;
+use tavern_run::agent::Told;
+use tavern_run::commands::commands_of;
+use tavern_run::commit::{Occasion, commit_queues};
+use tavern_run::pool::{News, PoolConfig, Seat, run};
+use tavern_run::preflight::{self, Tried};
+use tavern_run::wake::wake;
+use tavern_run::{Error, Site, Trust};
+use tavern_store::config::Period;
+use tavern_store::{Board, Note, Queue, Switch};
+use tavern_sys::clock;
+use tavern_sys::interrupt::InterruptCause;
+use tavern_sys::process::{self, Bell};
+
+use super::agent::sentence;
+use super::need::tell_of_queues;
+use super::report_html::{page_file, write_page};
+use super::sibling::sibling;
+use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
+
+use super::flags::{AgentProgram, OwnCaps};
+use by_hand::ByHand;
+use crew::{Crew, Post, words};
+use cut::Cut;
+use demand::{first_time, look};
+use foot::Foot;
+use github::{Github, summarise_job};
+use summary::{Left, Summary, summarise};
+use unfit::Prospect;
+
+mod by_hand;
+mod crew;
+mod cut;
+mod demand;
+mod failing;
+mod foot;
+mod github;
+mod junit;
+mod summary;
+mod unfit;
+
+/// Work a queue or a task file to its end, with several agents at once
+///
+/// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
+/// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
+/// lists the items that are not completed. Exits with 0 when there are none, with 7 when the time, or what runs may use
+/// together, is used up, with 5 when some have errors, with 8 when all wait for a person, else with 1. With 3 it ends when no
+/// item is open, and lines of a list are no items as they are written.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Queues or task files [default: all queues of the board]
+    #[arg(value_name = "FILE")]
+    pub files: Vec<String>,
+
+    /// How many agents at once; or how many of each role: `coder=3,reviewer=1,planner=1`
+    #[arg(long, short = 'a', default_value = "5", value_name = "N|ROLE=N,…")]
+    pub agents: Crew,
+
+    /// How many run from the beginning, the first roles first [default: all of one role, 1 of several]
+    #[arg(long, value_name = "N")]
+    pub least: Option<usize>,
+
+    /// How many run at once at most, over all roles [default: all]
+    #[arg(long, value_name = "N")]
+    pub most: Option<usize>,
+
+    /// The role of the agents: they take items for this role
+    #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
+    pub role: String,
+
+    #[command(flatten)]
+    pub program: AgentProgram,
+
+    #[command(flatten)]
+    pub caps: OwnCaps,
+
+    /// End after this time, such as 45m; what is under way is given back, and its work is kept
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub max_time: Option<Period>,
+
+    /// End when an item has used up its attempts
+    #[arg(long)]
+    pub fail_fast: bool,
+
+    /// Write what became of each item to this file, as JUnit XML for a build machine
+    #[arg(long, value_name = "FILE", value_parser = junit::file)]
+    pub junit: Option<PathBuf>,
+
+    /// Write what came of these queues to this file, as one page to look at: see `tavern report-html`
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub html: Option<PathBuf>,
+
+    /// Print what would be worked on
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-drain";
+    const FOR_AGENTS: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board_or_place(&self.files)?;
+        context.holds_nothing(&board)?;
+        // Who works an item here may not have one of another board's worked either.
+        context
+            .board()
+            .map_or(Ok(()), |around| context.holds_nothing(&around))?;
+        let mut site = context.site(board)?;
+        self.program.choose(&mut site);
+        let mut queues = context.files(&site.board, &self.files)?;
+        let unread = self.unread(&site.board, &mut queues)?;
+        tell_of_queues(context, &site.board.clone().settled()?);
+        if queues.is_empty() {
+            return Err(CliError::usage(
+                "there is no queue to drain",
+                "name a file: tavern drain TODO.md",
+            ));
+        }
+        site.named.clone_from(&queues);
+        let crew = self.agents.of(&self.role);
+        if let Err(untrusted) = Trust::of(&site).queues(&queues) {
+            if context.is_dry {
+                show_plan(context, &site, &queues, &crew)?;
+            }
+            let file = queues
+                .iter()
+                .map(|queue| queue.id.as_str())
+                .find(|id| id.ends_with(".md"));
+            return Err(CliError::from(Error::from(untrusted)).with_hint(hints::trust(file)));
+        }
+        let begun = crew
+            .iter()
+            .map(|post| preflight::begin(&site, &post.role))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
+            return Err(switched);
+        }
+        let errors = unfit::errors(context, &site, &queues)?;
+        let has_no_lane = left_alone::tell(context, &site.board, &queues);
+        let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
+        unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
+        errors
+            .iter()
+            .for_each(|errors| context.out.note(format!("left as they are: {errors}")));
+        for error in &unread {
+            let hint = hints::store(error)
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
+            context.out.note(format!("left as it is: {error}{hint}"));
+        }
+        if !context.is_dry {
+            // What was there before is no result of this drain; and what can't be written is told now.
+            self.write_junit(&Summary::default())?;
+            self.write_html(context, &site.board, &queues)?;
+        }
+        // Only now: what is refused leaves nothing behind, nor does a text without items.
+        for queue in &queues {
+            if !parse(&site.board.read(queue)?.content).0.items().is_empty() {
+                site.board.remember(queue)?;
+            }
+        }
+        // Where nothing can be written no agent could say it better.
+        site.board.settle()?;
+        process::adopt_orphans()?;
+        let (started, before) = (clock::instant(), site.board.last_seq()?);
+        site.config.caps.own = self.caps.own(clock::now(), None);
+        let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
+        doubts.dedup();
+        doubts.iter().for_each(|doubt| context.out.note(doubt));
+        let github = Github::begin(context);
+        // Where nobody named any they take from all that the board has by then, if all can be read.
+        let named = if self.files.is_empty() && unread.is_empty() {
+            &[][..]
+        } else {
+            &queues
+        };
+        let (is_well, mut cut) = self.work(context, &site, &queues, named, &crew)?;
+        if context.is_dry {
+            show_plan(context, &site, &queues, &crew)?;
+            let is_idle = is_misread && count_open(&site, &queues)? == 0;
+            return Ok(match errors {
+                Some(_) => Exit::BoardHasErrors,
+                None if !unread.is_empty() => Exit::BoardHasErrors,
+                None if is_idle => Exit::NothingToDo,
+                None => Exit::Done,
+            });
+        }
+        if let Switch::Stopped(reason) = site.board.switch() {
+            context
+                .out
+                .note(format!("stopped by .tavern/STOP: {reason}"));
+            cut.get_or_insert(Cut::Asked(InterruptCause::Stopped));
+        }
+        if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
+            context.out.note(why);
+        }
+        let board = site.board.clone();
+        let (unread, mut summary) = loop {
+            // An old text that is saved at any time counts as merged with what the agents did.
+            site.board = board.clone().settled()?;
+            queues = self.queues(context, &site, queues)?;
+            let unread = self.unread(&site.board, &mut queues)?;
+            let summary = summarise(&site, &queues, &crew, before, cut.as_ref())?;
+            if site.board.is_dry() || board.is_settled()? {
+                break (unread, summary);
+            }
+        };
+        summary.seconds = started.elapsed().as_secs();
+        let written =
+            self.write_junit(&summary)
+                .and(self.write_html(context, &site.board, &queues));
+        summary.print(context, &site)?;
+        left_alone::tell_of_marks(context, &site.board, &queues);
+        github.into_iter().for_each(|github| github.end(&summary));
+        summarise_job(context, &summary);
+        written?;
+        let is_left = !summary.left.is_empty();
+        if let Some(cut) = cut.as_ref().filter(|_| is_left) {
+            context.out.note(format!("{cut}; {}", Cut::again()));
+        }
+        let exit = match cut {
+            Some(Cut::OutOfTime(_) | Cut::TooEarly(..)) => is_left.then_some(Exit::BudgetSpent),
+            Some(Cut::Failure(_)) => is_left.then_some(Exit::Failed),
+            Some(Cut::Asked(_)) | None => context.interrupted(),
+        };
+        match exit {
+            Some(exit) => Ok(exit),
+            None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
+            None if is_well && summary.left.is_empty() && unread.is_empty() => Ok(Exit::Done),
+            None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
+            None if is_well && (summary.is_broken() || !unread.is_empty()) => {
+                Ok(Exit::BoardHasErrors)
+            }
+            None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
+            None => Ok(Exit::Failed),
+        }
+    }
+}
+
+impl Args {
+    fn write_junit(&self, summary: &Summary) -> Result<(), CliError> {
+        self.junit
+            .as_deref()
+            .map_or(Ok(()), |file| junit::write(file, summary))
+    }
+
+    fn write_html(
+        &self,
+        context: &Context,
+        board: &Board,
+        queues: &[Queue],
+    ) -> Result<(), CliError> {
+        self.html
+            .as_deref()
+            .map_or(Ok(()), |file| write_page(context, board, queues, file))
+    }
+
+    /// Takes those that are no text out of `queues`, where these are all of the board's and others can be worked: why each is.
+    fn unread(
+        &self,
+        board: &Board,
+        queues: &mut Vec<Queue>,
+    ) -> Result<Vec<tavern_store::Error>, CliError> {
+        let mut unread = Vec::new();
+        queues.retain(|queue| match board.read(queue) {
+            Err(error @ tavern_store::Error::NotText { .. }) if self.files.is_empty() => {
+                unread.push(error);
+                false
+            }
+            _ => true,
+        });
+        if queues.is_empty() && !unread.is_empty() {
+            Err(unread.swap_remove(0).into())
+        } else {
+            Ok(unread)
+        }
+    }
+
+    /// What `queues` are now: people may have made others, and removed some.
+    fn queues(
+        &self,
+        context: &Context,
+        site: &Site,
+        queues: Vec<Queue>,
+    ) -> Result<Vec<Queue>, CliError> {
+        if self.files.is_empty() {
+            context.files(&site.board, &self.files)
+        } else {
+            Ok(queues)
+        }
+    }
+
+    /// Whether all seats went well, and why it was ended before there was nothing left to do.
+    fn work(
+        &self,
+        context: &Context,
+        site: &Site,
+        queues: &[Queue],
+        named: &[Queue],
+        crew: &[Post],
+    ) -> Result<(bool, Option<Cut>), CliError> {
+        // What has ended may need a planner.
+        for post in crew {
+            wake(site, queues, &post.role, &Note::default())?;
+        }
+        if count_open(site, queues)? == 0 {
+            context.out.note("there is nothing to do: no item is open");
+            return Ok((true, None));
+        }
+        let prospect = Prospect::of(site, queues, crew)?;
+        let (program, verb) = sibling("agent")?;
+        let seat = |post: &Post| Seat {
+            args: verb
+                .iter()
+                .cloned()
+                .chain(self.agent_args(context, site, named, &post.role))
+                .collect(),
+            most: usize::from(post.agents),
+        };
+        let seats: Vec<Seat> = crew.iter().map(seat).collect();
+        let all: usize = seats.iter().map(|seat| seat.most).sum();
+        let most = self.most.unwrap_or(all).clamp(1, all);
+        let least = self
+            .least
+            .unwrap_or(if seats.len() == 1 {
+                all.min(prospect.worked)
+            } else {
+                1
+            })
+            .min(most);
+        let until = self.max_time.map(|time| clock::instant() + time.duration());
+        let config = PoolConfig {
+            program,
+            folder: context.here(),
+            seats,
+            least,
+            most,
+            until,
+            is_work,
+        };
+        let open = prospect.worked;
+        let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
+        context.out.note(match prospect.worked {
+            0 => format!(
+                "nothing can be worked as it stands: {}",
+                human::count(prospect.left, "item")
+            ),
+            _ => format!(
+                "draining {what}, {}{}",
+                runners(site, queues, crew)?,
+                prospect.rest()
+            ),
+        });
+        prospect
+            .not_run()
+            .iter()
+            .for_each(|not_run| context.out.note(not_run));
+        let is_at_terminal = io::stderr().is_terminal();
+        let foot = Foot::begin(context, &site.board, open);
+        let say = |line: String| foot.above(|| context.out.note(line));
+        // Each agent meets the same obstacles, and each look the same roles.
+        let told = RefCell::new(HashSet::new());
+        let is_new = |what: String| told.borrow_mut().insert(what);
+        let queues_now = || {
+            self.queues(context, site, queues.to_vec())
+                .unwrap_or_else(|_| queues.to_vec())
+        };
+        let by_hand = ByHand::since(site.board.last_seq()?);
+        let mut demand = || {
+            let queues = queues_now();
+            by_hand.news(site, &queues).into_iter().for_each(say);
+            let (demands, unstaffed) = look(site, &queues, crew);
+            unstaffed
+                .into_iter()
+                .filter(|(role, _)| is_new(role.clone()))
+                .for_each(|(_, line)| say(line));
+            demands
+        };
+        if context.is_dry {
+            demand();
+            return Ok((true, None));
+        }
+        let bell = Bell::new();
+        site.board.make_folders()?;
+        let _watch = site.board.ring_at_changes(queues, &bell)?;
+        let (mut waits, mut failed, mut too_early) = (Waits::default(), None, None);
+        let well = run(
+            &config,
+            &site.interrupt,
+            &bell,
+            &mut demand,
+            &mut |news| match news {
+                News::Line(line) => {
+                    let Ok(Heard { agent, told }) = serde_json::from_str(&line) else {
+                        return;
+                    };
+                    by_hand.news(site, &queues_now()).into_iter().for_each(say);
+                    waits.hear(&agent, &told);
+                    if let (true, Some(task)) =
+                        (self.fail_fast && failed.is_none(), told.gives_up())
+                    {
+                        failed = Some(task.clone());
+                        site.interrupt.raise(InterruptCause::Stopped);
+                    }
+                    if let (true, Told::Waiting { until: Some(_), .. }) = (waits.are_all(), &told)
+                        && let Some(first) = first_time(site, &queues_now(), crew)
+                    {
+                        let ahead = (first - clock::now()).to_std().unwrap_or_default();
+                        let is_beyond =
+                            |_: &Period| until.is_some_and(|end| clock::instant() + ahead > end);
+                        if let Some(time) = self.max_time.filter(is_beyond) {
+                            too_early = Some(Cut::TooEarly(time, first));
+                            site.interrupt.raise(InterruptCause::Stopped);
+                        } else if ahead > LONG_WAIT {
+                            let open = Prospect::of(site, &queues_now(), crew)
+                                .map_or(0, |prospect| prospect.worked);
+                            let line = format!(
+                                "{} left, and none may be taken before {}",
+                                human::count(open, "item"),
+                                clock::dated(first)
+                            );
+                            let line =
+                                format!("{line}; to end where all wait for longer: --max-time 10m");
+                            is_new(line.clone()).then(|| say(line));
+                        }
+                    }
+                    let is_told = match &told {
+                        // All wait: else what the others do is seen.
+                        Told::Waiting { until, .. } => {
+                            until.is_some() && waits.are_all() && is_new(told.to_string())
+                        }
+                        // The list at the end tells of it.
+                        Told::Skipped { title, .. } if prospect.scriptless.contains(title) => false,
+                        Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
+                        _ => true,
+                    };
+                    // What came up meanwhile is seen when an agent begins or ends something.
+                    let is_other = told.completes() || matches!(told, Told::Claimed { .. });
+                    let open = || {
+                        Prospect::of(site, &queues_now(), crew)
+                            .map_or(0, |prospect| prospect.worked)
+                    };
+                    foot.hear(&agent, &told, is_other.then_some(&open));
+                    if is_told {
+                        let line = sentence(&agent, &told);
+                        say(if told.is_progress() {
+                            context.out.shortened(&line).into_owned()
+                        } else {
+                            line
+                        });
+                    }
+                    // At a terminal one may look for oneself.
+                    if is_told && !is_at_terminal {
+                        failing::under(site, &told).into_iter().for_each(say);
+                    }
+                }
+                News::Complaint(line) => say(line),
+                News::Died { exit, pause } => {
+                    say(format!(
+                        "an agent ended ({exit}); started again in {}",
+                        human::took(pause)
+                    ));
+                }
+                News::GivenUp { exit } => {
+                    say(format!("agents keep ending at once ({exit}): given up"))
+                }
+            },
+        );
+        let cut = match (failed, site.interrupt.cause()) {
+            (Some(task), _) => Some(Cut::Failure(task)),
+            _ if too_early.is_some() => too_early,
+            (None, Some(InterruptCause::Stopped)) => self.max_time.map(Cut::OutOfTime),
+            (None, cause) => cause.map(Cut::Asked),
+        };
+        Ok((well?, cut))
+    }
+
+    fn agent_args(
+        &self,
+        context: &Context,
+        site: &Site,
+        queues: &[Queue],
+        role: &str,
+    ) -> Vec<OsString> {
+        let mut args = [
+            "--until-empty",
+            "--quiet",
+            "--format",
+            "json",
+            "--role",
+            role,
+        ]
+        .map(OsString::from)
+        .to_vec();
+        args.extend([
+            "--dir".into(),
+            site.board.dir().into(),
+            "--drain".into(),
+            std::process::id().to_string().into(),
+        ]);
+        args.extend(context.shared.trust.then(|| "--trust".into()));
+        args.extend(self.fail_fast.then(|| "--fail-fast".into()));
+        if let Some(own) = &site.config.caps.own {
+            let amounts = [
+                ("--max-usd", own.cap.usd),
+                ("--max-minutes", own.cap.minutes),
+            ];
+            let amounts = amounts
+                .into_iter()
+                .filter_map(|(flag, most)| Some([flag.to_owned(), most?.to_string()]));
+            args.extend(
+                amounts
+                    .chain([["--since".to_owned(), own.since.to_rfc3339()]])
+                    .flatten()
+                    .map(OsString::from),
+            );
+        }
+        // Not the role's runner: an item may name another one.
+        let named = [
+            ("--runner", &self.program.runner),
+            ("--model", &self.program.model),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
+        for (flag, value) in named.chain(queues.iter().map(|queue| ("--queue", queue.id.as_str())))
+        {
+            args.extend([flag.into(), value.into()]);
+        }
+        args
+    }
+}
+
+/// Whoever looks on is told of a longer wait.
+const LONG_WAIT: Duration = Duration::from_secs(60);
+
+/// The agents that have an item in their hands.
+#[derive(Default)]
+struct Waits {
+    busy: HashSet<String>,
+}
+
+impl Waits {
+    fn hear(&mut self, agent: &str, told: &Told) {
+        match told {
+            Told::Claimed { .. } => drop(self.busy.insert(agent.to_owned())),
+            Told::Waiting { .. } => drop(self.busy.remove(agent)),
+            _ => {}
+        }
+    }
+
+    fn are_all(&self) -> bool {
+        self.busy.is_empty()
+    }
+}
+
+/// An item that a drain would work on, and what would be run for it.
+#[derive(serde::Serialize)]
+struct WorkPlan {
+    #[serde(flatten)]
+    left: Left,
+    commands: Vec<String>,
+}
+
+/// What runs the open items of `queues`, as people are told it: those of the roles where no item is for one yet.
+fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<String, CliError> {
+    let texts = queues
+        .iter()
+        .map(|queue| site.board.read(queue))
+        .collect::<Result<Vec<_>, _>>()?;
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let roles = site.config.known_roles();
+    let open = |document: &Document<'_>| {
+        let items = document
+            .items()
+            .iter()
+            .filter(|item| !item.status.is_ended());
+        items
+            .map(|item| document.task_of(&for_roles(document, item, &roles)))
+            .collect::<Vec<_>>()
+    };
+    let tasks: Vec<Task> = documents.iter().flat_map(open).collect();
+    let mut names = BTreeSet::new();
+    for post in crew {
+        let role = site.role(&post.role)?;
+        let is_own = |task: &&Task| task.role.as_deref().unwrap_or(DEFAULT_ROLE) == post.role;
+        let mut own = tasks
+            .iter()
+            .filter(is_own)
+            .map(|task| site.runner_of(task, role))
+            .peekable();
+        if own.peek().is_none() {
+            names.insert(site.runner.clone().unwrap_or_else(|| role.runner.clone()));
+        }
+        names.extend(own);
+    }
+    let word = if names.len() == 1 {
+        "runner"
+    } else {
+        "runners"
+    };
+    Ok(format!(
+        "{word} {}",
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Of a dry run: the items, with what would be run for each.
+fn show_plan(
+    context: &Context,
+    site: &Site,
+    queues: &[Queue],
+    crew: &[Post],
+) -> Result<(), CliError> {
+    let mut commands = HashMap::new();
+    for queue in queues {
+        commands.extend(
+            commands_of(site, queue)?
+                .into_iter()
+                .map(|(line, all)| ((queue.id.clone(), line), all)),
+        );
+    }
+    let left = summarise(site, queues, crew, site.board.last_seq()?, None)?
+        .left
+        .into_iter()
+        .filter(|left| !left.broken);
+    let (worked, idle): (Vec<Left>, Vec<Left>) = left.partition(|left| !left.stays);
+    for left in worked.into_iter().chain(idle) {
+        let commands = commands
+            .remove(&(left.queue.clone(), left.line))
+            .filter(|_| !left.stays)
+            .unwrap_or_default();
+        let mark = if left.stays { "left: " } else { "" };
+        let head = format!(
+            "{mark}{}:{} {} {}",
+            left.queue,
+            left.line,
+            left.status,
+            human::title(&left.listed())
+        );
+        let why = left
+            .reason
+            .iter()
+            .filter(|_| left.stays)
+            .map(|why| format!("\n  {}", human::words(why)));
+        let text = head + &why.collect::<String>() + &human::commands(&commands);
+        context.out.record(&WorkPlan { left, commands }, text)?;
+    }
+    Ok(())
+}
+
+#[derive(serde::Deserialize)]
+struct Heard {
+    agent: String,
+    #[serde(flatten)]
+    told: Told,
+}
+
+fn some_time(text: &str) -> Result<Period, String> {
+    let time = text.parse::<Period>().map_err(|error| error.to_string())?;
+    if time.is_zero() {
+        Err("nothing is done in no time: name one such as 45m, or none".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
+    let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
+    let open = |queue| {
+        Ok(parse(&site.board.read(queue)?.content)
+            .0
+            .items()
+            .iter()
+            .filter(is_open)
+            .count())
+    };
+    queues.iter().map(open).sum()
+}
+
+/// An agent's line says that it found something to do.
+fn is_work(line: &str) -> bool {
+    let is_deed = |told| {
+        matches!(
+            told,
+            Told::Claimed { .. } | Told::Integrated { .. } | Told::SentBack { .. }
+        )
+    };
+    serde_json::from_str::<Heard>(line).is_ok_and(|heard| is_deed(heard.told))
+}

@@ -1,0 +1,564 @@
+//! What became of the items of a drain, and where to look.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::crew::Post;
+use super::cut::Cut;
+use super::failing::{end_of, fails};
+use super::unfit::{NAMED, hindrance, lacking};
+use crate::alike::Alike;
+use crate::check::shown;
+use crate::need::{self, Need};
+use crate::strayed::{Strayed, tell_of_tip};
+use crate::{CliError, Context, hints, human};
+use tavern_core::document::{Document, Item, parse};
+use tavern_core::eligible::{Lack, for_roles};
+use tavern_core::event::Kind;
+use tavern_core::key::Key;
+use tavern_core::need::NeedKind;
+use tavern_core::steps::Steps;
+use tavern_core::task::{Status, Task, TaskId};
+use tavern_run::readiness::Unready;
+use tavern_run::record::RunNames;
+use tavern_run::runner::EndReason;
+use tavern_run::unmerged::Unmerged;
+use tavern_run::{Metadata, Site};
+use tavern_store::{Archived, Entry, Queue, tail_log};
+use tavern_sys::clock;
+
+/// One item that did not end completed.
+#[derive(Serialize)]
+pub(super) struct Left {
+    pub queue: String,
+    pub line: usize,
+    pub task: Option<TaskId>,
+    pub title: String,
+    /// What tells it apart from others of that title.
+    #[serde(skip)]
+    pub above: String,
+    pub status: Status,
+    pub reason: Option<String>,
+    /// What its runs may use together with others is used up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub capped: bool,
+    /// Its text has a problem, so nobody takes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
+    /// The agents can do nothing with it as it stands.
+    #[serde(skip)]
+    pub stays: bool,
+    /// What it needs of a person.
+    #[serde(flatten)]
+    pub need: Option<Need>,
+    /// The folder of its last run.
+    pub run: Option<String>,
+    /// Where its work is that is not merged, as git takes it.
+    pub kept: Vec<String>,
+    /// What it goes by.
+    #[serde(skip)]
+    pub name: String,
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// How long this drain's runs of it took together.
+    #[serde(skip)]
+    pub seconds: u64,
+    /// The end of what its last run printed, if that failed.
+    #[serde(skip)]
+    pub output: String,
+}
+
+impl Left {
+    /// Why it is not completed.
+    pub(super) fn why(&self) -> &str {
+        self.reason.as_deref().unwrap_or(self.status.as_str())
+    }
+
+    /// Its title as a list has it.
+    pub(super) fn listed(&self) -> String {
+        format!("{}{}", self.above, self.title)
+    }
+
+    /// Its name, and the queue that it is in.
+    pub(super) fn place(&self) -> String {
+        if self.task.is_some() {
+            format!("{}: {}", self.queue, self.name)
+        } else {
+            self.name.clone()
+        }
+    }
+
+    /// What to do about it, and where to look, a line each.
+    pub(super) fn details(&self) -> impl Iterator<Item = String> {
+        let todo = self.need.iter().map(|need| format!("to do: {}", need.todo));
+        let see = self.run.iter().map(|run| format!("see {run}"));
+        let work = (!self.kept.is_empty()).then(|| format!("its work: tavern diff {}", self.name));
+        let is_dead = self.status == Status::Dead;
+        let again = is_dead.then(|| {
+            format!(
+                "to have it tried again: tavern release {} --revive",
+                self.name
+            )
+        });
+        todo.chain(see).chain(work).chain(again)
+    }
+}
+
+/// One item that became completed or cancelled.
+#[derive(Serialize)]
+pub(super) struct EndedItem {
+    pub queue: String,
+    pub task: TaskId,
+    pub title: String,
+    pub status: Status,
+    /// Where it was merged; none of an item without a worktree.
+    pub commit: Option<String>,
+    /// Its steps that nobody has ticked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_steps: Vec<String>,
+    /// How long this drain's runs of it took together.
+    #[serde(skip)]
+    pub seconds: u64,
+}
+
+/// What became of all items that were open.
+#[derive(Default, Serialize)]
+pub(super) struct Summary {
+    pub completed: usize,
+    pub cancelled: usize,
+    /// Those that went to the dead letter lane since it began, and are left there.
+    pub failed: usize,
+    pub ended: Vec<EndedItem>,
+    /// What had ended before.
+    #[serde(skip)]
+    pub earlier: Vec<EndedItem>,
+    pub left: Vec<Left>,
+    /// What changed outside of a worktree while its agent ran.
+    pub strayed: Vec<Strayed>,
+    pub usd: f64,
+    pub seconds: u64,
+}
+
+impl Summary {
+    /// Adds an item that stands completed or cancelled: a new one, if it `became` so since it began.
+    fn add_ended(&mut self, became: &HashSet<(&TaskId, Status)>, ended: EndedItem) {
+        if !became.contains(&(&ended.task, ended.status)) {
+            return self.earlier.push(ended);
+        }
+        match ended.status {
+            Status::Completed => self.completed += 1,
+            _ => self.cancelled += 1,
+        }
+        self.ended.push(ended);
+    }
+
+    /// Adds what was moved to the archives of the queues by the events `since` it began, and is there still.
+    fn add_archived(
+        &mut self,
+        site: &Site,
+        queues: &[Queue],
+        since: &[Entry],
+        strayed: &HashSet<TaskId>,
+        before: u64,
+    ) -> Result<(), CliError> {
+        let became = became(since);
+        let (runs, archived, mut seen) = (
+            RunNames::list(&site.board)?,
+            Archived::of(&site.board),
+            HashSet::new(),
+        );
+        let mut live = HashSet::new();
+        // What can't be read has none that anybody knows of.
+        for text in site
+            .board
+            .queues()?
+            .iter()
+            .filter_map(|queue| site.board.read(queue).ok())
+        {
+            live.extend(
+                parse(&text.content)
+                    .0
+                    .items()
+                    .iter()
+                    .filter_map(|item| item.id.clone()),
+            );
+        }
+        // The newest first: what was brought back and has ended again is there once.
+        for entry in since
+            .iter()
+            .rev()
+            .filter(|entry| entry.kind == Kind::Archived)
+        {
+            let is_ours = is_of(entry, queues)
+                || entry
+                    .task
+                    .as_ref()
+                    .is_some_and(|task| strayed.contains(task));
+            let (true, Some(block)) = (is_ours, entry.change.before()) else {
+                continue;
+            };
+            let (document, _) = parse(block);
+            for (number, item) in document.items().iter().enumerate() {
+                let Some(id) = &item.id else { continue };
+                let is_archived = !live.contains(id) && archived.status_of(id).is_some();
+                if !is_archived || !seen.insert(id.clone()) {
+                    continue;
+                }
+                let runs = runs.runs_of(&site.board, id);
+                let runs = since_then(&runs, before);
+                self.usd += usd(&runs);
+                // What the first one is its lane may have said.
+                let status = entry
+                    .change
+                    .from()
+                    .filter(|_| number == 0)
+                    .unwrap_or(item.status);
+                let queue = entry.queue.clone().unwrap_or_default();
+                self.add_ended(
+                    &became,
+                    EndedItem {
+                        status,
+                        ..ended(queue, &document, item, id, &runs)
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A person can go on with each item that is left, or with the children that it waits for.
+    pub(super) fn waits_for_person(&self) -> bool {
+        let has_need = |left: &Left| left.need.is_some();
+        let is_parked = |left: &Left| left.status == Status::Waiting;
+        self.left.iter().any(has_need)
+            && self
+                .left
+                .iter()
+                .all(|left| has_need(left) || is_parked(left))
+    }
+
+    /// There was nothing to do.
+    pub(super) fn is_idle(&self) -> bool {
+        self.ended.is_empty() && self.left.is_empty()
+    }
+
+    /// Some would go on if runs might use more together.
+    pub(super) fn is_capped(&self) -> bool {
+        self.left.iter().any(|left| left.capped)
+    }
+
+    /// Some would go on if their text was mended.
+    pub(super) fn is_broken(&self) -> bool {
+        self.left.iter().any(|left| left.broken)
+    }
+
+    /// All of it in a line.
+    pub(super) fn totals(&self) -> String {
+        let spent = if self.usd > 0.0 {
+            format!(", {}", human::money(self.usd))
+        } else {
+            String::new()
+        };
+        let (completed, left) = (self.completed, self.left.len() - self.failed);
+        let all = completed + self.left.len();
+        let failed = if self.failed == 0 {
+            String::new()
+        } else {
+            format!(", {} failed", self.failed)
+        };
+        format!(
+            "{completed} of {all} completed{failed}, {left} left{spent} in {} s",
+            self.seconds
+        )
+    }
+
+    /// What was completed, and has steps that nobody has ticked.
+    fn open_steps<'s>(&'s self, context: &'s Context) -> impl Iterator<Item = String> + 's {
+        let is_told =
+            |one: &&EndedItem| one.status == Status::Completed && !one.open_steps.is_empty();
+        let told = self.ended.iter().filter(is_told);
+        let more = told.clone().count().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("… and {more} more: completed, with open steps"));
+        let lines = told.take(NAMED).map(|one| {
+            let head = format!(
+                "{}: {} completed, with {} open: ",
+                one.queue,
+                one.task,
+                human::count(one.open_steps.len(), "step")
+            );
+            context.out.fitted(&head, &one.open_steps.join("; "), "")
+        });
+        lines.chain(more)
+    }
+
+    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+        let mut lines = vec![self.totals()];
+        let mut alike = Alike::default();
+        for left in &self.left {
+            let said = [format!("{}: {}", left.queue, left.status)]
+                .into_iter()
+                .chain(left.reason.clone());
+            if !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
+                continue;
+            }
+            let head = format!("{} {} — ", left.place(), left.status);
+            lines.push(context.out.fitted(&head, &left.listed(), ""));
+            lines.extend(
+                left.reason
+                    .clone()
+                    .into_iter()
+                    .chain(left.details())
+                    .map(|line| format!("  {line}")),
+            );
+        }
+        lines.extend(alike.left_out());
+        lines.extend(self.open_steps(context));
+        lines.extend(self.strayed.iter().map(Strayed::to_string));
+        let is_merged = self.ended.iter().any(|one| one.commit.is_some());
+        lines.extend(is_merged.then(|| format!("merged work is on branch {}", site.integration())));
+        context.out.record(self, lines.join("\n"))?;
+        tell_of_tip(context, site);
+        Ok(())
+    }
+}
+
+/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now, by a
+/// drain that was `cut` or not.
+pub(super) fn summarise(
+    site: &Site,
+    queues: &[Queue],
+    crew: &[Post],
+    before: u64,
+    cut: Option<&Cut>,
+) -> Result<Summary, CliError> {
+    let (mut summary, roles) = (Summary::default(), site.config.known_roles());
+    let since = tail_log(&site.board, before)?;
+    let (became, mut strayed) = (became(&since), begun(&since, queues));
+    let mut all: Vec<Queue> = queues
+        .iter()
+        .filter(|queue| queue.path.is_file())
+        .cloned()
+        .collect();
+    for queue in &all {
+        let text = site.board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        strayed.retain(|id| document.find(id).is_none());
+    }
+    let own = all.len();
+    if !strayed.is_empty() {
+        let is_other = |queue: &Queue| !queues.contains(queue) && site.board.read(queue).is_ok();
+        all.extend(site.board.queues()?.into_iter().filter(is_other));
+    }
+    let kept = Unmerged::of(site.repository()?, site.integration());
+    let names = RunNames::list(&site.board)?;
+    let mut unready = lacking(site, &all);
+    for (number, queue) in all.iter().enumerate() {
+        let text = site.board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        let mut apart = document.apart();
+        for (at, item) in document.items().iter().enumerate() {
+            let titled = for_roles(&document, item, &roles);
+            let item = titled.as_ref();
+            if item.aside || number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id))
+            {
+                continue;
+            }
+            let runs = item
+                .id
+                .as_ref()
+                .map(|id| names.runs_of(&site.board, id))
+                .unwrap_or_default();
+            let ours = since_then(&runs, before);
+            summary.usd += usd(&ours);
+            let lacking = unready.remove(&(queue.id.clone(), item.line));
+            let need = lacking
+                .as_ref()
+                .and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
+            if matches!(item.status, Status::Completed | Status::Cancelled) {
+                if let Some(id) = &item.id {
+                    summary.add_ended(&became, ended(queue.id.clone(), &document, item, id, &ours));
+                }
+                continue;
+            }
+            let (task, status) = (document.task_of(item), item.status);
+            let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
+            let is_reason = || {
+                document
+                    .doubtful_keys(item)
+                    .iter()
+                    .any(|(key, _)| *key == Key::Reason)
+            };
+            let is_typed = (document.with_words(item).is_some() || is_reason())
+                && site.board.is_only_typed(&task.id)?;
+            let reason = task.reason().filter(|_| !is_typed);
+            let failed = runs.last().filter(|run| has_failed(run, status));
+            summary.left.push(Left {
+                kept: item
+                    .id
+                    .as_ref()
+                    .filter(|_| !runs.is_empty())
+                    .map(|id| kept.places(id))
+                    .unwrap_or_default(),
+                queue: queue.id.clone(),
+                line: item.line,
+                task: item.id.clone(),
+                title: document.title(item).to_owned(),
+                above: apart.remove(&at).unwrap_or_default(),
+                status,
+                stays: hindrance.is_some(),
+                broken: lacking.as_ref().is_some_and(Unready::is_broken),
+                capped: lacking
+                    .as_ref()
+                    .is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),
+                reason: cut
+                    .and_then(|cut| why_cut(&task, cut))
+                    .or_else(|| why(&task, reason, lacking.as_ref(), hindrance.as_ref(), queue)),
+                need,
+                output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
+                run: runs
+                    .last()
+                    .map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                path: queue.path.clone(),
+                name: name_of(queue, item),
+                seconds: seconds_of(&ours),
+            });
+        }
+    }
+    summary.add_archived(site, queues, &since, &strayed, before)?;
+    let has_died = |left: &&Left| {
+        left.task
+            .as_ref()
+            .is_some_and(|id| became.contains(&(id, Status::Dead)))
+    };
+    summary.failed = summary
+        .left
+        .iter()
+        .filter(|left| left.status == Status::Dead)
+        .filter(has_died)
+        .count();
+    summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
+    Ok(summary)
+}
+
+/// As it can be typed.
+fn name_of(queue: &Queue, item: &Item<'_>) -> String {
+    item.id.as_ref().map_or_else(
+        || format!("{}:{}", queue.id, item.line),
+        ToString::to_string,
+    )
+}
+
+fn ended(
+    queue: String,
+    document: &Document<'_>,
+    item: &Item<'_>,
+    id: &TaskId,
+    runs: &[&Metadata],
+) -> EndedItem {
+    let (title, status) = (document.title(item).to_owned(), item.status);
+    let task = document.task_of(item);
+    let commit = task.commit().map(str::to_owned);
+    let open_steps = Steps::of(&task.description).unwrap_or_default().open;
+    EndedItem {
+        queue,
+        task: id.clone(),
+        title,
+        status,
+        commit,
+        open_steps,
+        seconds: seconds_of(runs),
+    }
+}
+
+/// Those of `runs` that began after the event `before`.
+fn since_then(runs: &[Metadata], before: u64) -> Vec<&Metadata> {
+    runs.iter().filter(|run| run.token > before).collect()
+}
+
+fn usd(runs: &[&Metadata]) -> f64 {
+    runs.iter().map(|run| run.usage.usd).sum()
+}
+
+/// How long they took together.
+fn seconds_of(runs: &[&Metadata]) -> u64 {
+    runs.iter()
+        .map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default())
+        .sum()
+}
+
+/// The last run of an item that is left, or what was seen after its merge, says what is wrong with it.
+fn has_failed(run: &Metadata, status: Status) -> bool {
+    status == Status::Dead || run.outcome.is_some_and(fails)
+}
+
+/// What items became by these events.
+fn became(since: &[Entry]) -> HashSet<(&TaskId, Status)> {
+    since
+        .iter()
+        .filter_map(|entry| Some((entry.task.as_ref()?, entry.change.to()?)))
+        .collect()
+}
+
+/// The items that were taken from `queues`, or went with the whole file.
+fn begun(since: &[Entry], queues: &[Queue]) -> HashSet<TaskId> {
+    let is_gone = |entry: &Entry| {
+        queues
+            .iter()
+            .any(|queue| entry.queue.as_ref() == Some(&queue.id) && !queue.path.is_file())
+    };
+    let is_begun = |entry: &&Entry| match entry.kind {
+        Kind::Claimed => is_of(entry, queues),
+        Kind::Moved => is_gone(entry),
+        _ => false,
+    };
+    since
+        .iter()
+        .filter(is_begun)
+        .filter_map(|entry| entry.task.clone())
+        .collect()
+}
+
+fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
+    queues
+        .iter()
+        .any(|queue| entry.queue.as_ref() == Some(&queue.id))
+}
+
+/// What the end of the drain itself has left undone.
+fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
+    match task.status() {
+        Status::Approved => {
+            Some("not merged, since the drain was ended before: tavern merge does it".to_owned())
+        }
+        Status::Pending if task.reason() == Some(EndReason::Stop.describe()) => {
+            Some(format!("it was stopped: the drain was {cut}"))
+        }
+        _ => None,
+    }
+}
+
+/// Why an item is not completed: the `reason` that its last run came to, else what it lacks.
+fn why(
+    task: &Task,
+    reason: Option<&str>,
+    lacking: Option<&Unready>,
+    hindrance: Option<&Lack>,
+    queue: &Queue,
+) -> Option<String> {
+    let lack = lacking.map(Unready::foremost);
+    let id = Some(&task.id).filter(|id| **id != TaskId::nobody());
+    match (task.status(), lack) {
+        // What a person does about it stands by itself.
+        (_, Some(lack @ Lack::Approval)) if let Some(reason) = reason => {
+            Some(format!("{lack}: {reason}"))
+        }
+        (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
+        (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
+        _ if reason.is_some() => reason.map(str::to_owned),
+        (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
+        (_, Some(lack)) => Some(hints::sentence(lack, id, Some(&queue.id))),
+        (_, None) => hindrance.map(|lack| hints::unattended(lack, id, &queue.id)),
+    }
+}

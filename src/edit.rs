@@ -1,0 +1,423 @@
+//! `tavern-edit`: a queue or an item in an editor, merged when it ends.
+
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::io::{self, IsTerminal};
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use tavern_core::document::parse;
+use tavern_core::task::TaskId;
+use tavern_git::Repository;
+use tavern_store::config::Config;
+use tavern_store::{Board, Edited, Entry, Error, NamedItem, Queue, SetAside, replace};
+use tavern_sys::process::foreground;
+
+use super::check::{Fault, errors_if};
+use super::log::sentence;
+use super::{CliError, Context, Exit, ItemName, Verb, hints};
+
+/// What is put before a faulty line.
+const MARK: &str = "<!-- tavern-edit: ";
+
+/// After so many mistakes in a row the copy is kept, and no editor opened again.
+const MOST_ROUNDS: usize = 10;
+
+/// Open a queue or an item in your editor, and merge what you save
+///
+/// The editor is $VISUAL, $EDITOR, git's core.editor or vi. It works on a copy: others go on meanwhile, and what you and they
+/// changed is merged when it ends. If there is an error, it is opened again, with the error above its line.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A queue, by name or path; or an item, by its ID or its line, such as TODO.md:12
+    #[arg(value_name = "QUEUE|ID", default_value = "main")]
+    pub what: String,
+
+    /// Take a save that was set aside for what its queue is to be, without an editor
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "discard"])]
+    pub accept: Option<PathBuf>,
+
+    /// Throw away a save that was set aside
+    #[arg(long, value_name = "FILE", conflicts_with = "what")]
+    pub discard: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    queue: &'a str,
+    /// Whether the queue is another than before.
+    changed: bool,
+    /// The events that the log has of it.
+    events: &'a [Entry],
+    conflicts: Vec<String>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-edit";
+    const CHANGES_QUEUES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        // An old text that somebody has saved may lack what is to be edited.
+        board.settle()?;
+        if let Some(file) = self.accept.as_ref().or(self.discard.as_ref()) {
+            let aside = aside(context, &board, file)?;
+            let edited = self
+                .accept
+                .as_ref()
+                .map(|_| board.accept(&aside))
+                .transpose()?;
+            board.discard(&aside)?;
+            let words = format!(
+                "what was saved is thrown away, and {} stands as it was",
+                aside.queue.id
+            );
+            return told(context, &aside.queue.id, edited.as_ref(), &words);
+        }
+        let copy = Copy::of(context, &board, &self.what)?;
+        let editor = editor(&board)?;
+        // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
+        context.interrupt()?;
+        let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed));
+        let edited = copy
+            .typed(context, &board, &editor)
+            .and_then(|typed| Ok(typed.map(merge).transpose()?));
+        let queue = copy.queue.id.clone();
+        told(
+            context,
+            &queue,
+            edited.map_err(|error| copy.kept(error))?.as_ref(),
+            "nothing was changed",
+        )
+    }
+}
+
+/// The save that was set aside in `file`.
+fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliError> {
+    let path = fs::canonicalize(context.here().join(file)).ok();
+    let found = board
+        .set_aside()
+        .into_iter()
+        .find(|aside| fs::canonicalize(&aside.path).ok() == path);
+    let hint = "these are named by: tavern check";
+    found.ok_or_else(|| {
+        CliError::usage(
+            format!("`{}` is not a save that was set aside", file.display()),
+            hint,
+        )
+    })
+}
+
+/// Tells what became of `queue`; in these `words` that it stands as it was.
+fn told(
+    context: &Context,
+    queue: &str,
+    edited: Option<&Edited>,
+    words: &str,
+) -> Result<Exit, CliError> {
+    let Some(edited) = edited else {
+        let record = Record {
+            queue,
+            changed: false,
+            events: &[],
+            conflicts: Vec::new(),
+        };
+        context.out.record(&record, words)?;
+        return Ok(Exit::Done);
+    };
+    let record = Record {
+        queue,
+        changed: edited.is_changed,
+        events: &edited.entries,
+        conflicts: edited.conflicts.iter().map(ToString::to_string).collect(),
+    };
+    let words: Vec<String> = edited.entries.iter().map(sentence).collect();
+    let text = match (words.is_empty(), edited.is_changed) {
+        (false, _) => words.join("\n"),
+        (true, true) => format!("the text of {queue} was changed"),
+        (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
+    };
+    context.out.record(&record, text)?;
+    edited
+        .conflicts
+        .iter()
+        .for_each(|settled| context.out.note(hints::settled(settled)));
+    Ok(Exit::Done)
+}
+
+/// What is handed to the editor.
+struct Copy {
+    queue: Queue,
+    /// The whole queue as it was read.
+    loaded: String,
+    /// The part of it that is edited.
+    part: Range<usize>,
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Copy {
+    fn of(context: &Context, board: &Board, what: &str) -> Result<Copy, CliError> {
+        let queue = board.queue(what, &context.here());
+        let name: Option<ItemName> = if queue.is_err() {
+            what.parse().ok()
+        } else {
+            None
+        };
+        let item = name
+            .as_ref()
+            .map(|name| context.item(board, name))
+            .transpose()?;
+        let queue_of = |item: &NamedItem| match item {
+            NamedItem::Id(task) => Ok(board.live_task(task)?.queue),
+            NamedItem::At { queue, .. } => Ok(queue.clone()),
+        };
+        let queue = item
+            .as_ref()
+            .map_or(queue, queue_of)
+            .map_err(|error| match error {
+                Error::NoQueue(name) => {
+                    let hint = "list the items: tavern status --items; the queues: tavern queue";
+                    CliError::usage(format!("no queue, file or item `{name}`"), hint)
+                }
+                error => error.into(),
+            })?;
+        let loaded = board.read(&queue)?.content.into_string();
+        let (name, part) = match item {
+            None => (
+                queue
+                    .path
+                    .file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                0..loaded.len(),
+            ),
+            Some(item) => {
+                let (document, _) = parse(&loaded);
+                let part = item
+                    .index_in(&queue, &document)
+                    .map(|at| document.item(at).span.clone());
+                (
+                    item.id()
+                        .map_or_else(|| "item".to_owned(), TaskId::to_string),
+                    part.ok_or_else(|| item.lost())?,
+                )
+            }
+        };
+        let own = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new()
+            .prefix("tavern-edit-")
+            .permissions(own)
+            .tempdir()?;
+        let path = folder.path().join(format!("{name}.md"));
+        replace(&path, &loaded.as_bytes()[part.clone()])?;
+        Ok(Copy {
+            queue,
+            loaded,
+            part,
+            folder,
+            path,
+        })
+    }
+
+    fn own(&self) -> &str {
+        &self.loaded[self.part.clone()]
+    }
+
+    /// The whole queue with what was typed in its place.
+    fn whole(&self, typed: &str) -> String {
+        let (before, after) = (
+            &self.loaded[..self.part.start],
+            &self.loaded[self.part.end..],
+        );
+        let end = if after.is_empty() || typed.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        format!("{before}{typed}{end}{after}")
+    }
+
+    /// What the editor leaves, without mistakes; nothing if nothing was changed.
+    fn typed(
+        &self,
+        context: &Context,
+        board: &Board,
+        editor: &str,
+    ) -> Result<Option<String>, CliError> {
+        let mut faulty = None;
+        for _ in 0..MOST_ROUNDS {
+            self.edit(editor)?;
+            if context.interrupted() == Some(Exit::Terminated) {
+                return Err(CliError::new(
+                    Exit::Terminated,
+                    "ended while the editor was open: nothing was changed",
+                ));
+            }
+            let typed = fs::read_to_string(&self.path).map_err(|error| {
+                CliError::from_error(Exit::Failed, &Error::io("read", &self.path)(error))
+            })?;
+            let typed = if faulty.is_some() {
+                without_marks(&typed)
+            } else {
+                typed
+            };
+            if typed == self.own() {
+                return Ok(None);
+            }
+            if typed.trim().is_empty() && !self.own().trim().is_empty() {
+                context.out.note("the copy is empty, so it is not used");
+                return Ok(None);
+            }
+            let faults = self.faults(context, board, &typed)?;
+            if faults.is_empty() {
+                return Ok(Some(typed));
+            }
+            if faulty.as_ref() == Some(&typed) {
+                replace(&self.path, typed.as_bytes())?;
+                let messages: Vec<&str> = faults
+                    .iter()
+                    .map(|fault| fault.1.message.as_str())
+                    .collect();
+                let message = format!(
+                    "nothing was changed: these errors are still there: {}",
+                    messages.join("; ")
+                );
+                return Err(CliError::new(Exit::Refused, message));
+            }
+            for (line, fault) in &faults {
+                context.out.note(format!("line {line}: {}", fault.message));
+            }
+            replace(&self.path, with_marks(&typed, &faults).as_bytes())?;
+            faulty = Some(typed);
+        }
+        Err(CliError::new(
+            Exit::Refused,
+            "nothing was changed: there was another error each time",
+        ))
+    }
+
+    fn edit(&self, editor: &str) -> Result<(), CliError> {
+        let why = match foreground(editor, &self.path) {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(CliError::new(
+            Exit::Failed,
+            format!("the editor `{editor}` failed ({why}): nothing was changed"),
+        ))
+    }
+
+    /// Errors that were not there before, with their lines in the copy.
+    fn faults(
+        &self,
+        context: &Context,
+        board: &Board,
+        typed: &str,
+    ) -> Result<Vec<(usize, Fault)>, CliError> {
+        let (here, config) = (context.here(), Config::load(board.dir()).ok());
+        let errors = |text: &str| errors_if(board, &[(&self.queue, text)], config.as_ref(), &here);
+        let mut known: HashMap<(&str, String), usize> = HashMap::new();
+        for fault in errors(&self.loaded)? {
+            *known.entry(mistake(&fault)).or_default() += 1;
+        }
+        let mut faults = errors(&self.whole(typed))?;
+        faults.retain(|fault| match known.get_mut(&mistake(fault)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        });
+        let above = self.loaded[..self.part.start].matches('\n').count();
+        let last = typed.split_inclusive('\n').count().max(1);
+        let line = |fault: &Fault| fault.line.unwrap_or(1).saturating_sub(above).clamp(1, last);
+        Ok(faults
+            .into_iter()
+            .map(|fault| (line(&fault), fault))
+            .collect())
+    }
+
+    /// The error, with where to find what was typed, if anything was.
+    fn kept(self, error: CliError) -> CliError {
+        if fs::read(&self.path).is_ok_and(|left| left == self.own().as_bytes()) {
+            return error;
+        }
+        // It is not removed at the end.
+        let _ = self.folder.keep();
+        let place = format!("your copy is kept: {}", self.path.display());
+        let hint: Vec<String> = error.hint.iter().cloned().chain([place]).collect();
+        error.with_hint(hint.join("\n"))
+    }
+}
+
+/// What is wrong, wherever, and of however many items it is told at once.
+fn mistake(fault: &Fault) -> (&'static str, String) {
+    let message = fault
+        .message
+        .strip_prefix("no agent can take this")
+        .and_then(|rest| rest.split_once(": "));
+    (
+        fault.code,
+        message.map_or_else(|| fault.message.clone(), |(_, lack)| lack.to_owned()),
+    )
+}
+
+fn with_marks(typed: &str, faults: &[(usize, Fault)]) -> String {
+    let mut text = String::new();
+    for (number, line) in (1..).zip(typed.split_inclusive('\n')) {
+        for (_, fault) in faults.iter().filter(|fault| fault.0 == number) {
+            let hint = fault
+                .hint
+                .as_ref()
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
+            let words = format!("{}{hint}", fault.message)
+                .replace("--", "- -")
+                .replace('\n', " ");
+            text.push_str(&format!("{MARK}error: {words} -->\n"));
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+fn without_marks(typed: &str) -> String {
+    typed
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with(MARK))
+        .collect()
+}
+
+/// The command line of the editor.
+fn editor(board: &Board) -> Result<String, CliError> {
+    let is_set = |line: &String| !line.trim().is_empty();
+    let variable = |name: &str| std::env::var(name).ok().filter(is_set);
+    let of_git = || {
+        Repository::discover(board.root())
+            .ok()?
+            .setting("core.editor")
+            .ok()?
+            .filter(is_set)
+    };
+    if let Some(line) = variable("VISUAL")
+        .or_else(|| variable("EDITOR"))
+        .or_else(of_git)
+    {
+        return Ok(line);
+    }
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return Ok("vi".to_owned());
+    }
+    let hint = "name an editor that needs no terminal: EDITOR=… tavern edit; or edit the queue's file directly";
+    Err(CliError::usage(
+        "there is no terminal to open an editor in",
+        hint,
+    ))
+}

@@ -1,0 +1,337 @@
+//! `tavern`: runs every program as a verb, in its own process, and lists them all.
+//!
+//! A `tavern-VERB` on the PATH that is none of ours is run too, as git does.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command, FromArgMatches, value_parser};
+use clap_complete::{ArgValueCandidates, CompletionCandidate, Shell};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use serde::Serialize;
+
+use tavern_core::near::nearest;
+use tavern_sys::process::{keep_inherited, quoted};
+
+use super::complete;
+use super::context::Context;
+use super::demo;
+use super::error::CliError;
+use super::exit::Exit;
+use super::hints;
+use super::output::ROOM;
+use super::program::{PROGRAMS, Program, usage};
+use super::shared::Shared;
+
+/// One line of the list.
+#[derive(Serialize)]
+struct ListedProgram {
+    name: &'static str,
+    job: String,
+}
+
+/// The whole of `tavern`'s `main`.
+pub fn main() -> ExitCode {
+    keep_inherited();
+    let line: Vec<OsString> = std::env::args_os().collect();
+    match complete::answer(whole, &line) {
+        Ok(false) => start(line.get(1..).unwrap_or_default()).into(),
+        Ok(true) => Exit::Done.into(),
+        Err(error) => usage(&error).into(),
+    }
+}
+
+fn start(arguments: &[OsString]) -> Exit {
+    let line = std::iter::once(OsString::from("tavern")).chain(arguments.iter().cloned());
+    let matches = match command().try_get_matches_from(line.clone()) {
+        Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            return page()
+                .try_get_matches_from(line)
+                .map_or_else(|error| usage(&error), |_| Exit::Done);
+        }
+        Err(error) => return usage(&error),
+    };
+    let Some((verb, rest)) = matches.subcommand() else {
+        return match Shared::from_arg_matches(&matches) {
+            Ok(shared) => list(&Context::new(shared, &matches)),
+            Err(error) => usage(&error),
+        };
+    };
+    let rest: Vec<OsString> = rest
+        .get_many::<OsString>("")
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
+    if let Some(about) = about_programs(verb) {
+        return tell(about, rest);
+    }
+    // Flags may stand before the verb: they are the verb's.
+    let flags = arguments.len() - rest.len() - 1;
+    let handed: Vec<OsString> = arguments[..flags].iter().cloned().chain(rest).collect();
+    match Program::named(verb) {
+        Some(program) => program.start(&format!("tavern {verb}"), &handed),
+        None if verb == "demo" => Program::of::<demo::Args>().start("tavern demo", &handed),
+        None => foreign(verb, handed),
+    }
+}
+
+/// What is parsed: any verb, whose arguments are its own.
+fn command() -> Command {
+    Shared::augment_args(Command::new("tavern"))
+        .about(
+            "A file-based blackboard for coding agents: a Markdown queue, worked to merged commits",
+        )
+        .long_about(None)
+        .version(env!("CARGO_PKG_VERSION"))
+        .override_usage("tavern [OPTIONS] VERB [ARGUMENTS]...")
+        .allow_external_subcommands(true)
+        .disable_help_subcommand(true)
+}
+
+/// What is shown: all verbs in a list.
+fn page() -> Command {
+    let programs = PROGRAMS
+        .iter()
+        .map(|program| Command::new(program.verb()).about(program.job()));
+    let demo = Command::new("demo").about(Program::of::<demo::Args>().job());
+    let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
+    command()
+        .subcommands(programs.chain([demo]).chain(others))
+        .help_template("{about}\n\nUsage: {usage}\n\nVerbs, most of them programs of their own too (tavern-VERB):\n{subcommands}\n\n{options}\n")
+}
+
+/// What is completed: all verbs with all of their flags.
+fn whole() -> Command {
+    let demo = Program::of::<demo::Args>();
+    let verbs = PROGRAMS
+        .iter()
+        .chain([&demo])
+        .map(|program| program.command().name(program.verb()));
+    let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
+    command().subcommands(verbs.chain(others))
+}
+
+/// The verbs that tell of the others.
+const ABOUT: [&str; 3] = ["help", "manual", "completions"];
+
+fn about_programs(verb: &str) -> Option<Command> {
+    let of_verb = || {
+        Arg::new("verb")
+            .value_name("VERB")
+            .help("The verb")
+            .value_parser(value_parser!(OsString))
+            .add(ArgValueCandidates::new(verbs))
+    };
+    let command = Command::new("tavern").disable_version_flag(true);
+    Some(match verb {
+        "help" => command
+            .name("help")
+            .about("Explain a verb, or list them all")
+            .arg(of_verb()),
+        "manual" => command
+            .name("manual")
+            .about("Show the man page of a verb, or of `tavern` itself")
+            .after_help(
+                "Where no terminal looks on it is printed as it is: tavern manual VERB > VERB.1",
+            )
+            .arg(of_verb()),
+        "completions" => command
+            .name("completions")
+            .about("Print what has a shell complete verbs, flags, and what is on the board")
+            .after_help("In ~/.bashrc: eval \"$(tavern completions bash)\"")
+            .arg(
+                Arg::new("shell")
+                    .value_name("SHELL")
+                    .required(true)
+                    .value_parser(value_parser!(Shell))
+                    .help("The shell"),
+            ),
+        _ => return None,
+    })
+}
+
+fn verbs() -> Vec<CompletionCandidate> {
+    all_verbs().map(CompletionCandidate::new).collect()
+}
+
+/// All that may stand behind `tavern`, but for programs of others.
+fn all_verbs() -> impl Iterator<Item = &'static str> {
+    PROGRAMS
+        .iter()
+        .map(Program::verb)
+        .chain(["demo"])
+        .chain(ABOUT)
+}
+
+/// What such a verb is asked.
+fn tell(about: Command, rest: Vec<OsString>) -> Exit {
+    let verb = about.get_name().to_owned();
+    let called = format!("tavern {verb}");
+    let matches = match about
+        .bin_name(&called)
+        .try_get_matches_from([OsString::from(called)].into_iter().chain(rest))
+    {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    if verb == "completions" {
+        let shell = *matches.get_one::<Shell>("shell").expect("it is required");
+        return end(print(|page| complete::register(shell, page)));
+    }
+    let of = matches
+        .get_one::<OsString>("verb")
+        .map(|verb| verb.to_string_lossy());
+    let of = of
+        .as_deref()
+        .map(|verb| verb.strip_prefix("tavern-").unwrap_or(verb));
+    match (of, verb.as_str()) {
+        (None, "help") => start(&["--help".into()]),
+        (Some(of), "help") if all_verbs().any(|verb| verb == of) => {
+            start(&[of.into(), "--help".into()])
+        }
+        (None, _) => end(manual(page())),
+        (Some(of), _) => match Program::named(of) {
+            Some(program) => end(manual(program.command())),
+            None => end(Err(unknown(of))),
+        },
+    }
+}
+
+/// Prints a man page; on a terminal `man` shows it, where there is one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it takes the place of this program: no child that someone must end"
+)]
+fn manual(command: Command) -> Result<Exit, CliError> {
+    let mut page = Vec::new();
+    man_page(command, &mut page)?;
+    if let Some(man) = on_path("man").filter(|_| io::stdout().is_terminal() && page.len() < ROOM) {
+        let (reader, mut writer) = io::pipe()?;
+        writer.write_all(&page)?;
+        drop(writer);
+        // Where it can't be run the page is printed.
+        drop(
+            std::process::Command::new(man)
+                .args(["-l", "-"])
+                .stdin(reader)
+                .exec(),
+        );
+    }
+    print(|out| out.write_all(&page))
+}
+
+/// With the values of flags in its synopsis, too.
+fn man_page(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
+    command.build();
+    let mut synopsis = Roff::default();
+    synopsis.control("SH", ["SYNOPSIS"]);
+    let flag = |arg: &Arg| {
+        if arg.is_positional() {
+            arg.to_string()
+        } else {
+            format!("[{arg}]")
+        }
+    };
+    let flags = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .map(flag);
+    let verb = command
+        .has_subcommands()
+        .then(|| "VERB [ARGUMENTS]...".to_owned());
+    let flags: Vec<String> = flags.chain(verb).collect();
+    synopsis.text([
+        bold(command.get_name()),
+        roman(format!(" {}", flags.join(" "))),
+    ]);
+    let man = Man::new(command);
+    man.render_title(out)?;
+    man.render_name_section(out)?;
+    synopsis.to_writer(out)?;
+    man.render_description_section(out)?;
+    man.render_options_section(out)?;
+    man.render_subcommands_section(out)?;
+    man.render_version_section(out)
+}
+
+fn list(context: &Context) -> Exit {
+    let printed = PROGRAMS.iter().try_for_each(|program| {
+        let listed = ListedProgram {
+            name: program.name,
+            job: program.job(),
+        };
+        context.out.row(
+            &listed,
+            &format!("tavern {:<13}", program.verb()),
+            &listed.job,
+            "",
+        )
+    });
+    end(printed
+        .and_then(|()| context.out.flush())
+        .map(|()| Exit::Done))
+}
+
+/// Writes to memory first: the generators can't be told that a reader has gone.
+fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, CliError> {
+    let mut page = Vec::new();
+    write(&mut page)
+        .and_then(|()| io::stdout().lock().write_all(&page))
+        .and_then(|()| io::stdout().flush())
+        .map(|()| Exit::Done)
+        .map_err(|error| CliError::output(&error))
+}
+
+/// Becomes the `tavern-VERB` on the PATH.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it takes the place of this program: no child that someone must end"
+)]
+fn foreign(verb: &str, arguments: Vec<OsString>) -> Exit {
+    let Some(path) = on_path(&format!("tavern-{verb}")) else {
+        return end(Err(unknown(verb)));
+    };
+    let error = std::process::Command::new(&path).args(arguments).exec();
+    let message = format!("can't run `{}`", path.display());
+    end(Err(CliError {
+        causes: vec![error.to_string()],
+        ..CliError::new(Exit::Failed, message)
+    }
+    .with_hint(format!(
+        "see whether it may be run: ls -l {}",
+        quoted(&path)
+    ))))
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return None;
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+fn unknown(verb: &str) -> CliError {
+    let hint = match (hints::for_verb(verb), nearest(verb, all_verbs())) {
+        (Some(hint), _) => hint.to_owned(),
+        (None, Some(guess)) => format!("did you mean `tavern {guess}`?"),
+        (None, None) => "list them all with `tavern`".to_owned(),
+    };
+    CliError::usage(format!("no verb `{verb}`"), hint)
+}
+
+fn end(result: Result<Exit, CliError>) -> Exit {
+    result.unwrap_or_else(|error| {
+        error.print();
+        error.exit
+    })
+}

@@ -1,0 +1,595 @@
+//! What to type next: the one place that says it, for each typed reason why something can't be done.
+//!
+//! The rooms below say what is so, and name no program.
+
+use std::path::Path;
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::{ItemName, human};
+use tavern_core::cap::{CapScope, Measure};
+use tavern_core::decide::Refusal;
+use tavern_core::eligible::{DEFAULT_ROLE, Doubt, Lack, OWN_DEPENDENCY};
+use tavern_core::event::Kind;
+use tavern_core::lease::Life;
+use tavern_core::problem::Problem;
+use tavern_core::task::{BadId, Status, TaskId};
+
+use tavern_store::config::ConfigError;
+use tavern_store::{
+    AgentFile, Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, life, not_written,
+};
+use tavern_sys::clock;
+use tavern_sys::process::quoted;
+
+/// After a rule's "no".
+pub(super) fn refusal(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::WrongStatus { task, status, event } => match (status, event) {
+            (Status::Dead, _) => format!("tavern release {task} --revive"),
+            (Status::Completed, Kind::Approved | Kind::Rejected) => {
+                format!("look at it: tavern diff {task}; to have it done again: tavern release {task} --reopen")
+            }
+            (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
+            (Status::Waiting, Kind::Approved | Kind::Rejected) => {
+                format!("bring it back into review first: tavern release {task}")
+            }
+            (Status::Waiting, _) => {
+                format!("tavern tell {task} \"…\" answers its question; what it waits for: tavern status {task}")
+            }
+            (_, Kind::Approved | Kind::Rejected) => {
+                format!("only work in review can be; for details: tavern status {task}")
+            }
+            (Status::Draft, _) => {
+                format!("it is a draft; let it be worked on: tavern release {task}")
+            }
+            _ => format!("for details: tavern status {task}"),
+        },
+        Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {
+            format!("wait for it, or see who works on it: tavern status {task}")
+        }
+        Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
+            format!("where the work is kept: tavern status {task}; what happened: tavern log {task}")
+        }
+        Refusal::SecondApproval { task, .. } => {
+            format!("have another agent review it: tavern claim --role reviewer --task {task}")
+        }
+        Refusal::OwnWork { task, .. } => {
+            format!(
+                "have another agent review it: tavern claim --role reviewer --task {task}, or approve it yourself: tavern report {task} --approve"
+            )
+        }
+        Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
+        Refusal::NoStep { task, .. } => {
+            format!("the boxes under its title count from 1, ticked ones too; where it stands: tavern status {task}")
+        }
+        Refusal::Unasked { task } => format!("for details: tavern status {task}"),
+        Refusal::EndedParent { task, status } => {
+            let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
+            format!("add it without --parent, or bring `{task}` back first: tavern release {task} {flag}")
+        }
+        Refusal::TooDeep { .. } => {
+            "do it within the item, or name a parent further up; the limit is `children: {depth: …}` in config.yaml"
+                .to_owned()
+        }
+        Refusal::TooMany { .. } => {
+            "do it within the item, or put more into one child; the limit is `children: {most: …}` in config.yaml"
+                .to_owned()
+        }
+        Refusal::TooManyToday { .. } => {
+            "do it within the item, or have a person add it; the limit is `children: {day: …}` in config.yaml"
+                .to_owned()
+        }
+        Refusal::WaitsForChild { task } => format!("leave `{task}` out of `after`"),
+    }
+}
+
+/// After what the world did to the store.
+pub(super) fn store(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
+        Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
+        Error::NoWorktree(git_dir) => {
+            let git_dir = quoted(git_dir);
+            format!(
+                "tell git once: git --git-dir={git_dir} config core.worktree FOLDER; or pass the board: --dir FOLDER"
+            )
+        }
+        Error::OlderBoard(_) => "end its programs, then bring it up to date: tavern init".into(),
+        Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
+        Error::Io { source, path, .. } => return not_written(path, source.kind()),
+        Error::Busy(_) => "try again; who holds it: fuser .git/tavern/lock".into(),
+        Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern queue add {}", quoted(name)),
+        Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md".into(),
+        Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
+        Error::NotText { path, .. } => {
+            format!("save the file as UTF-8; to see the place: tavern check {}", quoted(path))
+        }
+        Error::TooMany(_) => {
+            "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
+        }
+        Error::NoTask(task) => {
+            format!("list the items: tavern status --items; what became of one that is gone: tavern log {task}")
+        }
+        Error::NoItemAt { nearest: Some((line, title)), .. } => {
+            format!("one starts at line {line}: {}", human::title(title))
+        }
+        Error::NoItemAt { queue, .. } | Error::Changed { queue, .. } => {
+            format!("list the items: tavern status {} --items", quoted(queue))
+        }
+        Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
+        Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),
+        Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
+        Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),
+        Error::Archived { task, .. } => format!("bring it back: tavern release {task} --reopen"),
+        Error::ArchivedPart { task, whole } => {
+            format!("bring all of it back: tavern release --reopen {whole}, then {task}")
+        }
+        Error::SecondAgent(_) => "choose another --name, or leave it out to get a free one".into(),
+        Error::BadId(_) => BadId::HINT.into(),
+        Error::Refused(reason) => refusal(reason),
+        Error::NotUndone(reason) => obstacle(reason),
+    })
+}
+
+/// After an event that can't be taken back.
+fn obstacle(obstacle: &Obstacle) -> String {
+    let log = |name: &str| {
+        let rest = "what else can be taken back: tavern undo --list";
+        format!(
+            "see what happened, and change the queue's file by hand: tavern log {name} --diff; {rest}"
+        )
+    };
+    match obstacle {
+        Obstacle::Nothing => "see what happened: tavern log".to_owned(),
+        Obstacle::NoEvent(_) | Obstacle::NoChange { .. } => {
+            "list what can be taken back: tavern undo --list".to_owned()
+        }
+        Obstacle::Already { by, .. } => format!("to do it again: tavern undo --event {by}"),
+        Obstacle::Held(task) => format!("take it from its holder: tavern release {task} --force"),
+        Obstacle::InHands { name, now, .. } => match now {
+            Some(Status::Dead) => format!("tavern release {name} --revive"),
+            Some(Status::Completed | Status::Cancelled) => {
+                format!("tavern release {name} --reopen")
+            }
+            Some(Status::Waiting) => format!("tavern release {name}"),
+            Some(Status::Approved | Status::InReview) => {
+                format!("tavern release {name} --cancel, then tavern release {name} --reopen")
+            }
+            Some(_) => format!("to hold it again: tavern claim --task {name}"),
+            None => {
+                format!("its text is in the log; put it back as pending: tavern log {name} --diff")
+            }
+        },
+        Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => {
+            log(name)
+        }
+        Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
+        Obstacle::Lanes { queue, .. } => {
+            format!(
+                "change the headings, or `lanes` in the front matter, back by hand: tavern edit {queue}"
+            )
+        }
+        Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
+    }
+}
+
+/// What comes next for work that is approved, in words that follow that it is.
+pub(super) fn approved(board: &Board, task: &TaskId) -> String {
+    let is_alive = |agent: &AgentFile| life(&agent.holder) != Life::Gone;
+    let who = if board.agents().iter().any(is_alive) {
+        "the first agent that is free"
+    } else {
+        "the next agent"
+    };
+    format!(": {who} merges it, or now: tavern merge {task}")
+}
+
+/// How to move the file at `path` away, to be typed.
+pub(super) fn move_away(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    format!(
+        "mv {} {}",
+        quoted(path),
+        quoted(format!("{}.was", path.display()))
+    )
+}
+
+/// After settings that can't be read.
+pub(super) fn config(error: &ConfigError) -> Option<String> {
+    let path = match error {
+        ConfigError::Read { path, .. } => path,
+        ConfigError::Flawed(flaw) => &flaw.path,
+    };
+    error.hint().or_else(|| {
+        Some(format!(
+            "correct it, or begin with a fresh one: {}; tavern init",
+            move_away(path)
+        ))
+    })
+}
+
+/// After what went wrong around a run.
+pub(super) fn run(error: &tavern_run::Error) -> Option<String> {
+    match error {
+        tavern_run::Error::Store(error) => store(error),
+        tavern_run::Error::Undecided(aside) => Some(of_aside(aside)),
+        tavern_run::Error::NotTrusted(untrusted) if untrusted.doubt == Doubt::Since => {
+            let again = untrusted
+                .what
+                .iter()
+                .map(|name| format!("tavern release {} --force", quoted(name)));
+            let again = again.collect::<Vec<_>>().join("; ");
+            Some(format!(
+                "it is worked as it reads now once it is given back: {again}"
+            ))
+        }
+        tavern_run::Error::NotTrusted(_) => Some(trust(None)),
+        error => error.hint(),
+    }
+}
+
+/// For an item that can't be worked on here and now. `None` where nobody has to do anything. `queue` is where it stands, if
+/// it can be typed: a file that belongs to no board can't.
+pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> Option<String> {
+    let edit = match (task, queue) {
+        (Some(id), _) => format!(": tavern edit {id}"),
+        (None, Some("main")) => ": tavern edit".to_owned(),
+        (None, Some(queue)) => format!(": tavern edit {}", quoted(queue)),
+        (None, None) => String::new(),
+    };
+    // A line without an ID no command can name.
+    let of_item = |hint: &dyn Fn(&TaskId) -> String| {
+        task.map_or_else(
+            || "give it an ID in its file first, such as T-7".to_owned(),
+            hint,
+        )
+    };
+    Some(match lack {
+        Lack::Problem {
+            hint: Some(hint), ..
+        } => format!("{hint}{edit}"),
+        Lack::Problem { hint: None, .. } => {
+            format!("see where and why: tavern check{}", file_of(queue))
+        }
+        Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
+        Lack::Status(Status::Draft) => {
+            of_item(&|id| format!("let it be worked on: tavern release {id}"))
+        }
+        Lack::Status(Status::Dead) => {
+            of_item(&|id| format!("bring it back: tavern release {id} --revive"))
+        }
+        Lack::Status(Status::Completed | Status::Cancelled) => match task {
+            Some(id) => format!("to have it done again: tavern release {id} --reopen"),
+            None => again(&edit),
+        },
+        Lack::Held(_) | Lack::Status(Status::InProgress | Status::Reviewing) => {
+            of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
+        }
+        Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
+        Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
+        Lack::LeftOut(mark) => format!("to have it worked take the `{mark}` from its title{edit}"),
+        Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
+        Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
+        Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
+        Lack::Role(role) | Lack::Reviewer(role) => match task {
+            Some(id) => format!("tavern claim --task {id} --role {role}"),
+            None => format!("tavern claim --role {role}"),
+        },
+        Lack::Permission => of_item(&|id| format!("tavern report {id} --approve")),
+        Lack::Unapproved(_) => {
+            of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve"))
+        }
+        Lack::Approval => of_item(&|id| {
+            format!("tavern diff {id}, then tavern report {id} --approve, or --reject \"…\"")
+        }),
+        Lack::Touches { task, .. } => format!("for what it does: tavern status {task}"),
+        Lack::FailedChild(child) => {
+            format!("tavern release {child} --revive, or --cancel to go on without it")
+        }
+        Lack::Dependencies(open) => {
+            // What has no ID can't be named.
+            return open
+                .iter()
+                .filter(|(needed, _)| needed.parse::<TaskId>().is_ok())
+                .find_map(|(needed, status)| {
+                    Some(match status {
+                        None => format!("add `{needed}`, or fix its `after`{edit}"),
+                        Some(Status::Draft) => format!("tavern release {needed}"),
+                        Some(Status::Dead) => format!("tavern release {needed} --revive"),
+                        Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),
+                        Some(Status::Waiting) => format!("tavern status {needed}"),
+                        _ => return None,
+                    })
+                });
+        }
+        Lack::Closed {
+            runner,
+            needs_person,
+            ..
+        } => {
+            let mend = if *needs_person {
+                "sign in or fix its key, then open it"
+            } else {
+                "to open it now"
+            };
+            format!("{mend}: rm .tavern/quota/{}.yaml", quoted(runner))
+        }
+        Lack::BackOff(_) => return Some(format!("to try it now: tavern release {}", task?)),
+        Lack::Children(_) => of_item(&|id| format!("to go on before: tavern release {id}")),
+        Lack::NoRole(_) => {
+            format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}")
+        }
+        Lack::OnlyReviews(_) => format!("name a role that works, or none{edit}"),
+        Lack::NoRunner(_) => {
+            format!("add it under `runners:` in .tavern/config.yaml, or name another{edit}")
+        }
+        // Those speak of many items at once, too.
+        Lack::NoReviewer(_) | Lack::NoJudge { .. } => {
+            let Some(id) = task else {
+                return Some(match lack {
+                    Lack::NoJudge { role, .. } => format!(
+                        "use another: tavern agent --role {role} --runner claude; or judge it yourself: tavern report ID --approve"
+                    ),
+                    _ => "name a role with `does: review` under `roles:`".to_owned(),
+                });
+            };
+            let judge =
+                format!("review it yourself: tavern report {id} --approve, or --reject \"…\"");
+            match lack {
+                Lack::NoReviewer(_) => format!("{judge}; or add a role with `does: review`"),
+                _ => format!("name another under `roles:`, or {judge}"),
+            }
+        }
+        Lack::NoScript { role, .. } => {
+            let role = if role == DEFAULT_ROLE {
+                String::new()
+            } else {
+                format!(" --role {role}")
+            };
+            match queue {
+                Some("main") => {
+                    format!("indent one under it, or: tavern agent{role} --runner claude")
+                }
+                Some(queue) => {
+                    format!(
+                        "indent one under it, or: tavern drain {}{role} --runner claude",
+                        quoted(queue)
+                    )
+                }
+                None => "indent one under it".to_owned(),
+            }
+        }
+        Lack::Program { program, command } => {
+            format!(
+                "install {program}; if the item is to bring it: `command -v {program} && {command}`"
+            )
+        }
+        Lack::ForeignTip { branch, tip, known } => format!(
+            "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
+            quoted(format!("refs/heads/{branch}"))
+        ),
+        Lack::Capped { scope, measure, .. } => cap(*scope, *measure),
+        Lack::NotReady(not_ready) => return not_ready.hint.clone(),
+        Lack::NotTrusted(_) => trust(queue),
+    })
+}
+
+/// For an item without an ID that has ended; `edit` is how its queue is edited.
+pub(super) fn again(edit: &str) -> String {
+    format!("to have it done again write `[ ]` there{edit}")
+}
+
+/// Where what many runs may use together is used up.
+fn cap(scope: CapScope, measure: Measure) -> String {
+    let flag = if measure == Measure::Usd {
+        "--max-usd"
+    } else {
+        "--max-minutes"
+    };
+    match scope {
+        CapScope::Drain | CapScope::Agent => {
+            format!("to go on: begin another {scope}, with more {flag} or without it")
+        }
+        _ => format!(
+            "raise it: `caps: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"
+        ),
+    }
+}
+
+/// Where nobody has trusted what git brought, into the task file `queue` perhaps.
+pub(super) fn trust(queue: Option<&str>) -> String {
+    format!(
+        "see it, and allow it: tavern trust{}; for one run: --trust",
+        file_of(queue)
+    )
+}
+
+/// To be named where a task file is meant: the queues of the board are looked at anyway.
+fn file_of(queue: Option<&str>) -> String {
+    queue
+        .filter(|queue| queue.ends_with(".md"))
+        .map_or_else(String::new, |file| format!(" {}", quoted(file)))
+}
+
+/// Why no agent of a drain does anything with an item of `queue`, with what to type.
+pub(super) fn unattended(lack: &Lack, task: Option<&TaskId>, queue: &str) -> String {
+    let (Lack::Role(role) | Lack::Reviewer(role)) = lack else {
+        return sentence(lack, task, Some(queue));
+    };
+    let judge = task.filter(|_| matches!(lack, Lack::Reviewer(_)));
+    let judge = judge
+        .map(|task| format!("; or approve it yourself: tavern report {task} --approve"))
+        .unwrap_or_default();
+    format!(
+        "{lack}, and no agent here works as one: {}{judge}",
+        agent(role, [queue])
+    )
+}
+
+/// Starts an agent of `role` for these queues.
+pub(super) fn agent<'q>(role: &str, queues: impl IntoIterator<Item = &'q str>) -> String {
+    let queues: Vec<&str> = queues.into_iter().collect();
+    let is_usual = queues == ["main"];
+    let flags = queues
+        .iter()
+        .filter(|_| !is_usual)
+        .map(|queue| format!(" --queue {}", quoted(queue)));
+    format!("tavern agent --role {role}{}", flags.collect::<String>())
+}
+
+/// Adds to a mistake of the command line what was meant, where an ID stands alone, as other programs take it.
+pub(super) fn usage(error: &mut clap::Error, command: &Command) {
+    let kind = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => ContextKind::InvalidArg,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else {
+        return;
+    };
+    if word.parse::<ItemName>().is_err() {
+        return;
+    }
+    let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let takes_task = command
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some("task"));
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument if takes_task => {
+            format!("to name an item: {called} --task {word}")
+        }
+        ErrorKind::InvalidSubcommand => {
+            format!("to name an item: {called} list {word}, or {called} show {word}")
+        }
+        _ => return,
+    };
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
+}
+
+/// What does the work of verbs that people know from elsewhere.
+const VERBS: &[(&[&str], &str)] = &[
+    (
+        &["ls", "list", "items"],
+        "list the items: tavern status --items",
+    ),
+    (
+        &["queues"],
+        "list the queues: tavern queue; one of them: tavern status QUEUE --items",
+    ),
+    (
+        &["show", "view", "info"],
+        "show an item: tavern status ID; its work: tavern diff ID",
+    ),
+    (
+        &["new", "create"],
+        "add an item: tavern add \"what is to be done\"; make a board: tavern init",
+    ),
+    (
+        &["next", "take"],
+        "see what is next: tavern status --items; take it: tavern claim",
+    ),
+    (
+        &["start", "run", "work"],
+        "work the items: tavern agent; a whole list with several agents: tavern drain",
+    ),
+    (&["approve", "accept"], "tavern report ID --approve"),
+    (&["reject"], "tavern report ID --reject \"…\""),
+    (
+        &["done", "finish", "complete"],
+        "of an item that you hold: tavern report ID --token N --done",
+    ),
+    (
+        &["retry", "reopen", "revive"],
+        "give it back: tavern release ID; one that died: --revive; one that ended: --reopen",
+    ),
+    (
+        &["cancel", "delete", "remove", "rm"],
+        "tavern release ID --cancel",
+    ),
+    (
+        &["kill"],
+        "take an item from its holder: tavern release ID --force; everything: echo why > .tavern/STOP",
+    ),
+    (
+        &["stop", "pause"],
+        "end everything: echo why > .tavern/STOP; PAUSE lets what runs go on",
+    ),
+    (&["answer", "ask", "message"], "tavern tell ID \"…\""),
+];
+
+/// What to type instead of a verb that there is not.
+pub(super) fn for_verb(verb: &str) -> Option<&'static str> {
+    VERBS
+        .iter()
+        .find(|(verbs, _)| verbs.contains(&verb))
+        .map(|(_, hint)| *hint)
+}
+
+/// What became of a change that others had made too, with what to type.
+pub(super) fn settled(settled: &Settled) -> String {
+    let hint = match (settled.as_what, &settled.conflict.item) {
+        (SettledAs::Held, Some(item)) => {
+            format!("; to take it from its holder: tavern release {item} --force")
+        }
+        (SettledAs::Both, _) => "; see where: tavern check".to_owned(),
+        _ => String::new(),
+    };
+    format!("{settled}{hint}")
+}
+
+/// What to do about items that a save lacks and that stay.
+pub(super) const OF_STAYS: &str = "to remove them reload, take them out, and save that alone";
+
+/// What to do about a save that was set aside.
+pub(super) fn of_aside(aside: &SetAside) -> String {
+    let file = quoted(&aside.path);
+    format!("if it is meant: tavern edit --accept {file}; if not: tavern edit --discard {file}")
+}
+
+/// What to do about a queue whose text is gone, though Tavern knows it.
+pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
+    format!(
+        "put it back: tavern check --fix; or forget it: rm {}",
+        quoted(board.seen_path(&lost.queue))
+    )
+}
+
+/// For an ID that stands twice; `file` is to be named.
+pub(super) fn duplicate(file: Option<&str>) -> String {
+    let file = file
+        .map(|file| format!(" {}", quoted(file)))
+        .unwrap_or_default();
+    format!("give all but one a fresh ID: tavern check --fix{file}")
+}
+
+/// Adds the command to what `tavern check` says to do about an item that another waits for, which is named in `text`.
+pub(super) fn add_command(problem: &mut Problem, text: &str) {
+    let flag = match problem.code {
+        "cancelled-dependency" => "--reopen",
+        "dead-dependency" => "--revive",
+        _ => return,
+    };
+    problem.hint.push_str(&format!(
+        ": tavern release {flag} {}",
+        &text[problem.span.clone()]
+    ));
+}
+
+/// What an item lacks, for people, with times as their clocks show them.
+pub(super) fn lacking(lack: &Lack) -> String {
+    match lack {
+        Lack::BackOff(until) => format!("it may be taken at {}", clock::shown(*until)),
+        Lack::Closed { until, .. } => format!("{lack} until {}", clock::shown(*until)),
+        lack => lack.to_string(),
+    }
+}
+
+/// The same, with what to type.
+pub(super) fn sentence(of: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> String {
+    let (lacking, hint) = (lacking(of), lack(of, task, queue));
+    hint.map_or_else(|| lacking.clone(), |hint| format!("{lacking}; {hint}"))
+}

@@ -1,0 +1,293 @@
+//! `tavern-init`: make or bring up to date the blackboard.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::near::nearest;
+use tavern_git::{Head, Repository};
+use tavern_run::runner::CommandRunner;
+use tavern_run::{refuse_tracked, sandbox, settings_made_here};
+use tavern_store::config::{self, Config};
+use tavern_store::{ATTRIBUTES, Board, IGNORE, whole};
+use tavern_sys::files;
+use tavern_sys::process::find_program;
+
+use super::flags::DryRun;
+use super::{CliError, Context, Exit, Verb};
+use merging::missing_settings;
+
+pub(super) mod merging;
+
+/// Make a board in this repository, or bring it up to date
+///
+/// Writes `.tavern/` with a commented config.yaml, an empty queue, a .gitignore for the volatile part, and a
+/// .gitattributes by which git merges queues item by item. The merge driver for that, `tavern merge-driver`, is set in the
+/// repository's own git configuration. Safe to run again: what is there is kept. Of .gitignore and
+/// .gitattributes only lines that are missing are added.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The agent program of all roles: claude, shell, or another entry of `runners` [default: claude if it is on the
+    /// PATH, else shell]
+    #[arg(long)]
+    pub runner: Option<String>,
+
+    /// Add sample items
+    #[arg(long)]
+    pub demo: bool,
+
+    /// Leave the merging of queues to git: no .gitattributes, and no setting
+    #[arg(long)]
+    pub no_merge_driver: bool,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+pub(super) const QUEUE: &str = include_str!("../templates/queue.md");
+const DEMO: &str = include_str!("../templates/demo.md");
+
+#[derive(Serialize)]
+struct Record<'a> {
+    file: &'a Path,
+    action: &'static str,
+}
+
+#[derive(Serialize)]
+struct Setting {
+    setting: &'static str,
+    value: String,
+    action: &'static str,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-init";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let here = self.place(context);
+        let board = context.dried(Board::place(&here)?);
+        let repository = Repository::discover(board.root())?;
+        let base = match repository.head()? {
+            Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
+            Head::Detached { .. } => None,
+        };
+        // Found once, and written into config.yaml where everybody sees it; nothing is run.
+        let at_hand = || {
+            if find_program("claude".as_ref()).is_some() {
+                "claude"
+            } else {
+                "shell"
+            }
+        };
+        let runner = self.runner.as_deref().unwrap_or_else(at_hand);
+        let is_new = board.is_volatile();
+        let queue = if self.demo { DEMO } else { QUEUE };
+        let mut files = vec![
+            (config::FILE, settings(runner, base.as_deref())?),
+            ("queues/main.md", queue.to_owned()),
+        ];
+        // What is no text is left alone.
+        let lacking = |name: &str| board.incomplete(name).unwrap_or_default();
+        let text =
+            |name| lacking(name).map_or_else(|| whole(name).to_owned(), |lacking| lacking.text);
+        files.push((IGNORE, text(IGNORE)));
+        if !self.no_merge_driver {
+            files.push((ATTRIBUTES, text(ATTRIBUTES)));
+        }
+        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
+        // empty queue as we wrote it has nothing to lose to sample items.
+        let may_replace = |name: &str, text: &str| match name {
+            IGNORE if text == "*\n" => true,
+            IGNORE | ATTRIBUTES => {
+                lacking(name).is_some_and(|lacking| lacking.found.as_deref() == Some(text))
+            }
+            _ => self.demo && text == QUEUE,
+        };
+        if board.is_of_older_version() {
+            let refused = |error| CliError {
+                exit: Exit::Refused,
+                ..CliError::from(error)
+            };
+            refuse_tracked(&board, &repository).map_err(refused)?;
+            if !self.plan.dry_run {
+                board.move_private()?;
+            }
+            let action = if self.plan.dry_run {
+                "would_move"
+            } else {
+                "moved"
+            };
+            let (file, words) = (board.private(""), "log, leases and locks into");
+            let text = format!("{} {words} {}", action.replace('_', " "), file.display());
+            context.out.record(
+                &Record {
+                    file: &file,
+                    action,
+                },
+                text,
+            )?;
+        }
+        // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
+        let is_back = !board.path("queues").exists() && board.last_seq()? > 0;
+        let mut lost = if is_back {
+            board.lost_queues()?
+        } else {
+            Vec::new()
+        };
+        lost.extend(board.lost_files());
+        for lost in lost {
+            board.put_back(&lost)?;
+        }
+        let written = board.set_up(&files, &may_replace)?;
+        for ((name, text), is_written) in files.iter().zip(written) {
+            if is_written && *name == config::FILE && !self.plan.dry_run {
+                settings_made_here(&board, text);
+            }
+            let action = match (is_written, self.plan.dry_run) {
+                (false, _) => "kept",
+                (true, true) => "would_write",
+                (true, false) => "written",
+            };
+            let path = board.path(name);
+            let file = path.strip_prefix(board.root()).unwrap_or(&path);
+            context.out.record(
+                &Record { file, action },
+                format!("{} {}", action.replace('_', " "), file.display()),
+            )?;
+        }
+        if !self.no_merge_driver {
+            self.set_up_merging(context, &repository)?;
+        }
+        if is_new {
+            let what = if runner == "shell" {
+                "an item's own ```sh block".to_owned()
+            } else {
+                format!("`{runner}`")
+            };
+            context
+                .out
+                .note(format!("agents run {what}; to use another program: tavern agent --runner NAME, or config.yaml"));
+            // An item's own script is its owner's.
+            if runner != "shell" && sandbox::works_here() {
+                context.out.note(
+                    "bubblewrap works here: with `sandbox: true` of a role, in config.yaml, its agents write only to their work",
+                );
+            }
+            context.out.note(
+                "next: tavern add \"what is to be done\", then tavern agent (or tavern drain)",
+            );
+        } else {
+            self.stands(context, &board)?;
+        }
+        if is_back && files::read_text(board.path("queues/main.md")).is_ok_and(|now| now != queue) {
+            context
+                .out
+                .note("the items of before were put back; to begin afresh: rm -r .tavern .git/tavern; tavern init");
+        }
+        // What was printed is below the board's root, wherever it was typed.
+        if here.canonicalize().is_ok_and(|here| here != board.root()) {
+            let place = board.root().display();
+            let begins = base
+                .filter(|_| is_new)
+                .map(|base| format!(", and work begins at its branch `{base}`"));
+            context.out.note(format!(
+                "the board is in {place}{}",
+                begins.unwrap_or_default()
+            ));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Args {
+    fn place(&self, context: &Context) -> PathBuf {
+        let here = match &context.shared.dir {
+            Some(dir) if dir.ends_with(".tavern") => {
+                dir.parent().map_or_else(|| dir.clone(), PathBuf::from)
+            }
+            Some(dir) => dir.clone(),
+            None => context.here(),
+        };
+        if here.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            here
+        }
+    }
+
+    /// git is told what merges queues item by item. What a person has said of that stands.
+    fn set_up_merging(&self, context: &Context, repository: &Repository) -> Result<(), CliError> {
+        for (setting, value) in missing_settings(repository)? {
+            let action = if self.plan.dry_run {
+                "would_set"
+            } else {
+                "set"
+            };
+            if !self.plan.dry_run {
+                repository.set(setting, &value)?;
+            }
+            let words = format!(
+                "{} {setting} in the repository's git configuration",
+                action.replace('_', " ")
+            );
+            context.out.record(
+                &Setting {
+                    setting,
+                    value,
+                    action,
+                },
+                words,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The board was there already.
+    fn stands(&self, context: &Context, board: &Board) -> Result<(), CliError> {
+        let config = Config::load(board.dir())?;
+        let current = config
+            .roles
+            .get(DEFAULT_ROLE)
+            .map(|role| role.runner.as_str())
+            .unwrap_or_default();
+        match &self.runner {
+            Some(wanted) if wanted != current => context.out.note(format!(
+                "config.yaml is kept: to change the agents' program, write `runner: {wanted}` under `{DEFAULT_ROLE}:` in it"
+            )),
+            _ => context.out.note(format!("the board exists; agents run with `{current}`")),
+        }
+        Ok(())
+    }
+}
+
+/// config.yaml with the agents' program in it; one that only the presets know is written out.
+fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
+    let text = config::written(runner, base);
+    let built_in = Config::default().runners;
+    if built_in.contains_key(runner) {
+        return Ok(text);
+    }
+    let Some(preset) = CommandRunner::preset(runner) else {
+        let known: Vec<String> = built_in
+            .into_keys()
+            .chain(CommandRunner::presets().map(str::to_owned))
+            .collect();
+        let hint = match nearest(runner, known.iter().map(String::as_str)) {
+            Some(guess) => format!("did you mean `{guess}`?"),
+            None => format!(
+                "one of: {}; others can be added to config.yaml later",
+                known.join(", ")
+            ),
+        };
+        return Err(CliError::usage(format!("no runner `{runner}`"), hint));
+    };
+    let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
+    Ok(text.replace(
+        "\n#runners:\n",
+        &format!(
+            "\nrunners:\n  {runner}: {{command: [{}]}}\n",
+            words.join(", ")
+        ),
+    ))
+}

@@ -1,0 +1,124 @@
+//! What a key has done: another of Tavern's programs does it, by its own rules, and what it says is shown.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::sibling::sibling;
+use tavern_sys::process::{Bell, ProgramExit, Ran, Spec, run_beside};
+
+use super::look::{Tone, line};
+
+/// A program that is no editor takes no longer.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Programs that were started and may not have ended.
+pub struct Deeds {
+    running: Vec<JoinHandle<()>>,
+    tell: Sender<DoneDeed>,
+    told: Receiver<DoneDeed>,
+    bell: Bell,
+}
+
+/// What one came to that has ended.
+pub struct DoneDeed {
+    pub said: (String, Tone),
+    /// What had been asked, if it is done.
+    pub done: Option<String>,
+}
+
+impl Deeds {
+    /// `bell` rings when one has ended.
+    pub fn new(bell: &Bell) -> Deeds {
+        let (tell, told) = channel();
+        Deeds {
+            running: Vec::new(),
+            tell,
+            told,
+            bell: bell.clone(),
+        }
+    }
+
+    /// Starts one, for what was `asked`, and goes on; returns what is shown meanwhile.
+    pub fn begin(
+        &mut self,
+        words: &[String],
+        asked: String,
+        board: &Path,
+        folder: &Path,
+    ) -> (String, Tone) {
+        let spec = program(words, board, folder);
+        let (tell, bell) = (self.tell.clone(), self.bell.clone());
+        self.running.push(thread::spawn(move || {
+            let said = done(spec);
+            let done = (said.1 != Tone::Bad).then_some(asked);
+            // Who has asked may be gone.
+            let _ = tell.send(DoneDeed { said, done });
+            bell.ring();
+        }));
+        (format!("tavern {} …", line(&words.join(" "))), Tone::Faint)
+    }
+
+    /// Those that have ended since.
+    pub fn ended(&mut self) -> Vec<DoneDeed> {
+        self.running.retain(|running| !running.is_finished());
+        self.told.try_iter().collect()
+    }
+
+    /// Waits for those that run.
+    pub fn finish(self) {
+        self.running
+            .into_iter()
+            .for_each(|running| _ = running.join());
+    }
+}
+
+/// The program that `tavern WORDS` means, of this board.
+pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec> {
+    let (program, first) = sibling(&words[0])?;
+    let shared: [OsString; 4] = [
+        "--dir".into(),
+        board.into(),
+        "--format".into(),
+        "text".into(),
+    ];
+    let words = words[1..].iter().map(OsString::from);
+    Ok(Spec::new(program, folder)
+        .args(first)
+        .args(shared)
+        .args(words))
+}
+
+/// Runs it to its end; what it printed, in a line.
+pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
+    match spec.and_then(|spec| run_beside(spec, LIMIT)) {
+        Ok(Some(ran)) => said(&ran),
+        Ok(None) => ("it took too long, and was ended".to_owned(), Tone::Bad),
+        Err(error) => (line(&error.to_string()), Tone::Bad),
+    }
+}
+
+/// What it printed, in a line.
+fn said(ran: &Ran) -> (String, Tone) {
+    let is_done = ran.exit == ProgramExit::Code(0);
+    let (first, second) = if is_done {
+        (&ran.stdout, &ran.stderr)
+    } else {
+        (&ran.stderr, &ran.stdout)
+    };
+    let text = [first, second].map(|text| String::from_utf8_lossy(text).trim().to_owned());
+    let words: Vec<&str> = text.iter().flat_map(|text| text.lines()).collect();
+    let words = words.join(" · ");
+    let words = line(words.strip_prefix("error: ").unwrap_or(&words));
+    (
+        if words.is_empty() {
+            "done".to_owned()
+        } else {
+            words
+        },
+        if is_done { Tone::Works } else { Tone::Bad },
+    )
+}

@@ -1,0 +1,699 @@
+//! The loop of the live view: it waits until something happens, looks, draws what is other than before, and does what keys ask for.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use ratatui::layout::Rect;
+use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+
+use crate::overview::listing::WantedItems;
+use crate::overview::{Overview, agents};
+use crate::status::full;
+use crate::{CliError, Context, Exit, Format, diff};
+use tavern_core::task::{Mode, TaskId};
+use tavern_run::record::runs_of;
+use tavern_run::watch::health;
+use tavern_store::{Board, NamedItem, Queue};
+use tavern_sys::clock;
+use tavern_sys::file_watch::FileWatch;
+use tavern_sys::files;
+use tavern_sys::process::{Bell, Spec, attend};
+
+use super::deed::{Deeds, program};
+use super::frame::{has_panel, page_room, picture, room};
+use super::keys::KeyReader;
+use super::look::{Look, Tone, can_move, line, lines};
+use super::offers::Offers;
+use super::scene::{Scene, Subject};
+use super::screen::{OpenPage, PageKind, Screen, Wish};
+use super::stream::LogTail;
+use super::terminal::{RawTerminal, give_back};
+use super::watchers::{BoardWatch, KeyWatch, Noticed, run_watch, signals};
+
+/// How often seconds are shown anew.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The board is looked at no more often than this.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A run is read no more often than this.
+const BREATH: Duration = Duration::from_millis(40);
+
+/// A shell or an editor that is to end has so long to put away what it has.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Differences are read no more often than this.
+const REST: Duration = Duration::from_secs(2);
+
+/// Who passes a row by does not want to read of it.
+const STILL: Duration = Duration::from_millis(80);
+
+/// After it nothing follows that belongs to a key.
+const REST_OF_KEY: Duration = Duration::from_millis(50);
+
+/// Whether there is a terminal that can be drawn on, and a person before it.
+pub fn can_draw(context: &Context) -> bool {
+    let is_text = context.out.format() == Format::Text;
+    is_text && stdin().is_terminal() && stdout().is_terminal() && can_move()
+}
+
+/// Shows the board until a person has seen enough; of its queues those with these names, or all.
+pub fn run(context: &Context, names: &[String]) -> Result<Exit, CliError> {
+    let board = context.board()?;
+    let bell = Bell::new();
+    let signals = signals(&bell)?;
+    let queues = context.files(&board.clone().settled()?, names)?;
+    let watch = BoardWatch::begin(&board, &queues, &bell)?;
+    let mut view = LiveView::open(context, board, names, bell)?;
+    let keys = KeyWatch::begin(&view.bell)?;
+    view.terminal = Some(RawTerminal::take()?);
+    let ended = view.work(&watch, &keys, &signals);
+    drop(view.terminal.take());
+    view.deeds.finish();
+    ended
+}
+
+struct LiveView<'c> {
+    context: &'c Context,
+    board: Board,
+    names: &'c [String],
+    bell: Bell,
+    look: Look,
+    screen: Screen,
+    overview: Overview,
+    /// When the board was looked at last, how long that took, and when seconds were.
+    looked: Instant,
+    took: Duration,
+    ticked: Instant,
+    deeds: Deeds,
+    /// For which look and what the board's rules were asked.
+    offered: Option<(Instant, Option<Subject>)>,
+    stream: Option<OpenStream>,
+    diff: Option<OpenDiff>,
+    /// Since when what is chosen is that.
+    chosen: (Instant, usize),
+    terminal: Option<RawTerminal>,
+}
+
+/// The work whose differences are shown.
+struct OpenDiff {
+    /// Where git notes what happens in its worktree; there may be none.
+    folder: Option<PathBuf>,
+    has_changed: Noticed,
+    watch: Option<FileWatch>,
+    is_stale: bool,
+    /// When it was read last, and how long that took.
+    read: Instant,
+    took: Duration,
+}
+
+impl OpenDiff {
+    /// Keys are not kept waiting by a repository in which git takes long.
+    fn until_look(&self) -> Duration {
+        if self.is_stale {
+            REST.max(self.took * 10).saturating_sub(self.read.elapsed())
+        } else {
+            Duration::MAX
+        }
+    }
+}
+
+/// The run whose logs are read.
+struct OpenStream {
+    folder: PathBuf,
+    tail: LogTail,
+    has_changed: Noticed,
+    /// There is none while there is no folder yet.
+    watch: Option<FileWatch>,
+    is_stale: bool,
+    followed: Instant,
+}
+
+impl OpenStream {
+    fn until_look(&self) -> Duration {
+        if self.is_stale {
+            BREATH.saturating_sub(self.followed.elapsed())
+        } else {
+            Duration::MAX
+        }
+    }
+}
+
+impl<'c> LiveView<'c> {
+    fn open(
+        context: &'c Context,
+        board: Board,
+        names: &'c [String],
+        bell: Bell,
+    ) -> Result<LiveView<'c>, CliError> {
+        let (now, deeds) = (clock::instant(), Deeds::new(&bell));
+        let mut view = LiveView {
+            context,
+            board,
+            names,
+            bell,
+            look: Look::of(context.shared.color),
+            screen: Screen::default(),
+            overview: Overview::default(),
+            looked: now,
+            took: Duration::ZERO,
+            ticked: now,
+            deeds,
+            offered: None,
+            stream: None,
+            diff: None,
+            chosen: (now, 0),
+            terminal: None,
+        };
+        view.look_at_board()?;
+        Ok(view)
+    }
+
+    /// Until a key or a signal ends it.
+    fn work(
+        &mut self,
+        watch: &BoardWatch,
+        keys: &KeyWatch,
+        signals: &Receiver<i32>,
+    ) -> Result<Exit, CliError> {
+        let (mut reader, mut is_stale) = (KeyReader::default(), false);
+        loop {
+            is_stale |= watch.has_changed.take();
+            if is_stale && self.until_look().is_zero() {
+                is_stale = false;
+                if let Err(error) = self.look_at_board() {
+                    self.screen.said = Some((line(&error.message), Tone::Bad));
+                }
+            }
+            if self.screen.scene.has_seconds && self.ticked.elapsed() >= SECOND {
+                self.tick();
+            }
+            for deed in self.deeds.ended() {
+                self.screen.said = Some(deed.said);
+                deed.done
+                    .into_iter()
+                    .for_each(|asked| drop(self.screen.drafts.remove(&asked)));
+            }
+            let preview = self.preview();
+            self.follow();
+            self.follow_diff();
+            self.offer();
+            self.draw()?;
+            let second = if self.screen.scene.has_seconds {
+                SECOND.saturating_sub(self.ticked.elapsed())
+            } else {
+                Duration::MAX
+            };
+            let look = if is_stale {
+                self.until_look()
+            } else {
+                Duration::MAX
+            };
+            let stream = self
+                .stream
+                .as_ref()
+                .map_or(Duration::MAX, OpenStream::until_look);
+            let key = if reader.is_unfinished() {
+                REST_OF_KEY
+            } else {
+                Duration::MAX
+            };
+            let diff = self
+                .diff
+                .as_ref()
+                .map_or(Duration::MAX, OpenDiff::until_look);
+            let has_rung = self
+                .bell
+                .wait(second.min(look).min(stream).min(diff).min(preview).min(key));
+            for signal in signals.try_iter() {
+                match signal {
+                    SIGINT => return Ok(Exit::Interrupted),
+                    SIGTERM | SIGHUP | SIGQUIT => return Ok(Exit::Terminated),
+                    SIGTSTP => self.stop()?,
+                    _ => {}
+                }
+            }
+            let Some(bytes) = keys.read() else {
+                return Ok(Exit::Terminated);
+            };
+            let lapsed = if has_rung { None } else { reader.lapse() };
+            for key in lapsed.into_iter().chain(reader.read(&bytes)) {
+                self.offer();
+                match self.screen.press(key) {
+                    Some(Wish::Quit) => return Ok(Exit::Done),
+                    Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
+                    Some(Wish::Stop) => self.stop()?,
+                    Some(Wish::Redraw) => {
+                        self.terminal.iter_mut().try_for_each(RawTerminal::forget)?
+                    }
+                    Some(Wish::Open(kind, subject)) => self.open_page(kind, subject),
+                    Some(Wish::Verb(words, asked)) => {
+                        let said =
+                            self.deeds
+                                .begin(&words, asked, self.board.dir(), self.board.root());
+                        self.screen.said = Some(said);
+                    }
+                    Some(Wish::Attended(words)) => {
+                        let spec = program(&words, self.board.dir(), self.board.root());
+                        if let Some(exit) = self.attend(spec, signals)? {
+                            return Ok(exit);
+                        }
+                        is_stale = true;
+                    }
+                    Some(Wish::Shell(subject)) => {
+                        if let Some(exit) = self.shell(&subject, signals)? {
+                            return Ok(exit);
+                        }
+                        is_stale = true;
+                    }
+                    None => {}
+                }
+                self.close_unshown();
+            }
+        }
+    }
+
+    /// Asks the board's rules what may be said of what is chosen, where that, or the board, is another.
+    fn offer(&mut self) {
+        let subject = self
+            .screen
+            .subject()
+            .filter(|subject| !subject.name.is_empty())
+            .cloned();
+        if self
+            .offered
+            .as_ref()
+            .is_some_and(|(looked, of)| *looked == self.looked && *of == subject)
+        {
+            return;
+        }
+        let offers = subject.as_ref().and_then(|subject| {
+            let found = self.board.named(&self.named(subject).ok()?).ok()?;
+            Some(Offers::of(
+                &line(&subject.name),
+                &found.task,
+                found.lease.as_ref(),
+                clock::now(),
+            ))
+        });
+        self.screen.offers = offers.unwrap_or_default();
+        self.offered = Some((self.looked, subject));
+    }
+
+    /// A large board that changes all the time does not take all of a processor.
+    fn until_look(&self) -> Duration {
+        PAUSE
+            .max(self.took * 4)
+            .saturating_sub(self.looked.elapsed())
+    }
+
+    fn look_at_board(&mut self) -> Result<(), CliError> {
+        let began = clock::instant();
+        let board = self.board.clone().settled()?;
+        let queues: Vec<Queue> = self.context.files(&board, self.names)?;
+        let site = self
+            .context
+            .light_site(board.clone())
+            .ok()
+            .map(|site| site.naming(&queues));
+        self.overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Open)?;
+        self.looked = clock::instant();
+        self.tick();
+        if let Some(page) = self
+            .screen
+            .shown()
+            .filter(|page| page.kind == PageKind::Item)
+        {
+            let lines = self.item(&page.subject.clone());
+            self.screen
+                .shown_mut()
+                .into_iter()
+                .for_each(|page| page.lines.clone_from(&lines));
+        }
+        self.took = began.elapsed();
+        Ok(())
+    }
+
+    /// What agents do, which changes without the board.
+    fn tick(&mut self) {
+        // An item's mode stands in its queue, which was read when that changed last.
+        let modes: HashMap<&TaskId, Mode> = self
+            .overview
+            .listing
+            .items
+            .iter()
+            .filter_map(|item| Some((item.task.as_ref()?, item.mode)))
+            .collect();
+        self.overview.agents = agents(&self.board, &|task| modes.get(task).copied());
+        let health = health(&self.board).unwrap_or_default();
+        let before = self.stand();
+        self.screen
+            .update(Scene::of(&self.overview, &health, clock::now()));
+        let after = self.stand();
+        let (is_other, is_worked) = (
+            before != after,
+            after.is_some_and(|subject| subject.run.is_some()),
+        );
+        if let Some(diff) = &mut self.diff {
+            // Of what is not committed nobody tells.
+            diff.is_stale |= is_other || is_worked;
+            if diff.watch.is_none() {
+                diff.watch = diff
+                    .folder
+                    .clone()
+                    .and_then(|folder| run_watch(folder, &diff.has_changed, &self.bell));
+            }
+        }
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.watch.is_none()) {
+            stream.watch = run_watch(stream.folder.clone(), &stream.has_changed, &self.bell);
+            stream.is_stale = true;
+        }
+        self.ticked = clock::instant();
+    }
+
+    fn draw(&mut self) -> Result<(), CliError> {
+        let Some(terminal) = &mut self.terminal else {
+            return Ok(());
+        };
+        let area: Rect = RawTerminal::area();
+        (self.screen.room, self.screen.page_room) = (room(area.height), page_room(area));
+        terminal
+            .show(picture(&self.screen, area, self.look))
+            .map_err(|error| CliError::output(&error))
+    }
+
+    /// Reads what is new of the run that is open; of a flood now and then.
+    fn follow(&mut self) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        stream.is_stale |= stream.has_changed.take();
+        if !stream.until_look().is_zero() {
+            return;
+        }
+        if let Some(page) = self.screen.shown_mut() {
+            page.follow(stream.tail.more());
+            stream.is_stale = stream.tail.is_behind();
+            stream.followed = clock::instant();
+        }
+    }
+
+    /// Opens what is to stand beside the list, once the choice stands still; how long that takes.
+    fn preview(&mut self) -> Duration {
+        if self.chosen.1 != self.screen.chosen {
+            self.chosen = (clock::instant(), self.screen.chosen);
+        }
+        let wanted = self
+            .screen
+            .preview()
+            .filter(|_| has_panel(RawTerminal::area().width));
+        let is_same = |page: &OpenPage| {
+            wanted.is_some_and(|(kind, of)| {
+                page.kind == kind && page.subject.name == of.name && page.subject.run == of.run
+            })
+        };
+        let is_shown = self
+            .screen
+            .beside
+            .as_ref()
+            .map_or(wanted.is_none(), is_same);
+        if is_shown {
+            return Duration::MAX;
+        }
+        let Some((kind, subject)) = wanted.map(|(kind, subject)| (kind, subject.clone())) else {
+            self.screen.beside = None;
+            self.close_unshown();
+            return Duration::MAX;
+        };
+        let wait = STILL.saturating_sub(self.chosen.0.elapsed());
+        if wait.is_zero() {
+            self.stream = None;
+            self.screen.beside = self.page(kind, subject);
+            return Duration::MAX;
+        }
+        wait
+    }
+
+    /// What nobody sees is not read.
+    fn close_unshown(&mut self) {
+        let kind = self.screen.shown().map(|page| page.kind);
+        self.stream.take_if(|_| kind != Some(PageKind::Stream));
+        self.diff.take_if(|_| kind != Some(PageKind::Diff));
+    }
+
+    /// How the item stands whose differences are open.
+    fn stand(&self) -> Option<Subject> {
+        let page = self
+            .screen
+            .page
+            .as_ref()
+            .filter(|page| page.kind == PageKind::Diff)?;
+        let subjects = self
+            .screen
+            .scene
+            .rows
+            .iter()
+            .filter_map(|row| row.subject.as_ref());
+        subjects
+            .filter(|subject| subject.status.is_some())
+            .find(|subject| subject.task == page.subject.task)
+            .cloned()
+    }
+
+    /// Reads the differences again that are open, where the work may be another.
+    fn follow_diff(&mut self) {
+        let Some(diff) = &mut self.diff else { return };
+        diff.is_stale |= diff.has_changed.take();
+        if !diff.until_look().is_zero() {
+            return;
+        }
+        diff.is_stale = false;
+        let Some(subject) = self.screen.page.as_ref().map(|page| page.subject.clone()) else {
+            return;
+        };
+        let began = clock::instant();
+        let lines = self.diff(&subject);
+        self.screen
+            .page
+            .iter_mut()
+            .for_each(|page| page.lines.clone_from(&lines));
+        self.diff
+            .iter_mut()
+            .for_each(|diff| (diff.read, diff.took) = (clock::instant(), began.elapsed()));
+    }
+
+    fn open_page(&mut self, kind: PageKind, subject: Subject) {
+        if let Some(page) = self.page(kind, subject) {
+            self.screen.page = Some(page);
+            self.screen.beside = None;
+        }
+    }
+
+    /// A page, and what follows it; none where there is nothing to show.
+    fn page(&mut self, kind: PageKind, subject: Subject) -> Option<OpenPage> {
+        let name = line(&subject.name);
+        let (title, lines) = match kind {
+            PageKind::Help => ("keys".to_owned(), Vec::new()),
+            PageKind::Item => (name, self.item(&subject)),
+            PageKind::Diff => {
+                let has_changed = Noticed::default();
+                let folder = subject
+                    .task
+                    .as_ref()
+                    .and_then(|task| git_folder(&self.board.worktree(task)));
+                let watch = folder
+                    .clone()
+                    .and_then(|folder| run_watch(folder, &has_changed, &self.bell));
+                let began = clock::instant();
+                let lines = self.diff(&subject);
+                let (read, took) = (clock::instant(), began.elapsed());
+                self.diff = Some(OpenDiff {
+                    folder,
+                    has_changed,
+                    watch,
+                    is_stale: false,
+                    read,
+                    took,
+                });
+                (format!("{name} · what it changes"), lines)
+            }
+            PageKind::Stream => {
+                let Some(run) = self.run_of(&subject) else {
+                    self.screen.said = Some((format!("{name} has had no run yet"), Tone::Plain));
+                    return None;
+                };
+                let (folder, has_changed) = (self.board.run_dir(&run), Noticed::default());
+                let watch = run_watch(folder.clone(), &has_changed, &self.bell);
+                let (tail, followed) = (LogTail::of(&folder), clock::instant());
+                self.stream = Some(OpenStream {
+                    folder,
+                    tail,
+                    has_changed,
+                    watch,
+                    is_stale: true,
+                    followed,
+                });
+                (format!("{} · what it prints", line(&run)), Vec::new())
+            }
+        };
+        let is_followed = kind == PageKind::Stream;
+        Some(OpenPage {
+            kind,
+            subject,
+            title,
+            lines,
+            top: 0,
+            is_followed,
+        })
+    }
+
+    /// The run that works on it, else its last.
+    fn run_of(&self, subject: &Subject) -> Option<String> {
+        let last = || {
+            Some(
+                runs_of(&self.board, subject.task.as_ref()?)
+                    .ok()?
+                    .pop()?
+                    .run,
+            )
+        };
+        subject.run.clone().or_else(last)
+    }
+
+    fn item(&self, subject: &Subject) -> Vec<(String, Tone)> {
+        let words = self
+            .named(subject)
+            .and_then(|name| full::words(self.context, &self.board, &name));
+        told(words)
+    }
+
+    fn named(&self, subject: &Subject) -> Result<NamedItem, CliError> {
+        match &subject.task {
+            Some(task) => Ok(NamedItem::Id(task.clone())),
+            None => {
+                let name = subject
+                    .name
+                    .parse()
+                    .map_err(|_| CliError::new(Exit::Failed, "it is gone"))?;
+                self.context.item(&self.board, &name)
+            }
+        }
+    }
+
+    fn diff(&self, subject: &Subject) -> Vec<(String, Tone)> {
+        let patch = match &subject.task {
+            Some(id) => diff::words(self.context, &self.board, id),
+            None => Ok("an item without an ID has no commits".to_owned()),
+        };
+        let mut shown = told(patch);
+        for (text, tone) in &mut shown {
+            *tone = match text.as_bytes().first() {
+                Some(b'-') => Tone::Bad,
+                Some(b'+') => Tone::Works,
+                Some(b'@') => Tone::Faint,
+                _ => *tone,
+            };
+        }
+        shown
+    }
+
+    fn shell(
+        &mut self,
+        subject: &Subject,
+        signals: &Receiver<i32>,
+    ) -> Result<Option<Exit>, CliError> {
+        let worktree = subject
+            .task
+            .as_ref()
+            .map(|task| self.board.worktree(task))
+            .filter(|folder| folder.is_dir());
+        let Some(folder) = worktree else {
+            self.screen.said = Some((
+                format!("{} has no worktree here", line(&subject.name)),
+                Tone::Plain,
+            ));
+            return Ok(None);
+        };
+        let set = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+        let shell = set.map_or_else(|| PathBuf::from("sh"), PathBuf::from);
+        self.attend(Ok(Spec::new(shell, folder)), signals)
+    }
+
+    /// Gives the terminal to a program until that ends.
+    fn attend(
+        &mut self,
+        spec: std::io::Result<Spec>,
+        signals: &Receiver<i32>,
+    ) -> Result<Option<Exit>, CliError> {
+        give_back();
+        let attended = spec.and_then(|spec| attend(&spec, &self.bell));
+        let mut exit = None;
+        let ended = match attended {
+            Err(error) => error.to_string(),
+            Ok(attended) => loop {
+                if let Some(ended) = attended.ended() {
+                    break ended;
+                }
+                self.bell.wait(Duration::MAX);
+                for signal in signals.try_iter() {
+                    match signal {
+                        SIGTERM | SIGHUP => {
+                            attended.hang_up(FAREWELL);
+                            exit = Some(Exit::Terminated);
+                        }
+                        SIGTSTP => stop_self()?,
+                        // Ctrl-C is for the program that has the terminal.
+                        _ => {}
+                    }
+                }
+                if exit.is_some() {
+                    return Ok(exit);
+                }
+            },
+        };
+        self.terminal
+            .iter_mut()
+            .try_for_each(RawTerminal::take_again)?;
+        if !ended.ends_with(" 0") {
+            self.screen.said = Some((line(&ended), Tone::Bad));
+        }
+        let _ = stderr().flush();
+        // Keys were noticed meanwhile that were for that program: without another look none is noticed any more.
+        self.bell.ring();
+        Ok(None)
+    }
+
+    /// As Ctrl-Z does with other programs: until it is continued.
+    fn stop(&mut self) -> Result<(), CliError> {
+        give_back();
+        stop_self()?;
+        self.terminal
+            .iter_mut()
+            .try_for_each(RawTerminal::take_again)?;
+        Ok(())
+    }
+}
+
+/// Where git keeps what it knows of a worktree: it writes there at each commit.
+fn git_folder(worktree: &Path) -> Option<PathBuf> {
+    let text = files::read_text(worktree.join(".git")).ok()?;
+    Some(PathBuf::from(text.strip_prefix("gitdir: ")?.trim_end())).filter(|folder| folder.is_dir())
+}
+
+fn stop_self() -> std::io::Result<()> {
+    Ok(kill_process(getpid(), Signal::STOP)?)
+}
+
+fn told(words: Result<String, CliError>) -> Vec<(String, Tone)> {
+    match words {
+        Ok(words) => lines(&words)
+            .into_iter()
+            .map(|line| (line, Tone::Plain))
+            .collect(),
+        Err(error) => vec![(line(&error.message), Tone::Bad)],
+    }
+}

@@ -1,0 +1,138 @@
+//! `tavern-merge`: integrate approved items.
+
+use serde::Serialize;
+use serde_json::json;
+
+use tavern_core::task::{Status, TaskId};
+use tavern_run::Site;
+use tavern_run::integrate::{Integrated, approved, integrate};
+use tavern_sys::process::quoted;
+
+use super::flags::DryRun;
+use super::shared::person;
+use super::{CliError, Context, Exit, ItemName, Verb, hints};
+
+/// Merge approved items into the integration branch, one at a time
+///
+/// Each merge is made in memory, verified at the merged commit in a scratch worktree, and only then becomes the
+/// branch's tip. No checkout of yours is touched. Exits with 1 if an item was sent back, with 4 if something in your
+/// checkout is in the way.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these items
+    #[arg(value_name = "ID")]
+    pub tasks: Vec<ItemName>,
+
+    /// Only take the integration branch as it is at COMMIT, where neither Tavern nor you have put it
+    #[arg(long, value_name = "COMMIT", conflicts_with = "tasks")]
+    pub accept: Option<String>,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    result: &'static str,
+    commit: Option<String>,
+    reason: Option<String>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-merge";
+    const CHANGES_QUEUES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let site = context.site(context.board()?)?;
+        if let Some(commit) = &self.accept {
+            return accept(context, &site, commit);
+        }
+        let named: Result<Vec<TaskId>, CliError> = self
+            .tasks
+            .iter()
+            .map(|name| context.id_of(&site.board, name))
+            .collect();
+        let named = named?;
+        for task in &named {
+            let status = site.board.task(task)?.task.status();
+            if status != Status::Approved {
+                let message = format!("`{task}` is {status}: only approved items are merged");
+                return Err(CliError::refused(
+                    message,
+                    format!("for details: tavern status {task}"),
+                ));
+            }
+        }
+        let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {
+            return Ok(context.interrupted().unwrap_or(Exit::Busy));
+        };
+        let mut exit = Exit::Done;
+        let waiting = approved(&site, &site.board.queues()?);
+        if waiting.is_empty() {
+            context.out.note("nothing to merge: no item is approved");
+        }
+        for task in waiting {
+            if !named.is_empty() && !named.contains(&task) {
+                continue;
+            }
+            let blocked = |reason: String| {
+                let text = format!("{task} not merged: {reason}");
+                ("blocked", None, Some(reason), text)
+            };
+            let (result, commit, reason, text) = match integrate(&site, &task)? {
+                Integrated::Merged(commit) => {
+                    let commit = commit.map(|commit| commit.short().to_owned());
+                    let place = commit
+                        .as_ref()
+                        .map_or_else(String::new, |commit| format!(" as {commit}"));
+                    ("merged", commit, None, format!("{task} merged{place}"))
+                }
+                Integrated::Untried => {
+                    ("would_merge", None, None, format!("{task} would be merged"))
+                }
+                Integrated::SentBack(reason) => {
+                    exit = Exit::Failed;
+                    let text = format!("{task} sent back: {reason}");
+                    ("sent_back", None, Some(reason), text)
+                }
+                Integrated::Blocked(reason) => {
+                    exit = Exit::Refused;
+                    blocked(reason)
+                }
+                Integrated::Lacks(lack) => {
+                    exit = Exit::Refused;
+                    blocked(hints::sentence(&lack, Some(&task), None))
+                }
+            };
+            let record = Record {
+                task: &task,
+                result,
+                commit,
+                reason,
+            };
+            context.out.record(&record, text)?;
+            if let Some(interrupted) = context.interrupted() {
+                return Ok(interrupted);
+            }
+        }
+        Ok(exit)
+    }
+}
+
+/// A person has looked at what somebody has put there.
+fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError> {
+    let Some((branch, tip)) = site.accept_tip(commit, person())? else {
+        let branch = site.integration();
+        let message = format!("`{branch}` is not at {commit}");
+        return Err(CliError::refused(
+            message,
+            format!("look where it is: git log -1 {}", quoted(branch)),
+        ));
+    };
+    let text = format!("{branch} is accepted at {}", tip.short());
+    context
+        .out
+        .record(&json!({ "branch": branch, "accepted": tip.as_str() }), text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,73 @@
+//! Since when items stand as they do, by the log; of one that has no ID, by its text.
+
+use std::collections::HashMap;
+
+use tavern_core::document::{Document, Item};
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_store::{Board, Entry, Text};
+
+/// Since when each item has its status, after the events that were passed.
+#[derive(Default)]
+pub struct StandingSince<'a> {
+    by_id: HashMap<&'a TaskId, Timestamp>,
+    by_text: HashMap<&'a str, Timestamp>,
+    /// When the log first speaks of a queue: what it never tells of was there by then.
+    queues: HashMap<&'a str, Timestamp>,
+}
+
+impl<'a> StandingSince<'a> {
+    /// After all `entries`, the oldest first.
+    pub fn after(entries: &'a [Entry]) -> StandingSince<'a> {
+        let mut standing = StandingSince::default();
+        for entry in entries {
+            standing.pass(entry);
+        }
+        standing
+    }
+
+    /// Passes the next event; gives since when its item stood as it did before, or the latest that it can be.
+    pub fn pass(&mut self, entry: &'a Entry) -> Option<Timestamp> {
+        if let Some(queue) = &entry.queue {
+            self.queues.entry(queue).or_insert(entry.time);
+        }
+        if !entry.change.is_of_item() {
+            return None;
+        }
+        let before = entry.task.as_ref().and_then(|task| self.by_id.remove(task));
+        let before = before.or_else(|| self.by_text.remove(entry.change.before()?));
+        let before = before.or_else(|| {
+            entry
+                .change
+                .before()
+                .and(self.queues.get(entry.queue.as_deref()?).copied())
+        });
+        let at = entry.change.to().map(|_| entry.time).or(before);
+        match (at, &entry.task, entry.change.after()) {
+            (Some(at), Some(task), Some(_)) => drop(self.by_id.insert(task, at)),
+            (Some(at), None, Some(after)) => drop(self.by_text.insert(after, at)),
+            _ => {}
+        }
+        before
+    }
+
+    /// Of an item that the log has not, the latest that it can be: when its file was saved, or else when the log began.
+    pub fn of(
+        &self,
+        board: &Board,
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+    ) -> Option<Timestamp> {
+        let known = item.id.as_ref().and_then(|id| self.by_id.get(id));
+        let known = known
+            .or_else(|| self.by_text.get(document.block(item)))
+            .copied();
+        // Of a dry board a save may not be logged yet.
+        let begun = self
+            .queues
+            .get(text.queue.id.as_str())
+            .copied()
+            .filter(|_| !board.is_dry());
+        known.or_else(|| begun.into_iter().chain(text.saved_at()).min())
+    }
+}

@@ -1,0 +1,118 @@
+//! What runs have used, and what is left of what they may, as plain values.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::human;
+use tavern_core::cap::{CapScope, CapUse, Measure, Spending};
+use tavern_core::task::TaskId;
+use tavern_run::Site;
+use tavern_run::spending::spending_of_all;
+use tavern_store::Queue;
+
+/// What all runs have used.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct SpendingLine {
+    pub usd_today: f64,
+    pub usd: f64,
+    pub tokens_today: f64,
+    pub tokens: f64,
+    pub minutes_today: f64,
+    pub minutes: f64,
+    pub caps: Vec<CapLine>,
+}
+
+/// How much of a cap is used.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct CapLine {
+    #[serde(flatten)]
+    pub of: CapUse,
+    /// The item or the queue.
+    pub name: Option<String>,
+}
+
+impl CapLine {
+    fn words(&self) -> String {
+        let CapLine { of, name } = self;
+        name.as_ref()
+            .map_or_else(|| of.to_string(), |name| format!("{name}: {of}"))
+    }
+}
+
+impl SpendingLine {
+    /// In a line.
+    pub fn words(&self) -> String {
+        let sums = || {
+            format!(
+                "{} today, {} in all",
+                human::money(self.usd_today),
+                human::money(self.usd)
+            )
+        };
+        // Of programs that don't tell of money nothing is known.
+        let is_money = self.usd > 0.0 || self.caps.iter().any(|cap| cap.of.measure == Measure::Usd);
+        let words: Vec<String> = is_money
+            .then(sums)
+            .into_iter()
+            .chain(self.caps.iter().map(CapLine::words))
+            .collect();
+        format!("spent: {}", words.join("; "))
+    }
+}
+
+/// Nothing, unless any money was spent or anything is capped.
+pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
+    let all = spending_of_all(site);
+    let (usd_today, usd) = all.sums(Measure::Usd);
+    let caps = caps(&all, queues);
+    if usd == 0.0 && caps.is_empty() {
+        return None;
+    }
+    let (tokens_today, tokens) = all.sums(Measure::Tokens);
+    let (minutes_today, minutes) = all.sums(Measure::Minutes);
+    Some(SpendingLine {
+        usd_today,
+        usd,
+        tokens_today,
+        tokens,
+        minutes_today,
+        minutes,
+        caps,
+    })
+}
+
+/// Of what counts for every item; of each queue that is shown; and of the item that has used most of its own.
+fn caps(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
+    let of = |task: &TaskId, queue: &str, scope: CapScope| {
+        let uses = all.uses(task, queue).into_iter();
+        uses.filter(move |of| of.scope == scope).collect::<Vec<_>>()
+    };
+    let nobody = TaskId::nobody();
+    let mut lines: Vec<CapLine> = all
+        .uses_of_all()
+        .into_iter()
+        .map(|of| CapLine { of, name: None })
+        .collect();
+    for queue in queues {
+        let uses = of(&nobody, &queue.id, CapScope::Queue);
+        lines.extend(uses.into_iter().map(|of| CapLine {
+            of,
+            name: Some(queue.id.clone()),
+        }));
+    }
+    let of_items = all.items().flat_map(|task| {
+        of(task, "", CapScope::Item)
+            .into_iter()
+            .map(move |of| (of, task))
+    });
+    let most = of_items.max_by(|(one, task), (other, other_task)| {
+        one.share()
+            .total_cmp(&other.share())
+            .then_with(|| other_task.cmp(task))
+    });
+    lines.extend(most.map(|(of, task)| CapLine {
+        of,
+        name: Some(task.to_string()),
+    }));
+    lines
+}

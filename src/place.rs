@@ -1,0 +1,346 @@
+//! Where a program works: the board and the site, from the shared flags and the folder around it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tavern_core::document::parse;
+use tavern_core::near::nearest;
+use tavern_core::problem::one_line;
+use tavern_git::{GitError, Repository};
+use tavern_run::{ASK_GIT, Site, Trust, refuse_tracked};
+use tavern_store::config::{Config, Role};
+use tavern_store::{Board, Error, Queue, fault_of_name};
+use tavern_sys::clock;
+use tavern_sys::files;
+use tavern_sys::interrupt::Interrupt;
+use tavern_sys::process::{Spec, quoted, start};
+
+use super::init::QUEUE;
+use super::shared::{held_here, known_person};
+use super::sibling::sibling;
+use super::{CliError, Context, Exit, OwnRun, hints};
+
+impl Context {
+    /// The folder that the program was started in.
+    pub fn here(&self) -> PathBuf {
+        // A folder that was removed under our feet: the board's own errors will name it.
+        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+    }
+
+    /// The board: that of `--dir`, else of the repository around.
+    pub fn board(&self) -> Result<Board, CliError> {
+        self.board_around(&self.here())
+    }
+
+    /// The board: that of `--dir`, else of the repository around `folder`.
+    fn board_around(&self, folder: &Path) -> Result<Board, CliError> {
+        let board = match &self.shared.dir {
+            Some(dir) => Board::open(dir)?,
+            None => Board::find(folder)?,
+        };
+        // The log itself could have come with a commit.
+        if board.is_exposed() {
+            match Repository::discover(board.root()) {
+                Err(GitError::NotARepository { .. }) => {}
+                repository => refuse_tracked(&board, &repository?)?,
+            }
+        }
+        Ok(self.dried(board))
+    }
+
+    /// `board`, of which a dry run writes nothing.
+    pub(super) fn dried(&self, board: Board) -> Board {
+        let board = board.with_git(ASK_GIT).acted_on_by(known_person());
+        let board = if self.shared.trust {
+            board.trusting_all()
+        } else {
+            board
+        };
+        if self.is_dry { board.dry() } else { board }
+    }
+
+    /// The board, or where one would be made if there is none: to work plain task `files`, in the repository that the first of
+    /// them is in. Nothing is made yet.
+    pub fn board_or_place(&self, files: &[String]) -> Result<Board, CliError> {
+        let here = self.here();
+        let path = files
+            .first()
+            .map(|file| here.join(file))
+            .filter(|path| path.is_file());
+        let folder = path
+            .as_deref()
+            .and_then(Path::parent)
+            .filter(|folder| Board::place(folder).is_ok());
+        let folder = folder.unwrap_or(&here);
+        match Board::find(folder) {
+            Err(Error::NoBoard(_)) if self.shared.dir.is_none() => {
+                Ok(self.dried(Board::place(folder)?))
+            }
+            _ => self.board_around(folder),
+        }
+    }
+
+    /// The board with its configuration and repository. Signals raise the site's interrupt from now on.
+    pub fn site(&self, board: Board) -> Result<Site, CliError> {
+        let mut site = Site::open(board, self.interrupt()?.clone())?;
+        site.todo = hints::lack;
+        Ok(site)
+    }
+
+    /// The site of a program that changes the board in steps which need no polite end.
+    pub fn quick_site(&self, board: Board) -> Result<Site, CliError> {
+        Ok(Site::open(board, Interrupt::new())?)
+    }
+
+    /// As [`Context::quick_site`], for a program that may do without the repository.
+    pub fn light_site(&self, board: Board) -> Result<Site, CliError> {
+        Ok(Site::unopened(board, Interrupt::new())?)
+    }
+
+    /// Commits the queues after a verb that may have changed them, where config.yaml asks for it. What can't be done is
+    /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern commit` does it,
+    /// so that the other programs need no git library.
+    pub(super) fn commit_queues(&self) {
+        let is_trusted = |board: &Board| {
+            let site = self.light_site(board.clone());
+            site.is_ok_and(|site| Trust::of(&site).settings().is_ok())
+        };
+        let is_due = |board: &Board| {
+            Config::commits_transitions(board.dir()) && board.has_uncommitted() && is_trusted(board)
+        };
+        let Some(board) = self.board().ok().filter(is_due) else {
+            return;
+        };
+        // Whoever reads our output need not wait for git.
+        drop(self.out.flush());
+        let known = board.committed().obstacle;
+        let commit = || -> io::Result<()> {
+            let (program, verb) = sibling("commit")?;
+            let spec = Spec::new(program, self.here())
+                .args(verb)
+                .args(["--format", "text", "--dir"])
+                .args([board.dir()]);
+            start(spec)?.wait(Duration::MAX);
+            Ok(())
+        };
+        if let Err(error) = commit() {
+            self.out.note(format!(
+                "the queues are not committed for now: tavern commit can't be started: {error}"
+            ));
+        }
+        if let Some(why) = board
+            .committed()
+            .obstacle
+            .filter(|why| known.as_ref() != Some(why))
+        {
+            self.out.note(why);
+        }
+    }
+
+    /// Refuses to work off items within the run of one: it would wait for that one, which waits for it.
+    pub(super) fn holds_nothing(&self, board: &Board) -> Result<(), CliError> {
+        let held = match held_here() {
+            Some((task, token)) => {
+                let lease = board
+                    .lease(&task)?
+                    .filter(|lease| lease.token == token && lease.is_live(clock::now()));
+                lease.map(|_| format!("this shell holds `{task}`"))
+            }
+            None => None,
+        };
+        // Whatever an agent has put into its environment, its run is known.
+        let held =
+            held.or_else(|| OwnRun::around(board).map(|own| format!("this is run {}", own.run)));
+        held.map_or(Ok(()), |held| {
+            let message = format!("{held}, and an agent started here would wait for it");
+            Err(CliError::refused(
+                message,
+                "end it first; to hand out parts of it: tavern add \"…\" --parent",
+            ))
+        })
+    }
+
+    /// The queues that were named by `--queue`, or all of the board's.
+    pub fn queues(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
+        self.all_named(board, names, FLAG)
+    }
+
+    /// The same, of a program that takes them as its arguments.
+    pub fn files(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
+        self.all_named(board, names, "")
+    }
+
+    fn all_named(
+        &self,
+        board: &Board,
+        names: &[String],
+        flag: &str,
+    ) -> Result<Vec<Queue>, CliError> {
+        take_over(board)?;
+        if names.is_empty() {
+            return Ok(board.queues_by_priority()?);
+        }
+        let mut queues: Vec<Queue> = Vec::with_capacity(names.len());
+        for name in names {
+            let queue = self.named_queue(board, name, flag)?;
+            queues.extend((!queues.contains(&queue)).then_some(queue));
+        }
+        Ok(queues)
+    }
+
+    /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's.
+    pub(super) fn names_for(
+        site: &Site,
+        role: &str,
+        named: &[String],
+    ) -> Result<Vec<String>, CliError> {
+        let of_role = &site.role(role)?.queues;
+        Ok(if named.is_empty() { of_role } else { named }.to_vec())
+    }
+
+    /// The queue that was named by `--queue`.
+    pub fn queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+        take_over(board)?;
+        self.named_queue(board, name, FLAG)
+    }
+
+    /// The same; it is made if it is not there, and its name is no path.
+    pub(super) fn queue_or_new(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+        match self.queue(board, name) {
+            Err(error) if error.exit == Exit::Usage && !board.is_volatile() => {
+                self.make_queue(board, name, None)
+            }
+            found => found,
+        }
+    }
+
+    /// The queue that goes by `name`; one that a role takes from, and that is not there, is made by whoever needs it first. `flag`
+    /// stands before a name that is typed.
+    fn named_queue(&self, board: &Board, name: &str, flag: &str) -> Result<Queue, CliError> {
+        let error = match board.queue(name, &self.here()) {
+            Err(error @ Error::NoQueue(_)) => error,
+            found => return Ok(found?),
+        };
+        refuse_lost(board, name)?;
+        if is_plain(name) && !board.is_volatile() && is_needed(board, name) {
+            return self.make_queue(board, name, None);
+        }
+        let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
+        if others.is_empty() {
+            others = task_files(&self.here());
+        }
+        let path = self.here().join(name);
+        if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
+            let message = format!(
+                "the name of `{}` {fault}: nothing in it is read",
+                one_line(name)
+            );
+            return Err(CliError::usage(message, "give it another name"));
+        }
+        let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
+        let near =
+            nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
+        let near = file.as_deref().or(near);
+        let hint = match near {
+            Some(near) => format!("name one that there is: {flag}{}", quoted(near)),
+            None => "write a list first: echo '- [ ] What is to be done' > TODO.md".to_owned(),
+        };
+        Err(CliError::from(error).with_hint(hint))
+    }
+
+    /// Makes the queue `name`, which is not there.
+    pub(super) fn make_queue(
+        &self,
+        board: &Board,
+        name: &str,
+        priority: Option<u8>,
+    ) -> Result<Queue, CliError> {
+        refuse_lost(board, name)?;
+        if !is_plain(name) {
+            let message = format!("`{name}` can't be the name of a queue");
+            let hint = if name.ends_with(".md") {
+                format!("write the file first: touch {}", quoted(name))
+            } else {
+                "use letters, digits, `-` and `_`, such as `next-week`".to_owned()
+            };
+            return Err(CliError::usage(message, hint));
+        }
+        let file = format!("queues/{name}.md");
+        board.set_up(&[(&file, new_queue(name, priority))], &|_, _| false)?;
+        Ok(board.queue(name, &self.here())?)
+    }
+}
+
+/// How a queue is named by most programs.
+const FLAG: &str = "--queue ";
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// It is made again by whoever needs it: the one for items that name none, or one that a role takes from.
+pub(super) fn is_needed(board: &Board, name: &str) -> bool {
+    let is_of_role = |roles: &BTreeMap<String, Role>| {
+        roles
+            .values()
+            .any(|role| role.queues.iter().any(|own| own == name))
+    };
+    name == "main" || Config::load(board.dir()).is_ok_and(|config| is_of_role(&config.roles))
+}
+
+/// The text of a queue that nobody has written into yet.
+pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
+    let priority = priority.map_or_else(String::new, |priority| format!("priority: {priority}\n"));
+    QUEUE.replacen(
+        "id: main\nname: Main queue\n",
+        &format!("id: {name}\n{priority}"),
+        1,
+    )
+}
+
+/// Refuses a queue whose file is gone, though something is left to do in it.
+fn refuse_lost(board: &Board, name: &str) -> Result<(), CliError> {
+    let lost = board
+        .removed_queues()?
+        .into_iter()
+        .find(|lost| lost.queue.id == name);
+    lost.map_or(Ok(()), |lost| {
+        Err(CliError::usage(
+            format!("queue `{name}` was {}", lost.how()),
+            hints::of_lost(board, &lost),
+        ))
+    })
+}
+
+/// The Markdown files in `folder` that have items.
+fn task_files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let has_items = |name: &String| {
+        let text = files::read_text(folder.join(name)).unwrap_or_default();
+        !parse(&text).0.items().is_empty()
+    };
+    let mut names: Vec<String> = entries
+        .filter(|name| name.ends_with(".md"))
+        .filter(has_items)
+        .collect();
+    names.sort();
+    names
+}
+
+/// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for.
+fn take_over(board: &Board) -> Result<(), Error> {
+    if board.is_dry() || board.lacks_queue()? {
+        board.settle()
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! The table of programs, and how one of them is run.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::no_variables;
+use super::shared::{Format, Shared};
+use super::verb::Verb;
+use super::{
+    add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge,
+    merge_driver, notify, plan, queue, reap, release, renew, report, report_html, runs, schedule,
+    serve, spawn, status, tell, top, trust, undo, watch,
+};
+use tavern_sys::process::keep_inherited;
+
+/// One job, as a program of its own and as a verb of `tavern`.
+pub struct Program {
+    /// `tavern-check`
+    pub name: &'static str,
+    augment: fn(Command) -> Command,
+    run: fn(&ArgMatches, &Context) -> Result<Exit, CliError>,
+}
+
+/// Every program, in the order in which people meet them. A test holds it against `src/bin`, the README and the spec.
+pub const PROGRAMS: &[Program] = &[
+    Program::of::<init::Args>(),
+    Program::of::<add::Args>(),
+    Program::of::<plan::Args>(),
+    Program::of::<schedule::Args>(),
+    Program::of::<agent::Args>(),
+    Program::of::<drain::Args>(),
+    Program::of::<status::Args>(),
+    Program::of::<top::Args>(),
+    Program::of::<serve::Args>(),
+    Program::of::<diff::Args>(),
+    Program::of::<log::Args>(),
+    Program::of::<runs::Args>(),
+    Program::of::<report_html::Args>(),
+    Program::of::<tell::Args>(),
+    Program::of::<learn::Args>(),
+    Program::of::<ask::Args>(),
+    Program::of::<watch::Args>(),
+    Program::of::<notify::Args>(),
+    Program::of::<claim::Args>(),
+    Program::of::<spawn::Args>(),
+    Program::of::<report::Args>(),
+    Program::of::<merge::Args>(),
+    Program::of::<renew::Args>(),
+    Program::of::<release::Args>(),
+    Program::of::<queue::Args>(),
+    Program::of::<edit::Args>(),
+    Program::of::<undo::Args>(),
+    Program::of::<reap::Args>(),
+    Program::of::<check::Args>(),
+    Program::of::<trust::Args>(),
+    Program::of::<commit::Args>(),
+    Program::of::<merge_driver::Args>(),
+];
+
+/// The whole of a program's `main`.
+pub fn main<V: Verb>() -> ExitCode {
+    keep_inherited();
+    Program::of::<V>()
+        .start(V::NAME, &std::env::args_os().skip(1).collect::<Vec<_>>())
+        .into()
+}
+
+impl Program {
+    pub(super) const fn of<V: Verb>() -> Program {
+        Program {
+            name: V::NAME,
+            augment: V::augment_args,
+            run: run::<V>,
+        }
+    }
+
+    /// The one that `tavern VERB` means.
+    pub fn named(verb: &str) -> Option<&'static Program> {
+        PROGRAMS.iter().find(|program| program.verb() == verb)
+    }
+
+    /// `check` of `tavern-check`
+    pub fn verb(&self) -> &'static str {
+        self.name.strip_prefix("tavern-").unwrap_or(self.name)
+    }
+
+    /// Its one job, in a line.
+    pub fn job(&self) -> String {
+        self.command()
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    }
+
+    /// Its flags and help, for parsing, manuals and completions.
+    pub fn command(&self) -> Command {
+        // The verb's own last: what it says of itself is the program's help.
+        let shared = Shared::augment_args(Command::new(self.name)).next_help_heading(None);
+        (self.augment)(shared).version(env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Runs it on `arguments`, without the program's name; `called` is what the user typed for that.
+    pub fn start(&self, called: &str, arguments: &[OsString]) -> Exit {
+        let command = self.command().bin_name(called);
+        let line = std::iter::once(OsString::from(called)).chain(arguments.iter().cloned());
+        match command.try_get_matches_from(line) {
+            Ok(matches) => {
+                mail::sent(self.verb(), arguments, &matches).unwrap_or_else(|| self.end(&matches))
+            }
+            Err(mut error) => {
+                hints::usage(&mut error, &self.command().bin_name(called));
+                usage(&error)
+            }
+        }
+    }
+
+    fn end(&self, matches: &ArgMatches) -> Exit {
+        let shared = match Shared::from_arg_matches(matches) {
+            Ok(shared) => shared,
+            Err(error) => return usage(&error),
+        };
+        let context = Context::new(shared, matches);
+        let result = (self.run)(matches, &context);
+        let result = result.and_then(|exit| context.out.flush().map(|()| exit));
+        result.unwrap_or_else(|error| {
+            // What was printed before the error still belongs to the reader.
+            let _ = context.out.flush();
+            error.print();
+            error.exit
+        })
+    }
+}
+
+fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {
+    match V::from_arg_matches(matches) {
+        Ok(_) if context.out.format() == Format::Env && !V::HAS_VARIABLES => Err(no_variables()),
+        Ok(verb) => {
+            let run = if V::FOR_AGENTS {
+                None
+            } else {
+                context.own_run()
+            };
+            let may = run.map_or(Ok(()), |run| verb.within(&run));
+            let ended = may.and_then(|()| verb.run(context));
+            if V::CHANGES_QUEUES && !context.is_dry {
+                context.commit_queues();
+            }
+            ended
+        }
+        Err(error) => Ok(usage(&error)),
+    }
+}
+
+/// Prints what clap has to say: a mistake, or the help or version that was asked for.
+pub(super) fn usage(error: &clap::Error) -> Exit {
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        CliError::new(Exit::Usage, text.trim_start_matches("error: ").trim_end()).print();
+        return Exit::Usage;
+    }
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => Exit::Done,
+        Err(unwritten) => {
+            let failed = CliError::output(&unwritten);
+            failed.print();
+            failed.exit
+        }
+    }
+}

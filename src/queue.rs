@@ -1,0 +1,286 @@
+//! `tavern-queue`: which queues there are; make one, remove one.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+
+use tavern_core::archive::Policy;
+use tavern_core::document::parse;
+use tavern_core::merge::prose;
+use tavern_core::task::Status;
+use tavern_git::Repository;
+use tavern_store::{Archived, Board};
+use tavern_sys::process::quoted;
+
+use super::flags::{DryRun, priority};
+use super::place::{is_needed, new_queue};
+use super::{CliError, Context, Exit, OwnRun, Verb, human};
+
+/// List the queues, make one, or remove one
+///
+/// They are listed in the order in which agents take from them whose role names none: that of the `priority` in their front matter.
+/// Removed is only one in which nothing is left to do, and nothing is said but its items: those go to its archive.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What to do
+    #[arg(value_enum, default_value_t)]
+    pub action: QueueAction,
+
+    /// The queue
+    #[arg(value_name = "QUEUE", required_if_eq_any = [("action", "add"), ("action", "remove")])]
+    pub name: Option<String>,
+
+    /// The priority of the new queue; 0 is the first to be taken from
+    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
+    pub priority: Option<u8>,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+/// What is done with queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum QueueAction {
+    /// List them
+    #[default]
+    List,
+    /// Make one
+    Add,
+    /// Remove one
+    Remove,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    queue: &'a str,
+    priority: u8,
+    items: BTreeMap<&'static str, usize>,
+    archived: usize,
+}
+
+/// What became of a queue.
+#[derive(Serialize)]
+struct QueueChange<'a> {
+    queue: &'a str,
+    action: &'static str,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-queue";
+    const CHANGES_QUEUES: bool = true;
+
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if self.action == QueueAction::List {
+            Ok(())
+        } else {
+            Err(run.refused())
+        }
+    }
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        if self.priority.is_some() && self.action != QueueAction::Add {
+            let hint = "to change that of a queue, write `priority: N` in its front matter: tavern edit QUEUE";
+            return Err(CliError::usage("--priority is for a new queue", hint));
+        }
+        let name = self.name.as_deref().unwrap_or_default();
+        match self.action {
+            QueueAction::List => list(context, &board, self.name.as_slice()),
+            QueueAction::Add => add(context, &board, name, self.priority),
+            QueueAction::Remove => remove(context, &board, name),
+        }
+    }
+}
+
+fn list(context: &Context, board: &Board, names: &[String]) -> Result<Exit, CliError> {
+    let queues = context.files(board, names)?;
+    let (archived, widest) = (
+        Archived::of(board),
+        queues.iter().map(|queue| queue.id.chars().count()).max(),
+    );
+    for queue in &queues {
+        let text = match board.read(queue) {
+            Ok(text) => text,
+            Err(error) => {
+                context.out.note(format!("{}: {error}", queue.id));
+                continue;
+            }
+        };
+        let (document, _) = parse(&text.content);
+        let (counts, archived, priority) = (
+            document.counts(),
+            archived.count(queue),
+            document.front().rank(),
+        );
+        let mut words: Vec<String> = counts
+            .iter()
+            .map(|(status, count)| format!("{count} {status}"))
+            .collect();
+        words.extend((archived > 0).then(|| format!("{archived} archived")));
+        let words = if words.is_empty() {
+            "no items".to_owned()
+        } else {
+            words.join(", ")
+        };
+        let items = counts.into_iter().collect();
+        let record = Record {
+            queue: &queue.id,
+            priority,
+            items,
+            archived,
+        };
+        let width = widest.unwrap_or_default();
+        context.out.line_of_list(
+            &record,
+            &format!("{:<width$} p{priority} {words}", queue.id),
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+fn add(
+    context: &Context,
+    board: &Board,
+    name: &str,
+    priority: Option<u8>,
+) -> Result<Exit, CliError> {
+    if board.queues()?.iter().any(|queue| queue.id == name) {
+        let hint = format!(
+            "add to it: tavern add --queue {name} \"…\"; for its priority: tavern edit {name}"
+        );
+        return Err(CliError::refused(
+            format!("queue `{name}` is there already"),
+            hint,
+        ));
+    }
+    if board.is_volatile() {
+        let hint = "make a board of it: tavern init";
+        return Err(CliError::refused(
+            "there are only task files here, and no queues of a board",
+            hint,
+        ));
+    }
+    let queue = context.make_queue(board, name, priority)?;
+    let record = QueueChange {
+        queue: &queue.id,
+        action: "added",
+    };
+    context
+        .out
+        .record(&record, format!("queue {name} is made"))?;
+    Ok(Exit::Done)
+}
+
+fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError> {
+    board.settle()?;
+    let queue = board.queue(name, &context.here())?;
+    let id = &queue.id;
+    if queue.path.parent() != Some(&board.path("queues")) || queue.path.is_symlink() {
+        let message = format!("`{id}` is a file of yours, which Tavern does not remove");
+        return Err(CliError::refused(message, "remove it yourself"));
+    }
+    if is_needed(board, id) {
+        let message = format!(
+            "`{id}` would be made again: new items go to `main`, and roles to their `queues`"
+        );
+        return Err(CliError::refused(
+            message,
+            "leave it, or take it out of `queues` in .tavern/config.yaml",
+        ));
+    }
+    let text = board.read(&queue)?.content;
+    refuse_what_is_left(id, &text, &[Status::Completed, Status::Cancelled])?;
+    let archived = board.archive(
+        &queue,
+        &Policy {
+            after: None,
+            keep: Some(0),
+            dead: false,
+        },
+    )?;
+    let text = board.read(&queue)?.content;
+    refuse_what_is_left(id, &text, &[])?;
+    if !board.remove_queue(&queue, &text)? {
+        return Err(CliError::refused(
+            format!("somebody is saving `{id}`"),
+            format!("try again: tavern queue remove {id}"),
+        ));
+    }
+    let record = QueueChange {
+        queue: id,
+        action: "removed",
+    };
+    let went = format!(
+        "{} to queues/archive/{id}.md",
+        human::count(archived, "item")
+    );
+    let went = if archived > 0 {
+        format!("; {went}")
+    } else {
+        String::new()
+    };
+    context
+        .out
+        .record(&record, format!("queue {id} is removed{went}"))?;
+    let file = queue.path.strip_prefix(board.root()).unwrap_or(&queue.path);
+    let is_tracked = |repository: Repository| repository.tracks(file);
+    if Repository::discover(board.root())
+        .and_then(is_tracked)
+        .unwrap_or_default()
+    {
+        let file = quoted(&queue.path);
+        context.out.note(format!(
+            "git has it still; to commit that it is gone: git commit -m 'Remove {id}' {file}"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Refuses to remove what would be lost with the file: items but those with a status of `may_stand`, and words of a person.
+fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(), CliError> {
+    let (document, _) = parse(text);
+    let open: Vec<_> = document
+        .items()
+        .iter()
+        .filter(|item| !may_stand.contains(&item.status))
+        .collect();
+    if let Some(first) = open.first() {
+        let what = first
+            .id
+            .as_ref()
+            .map_or_else(|| format!("line {}", first.line), ToString::to_string);
+        let message = format!(
+            "`{id}` has {} left: {what} is {}",
+            human::count(open.len(), "item"),
+            first.status
+        );
+        let give_up = first
+            .id
+            .as_ref()
+            .map(|id| format!(", or give it up: tavern release {id} --cancel"));
+        let hint =
+            "move the lines to another file in .tavern/queues/, where they are the same items";
+        return Err(CliError::refused(
+            message,
+            format!("{hint}{}", give_up.unwrap_or_default()),
+        ));
+    }
+    let (new, words) = (new_queue(id, None), prose(text));
+    let usual: HashSet<&str> = new.lines().collect();
+    let is_usual = |line: &str| {
+        line.trim().is_empty() || usual.contains(line.trim_end()) || line.starts_with("priority:")
+    };
+    words
+        .lines()
+        .find(|line| !is_usual(line))
+        .map_or(Ok(()), |line| {
+            let message = format!(
+                "`{id}` says more than its items: `{}`",
+                human::title(line.trim())
+            );
+            Err(CliError::refused(
+                message,
+                format!("keep it elsewhere, and take it out here: tavern edit {id}"),
+            ))
+        })
+}

@@ -1,0 +1,54 @@
+//! `tavern-reap`: clear up after what died.
+
+use tavern_run::reap::{ExpiredLeases, Scope, execute, plan};
+
+use super::flags::DryRun;
+use super::{CliError, Context, Exit, Verb};
+
+/// Clean up after processes that died: leases, worktrees, temp files
+///
+/// Nothing that an agent made is thrown away: what a worktree holds is kept under refs/tavern/salvage before the
+/// worktree is removed. Items that ended long ago are moved to their queue's archive; branches that are merged, and what
+/// old runs have left, go. Prints what it does, a line each; `--dry-run` prints the same and does nothing.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-reap";
+    const CHANGES_QUEUES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let site = context.quick_site(context.board()?)?;
+        let mut looks = ExpiredLeases::load(&site.board);
+        if context.is_dry && !site.board.is_settled()? {
+            let what = "a queue was saved by hand, or a program was killed";
+            context.out.note(format!(
+                "{what}: the run takes that over first, and may find more to do"
+            ));
+        }
+        // The plan is made of a board on which nothing is half done.
+        site.board.settle()?;
+        let slot = site.board.reap_slot()?;
+        let mut failure = None;
+        for action in plan(&site, Scope::All, &mut looks)? {
+            match execute(&site, &action, &slot) {
+                Ok(true) => context.out.record(&action, &action)?,
+                Ok(false) => {}
+                // It keeps nothing else from being cleared.
+                Err(error) => {
+                    let earlier = failure.replace(error);
+                    earlier
+                        .iter()
+                        .for_each(|error| context.out.note(error.to_string()));
+                }
+            }
+        }
+        if !context.is_dry {
+            looks.save(&site.board)?;
+        }
+        failure.map_or(Ok(Exit::Done), |error| Err(error.into()))
+    }
+}

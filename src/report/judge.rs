@@ -1,0 +1,163 @@
+//! `tavern-report --approve` and `--reject`: what a reviewer, most often a person, says of work in review.
+
+use serde::Serialize;
+
+use crate::flags::HeldItem;
+use crate::shared::{person, read_stdin, without_token};
+use crate::{CliError, Context, Exit, hints};
+use tavern_core::event::{Event, Review};
+use tavern_core::task::{PERSON, Status, Task, TaskId};
+use tavern_run::{Site, report, review};
+use tavern_store::{Board, Note};
+
+use super::args::Args;
+
+#[derive(Serialize)]
+struct Judged {
+    task: TaskId,
+    status: Status,
+    /// Whose approval is still missing.
+    open: Vec<String>,
+}
+
+pub(super) fn run(
+    args: &Args,
+    named: &HeldItem,
+    context: &Context,
+    board: Board,
+) -> Result<Exit, CliError> {
+    let site = context.light_site(board)?;
+    let task = site.board.task(&named.task)?.task;
+    let by = person();
+    if args.approve && is_to_start(&task) {
+        let why = format!(
+            "only a person may allow `{}` to start, and a token is an agent's",
+            task.id
+        );
+        without_token(
+            named.token,
+            why,
+            &format!("tavern report {} --approve", task.id),
+        )?;
+        let event = Event::Allow { by: by.clone() };
+        return submit(named, context, &site, &event, &by);
+    }
+    let review = reviewer(named, context, &site, &task, by)?;
+    let by = review.by.clone();
+    if let Some(findings) = &args.reject {
+        let event = Event::Reject {
+            review,
+            findings: words(findings)?,
+            most: report::rounds(&site, &task),
+        };
+        return submit(named, context, &site, &event, &by);
+    }
+    let event = Event::Approve {
+        review,
+        commit: review::named(&site, &task)?,
+    };
+    // What is not in review is refused for that, wherever its branch is by now.
+    site.board
+        .clone()
+        .dry()
+        .submit(&task.id, &event, &Note::default())?;
+    if let Some(moved) = review::moved(&site, &task)? {
+        let hint = format!(
+            "have it verified there: tavern report {} --reject \"look at what is new\"",
+            task.id
+        );
+        return Err(CliError::refused(moved.trim_end_matches('.'), hint));
+    }
+    submit(named, context, &site, &event, &by)
+}
+
+/// What `--approve` allows is that it begins, and not what was worked.
+pub fn is_to_start(task: &Task) -> bool {
+    matches!(task.status(), Status::Pending | Status::Draft)
+}
+
+/// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
+fn reviewer(
+    named: &HeldItem,
+    context: &Context,
+    site: &Site,
+    task: &Task,
+    person: String,
+) -> Result<Review, CliError> {
+    let reviewers = task.reviewers(&site.config.review);
+    if let (Some(token), Some(lease)) = (named.token, site.board.lease(&task.id)?) {
+        return Ok(Review {
+            token: Some(token),
+            by: lease.agent,
+            role: lease.role,
+            reviewers,
+        });
+    }
+    // An agent's own lease ends with its report.
+    if let Some(run) = context.own_run() {
+        return Err(run.refused());
+    }
+    Ok(Review {
+        token: named.token,
+        by: person,
+        role: PERSON.to_owned(),
+        reviewers,
+    })
+}
+
+fn submit(
+    named: &HeldItem,
+    context: &Context,
+    site: &Site,
+    event: &Event,
+    by: &str,
+) -> Result<Exit, CliError> {
+    let task = &named.task;
+    let after = site
+        .board
+        .submit(
+            task,
+            event,
+            &Note {
+                agent: Some(by.to_owned()),
+                run: None,
+            },
+        )?
+        .task;
+    let open = match after.status() {
+        Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
+        _ => Vec::new(),
+    };
+    let mut text = format!("{task} is {}", after.status());
+    if !open.is_empty() {
+        text.push_str(&format!(", and waits for {}", open.join(", ")));
+    }
+    if after.status() == Status::Approved && context.own_run().is_none() {
+        text.push_str(&hints::approved(&site.board, task));
+    }
+    if matches!(after.status(), Status::InReview | Status::Approved) {
+        text.push_str(&format!("\nwhat it changes: tavern diff {task}"));
+    }
+    context.out.record(
+        &Judged {
+            task: task.clone(),
+            status: after.status(),
+            open,
+        },
+        text,
+    )?;
+    Ok(Exit::Done)
+}
+
+fn words(findings: &str) -> Result<String, CliError> {
+    let text = if findings == "-" {
+        read_stdin("the findings")?
+    } else {
+        findings.to_owned()
+    };
+    if text.trim().is_empty() {
+        let hint = "say what to change: tavern report ID --reject \"…\"";
+        return Err(CliError::usage("a rejection needs findings", hint));
+    }
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,172 @@
+//! `tavern-report-html`: what came of the items, as one page to look at.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use super::human::{self, Painted};
+use super::moment::moment;
+use super::written::{self, WrittenKind};
+use super::{CliError, Context, Exit, Verb};
+use tavern_core::task::Timestamp;
+use tavern_store::{Board, Queue};
+
+use gather::{PageScope, gather};
+use page::page;
+
+mod chronicle;
+mod gather;
+mod graph;
+mod page;
+mod share_table;
+mod time_scale;
+mod timeline;
+
+/// Write one page to look at: timeline, dependencies, spending, each item's story
+///
+/// The page is one file for any browser. It runs no script and loads nothing: it can be kept, sent, or published by a build machine.
+/// Of long texts it has the beginning and the end, and the command that prints all of it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Queues, by name or path [default: all queues of the board, and items that are in none any more]
+    #[arg(value_name = "QUEUE")]
+    pub queues: Vec<String>,
+
+    /// The file that is written; `-` for standard output
+    #[arg(long, short, value_name = "FILE", default_value = FILE)]
+    pub output: PathBuf,
+
+    /// Only what happened since this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+}
+
+/// How a page begins.
+const BEGINS: &str = "<!doctype html>";
+
+/// What is written where nobody says otherwise.
+const FILE: &str = "tavern-report.html";
+
+/// What was written.
+#[derive(Serialize)]
+struct Record<'a> {
+    file: &'a Path,
+    bytes: usize,
+    items: usize,
+    runs: usize,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-report-html";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if let Some(name) = self.queues.iter().find(|name| name.ends_with(".html")) {
+            let hint = format!("name the file by a flag: tavern report-html -o {name}");
+            return Err(CliError::usage(format!("`{name}` is no queue"), hint));
+        }
+        let board = context.board_or_place(&self.queues)?;
+        let queues = context.files(&board, &self.queues)?;
+        let scope = PageScope {
+            queues: &queues,
+            is_all: self.queues.is_empty(),
+            since: self.since,
+        };
+        let told = gather(context, &board, &scope, |runs| {
+            context.out.progress(runs, "runs")
+        })?;
+        let (html, items, runs) = (page(&told), told.items.len(), told.runs.len());
+        if self.output == Path::new("-") {
+            context
+                .out
+                .record(&serde_json::json!({"html": html}), Painted::whole(&html))?;
+            return Ok(Exit::Done);
+        }
+        written::write(
+            &self.output,
+            &html,
+            WrittenKind {
+                begins: BEGINS,
+                flag: "-o report.html",
+            },
+        )?;
+        let file = context.here().join(&self.output);
+        let counts = format!(
+            "{}, {}, {} bytes",
+            human::count(items, "item"),
+            human::count(runs, "run"),
+            html.len()
+        );
+        let text = format!("wrote {}: {counts}", self.output.display());
+        context.out.record(
+            &Record {
+                file: &file,
+                bytes: html.len(),
+                items,
+                runs,
+            },
+            text,
+        )?;
+        context
+            .out
+            .note(format!("open it in a browser: {}", file_url(&file)));
+        Ok(Exit::Done)
+    }
+}
+
+/// Reads the name of the file of `--html`. Standard output has the drain's own lines.
+pub(super) fn page_file(name: &str) -> Result<PathBuf, String> {
+    if name == "-" {
+        Err("name a file, such as report.html".to_owned())
+    } else {
+        Ok(name.into())
+    }
+}
+
+/// Writes the page of these queues to `path`, for `--html`.
+pub(super) fn write_page(
+    context: &Context,
+    board: &Board,
+    queues: &[Queue],
+    path: &Path,
+) -> Result<(), CliError> {
+    let told = gather(
+        context,
+        board,
+        &PageScope {
+            queues,
+            is_all: false,
+            since: None,
+        },
+        |_| ProgressBar::hidden(),
+    )?;
+    written::write(
+        path,
+        &page(&told),
+        WrittenKind {
+            begins: BEGINS,
+            flag: "--html report.html",
+        },
+    )
+}
+
+/// As a browser takes it.
+fn file_url(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let spelt = |byte: u8| {
+        if is_plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    let path: String = path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .copied()
+        .map(spelt)
+        .collect();
+    format!("file://{path}")
+}

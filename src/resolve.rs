@@ -1,0 +1,46 @@
+//! The item that goes by what was typed.
+
+use super::{CliError, Context, ItemName, hints};
+use tavern_core::task::TaskId;
+use tavern_store::{Board, NamedItem};
+
+impl Context {
+    /// The item that goes by `name`; it may have no ID.
+    pub(super) fn item(&self, board: &Board, name: &ItemName) -> Result<NamedItem, CliError> {
+        match name {
+            ItemName::Id(id) => Ok(NamedItem::Id(id.clone())),
+            ItemName::Line { queue, line } => {
+                let queue = self
+                    .files(board, std::slice::from_ref(queue))?
+                    .swap_remove(0);
+                Ok(board.item_at(&queue, *line)?)
+            }
+        }
+    }
+
+    /// The ID of that item, where no other can be meant.
+    pub(super) fn id_of(&self, board: &Board, name: &ItemName) -> Result<TaskId, CliError> {
+        let item = self.item(board, name)?;
+        if let Some(id) = item.id() {
+            // By its ID it is found in what the board knows.
+            if let NamedItem::At { queue, .. } = &item {
+                board.remember(queue)?;
+            }
+            return Ok(id.clone());
+        }
+        let first = match board.named(&item)?.task.status() {
+            status if status.is_ended() => {
+                format!(
+                    "it is {status}; {}",
+                    hints::again(&format!(": tavern edit {name}"))
+                )
+            }
+            _ => format!("take it: tavern claim --task {name}"),
+        };
+        let hint = format!("{first}; or write an ID before its title");
+        Err(CliError::usage(
+            format!("the item at `{name}` has no ID: no one has claimed it"),
+            hint,
+        ))
+    }
+}

@@ -1,0 +1,202 @@
+//! `tavern-runs list`: which runs there were, a line each.
+
+use std::collections::HashSet;
+
+use crate::moment::{day, moment};
+use crate::{CliError, Context, Exit, ItemName, human};
+use tavern_core::near::nearest;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_run::record::Metadata;
+use tavern_run::runner::Outcome;
+use tavern_store::Board;
+use tavern_sys::clock;
+
+/// Which runs are listed.
+#[derive(Default, clap::Args)]
+pub struct List {
+    /// Only runs of this item
+    #[arg(value_name = "ID")]
+    pub task: Option<ItemName>,
+    /// Only runs of this item and of all that came of it: the items of a plan, and theirs
+    #[arg(long, value_name = "ID", conflicts_with = "task")]
+    pub request: Option<ItemName>,
+    /// Only runs of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Only runs with this outcome
+    #[arg(long, value_parser = outcome_named)]
+    pub outcome: Option<Outcome>,
+    /// Only runs that began on this day: `2026-11-27`, `today`, `yesterday`
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    pub day: Option<String>,
+    /// Only runs that were up at this time or later: `10:00`, `yesterday`, `2h ago`
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+    /// Only runs that were told this learning; says how they went, and how others did
+    #[arg(long, value_name = "LEARNING")]
+    pub knew: Option<String>,
+    /// Only the last N runs
+    #[arg(long, short = 'n', value_name = "N")]
+    pub last: Option<usize>,
+}
+
+impl List {
+    pub(super) fn run(
+        self,
+        context: &Context,
+        board: &Board,
+        all: &[Metadata],
+    ) -> Result<Exit, CliError> {
+        let id_of = |name: &Option<ItemName>| {
+            name.as_ref()
+                .map(|name| context.id_of(board, name))
+                .transpose()
+        };
+        let (task, request_of) = (id_of(&self.task)?, id_of(&self.request)?);
+        let request = request_of.clone().map(|id| with_what_came_of(board, id));
+        let is_wanted = |run: &&Metadata| {
+            task.as_ref().is_none_or(|task| run.task == *task)
+                && request
+                    .as_ref()
+                    .is_none_or(|tasks| tasks.contains(&run.task))
+                && self.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+                && self
+                    .outcome
+                    .is_none_or(|outcome| run.outcome == Some(outcome))
+                && self
+                    .day
+                    .as_ref()
+                    .is_none_or(|day| clock::day_of(run.started) == *day)
+                && self
+                    .since
+                    .is_none_or(|since| run.ended.is_none_or(|ended| ended >= since))
+                && self
+                    .knew
+                    .as_ref()
+                    .is_none_or(|learning| run.knowledge.contains(learning))
+        };
+        let wanted: Vec<&Metadata> = all.iter().filter(is_wanted).collect();
+        let skipped = self
+            .last
+            .map_or(0, |last| wanted.len().saturating_sub(last));
+        let now = clock::now();
+        for run in &wanted[skipped..] {
+            let (columns, reason) = line(run, now);
+            context.out.row(run, &columns, reason, "")?;
+        }
+        if let Some(learning) = self.knew.filter(|_| !wanted.is_empty()) {
+            context.out.note(compared(all, &learning));
+        }
+        if !wanted.is_empty() {
+            return Ok(Exit::Done);
+        }
+        // What was mistyped has no runs either.
+        for id in [&task, &request_of].into_iter().flatten() {
+            let is_known = all.iter().any(|run| run.task == *id);
+            if let (false, Err(error @ tavern_store::Error::NoTask(_))) = (is_known, board.task(id))
+            {
+                return Err(error.into());
+            }
+        }
+        let unknown = self
+            .agent
+            .as_ref()
+            .and_then(|agent| unknown_agent(board, all, agent));
+        if all.is_empty() {
+            context
+                .out
+                .note("no runs yet; begin the first: tavern agent");
+        } else if let Some(unknown) = unknown {
+            context.out.note(unknown);
+        } else {
+            context
+                .out
+                .note("no run is like that; list them all: tavern runs");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn outcome_named(name: &str) -> Result<Outcome, String> {
+    name.parse().map_err(|_| {
+        let names = Outcome::NAMES.map(|(_, name)| name);
+        let near = nearest(name, names).map(|near| format!(" (did you mean `{near}`?)"));
+        format!(
+            "unknown outcome{}; one of {}",
+            near.unwrap_or_default(),
+            names.join(", ")
+        )
+    })
+}
+
+/// What is said of an agent that nobody knows.
+fn unknown_agent(board: &Board, all: &[Metadata], agent: &str) -> Option<String> {
+    let living = board.agents();
+    let names = || {
+        living
+            .iter()
+            .map(|agent| agent.name.as_str())
+            .chain(all.iter().map(|run| run.agent.as_str()))
+    };
+    if names().any(|name| name == agent) {
+        return None;
+    }
+    let near = nearest(agent, names()).map(|near| format!("; did you mean `{near}`?"));
+    Some(format!(
+        "no agent `{agent}` has had a run{}",
+        near.unwrap_or_default()
+    ))
+}
+
+fn with_what_came_of(board: &Board, id: TaskId) -> HashSet<TaskId> {
+    let mut all = board.lineage().came_of(&id);
+    all.insert(id);
+    all
+}
+
+/// How the runs went that were told a learning, beside those that were not. No cause is shown by that: they had other items, too.
+fn compared(all: &[Metadata], learning: &str) -> String {
+    let ended = || all.iter().filter(|run| run.outcome.is_some());
+    let knew = |run: &&Metadata| run.knowledge.iter().any(|known| known == learning);
+    let share = |runs: Vec<&Metadata>| {
+        let good = runs
+            .iter()
+            .filter(|run| run.outcome == Some(Outcome::Success))
+            .count();
+        format!("{good} of {}", human::count(runs.len(), "run"))
+    };
+    let (with, without): (Vec<&Metadata>, Vec<&Metadata>) = ended().partition(knew);
+    format!(
+        "{} that knew {learning} went well, {} that did not",
+        share(with),
+        share(without)
+    )
+}
+
+/// The columns of its row, and why it ended so.
+fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
+    let outcome = run.outcome.map_or("running", Outcome::as_str);
+    let took = human::took_seconds(run.seconds(now).unsigned_abs());
+    let money = if run.usage.is_known() {
+        human::money(run.usage.usd)
+    } else {
+        String::new()
+    };
+    let (started, who) = (
+        clock::brief(run.started),
+        format!("{} {}", run.agent, run.role),
+    );
+    // What the agent said last is no reason of a run that failed.
+    let reason = run
+        .reason
+        .as_ref()
+        .filter(|_| run.outcome != Some(Outcome::Success))
+        .unwrap_or(&run.summary);
+    (
+        format!(
+            "{:<10} {started} {outcome:<9} {took:>6} {money:>7} {who:<12} ",
+            run.run
+        ),
+        reason,
+    )
+}

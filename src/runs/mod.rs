@@ -1,0 +1,203 @@
+//! `tavern-runs`: list, show, read and compare what runs left.
+
+use serde::Serialize;
+use walkdir::WalkDir;
+
+use tavern_run::record::{Metadata, runs};
+use tavern_run::runner::Outcome;
+use tavern_run::unmerged::kept;
+use tavern_store::Board;
+use tavern_sys::clock;
+use tavern_sys::files;
+
+use super::human::Painted;
+use super::{CliError, Context, Exit, ItemName, Verb, human};
+
+mod diff;
+mod follow;
+mod grep;
+mod list;
+
+use diff::find;
+use follow::follow;
+use grep::Grep;
+use list::List;
+
+/// List, show, search and compare the runs of agents
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+}
+
+/// What to do with them.
+#[derive(clap::Subcommand)]
+pub enum RunsCommand {
+    /// List the runs, oldest first (the default)
+    List(List),
+    /// Show one run and its files
+    Show {
+        /// A run, or an item for its last run
+        run: String,
+    },
+    /// Print one file of a run
+    Cat {
+        /// A run, or an item for its last run
+        run: String,
+        /// The file
+        #[arg(default_value = "result.txt")]
+        file: String,
+    },
+    /// Print what the program of a run says, as it comes, until the run has ended
+    Follow {
+        /// A run, or an item for its last run
+        run: String,
+    },
+    /// Search the files of all runs
+    Grep(Grep),
+    /// Compare two runs: outcome, prompt and changes
+    Diff(diff::Diff),
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    run: &'a Metadata,
+    files: Vec<String>,
+    /// Where work on its item is that is not merged, as git takes it.
+    kept: Vec<String>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-runs";
+    const FOR_AGENTS: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        let all = runs(&board)?;
+        // A run, or an item for its last one.
+        let named = |run: String| match run.parse() {
+            Ok(name @ ItemName::Line { .. }) => {
+                context.id_of(&board, &name).map(|id| id.to_string())
+            }
+            _ => Ok(run),
+        };
+        match self
+            .command
+            .unwrap_or_else(|| RunsCommand::List(List::default()))
+        {
+            RunsCommand::List(list) => list.run(context, &board, &all),
+            RunsCommand::Show { run } => show(context, &board, find(&all, &named(run)?)?),
+            RunsCommand::Cat { run, file } => {
+                cat(context, &board, find(&all, &named(run)?)?, &file)
+            }
+            RunsCommand::Follow { run } => follow(context, &board, find(&all, &named(run)?)?),
+            RunsCommand::Grep(grep) => grep.run(context, &board, &all),
+            RunsCommand::Diff(diff) => diff.run(context, &board, &all),
+        }
+    }
+}
+
+fn files(board: &Board, run: &Metadata) -> Vec<String> {
+    let dir = board.run_dir(&run.run);
+    let walk = WalkDir::new(&dir)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok);
+    walk.filter(|entry| entry.file_type().is_file())
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .path()
+                    .strip_prefix(&dir)
+                    .ok()?
+                    .to_string_lossy()
+                    .into_owned(),
+            )
+        })
+        .collect()
+}
+
+fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliError> {
+    let files = files(board, run);
+    let usage = &run.usage;
+    let tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
+    let mut text = format!("{} {}\n", run.run, human::title(&run.title));
+    let mut row = |name: &str, value: String| {
+        text.push_str(&format!("  {name:<9} {}\n", human::one_line(&value)))
+    };
+    row(
+        "agent",
+        format!(
+            "{} ({}), attempt {}, runner {}",
+            run.agent, run.role, run.attempt, run.runner
+        ),
+    );
+    row(
+        "outcome",
+        run.outcome.map_or("running", Outcome::as_str).to_owned(),
+    );
+    run.reason
+        .iter()
+        .for_each(|reason| row("reason", reason.clone()));
+    row(
+        "verified",
+        run.verified
+            .map_or("no", |passed| if passed { "passed" } else { "failed" })
+            .to_owned(),
+    );
+    run.commit
+        .iter()
+        .for_each(|commit| row("commit", commit.clone()));
+    run.branch
+        .iter()
+        .for_each(|branch| row("branch", branch.clone()));
+    row("worktree", run.worktree.display().to_string());
+    let kept = kept(board, |kept| kept.places(&run.task));
+    if !kept.is_empty() {
+        row("kept", kept.join(" "));
+    }
+    row("started", clock::dated(run.started));
+    if usage.is_known() {
+        row(
+            "spent",
+            format!(
+                "{}, {} tokens, {} turns",
+                human::money(usage.usd),
+                human::short(tokens),
+                run.turns
+            ),
+        );
+    }
+    run.denials
+        .iter()
+        .for_each(|denial| row("denied", denial.clone()));
+    if !run.knowledge.is_empty() {
+        row("knew", run.knowledge.join(" "));
+    }
+    row("files", files.join(" "));
+    context
+        .out
+        .record(&Shown { run, files, kept }, text.trim_end())?;
+    Ok(Exit::Done)
+}
+
+fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<Exit, CliError> {
+    let known = files(board, run);
+    if !known.iter().any(|name| name == file) {
+        let hint = format!("its files: {}", known.join(", "));
+        return Err(CliError::usage(
+            format!("run `{}` has no file `{file}`", run.run),
+            hint,
+        ));
+    }
+    let path = board.run_dir(&run.run).join(file);
+    let bytes = files::read(&path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_end_matches('\n');
+    context.out.record(
+        &serde_json::json!({"run": run.run, "file": file, "text": text}),
+        Painted::whole(text),
+    )?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,334 @@
+//! `tavern-schedule`: queue what is due.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use tavern_core::schedule::Schedule;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_core::timetable::Zone;
+use tavern_run::Site;
+use tavern_run::schedule::queue_due;
+use tavern_store::config::{ConfigError, Flaw, SCHEDULES, Schedules};
+use tavern_store::{KnownMark, ScheduleDeed, ScheduleMarks, ScheduleOutcome};
+use tavern_sys::clock;
+
+use super::flags::DryRun;
+use super::{CliError, Context, Exit, OwnRun, Verb, human};
+
+/// Times that a list shows of each schedule.
+const SHOWN: usize = 3;
+
+/// The file may be another one by then, and clocks are set.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
+
+/// Queue what the schedules in .tavern/schedules.yaml say is due
+///
+/// Each time of a schedule is queued once, however many do this at once. What passed while nobody looked is made up for as
+/// the schedule says. Run it every minute by cron or a timer, or leave it running with --watch; `tavern watch` does the same.
+/// Exits with 3 if nothing is due, with 5 if a schedule can't be read or queued: the others are queued all the same.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Show each schedule: its next times, and what it queued last
+    #[arg(long, conflicts_with_all = ["wait", "watch", "dry_run"])]
+    pub list: bool,
+
+    /// Wait until something is due, queue it, and end
+    #[arg(long, conflicts_with_all = ["watch", "dry_run"])]
+    pub wait: bool,
+
+    /// Go on until it is interrupted
+    #[arg(long, conflicts_with = "dry_run")]
+    pub watch: bool,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+/// What was queued, or was not.
+#[derive(Serialize)]
+struct Record<'a> {
+    schedule: &'a str,
+    due: Timestamp,
+    /// Nothing if it was not queued, and of a dry run.
+    task: Option<&'a TaskId>,
+    queue: Option<&'a str>,
+    /// Why it was not queued.
+    why: Option<&'a str>,
+}
+
+/// A schedule in a list.
+#[derive(Serialize)]
+struct ListRecord<'a> {
+    schedule: &'a str,
+    /// The expression and its zone.
+    when: String,
+    queue: &'a str,
+    title: &'a str,
+    paused: bool,
+    next: Vec<Timestamp>,
+    /// The item that it queued last, and when.
+    last: Option<&'a TaskId>,
+    queued: Option<Timestamp>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-schedule";
+    const CHANGES_QUEUES: bool = true;
+
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if self.list {
+            Ok(())
+        } else {
+            Err(run.refused())
+        }
+    }
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        if self.list {
+            return list(
+                context,
+                &Schedules::load(board.dir())?,
+                &board.schedule_marks()?,
+            );
+        }
+        if self.wait || self.watch {
+            let interrupt = context.interrupt()?;
+            let mut told = String::new();
+            loop {
+                let looked = context
+                    .light_site(board.clone())
+                    .and_then(|site| look(context, &site));
+                let look = match looked {
+                    // A busy board, half a save: it passes.
+                    Err(error) if self.watch => {
+                        if told != error.message {
+                            context
+                                .out
+                                .note(format!("nothing is queued for now: {}", error.message));
+                            told = error.message;
+                        }
+                        if interrupt.wait(BETWEEN_LOOKS) {
+                            return Ok(context.interrupted().unwrap_or(Exit::Done));
+                        }
+                        continue;
+                    }
+                    look => look?,
+                };
+                told.clear();
+                context.out.flush()?;
+                if look.has_queued {
+                    context.commit_queues();
+                }
+                if self.wait && (look.has_queued || look.next.is_none()) {
+                    return Ok(look.exit);
+                }
+                let until = look
+                    .next
+                    .map(|next| (next - clock::now()).to_std().unwrap_or_default());
+                if interrupt.wait(until.map_or(BETWEEN_LOOKS, |until| {
+                    until.clamp(Duration::from_millis(50), BETWEEN_LOOKS)
+                })) {
+                    return Ok(context.interrupted().unwrap_or(Exit::Done));
+                }
+            }
+        }
+        let site = context.light_site(board)?;
+        let look = look(context, &site)?;
+        if let Some((name, next)) = look.first {
+            let left = human::age((next.0 - clock::now()).to_std().unwrap_or_default());
+            context.out.note(format!(
+                "next: {name} at {} (in {left})",
+                next.1.shown(next.0)
+            ));
+        }
+        Ok(look.exit)
+    }
+}
+
+/// What a look has come to.
+struct LookUpshot {
+    has_queued: bool,
+    exit: Exit,
+    next: Option<Timestamp>,
+    /// The schedule that is due next.
+    first: Option<(String, (Timestamp, Zone))>,
+}
+
+/// Queues what is due, and tells of it.
+fn look(context: &Context, site: &Site) -> Result<LookUpshot, CliError> {
+    let look = queue_due(site)?;
+    look.schedules.flaws.iter().for_each(tell);
+    look.outcomes
+        .iter()
+        .try_for_each(|outcome| outcome_told(context, &look.schedules, outcome))?;
+    let has = |is: fn(&ScheduleDeed) -> bool| look.outcomes.iter().any(|outcome| is(&outcome.what));
+    let has_queued = has(|what| matches!(what, ScheduleDeed::Queued { .. }));
+    let is_faulty =
+        !look.schedules.flaws.is_empty() || has(|what| matches!(what, ScheduleDeed::Failed(_)));
+    if look.schedules.all.is_empty() && look.outcomes.is_empty() && !is_faulty {
+        context.out.note(format!(
+            "there are no schedules: .tavern/{SCHEDULES} has none"
+        ));
+    }
+    let (marks, now) = (site.board.schedule_marks()?, clock::now());
+    let next = |schedule: &Schedule| {
+        let next = schedule.next(marks.of(&schedule.name).map(|known| &known.mark), now)?;
+        Some((schedule.name.clone(), (next, schedule.zone())))
+    };
+    let first = look
+        .schedules
+        .all
+        .iter()
+        .filter_map(next)
+        .min_by_key(|(_, (next, _))| *next);
+    let exit = match (is_faulty, has_queued) {
+        (true, _) => Exit::BoardHasErrors,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::NothingToDo,
+    };
+    Ok(LookUpshot {
+        has_queued,
+        exit,
+        next: first.as_ref().map(|(_, (next, _))| *next),
+        first,
+    })
+}
+
+fn tell(flaw: &Flaw) {
+    CliError::from(ConfigError::Flawed(Box::new(flaw.clone()))).print();
+}
+
+/// Says what came of a schedule.
+pub(super) fn outcome_told(
+    context: &Context,
+    schedules: &Schedules,
+    outcome: &ScheduleOutcome,
+) -> Result<(), CliError> {
+    let name = outcome.name.as_str();
+    let zone = schedules
+        .all
+        .iter()
+        .find(|schedule| schedule.name == name)
+        .map(Schedule::zone)
+        .unwrap_or_default();
+    match &outcome.what {
+        ScheduleDeed::Begun(from) => {
+            context.out.note(format!(
+                "{name}: its times count from {} on",
+                zone.shown(*from)
+            ));
+        }
+        ScheduleDeed::Ended => context.out.note(format!(
+            "{name}: it is gone or paused, and its times count no longer"
+        )),
+        ScheduleDeed::Queued { due, task, queue } => {
+            let id = Some(&task.id).filter(|_| !context.is_dry);
+            let record = Record {
+                schedule: name,
+                due: *due,
+                task: id,
+                queue: Some(&queue.id),
+                why: None,
+            };
+            let shown = id.map_or_else(|| "an item".to_owned(), ToString::to_string);
+            let title = human::title(&task.title);
+            context.out.record(
+                &record,
+                format!("{shown} for {name}, due {}: {title}", zone.shown(*due)),
+            )?;
+        }
+        ScheduleDeed::Left { due, why } => {
+            let record = Record {
+                schedule: name,
+                due: *due,
+                task: None,
+                queue: None,
+                why: Some(why),
+            };
+            context.out.json(&record)?;
+            context.out.note(format!(
+                "{name}: nothing is queued for {}: {why}",
+                zone.shown(*due)
+            ));
+        }
+        ScheduleDeed::Failed(why) => {
+            context.out.note(format!(
+                "{name} is due, and can't be queued: {}",
+                human::words(why)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn list(context: &Context, schedules: &Schedules, marks: &ScheduleMarks) -> Result<Exit, CliError> {
+    let now = clock::now();
+    for schedule in &schedules.all {
+        let known = marks.of(&schedule.name);
+        let next = |last: &Timestamp| schedule.when.next_after(*last);
+        let first = schedule.next(known.map(|known| &known.mark), now);
+        let next: Vec<Timestamp> = std::iter::successors(first, next).take(SHOWN).collect();
+        let last = known.and_then(|known: &KnownMark| known.last.as_ref());
+        let (queue, title) = (schedule.queue.as_str(), schedule.item.title.as_str());
+        let mut text = format!(
+            "{}: {}, into {}: {}",
+            schedule.name,
+            schedule.when,
+            human::words(queue),
+            human::title(title)
+        );
+        let times: Vec<String> = next
+            .iter()
+            .map(|time| both(schedule.zone(), *time))
+            .collect();
+        text.push_str(&match times.as_slice() {
+            [] if schedule.is_paused => "\n  paused".to_owned(),
+            times => format!("\n  next: {}", times.join(", ")),
+        });
+        if let Some((task, at)) = last {
+            text.push_str(&format!(
+                "\n  last: {task}, queued {}",
+                both(schedule.zone(), *at)
+            ));
+        }
+        let (name, when) = (schedule.name.as_str(), schedule.when.to_string());
+        let (last, queued) = (last.map(|(task, _)| task), last.map(|(_, at)| *at));
+        let paused = schedule.is_paused;
+        let record = ListRecord {
+            schedule: name,
+            when,
+            queue,
+            title,
+            paused,
+            next,
+            last,
+            queued,
+        };
+        context.out.record(&record, text)?;
+    }
+    schedules.flaws.iter().for_each(tell);
+    Ok(
+        match (schedules.flaws.is_empty(), schedules.all.is_empty()) {
+            (false, _) => Exit::BoardHasErrors,
+            (true, false) => Exit::Done,
+            (true, true) => {
+                context.out.note(format!(
+                    "there are no schedules: .tavern/{SCHEDULES} has none"
+                ));
+                Exit::NothingToDo
+            }
+        },
+    )
+}
+
+/// On the schedule's clock, and on that of this machine where it shows another time.
+fn both(zone: Zone, at: Timestamp) -> String {
+    let (there, here) = (zone.shown(at), Zone::Local.shown(at));
+    if there == here {
+        there
+    } else {
+        format!("{there} ({} here)", Zone::Local.format(at, "%H:%M"))
+    }
+}

@@ -1,0 +1,534 @@
+//! Connections and what is answered on them: the page, and streams of what there is to see. It knows of the board what a [`Desk`]
+//! answers, and lets nobody in past the [`Gate`].
+//!
+//! All is bounded: connections, heads, bodies, how long somebody may take to send or to read. Who reads slowly is told what there is
+//! by then; what was told is never kept for anybody.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use http_body_util::channel::{Channel, Sender};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, LOCATION, SET_COOKIE};
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_tcp_user_timeout;
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::asset::ASSETS;
+use super::clerk::{Desk, RunLogs};
+use super::errand::Errand;
+use super::gate::{Entrance, Gate};
+use super::showing::{SeenParts, Showing, shown_line};
+use crate::live::deed::{done, program};
+use crate::live::look::Tone;
+use crate::live::stream::LogTail;
+use tavern_sys::file_watch::WatchOrLook;
+use tavern_sys::process::Bell;
+
+/// Connections at once; those behind them wait.
+const MOST_CONNECTIONS: usize = 64;
+
+/// Programs that run at once because a page asked for it.
+const MOST_ERRANDS: usize = 4;
+
+/// Bytes of what is sent.
+const MOST_OF_BODY: usize = 16 << 10;
+
+/// Bytes of a request's head.
+const MOST_OF_HEAD: usize = 16 << 10;
+
+/// How long a request may take to come in, and how long nothing may be read of what is sent.
+const TO_SEND: Duration = Duration::from_secs(10);
+const TO_READ: Duration = Duration::from_secs(60);
+
+/// A sign of life goes out after this time without news.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+
+/// A run is read no more often than this.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Lines of a run that are told at once.
+const MOST_LINES: usize = 5_000;
+
+/// What nobody may do with the page: run or load anything that is not of it, frame it, or learn where it is.
+const HEADERS: [(&str, &str); 8] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-embedder-policy", "require-corp"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+/// Whether the page may have anything done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageLeave {
+    LookOnly,
+    Act,
+}
+
+/// What is served.
+pub struct Served {
+    pub gate: Gate,
+    pub leave: PageLeave,
+    pub desk: Desk,
+    /// Rings where somebody begins to look on.
+    pub bell: Bell,
+    pub showing: Arc<watch::Sender<Showing>>,
+    /// What the board is called.
+    pub name: String,
+    /// The board, and the folder where programs are run.
+    pub board: PathBuf,
+    pub root: PathBuf,
+    pub errands: Arc<Semaphore>,
+    /// Other than that of any other program that serves a board at this address.
+    pub instance: String,
+}
+
+impl Served {
+    /// So many programs may run at once.
+    pub fn errands() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(MOST_ERRANDS))
+    }
+
+    /// No program runs any more that a page has asked for.
+    pub fn is_idle(&self) -> bool {
+        self.errands.available_permits() == MOST_ERRANDS
+    }
+}
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// Serves whoever connects, from a thread of its own, to the end of this process.
+pub fn begin(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(MOST_CONNECTIONS)
+        .build()?;
+    thread::Builder::new()
+        .name("server".to_owned())
+        .spawn(move || runtime.block_on(accept(listener, served)))?;
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, served: Arc<Served>) {
+    let listener = tokio::net::TcpListener::from_std(listener).expect("the runtime has io");
+    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let permit = Arc::clone(&connections)
+            .acquire_owned()
+            .await
+            .expect("it is never closed");
+        let Ok((stream, _)) = listener.accept().await else {
+            // There are no descriptors left, say.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(at) = bound(&stream, TO_READ).and_then(|()| stream.local_addr()) else {
+            continue;
+        };
+        let served = Arc::clone(&served);
+        tokio::spawn(async move {
+            let answer = service_fn(|request| {
+                let served = Arc::clone(&served);
+                async move { Ok::<_, Infallible>(answer(&served, request, at).await) }
+            });
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(TO_SEND)
+                .max_buf_size(MOST_OF_HEAD)
+                .max_headers(64);
+            // A connection that was broken off is nobody's fault.
+            let _ = http.serve_connection(TokioIo::new(stream), answer).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Who reads nothing for so long has gone: the system ends the connection, with what nobody has read. A timeout of our own would not see
+/// what lies in its buffers.
+fn bound(stream: impl AsFd, time: Duration) -> io::Result<()> {
+    Ok(set_tcp_user_timeout(
+        stream,
+        time.as_millis().try_into().unwrap_or(u32::MAX),
+    )?)
+}
+
+async fn answer(
+    served: &Arc<Served>,
+    request: Request<Incoming>,
+    at: SocketAddr,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let mut response = match served.gate.judge(&head, at) {
+        Err(denial) => plain(StatusCode::FORBIDDEN, denial.words()),
+        Ok(Entrance::AtTheDoor) => {
+            let mut response = plain(StatusCode::SEE_OTHER, "");
+            put(&mut response, &LOCATION, "/");
+            put(&mut response, &SET_COOKIE, &served.gate.cookie());
+            response
+        }
+        Ok(Entrance::Inside) => route(served, &head, body).await,
+    };
+    for (name, value) in HEADERS {
+        put(&mut response, &HeaderName::from_static(name), value);
+    }
+    response
+}
+
+async fn route(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Body> {
+    let query = |name: &str| value_of(head.uri.query().unwrap_or_default(), name);
+    match (&head.method, head.uri.path()) {
+        (&Method::GET, "/events") => events(served, head),
+        (&Method::GET, "/stream") => stream(served, head, query("of").unwrap_or_default()).await,
+        (&Method::GET, "/item") => json(served.desk.item(query("of").unwrap_or_default()).await),
+        (&Method::GET, "/work") => json(served.desk.work(query("of").unwrap_or_default()).await),
+        (&Method::POST, "/do") => act(served, head, body).await,
+        (&Method::GET, path) => match ASSETS.iter().find(|asset| asset.path == path) {
+            Some(asset) => of_kind(asset.kind, asset.text),
+            None => plain(StatusCode::NOT_FOUND, "404: there is nothing here\n"),
+        },
+        _ => {
+            let mut response = plain(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "405: GET, and POST to /do\n",
+            );
+            put(&mut response, &ALLOW, "GET, POST");
+            response
+        }
+    }
+}
+
+/// Has done what the page asks for, by the program that a person would run; says what that says.
+async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Body> {
+    if served.leave == PageLeave::LookOnly {
+        return plain(
+            StatusCode::FORBIDDEN,
+            "403: this page only shows; to act from it: tavern serve --write\n",
+        );
+    }
+    if head
+        .headers
+        .get(CONTENT_TYPE)
+        .is_none_or(|kind| kind != "application/json")
+    {
+        return plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "415: send application/json\n",
+        );
+    }
+    let body = match timeout(TO_SEND, Limited::new(body, MOST_OF_BODY).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "413: that is too long\n"),
+        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "408: that took too long\n"),
+    };
+    let Ok(errand) = serde_json::from_slice::<Errand>(&body) else {
+        return plain(
+            StatusCode::BAD_REQUEST,
+            "400: it is unknown what that asks for\n",
+        );
+    };
+    let words = match errand.words() {
+        Ok(words) => words,
+        Err(why) => return said(&[], &why, Tone::Bad),
+    };
+    let Ok(permit) = Arc::clone(&served.errands).try_acquire_owned() else {
+        return said(&words, "others are being done: try again", Tone::Bad);
+    };
+    let spec = program(&words, &served.board, &served.root);
+    // It goes on where the browser that asked has gone.
+    let doing = spawn_blocking(move || (done(spec), drop(permit)).0);
+    let (told, tone) = doing.await.unwrap_or_else(|_| (String::new(), Tone::Bad));
+    said(&words, &told, tone)
+}
+
+/// What was typed in the person's place, and what it came to.
+fn said(words: &[String], told: &str, tone: Tone) -> Response<Body> {
+    let command = if words.is_empty() {
+        String::new()
+    } else {
+        format!("tavern {}", words.join(" "))
+    };
+    let value = serde_json::json!({
+        "command": shown_line(&command).as_str(), "said": shown_line(told).as_str(), "done": tone != Tone::Bad
+    });
+    of_kind("application/json", value.to_string())
+}
+
+/// The board as it changes, from the event on that was seen last.
+fn events(served: &Arc<Served>, head: &Parts) -> Response<Body> {
+    let after = place(head).or_else(|| value_of(head.uri.query().unwrap_or_default(), "after"));
+    let after = after.and_then(|id| id.parse().ok());
+    let (out, response) = event_stream();
+    let (served, showing) = (Arc::clone(served), served.showing.subscribe());
+    tokio::spawn(async move { tell_board(&served, showing, after, out).await });
+    response
+}
+
+/// What the program of a run prints, from where it was read last.
+async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body> {
+    let found = served.desk.logs(of).await;
+    let (mut out, response) = event_stream();
+    let place = place(head).unwrap_or_default();
+    tokio::spawn(async move {
+        match found {
+            Ok(RunLogs { run, folder }) => {
+                // An item's last run may be another by now.
+                let of_run = place
+                    .strip_prefix(&run)
+                    .and_then(|place| place.strip_prefix('/'));
+                tell_logs(&run, folder, of_run.unwrap_or_default(), out).await
+            }
+            Err(why) => {
+                out.event("gone", &serde_json::json!({"why": why}).to_string(), "")
+                    .await
+            }
+        }
+    });
+    response
+}
+
+/// What a browser has seen that comes again.
+fn place(head: &Parts) -> Option<String> {
+    head.headers
+        .get("last-event-id")
+        .and_then(|id| id.to_str().ok())
+        .map(str::to_owned)
+}
+
+/// Each part that is another than was sent, and events of the log by their numbers.
+async fn tell_board(
+    served: &Served,
+    mut showing: watch::Receiver<Showing>,
+    mut after: Option<u64>,
+    mut out: EventOut,
+) -> Result<(), HungUp> {
+    let hello = serde_json::json!({"board": shown_line(&served.name).as_str(), "acts": served.leave == PageLeave::Act,
+        "instance": served.instance});
+    out.event("hello", &hello.to_string(), "").await?;
+    // It may not have been looked at since somebody was here.
+    served.bell.ring();
+    let (mut seen, mut has_log) = (SeenParts::default(), false);
+    loop {
+        let (news, last) = {
+            let showing = showing.borrow_and_update();
+            (showing.news(&mut seen), showing.last)
+        };
+        for (part, json) in news {
+            out.event(part, &json, "").await?;
+        }
+        if !has_log || after != Some(last) {
+            let news = served.desk.events(after).await;
+            has_log = news.is_ok();
+            for line in news.iter().flat_map(|news| &news.lines) {
+                out.event("log", &line.json, &line.seq.to_string()).await?;
+            }
+            after = news.map_or(after, |news| Some(news.last));
+        }
+        // What could not be answered is asked once more.
+        let patience = if has_log { HEARTBEAT } else { BREATH * 10 };
+        loop {
+            match timeout(patience, showing.changed()).await {
+                Ok(Ok(())) => break,
+                Ok(Err(_)) => return Ok(()),
+                Err(_) => out.heartbeat().await?,
+            }
+            if !has_log {
+                break;
+            }
+        }
+    }
+}
+
+/// Lines as they come, each batch by how far the logs were read.
+async fn tell_logs(
+    run: &str,
+    folder: PathBuf,
+    place: &str,
+    mut out: EventOut,
+) -> Result<(), HungUp> {
+    out.event("run", &serde_json::json!({"run": run}).to_string(), "")
+        .await?;
+    let (rings, mut watch) = (Arc::new(Notify::new()), None);
+    let mut tail = LogTail::after(&folder, place);
+    loop {
+        if watch.is_none() {
+            // There is no folder before it begins.
+            let rings = Arc::clone(&rings);
+            watch = WatchOrLook::new([folder.clone()], move |_| rings.notify_one()).ok();
+        }
+        let read = spawn_blocking(move || {
+            let mut lines = tail.more();
+            // Nobody reads more of them at once.
+            let left_out = lines.len().saturating_sub(MOST_LINES);
+            if left_out > 0 {
+                lines.drain(..left_out);
+                lines.insert(
+                    0,
+                    (format!("… {left_out} lines are left out here"), Tone::Faint),
+                );
+            }
+            (tail, lines)
+        });
+        let Ok((read, lines)) = read.await else {
+            return Ok(());
+        };
+        tail = read;
+        if !lines.is_empty() {
+            let line = |(text, tone): &(String, Tone)| (shown_line(text).to_string(), tone.word());
+            let lines: Vec<_> = lines.iter().map(line).collect();
+            let json = serde_json::to_string(&lines).unwrap_or_default();
+            out.event("lines", &json, &format!("{run}/{}", tail.place()))
+                .await?;
+        }
+        tokio::time::sleep(BREATH).await;
+        let patience = if watch.is_some() {
+            HEARTBEAT
+        } else {
+            BREATH * 10
+        };
+        while !tail.is_behind() && timeout(patience, rings.notified()).await.is_err() {
+            out.heartbeat().await?;
+            if watch.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// Where events are sent.
+struct EventOut(Sender<Bytes>);
+
+/// Nobody reads any more.
+struct HungUp;
+
+impl EventOut {
+    async fn event(&mut self, name: &str, json: &str, id: &str) -> Result<(), HungUp> {
+        let id = if id.is_empty() {
+            String::new()
+        } else {
+            format!("id: {id}\n")
+        };
+        // JSON has no end of a line in it.
+        self.send(format!("event: {name}\n{id}data: {json}\n\n"))
+            .await
+    }
+
+    async fn heartbeat(&mut self) -> Result<(), HungUp> {
+        self.send(": still here\n\n".to_owned()).await
+    }
+
+    async fn send(&mut self, text: String) -> Result<(), HungUp> {
+        self.0
+            .send_data(Bytes::from(text))
+            .await
+            .map_err(|_| HungUp)
+    }
+}
+
+/// Where events of a response are sent, until nobody reads any more.
+fn event_stream() -> (EventOut, Response<Body>) {
+    let (send, body) = Channel::new(1);
+    let mut response = Response::new(body.boxed());
+    put(&mut response, &CONTENT_TYPE, "text/event-stream");
+    (EventOut(send), response)
+}
+
+fn json(reply: Result<String, String>) -> Response<Body> {
+    match reply {
+        Ok(json) => of_kind("application/json", json),
+        // It is no fault of the page: it shows the words.
+        Err(why) => of_kind(
+            "application/json",
+            serde_json::json!({"fault": why}).to_string(),
+        ),
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = of_kind("text/plain; charset=utf-8", text);
+    *response.status_mut() = status;
+    response
+}
+
+fn of_kind(kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed());
+    put(&mut response, &CONTENT_TYPE, kind);
+    response
+}
+
+fn put(response: &mut Response<Body>, name: &HeaderName, value: &str) {
+    response
+        .headers_mut()
+        .insert(name, value.parse().expect("it is plain"));
+}
+
+/// The value of `name` in a query.
+fn value_of(query: &str, name: &str) -> Option<String> {
+    let value = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(own, _)| *own == name)?
+        .1;
+    let (mut bytes, mut rest) = (Vec::new(), value.bytes());
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    #[test]
+    fn a_connection_that_nobody_reads_from_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let reader =
+            TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
+        let (mut writer, _) = listener.accept().expect("it was connected to");
+        bound(&writer, Duration::from_millis(300)).expect("it is a socket");
+        // The test itself does not wait for ever.
+        writer
+            .set_write_timeout(Some(TO_READ))
+            .expect("it is a socket");
+        let error = loop {
+            if let Err(error) = writer.write_all(&[0; 1 << 12]) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(reader);
+    }
+}

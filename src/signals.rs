@@ -1,0 +1,76 @@
+//! Signals become an [`Interrupt`].
+
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::exit::Exit;
+use tavern_sys::clock;
+use tavern_sys::interrupt::{Interrupt, InterruptCause};
+use tavern_sys::process::{Bell, end_overdue, has_living_children};
+
+/// Those that ask a program to end: Ctrl-C, `kill`, and a terminal that was closed.
+pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// From now on each of `signals` raises `interrupt` instead of ending the process. A thread of its own blocks until one
+/// comes, so nothing is polled.
+pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
+    let interrupt = interrupt.clone();
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                interrupt.raise(if signal == SIGINT {
+                    InterruptCause::Interrupted
+                } else {
+                    InterruptCause::Terminated
+                });
+            }
+        })?;
+    Ok(())
+}
+
+/// How often is looked whether anything hangs, and how long a program that is no agent and no command may go on, once an end
+/// was asked for; after the first that hung, the others.
+const LOOK: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Once an end is asked for, nothing that waits for what never comes, such as a pipe in the place of a file that git or
+/// libgit2 reads, keeps this process from ending. Agents and commands have limits of their own.
+pub fn end_in_time(interrupt: &Interrupt) -> io::Result<()> {
+    let interrupt = interrupt.clone();
+    thread::Builder::new()
+        .name("end".to_owned())
+        .spawn(move || {
+            while !interrupt.wait(Duration::from_secs(86_400)) {}
+            let (pause, mut patience) = (Bell::new(), PATIENCE);
+            let mut busy = clock::instant();
+            while busy.elapsed() < 3 * PATIENCE / 2 {
+                pause.wait(LOOK);
+                if end_overdue(patience) {
+                    patience = LOOK;
+                }
+                if has_living_children() {
+                    busy = clock::instant();
+                }
+            }
+            give_up(&interrupt);
+        })?;
+    Ok(())
+}
+
+/// As if we were killed, which leaves nothing that the next program does not put in order.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread that would return it hangs in the system"
+)]
+fn give_up(interrupt: &Interrupt) -> ! {
+    let text = "error: something did not end when it was asked to: this ends without it; see `tavern reap --dry-run`\n";
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    let exit = interrupt.cause().map_or(Exit::Terminated, Exit::from);
+    std::process::exit(exit.code().into())
+}

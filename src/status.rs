@@ -1,0 +1,513 @@
+//! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
+
+use std::time::Duration;
+
+use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::steps::Steps;
+use tavern_core::task::{Mode, Status, TaskId, Timestamp};
+use tavern_run::readiness::texts;
+use tavern_run::record::{Metadata, newest_runs};
+use tavern_store::{AgentState, Board, NamedItem, Queue};
+use tavern_sys::clock;
+use tavern_sys::process::Bell;
+use tavern_sys::process::quoted;
+
+use super::alike::Alike;
+use super::human::Painted;
+use super::live::view;
+use super::moment::moment;
+use super::need::{losses, tell_of_queues};
+use super::overview::listing::{ItemLine, Listing, QueueLine, WantedItems};
+use super::overview::run_line::{NEWEST_RUNS, RunLine};
+use super::overview::{AgentLine, agents, mode_of, quotas, spending, switched};
+use super::strayed::{Strayed, tell_of_tip};
+use super::{CliError, Context, Exit, Format, ItemName, Verb, human, left_alone, misread};
+
+pub(super) mod digest;
+pub(super) mod full;
+mod health;
+mod metrics;
+mod record;
+mod stats;
+
+use full::Detail;
+use record::Record;
+
+/// Of what is printed as JSON: see [`Record::Board`].
+const VERSION: u32 = 1;
+
+/// Show queues, items, agents and spending at a glance; or one item in full
+#[derive(clap::Args)]
+pub struct Args {
+    /// Items, by their IDs or lines, such as TODO.md:12; or queues by name or path [default: all queues]
+    #[arg(value_name = "ID|QUEUE")]
+    pub what: Vec<String>,
+
+    /// List the items, a line each
+    #[arg(long, short)]
+    pub items: bool,
+
+    /// List only items with this status; may be given several times
+    #[arg(long, value_name = "STATUS", value_parser = status_named)]
+    pub status: Vec<Status>,
+
+    /// Show depths, ages, waits, run times, throughput, retries and spending
+    #[arg(long)]
+    pub stats: bool,
+
+    /// Show what each running agent does, how far it is, and whether it gets on
+    #[arg(long, conflicts_with = "stats")]
+    pub health: bool,
+
+    /// Of an item, show also what its holder is known by: token, lease, mode
+    #[arg(long)]
+    pub verbose: bool,
+
+    /// Print again whenever the board changes
+    #[arg(long, short)]
+    pub watch: bool,
+
+    /// Show what needs you, and what has ended and was spent since: `yesterday`, `18:00`, `2h ago`
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["at", "stats", "health", "items", "status"])]
+    pub since: Option<Timestamp>,
+
+    /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats", "health"])]
+    pub at: Option<Timestamp>,
+
+    /// Print the board's numbers as Prometheus reads them
+    #[arg(long, conflicts_with_all = ["watch", "stats", "health", "items", "status", "since", "at", "verbose"])]
+    pub metrics: bool,
+
+    /// Print the JSON Schema of what --format json prints
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
+}
+
+/// How often it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HowOften {
+    Once,
+    AgainAndAgain,
+}
+
+impl Args {
+    /// Of these queues, without another flag.
+    pub(super) fn of_queues(what: Vec<String>, often: HowOften) -> Args {
+        Args {
+            what,
+            items: false,
+            status: Vec::new(),
+            stats: false,
+            health: false,
+            verbose: false,
+            watch: often == HowOften::AgainAndAgain,
+            since: None,
+            at: None,
+            metrics: false,
+            schema: false,
+        }
+    }
+
+    /// No flag says what is to be shown.
+    fn is_plain(&self) -> bool {
+        !(self.items || self.stats || self.health || self.verbose) && self.status.is_empty()
+    }
+}
+
+fn status_named(name: &str) -> Result<Status, String> {
+    name.parse().map_err(|()| {
+        let names = Status::ALL.map(Status::as_str).join(", ");
+        format!("unknown status; one of {names}")
+    })
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-status";
+    const FOR_AGENTS: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if self.schema {
+            let schema = record::schema();
+            context.out.record(
+                &schema,
+                Painted::whole(&serde_json::to_string_pretty(&schema)?),
+            )?;
+            return Ok(Exit::Done);
+        }
+        // A task file may be looked at anywhere.
+        let file = self.what.first().map(|what| match what.parse() {
+            Ok(ItemName::Line { queue, .. }) => queue,
+            _ => what.clone(),
+        });
+        let file = file.filter(|file| context.here().join(file).is_file());
+        let board = if let Some(file) = file {
+            context.board_or_place(&[file])?
+        } else {
+            context.board()?
+        };
+        let tasks = self.tasks(context, &board)?;
+        if let (Some(_), [item, ..]) = (self.since, self.what.as_slice())
+            && !tasks.is_empty()
+        {
+            let message = format!("`--since` sums up queues, and `{item}` is an item");
+            return Err(CliError::usage(
+                message,
+                format!("what happened to it, and when: tavern log {item}"),
+            ));
+        }
+        let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
+        if let Some(at) = self.at {
+            let then = board.then(at, tasks.first().and_then(NamedItem::id))?;
+            let text = format!("as of {}", clock::dated(at));
+            context.out.record(
+                &Record::Then {
+                    at,
+                    log_begins: then.begins,
+                },
+                text,
+            )?;
+            if let Some(begins) = then.begins {
+                context.out.note(format!(
+                    "the log begins at {}: earlier changes are not known",
+                    clock::dated(begins)
+                ));
+            }
+            let queues = context.files(&board.clone().settled()?, names)?;
+            for task in &tasks {
+                full::print(
+                    context,
+                    &board,
+                    task,
+                    Some(&board.then(at, task.id())?),
+                    self.detail(),
+                )?;
+            }
+            if tasks.is_empty() {
+                let wanted = self.wanted(context);
+                self.print_list(
+                    context,
+                    &Listing::gather(&board, then.texts, &queues, None, wanted)?,
+                )?;
+            }
+            return Ok(Exit::Done);
+        }
+        if self.watch && tasks.is_empty() && self.is_plain() && view::can_draw(context) {
+            return view::run(context, names);
+        }
+        let bell = Bell::new();
+        loop {
+            let queues = context.files(&board.clone().settled()?, names)?;
+            let watch = self
+                .watch
+                .then(|| board.ring_at_changes(&queues, &bell))
+                .transpose()?;
+            let settled = board.clone().settled()?;
+            tell_of_queues(context, &settled);
+            if tasks.is_empty() {
+                left_alone::tell(context, &settled, &queues);
+                left_alone::tell_of_marks(context, &settled, &queues);
+                misread::tell(context, &settled, &queues);
+            }
+            tasks
+                .iter()
+                .try_for_each(|task| full::print(context, &settled, task, None, self.detail()))?;
+            match tasks.is_empty() {
+                false => {}
+                true if let Some(since) = self.since => {
+                    digest::print(context, &settled, &queues, since)?
+                }
+                true if self.metrics => metrics::print(context, &settled, &queues, names)?,
+                true if self.health => health::print(context, &settled)?,
+                true if self.stats => stats::print(context, &settled, &queues, names)?,
+                true => self.all(context, &settled, &queues)?,
+            }
+            let Some(_watch) = watch else {
+                return Ok(Exit::Done);
+            };
+            context.out.text("")?;
+            context.out.flush()?;
+            bell.wait(Duration::from_secs(30));
+        }
+    }
+}
+
+impl Args {
+    /// The items that were named; none where queues were.
+    fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<NamedItem>, CliError> {
+        if self
+            .what
+            .iter()
+            .any(|one| board.queue(one, &context.here()).is_ok())
+        {
+            return Ok(Vec::new());
+        }
+        let parse = |one: &String| {
+            let name: ItemName = one.parse().map_err(|_| {
+                let hint = "name an item such as T-k3f9, a queue, or a file";
+                CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
+            })?;
+            // The log knows items by their IDs.
+            if self.at.is_some() {
+                Ok(NamedItem::Id(context.id_of(board, &name)?))
+            } else {
+                context.item(board, &name)
+            }
+        };
+        self.what.iter().map(parse).collect()
+    }
+
+    fn detail(&self) -> Detail {
+        if self.verbose {
+            Detail::All
+        } else {
+            Detail::Usual
+        }
+    }
+
+    /// A program sifts by itself.
+    fn wanted(&self, context: &Context) -> WantedItems<'_> {
+        match self.status.is_empty() && !self.items {
+            false => WantedItems::Each(&self.status),
+            true if context.out.format() == Format::Json => WantedItems::Every,
+            true => WantedItems::Unusual,
+        }
+    }
+
+    fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
+        // Before all else is read: what happens meanwhile is told twice, and not never.
+        let (seq, time) = (board.last_seq()?, clock::now());
+        context.out.json(&Record::Board {
+            version: VERSION,
+            board: board.root(),
+            seq,
+            time,
+        })?;
+        if let Some(switched) = switched(board) {
+            let text = format!("the board is {}: {}", switched.state, switched.reason);
+            context.out.record(&Record::Switch(&switched), text)?;
+        }
+        let (texts, lost) = texts(board, queues);
+        for lost in lost
+            .iter()
+            .filter(|lost| queues.iter().any(|queue| queue.id == lost.queue))
+        {
+            let problem = format!("{}: {}", lost.queue, lost.foremost());
+            context.out.json(&Record::Problem { problem: &problem })?;
+            context.out.note(problem);
+        }
+        losses(board)
+            .iter()
+            .try_for_each(|problem| context.out.json(&Record::Problem { problem }))?;
+        let site = context
+            .light_site(board.clone())
+            .map(|site| site.naming(queues));
+        if let Err(fault) = &site {
+            let fault = fault.message.lines().next().unwrap_or_default();
+            let problem = format!("no agent works: {fault}; see tavern check");
+            context.out.json(&Record::Problem { problem: &problem })?;
+            context.out.note(problem);
+        }
+        let site = site.ok();
+        let listing = Listing::gather(board, texts, queues, site.as_ref(), self.wanted(context))?;
+        self.print_list(context, &listing)?;
+        if !listing.needs.is_empty() {
+            context.out.text("waits for you:")?;
+        }
+        for need in &listing.needs {
+            context
+                .out
+                .record(&Record::Need(need), format_args!("  {}", need.words()))?;
+        }
+        if let Some(spent) = site.as_ref().and_then(|site| spending::of(site, queues)) {
+            context
+                .out
+                .record(&Record::Spending(&spent), spent.words())?;
+        }
+        for strayed in Strayed::recent(board)? {
+            context.out.record(&Record::Strayed(&strayed), &strayed)?;
+        }
+        if let Some(site) = &site {
+            tell_of_tip(context, site);
+        }
+        print_agents(context, board)?;
+        if context.out.format() == Format::Json && self.is_plain() {
+            health::show(context, board)?;
+            let is_meant = |run: &Metadata| {
+                self.what.is_empty() || queues.iter().any(|queue| queue.id == run.queue)
+            };
+            for run in newest_runs(board, NEWEST_RUNS, &is_meant)?.iter().rev() {
+                context.out.json(&Record::Run(&RunLine::of(run)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints queues and items.
+    fn print_list(&self, context: &Context, listing: &Listing) -> Result<(), CliError> {
+        let (now, wanted) = (clock::now(), self.wanted(context));
+        for queue in &listing.queues {
+            context
+                .out
+                .record(&Record::Queue(queue), queue_words(queue))?;
+            let mut alike = Alike::default();
+            for item in listing
+                .items
+                .iter()
+                .filter(|item| item.queue == queue.queue)
+            {
+                let said = item
+                    .not_ready
+                    .as_ref()
+                    .filter(|_| item.is_usual() && !wanted.is_asked_for() && !item.is_due);
+                if said.is_some_and(|why| {
+                    !alike.shows(&format!("{}, {why}", item.status), item.task.as_ref())
+                }) {
+                    context.out.json(&Record::Item(item))?;
+                    continue;
+                }
+                let mut columns = format!(
+                    "  {:<width$} {:<11} ",
+                    item.name(),
+                    item.status,
+                    width = queue.width
+                );
+                if listing.has_ages {
+                    let age = item
+                        .since
+                        .map(|since| human::age((now - since).to_std().unwrap_or_default()));
+                    columns.push_str(&format!(
+                        "p{} {:>3} ",
+                        item.priority,
+                        age.as_deref().unwrap_or("-")
+                    ));
+                }
+                let due = item
+                    .due
+                    .filter(|_| item.is_due)
+                    .map(|due| when_due(due, now));
+                let how_far = item
+                    .steps
+                    .as_ref()
+                    .filter(|steps| !steps.open.is_empty())
+                    .map(Steps::to_string);
+                let mark = Some(mark(item, wanted)).filter(|mark| !mark.is_empty());
+                let marks: Vec<String> = due.into_iter().chain(how_far).chain(mark).collect();
+                let title = format!("{}{}", item.above, item.title);
+                context
+                    .out
+                    .row(&Record::Item(item), &columns, &title, &marks.join("; "))?;
+            }
+            alike
+                .left_out()
+                .try_for_each(|text| context.out.text(format_args!("  {text}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said of an item behind its title.
+fn mark(item: &ItemLine, wanted: WantedItems<'_>) -> String {
+    let is_asked_for = wanted.is_asked_for();
+    let why = item
+        .not_ready
+        .as_ref()
+        .or(item.waits_for.as_ref().filter(|_| is_asked_for));
+    let next_for = item.next_for.as_deref();
+    match (why, item.mode) {
+        _ if item.quarantined => "has a problem".to_owned(),
+        _ if item.is_unfit => "no agent can take it".to_owned(),
+        (Some(why), _) => human::words(why).into_owned(),
+        _ if is_asked_for && next_for == Some(DEFAULT_ROLE) => "next".to_owned(),
+        _ if let (true, Some(role)) = (is_asked_for, next_for) => format!("next for {role}"),
+        _ if is_asked_for && item.ready => "ready".to_owned(),
+        (None, Mode::Execute) => String::new(),
+        (None, mode) => mode.to_string(),
+    }
+}
+
+fn queue_words(line: &QueueLine) -> String {
+    let QueueLine {
+        queue,
+        quarantined,
+        unfit,
+        archived,
+        counts,
+        ..
+    } = line;
+    let mut words: Vec<String> = counts
+        .iter()
+        .map(|(status, count)| format!("{count} {status}"))
+        .collect();
+    if words.is_empty() {
+        words.push(format!(
+            "no items; add one: tavern add --queue {} \"…\"",
+            quoted(queue)
+        ));
+    }
+    if *archived > 0 {
+        words.push(format!("{archived} archived"));
+    }
+    if *quarantined > 0 {
+        words.push(format!("{quarantined} with problems: tavern check"));
+    }
+    if *unfit > 0 {
+        words.push(format!(
+            "{unfit} that no configured agent can take: tavern check"
+        ));
+    }
+    format!("{queue}: {}", words.join(", "))
+}
+
+fn when_due(due: Timestamp, now: Timestamp) -> String {
+    format!(
+        "{} {}",
+        if due < now { "was due" } else { "due" },
+        clock::shown(due)
+    )
+}
+
+fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
+    let now = clock::now();
+    for line in agents(board, &|task| mode_of(board, task)) {
+        let AgentLine {
+            agent,
+            heartbeat_at,
+            alive,
+            last_output,
+            mode,
+            ..
+        } = &line;
+        let state = match agent.state {
+            _ if !alive => "gone",
+            AgentState::Working => mode
+                .filter(|mode| *mode != Mode::Execute)
+                .map_or("working", Mode::as_str),
+            AgentState::Waiting => "waiting",
+        };
+        let task = agent.task.as_ref().map_or("-", TaskId::as_str);
+        let columns = format!("{:<10} {state:<8} {task:<8} ", agent.name);
+        let ago = |at: Timestamp| human::age((now - at).to_std().unwrap_or_default());
+        let program = last_output
+            .map(|at| format!(", its program {} ago", ago(at)))
+            .unwrap_or_default();
+        let is_at_work = agent.state == AgentState::Working;
+        let seen = if is_at_work {
+            format!("seen {} ago{program}", ago(*heartbeat_at))
+        } else {
+            String::new()
+        };
+        context.out.row(
+            &Record::Agent(&line),
+            &columns,
+            agent.doing.as_deref().unwrap_or_default(),
+            &seen,
+        )?;
+    }
+    for line in quotas(board) {
+        context
+            .out
+            .record(&Record::Quota(&line), line.quota.told_of(&line.runner))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! `tavern-status --since`: what needs a person by now, and since a time: what has ended, and what it cost.
+
+use std::collections::BTreeMap;
+
+use super::record::{DigestSums, ItemEnd, Record};
+use crate::overview::listing::{Listing, WantedItems};
+use crate::{CliError, Context, hints, human};
+use tavern_core::document::title_of;
+use tavern_core::eligible::Lack;
+use tavern_core::task::{Status, TaskId, Timestamp};
+use tavern_run::readiness::texts;
+use tavern_run::record::{Metadata, runs};
+use tavern_store::{Board, Entry, Queue, walk_log};
+use tavern_sys::clock;
+
+pub(super) fn print(
+    context: &Context,
+    board: &Board,
+    queues: &[Queue],
+    since: Timestamp,
+) -> Result<(), CliError> {
+    let is_meant = |queue: Option<&str>| {
+        queue.is_none_or(|queue| queues.iter().any(|meant| meant.id == queue))
+    };
+    let site = context
+        .light_site(board.clone())
+        .ok()
+        .map(|site| site.naming(queues));
+    let (texts, _) = texts(board, queues);
+    let needs = Listing::gather(board, texts, queues, site.as_ref(), WantedItems::Unusual)?.needs;
+    let mut ended = ended_since(board, since)?;
+    ended.retain(|item| is_meant(item.queue.as_deref()));
+    let mut counts = BTreeMap::new();
+    ended
+        .iter()
+        .for_each(|item| *counts.entry(item.status.as_str()).or_default() += 1);
+    let mut runs = runs(board)?;
+    // Who merged it is not who worked it.
+    for item in &mut ended {
+        let last = runs
+            .iter()
+            .rfind(|run| Some(&run.task) == item.task.as_ref());
+        item.agent = last.map(|run| run.agent.clone()).or(item.agent.take());
+    }
+    runs.retain(|run| run.ended.is_some_and(|at| at >= since) && is_meant(Some(&run.queue)));
+    let digest = DigestSums {
+        since,
+        needs: needs.len(),
+        ended: counts,
+        runs: runs.len(),
+        usd: runs.iter().map(|run| run.usage.usd).sum(),
+        tokens: runs.iter().map(|run| run.usage.total()).sum(),
+    };
+    context
+        .out
+        .record(&Record::Digest(&digest), digest.words())?;
+    if !needs.is_empty() {
+        context.out.text("waits for you:")?;
+    }
+    for need in &needs {
+        context
+            .out
+            .record(&Record::Need(need), format_args!("  {}", need.words()))?;
+    }
+    for status in [Status::Dead, Status::Completed, Status::Cancelled] {
+        let such: Vec<&ItemEnd> = ended.iter().filter(|item| item.status == status).collect();
+        if !such.is_empty() {
+            context.out.text(format_args!("{status}:"))?;
+        }
+        for item in such {
+            let name = item.task.as_ref().map_or("-", TaskId::as_str);
+            let columns = format!("  {name:<10} {} ", clock::brief(item.at));
+            let why = item.why.as_ref().map(|why| human::words(why).into_owned());
+            let todo = hints::lack(&Lack::Status(status), item.task.as_ref(), None);
+            let mark = match status {
+                Status::Dead => why.into_iter().chain(todo).collect::<Vec<_>>().join("; "),
+                _ => item.cost(&runs).unwrap_or_default(),
+            };
+            context
+                .out
+                .row(&Record::Ended(item), &columns, &item.title, &mark)?;
+        }
+    }
+    Ok(())
+}
+
+impl DigestSums {
+    fn words(&self) -> String {
+        let ended = self
+            .ended
+            .iter()
+            .map(|(status, count)| format!("{count} {status}"));
+        let mut words: Vec<String> = ended.collect();
+        if words.is_empty() {
+            words.push("nothing has ended".to_owned());
+        }
+        let mut spent = human::count(self.runs, "run");
+        if self.usd > 0.0 || self.tokens > 0 {
+            spent += &format!(
+                ", {}, {} tokens",
+                human::money(self.usd),
+                human::short(self.tokens)
+            );
+        }
+        format!(
+            "since {}: {}; {spent}",
+            clock::dated(self.since),
+            words.join(", ")
+        )
+    }
+}
+
+impl ItemEnd {
+    /// Of the event by which it ended.
+    fn of(entry: Entry, status: Status) -> ItemEnd {
+        let title = entry.change.after().and_then(title_of);
+        ItemEnd {
+            queue: entry.queue,
+            task: entry.task,
+            title: title.unwrap_or_default(),
+            status,
+            at: entry.time,
+            agent: entry.agent,
+            why: entry.cause,
+        }
+    }
+
+    /// Who worked on it, and for how much.
+    fn cost(&self, runs: &[Metadata]) -> Option<String> {
+        let own = || {
+            runs.iter()
+                .filter(|run| Some(&run.task) == self.task.as_ref())
+        };
+        let usd: f64 = own().map(|run| run.usage.usd).sum();
+        let money = (usd > 0.0).then(|| human::money(usd));
+        let who = self.agent.clone();
+        Some(who.into_iter().chain(money).collect::<Vec<_>>().join(", "))
+            .filter(|words| !words.is_empty())
+    }
+}
+
+/// The last change of status of each item since, where that is an end; the oldest first.
+fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<ItemEnd>, CliError> {
+    let mut last: BTreeMap<String, Option<ItemEnd>> = BTreeMap::new();
+    walk_log(board, None, &mut |entry| {
+        if entry.time < since {
+            return false;
+        }
+        // What was there before it was first seen has not ended since.
+        let moved = entry
+            .change
+            .from()
+            .zip(entry.change.to())
+            .filter(|(from, to)| from != to);
+        let name = entry.task.as_ref().map(|id| id.as_str().to_owned());
+        let name = name.or_else(|| entry.change.after().map(str::to_owned));
+        if let (Some((_, to)), Some(name)) = (moved, name) {
+            last.entry(name)
+                .or_insert_with(|| to.is_ended().then(|| ItemEnd::of(entry, to)));
+        }
+        true
+    })?;
+    let mut ended: Vec<ItemEnd> = last.into_values().flatten().collect();
+    ended.sort_by_key(|item| item.at);
+    Ok(ended)
+}

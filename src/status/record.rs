@@ -1,0 +1,211 @@
+//! What `tavern-status` prints as JSON.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::overview::listing::{ItemLine, NeedLine, QueueLine};
+use crate::overview::run_line::RunLine;
+use crate::overview::spending::SpendingLine;
+use crate::overview::{AgentLine, QuotaLine, Switched};
+use crate::strayed::Strayed;
+use tavern_core::activity::Activity;
+use tavern_core::lease::{Freshness, Lease};
+use tavern_core::steps::Steps;
+use tavern_core::task::{OnFailure, Status, Task, TaskId, Timestamp};
+use tavern_run::notices::ChannelState;
+use tavern_run::record::Metadata;
+use tavern_run::watcher::Watcher;
+
+/// What `tavern status --format json` prints as one line, by its `kind`. More keys and kinds may come within a version.
+#[derive(JsonSchema, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(title = "tavern status --format json, version 1")]
+pub(super) enum Record<'a> {
+    /// What begins each look at the board.
+    Board {
+        /// Of what is printed: it grows where a reader of the version before would go wrong, and not where something is added.
+        version: u32,
+        /// The folder that the board is in.
+        board: &'a Path,
+        /// The last event of the log by then: `tavern log --follow --after SEQ` goes on from it.
+        seq: u64,
+        time: Timestamp,
+    },
+    /// Something is wrong with a queue, or was lost of it.
+    Problem {
+        problem: &'a str,
+    },
+    Queue(&'a QueueLine),
+    Item(&'a ItemLine),
+    Need(&'a NeedLine),
+    Agent(&'a AgentLine),
+    /// How the program that watches them gets on.
+    Watcher(&'a Watcher),
+    /// A way in which people are told, and what it has told.
+    Channel {
+        channel: &'a str,
+        #[serde(flatten)]
+        state: &'a ChannelState,
+    },
+    /// How a run goes, as its supervisor sees it.
+    Health {
+        task: &'a TaskId,
+        agent: &'a str,
+        run: String,
+        /// Since it last got on.
+        nudges: u32,
+        #[serde(flatten)]
+        activity: &'a Activity,
+    },
+    /// A run whose supervisor died: nobody sees how it goes.
+    Orphan {
+        task: &'a TaskId,
+        agent: &'a str,
+        run: String,
+    },
+    /// What runs have used, and what they may.
+    Spending(&'a SpendingLine),
+    /// One of the newest runs.
+    Run(&'a RunLine<'a>),
+    Stats(&'a Stats),
+    Digest(&'a DigestSums),
+    Ended(&'a ItemEnd),
+    Strayed(&'a Strayed),
+    Quota(&'a QuotaLine),
+    Switch(&'a Switched),
+    Then {
+        at: Timestamp,
+        /// Where it does not reach back so far.
+        log_begins: Option<Timestamp>,
+    },
+    /// One item in full.
+    #[serde(rename = "task")]
+    Full {
+        #[serde(flatten)]
+        task: &'a Task,
+        queue: &'a str,
+        line: usize,
+        lease: Option<&'a Lease>,
+        expires_at: Option<Timestamp>,
+        freshness: Option<Freshness>,
+        /// When its holder's program has said something last.
+        last_output: Option<Timestamp>,
+        runs: &'a [Metadata],
+        /// What a person can do for it, with what to type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to_do: Option<String>,
+        /// Where its work is that is not merged, as git takes it.
+        kept: &'a [String],
+        children: &'a [Child],
+        /// How far its steps are.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steps: Option<&'a Steps>,
+    },
+}
+
+/// Of what is printed, in the words of the types' own comments.
+pub(super) fn schema() -> Schema {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings
+        .transforms
+        .push(Box::new(RecursiveTransform(|schema: &mut Schema| {
+            if let Some(Value::String(text)) = schema.get_mut("description") {
+                *text = text
+                    .replace("[`", "`")
+                    .replace("`]", "`")
+                    .replace("`None`", "`null`");
+            }
+        })));
+    settings
+        .into_generator()
+        .into_root_schema_for::<Record<'_>>()
+}
+
+/// A child of an item.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct Child {
+    pub task: TaskId,
+    pub title: String,
+    pub status: Status,
+    pub on_failure: OnFailure,
+}
+
+/// Numbers about a board.
+#[derive(Default, JsonSchema, Serialize)]
+pub(super) struct Stats {
+    /// Items by status.
+    pub depth: BTreeMap<&'static str, usize>,
+    /// Seconds since the oldest pending item was added or came back.
+    pub oldest_pending_seconds: Option<i64>,
+    /// Median seconds from pending to claimed, and from claimed to integrated.
+    pub median_wait_seconds: Option<i64>,
+    pub median_work_seconds: Option<i64>,
+    pub completed: usize,
+    pub completed_last_hour: usize,
+    pub claims: usize,
+    pub retries: usize,
+    pub dead_letters: usize,
+    /// What was found of runs, by symptom, and what was done about it.
+    pub diagnoses: BTreeMap<&'static str, usize>,
+    pub nudges: usize,
+    pub pauses: usize,
+    pub restarts: usize,
+    pub ends: usize,
+    /// Learnings that agents were told.
+    pub learnings_told: usize,
+    /// How the looks of `tavern watch` went.
+    pub watcher: Option<Watcher>,
+    pub runs: usize,
+    pub usd: f64,
+    pub tokens: u64,
+    pub usd_by_model: BTreeMap<String, f64>,
+    pub usd_by_agent: BTreeMap<String, f64>,
+    pub spent_by: SpentBy,
+}
+
+/// The same money and tokens in several ways, each whole.
+#[derive(Default, JsonSchema, Serialize)]
+pub(super) struct SpentBy {
+    pub task: BTreeMap<String, Share>,
+    pub role: BTreeMap<String, Share>,
+    pub model: BTreeMap<String, Share>,
+    /// The day on which a run began, where people are.
+    pub day: BTreeMap<String, Share>,
+}
+
+#[derive(Clone, Copy, Default, JsonSchema, Serialize)]
+pub(super) struct Share {
+    pub usd: f64,
+    pub tokens: u64,
+}
+
+/// The sums of a digest.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct DigestSums {
+    pub since: Timestamp,
+    pub needs: usize,
+    pub ended: BTreeMap<&'static str, usize>,
+    /// The runs that have ended since, and what they used.
+    pub runs: usize,
+    pub usd: f64,
+    pub tokens: u64,
+}
+
+/// An item that has ended since, and still stands so.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct ItemEnd {
+    pub queue: Option<String>,
+    pub task: Option<TaskId>,
+    pub title: String,
+    pub status: Status,
+    pub at: Timestamp,
+    /// Who worked it last; where nobody did, who ended it.
+    pub agent: Option<String>,
+    pub why: Option<String>,
+}

@@ -1,0 +1,80 @@
+//! What changed in the repository outside of worktrees while agents ran, and what was moved there: told where people look.
+
+use std::fmt;
+
+use chrono::TimeDelta;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use tavern_core::event::Kind;
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_run::Site;
+use tavern_store::{Board, Entry, Error, walk_log};
+use tavern_sys::clock;
+
+use super::{Context, hints};
+
+/// One such change.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Strayed {
+    pub time: Timestamp,
+    pub task: Option<TaskId>,
+    pub agent: Option<String>,
+    pub run: Option<String>,
+    /// In words.
+    pub change: String,
+}
+
+impl fmt::Display for Strayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agent = self.agent.as_deref().unwrap_or("its agent");
+        let task = self.task.as_ref().map_or("an item", TaskId::as_str);
+        write!(f, "while {agent} ran {task}, {}", self.change)
+    }
+}
+
+/// So many events are looked back.
+const MOST: usize = 2000;
+
+impl Strayed {
+    pub fn of(entry: Entry) -> Option<Strayed> {
+        let Entry {
+            time,
+            task,
+            agent,
+            run,
+            cause,
+            ..
+        } = entry;
+        (entry.kind == Kind::Strayed).then(|| Strayed {
+            time,
+            task,
+            agent,
+            run,
+            change: cause.unwrap_or_default(),
+        })
+    }
+
+    /// Those of the last day, the oldest first.
+    pub fn recent(board: &Board) -> Result<Vec<Strayed>, Error> {
+        let (mut found, mut looks, since) = (Vec::new(), 0, clock::now() - TimeDelta::days(1));
+        walk_log(board, None, &mut |entry| {
+            looks += 1;
+            let is_recent = entry.time >= since && looks < MOST;
+            found.extend(Strayed::of(entry).filter(|_| is_recent));
+            is_recent
+        })?;
+        found.reverse();
+        Ok(found)
+    }
+}
+
+/// Where the integration branch or its base is not where Tavern or a person has put it, with what to type.
+pub(super) fn tell_of_tip(context: &Context, site: &Site) {
+    if let Ok(Some(lack)) = site.foreign_tip() {
+        context.out.note(format!(
+            "{lack}; {}",
+            hints::lack(&lack, None, None).unwrap_or_default()
+        ));
+    }
+}

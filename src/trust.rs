@@ -1,0 +1,164 @@
+//! `tavern-trust`: allow what git has brought to be run.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use tavern_run::{Stranger, Trust};
+use tavern_store::config::{FILE, without_comments};
+
+use super::flags::DryRun;
+use super::human::Painted;
+use super::unified::{Names, painted, unified};
+use super::{CliError, Context, Exit, Verb, human};
+
+/// Allow what git has brought to this clone to be run
+///
+/// Shows what a clone, a pull or a switch has brought and nobody has trusted here: settings, templates and open items, each whole or by
+/// what has changed since it was trusted. On a terminal it then asks; elsewhere say --yes. Until then none of it is run, or
+/// told to an agent. What you make in this clone yourself is trusted by that.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Task files besides the board's queues
+    #[arg(value_name = "FILE")]
+    pub files: Vec<String>,
+
+    /// Trust all that is shown, without a question
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+
+    /// Trust nothing any more of what git has brought
+    #[arg(long, conflicts_with_all = ["yes", "dry_run", "files"])]
+    pub revoke: bool,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    /// The file, from the root of the repository.
+    file: &'a Path,
+    line: Option<usize>,
+    /// The item's ID or title, or the file's name in the board.
+    name: &'a str,
+    text: &'a str,
+    /// What it said when it was last trusted.
+    was: Option<&'a str>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-trust";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board_or_place(&self.files)?;
+        let mut site = context.light_site(board)?;
+        if self.revoke {
+            let told = if Trust::of(&site).forget()? {
+                "is trusted no longer"
+            } else {
+                "was not trusted"
+            };
+            context
+                .out
+                .note(format!("what git has brought here {told}"));
+            return Ok(Exit::Done);
+        }
+        site.named = context.files(&site.board, &self.files)?;
+        let trust = Trust::of(&site);
+        let unknown = trust.unknown();
+        if unknown.is_empty() {
+            context
+                .out
+                .note("there is nothing here that git has brought and nobody has trusted");
+            return Ok(Exit::Done);
+        }
+        for one in &unknown {
+            show(context, site.board.root(), one)?;
+        }
+        context.out.flush()?;
+        let count = human::count(unknown.len(), "thing");
+        if !self.yes && (self.plan.dry_run || !is_wanted(&count)?) {
+            return Err(CliError::refused(
+                format!("not trusted: {count}"),
+                "if all of it may be run: tavern trust --yes",
+            ));
+        }
+        if !self.plan.dry_run {
+            // So that it is known what is taken away later.
+            site.board.settle()?;
+            trust.allow(unknown)?;
+        }
+        context.out.note(format!("trusted from now on: {count}"));
+        Ok(Exit::Done)
+    }
+}
+
+fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> {
+    let Stranger {
+        part,
+        place,
+        line,
+        was,
+        ..
+    } = one;
+    let file = place.strip_prefix(root).unwrap_or(place);
+    let record = Record {
+        file,
+        line: *line,
+        name: &part.name,
+        text: &part.text,
+        was: was.as_deref(),
+    };
+    let line = line.filter(|_| !file.ends_with(&part.name));
+    let place = line.map_or_else(
+        || file.display().to_string(),
+        |line| format!("{}:{line}: {}", file.display(), part.name),
+    );
+    let text = match was {
+        Some(was) => {
+            let difference = unified(
+                Names {
+                    old: "trusted",
+                    new: "brought",
+                },
+                was,
+                &part.text,
+            );
+            painted(&human::without_gaps(&difference))
+        }
+        None => {
+            // An agent is told all of any other file.
+            let settings = Some(&part.text)
+                .filter(|_| part.name == FILE)
+                .and_then(|text| without_comments(text));
+            let text = settings.unwrap_or_else(|| part.text.clone());
+            Painted::whole(&human::without_gaps(&indented(&text)))
+        }
+    };
+    let heading = Painted::from(format!("{}\n", human::words(&place)));
+    context
+        .out
+        .record(&record, heading.followed_by(&text).trimmed())
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Asked where somebody can see it and answer.
+fn is_wanted(count: &str) -> Result<bool, CliError> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    let mut terminal = anstream::stderr().lock();
+    write!(
+        terminal,
+        "Trust all of this ({count})? It may be run on this machine as you. [y/N] "
+    )?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}

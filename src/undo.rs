@@ -1,0 +1,217 @@
+//! `tavern-undo`: take back what was done to an item.
+
+use serde::Serialize;
+
+use tavern_core::document::parse;
+use tavern_core::event::Kind;
+use tavern_core::task::{Status, TaskId};
+use tavern_store::config::Config;
+use tavern_store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Which};
+use tavern_sys::process::quoted;
+
+use super::flags::DryRun;
+use super::human::Painted;
+use super::log::{diff, sentence};
+use super::{CliError, Context, Exit, ItemName, Verb, human};
+
+/// Undo the last change of an item, or a deletion by hand
+///
+/// Without an argument it is the last change of any item. What was taken back can be done again with --redo, and so on: an
+/// undo is an event as any other. It is refused where the item has changed since in the same place, or somebody holds it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only changes of this item
+    #[arg(value_name = "ID")]
+    pub task: Option<ItemName>,
+
+    /// Take back the event with this number in the log; an undo too
+    #[arg(long, value_name = "N", conflicts_with = "task")]
+    pub event: Option<u64>,
+
+    /// Redo what was last taken back
+    #[arg(long, conflicts_with = "event")]
+    pub redo: bool,
+
+    /// List what could be taken back, the newest first; without a value the last 20
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20")]
+    #[arg(conflicts_with_all = ["event", "redo", "dry_run"])]
+    pub list: Option<usize>,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    /// The event that is taken back.
+    event: u64,
+    kind: Kind,
+    /// The event that takes it back.
+    undone_by: u64,
+    task: Option<&'a TaskId>,
+    queue: &'a str,
+    /// Absent if the item is out of its queue.
+    status: Option<Status>,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+    /// What it does not take back, as one would take it back.
+    left: Option<String>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-undo";
+    const CHANGES_QUEUES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        let named = self
+            .task
+            .as_ref()
+            .map(|name| context.id_of(&board, name))
+            .transpose()?;
+        if let Some(most) = self.list {
+            return list(context, &board, named.as_ref(), most);
+        }
+        let which = match (self.event, self.redo) {
+            (Some(seq), _) => Which::Event(seq),
+            (None, true) => Which::LastUndone(named.clone()),
+            (None, false) => Which::Last(named.clone()),
+        };
+        if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
+            let what = "a queue was saved by hand since, or a program was killed";
+            context.out.note(format!(
+                "{what}: the run takes that over first, and it may be the last change"
+            ));
+            return Ok(Exit::Done);
+        }
+        let undone = board.undo(&which, &Note::default());
+        if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
+            && let Obstacle::Nothing = **obstacle
+        {
+            // An item that is nowhere has had no changes either.
+            board.task(task)?;
+        }
+        tell(context, &board, &undone.map_err(explained)?)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn list(
+    context: &Context,
+    board: &Board,
+    task: Option<&TaskId>,
+    most: usize,
+) -> Result<Exit, CliError> {
+    let events = board.undoable(task, most)?;
+    if events.is_empty() {
+        return Err(Error::from(Obstacle::Nothing).into());
+    }
+    for event in &events {
+        context
+            .out
+            .line_of_list(event, &format!("{:>5}  {}", event.seq, sentence(event)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliError> {
+    let Undone {
+        event,
+        entry,
+        queue,
+    } = undone;
+    let now = || Some(board.task(entry.task.as_ref()?).ok()?.task.status());
+    let status = entry.change.after().and(entry.change.to().or_else(now));
+    let record = Record {
+        event: event.seq,
+        kind: event.kind,
+        undone_by: entry.seq,
+        task: entry.task.as_ref(),
+        queue: &queue.id,
+        status,
+        before: entry.change.before(),
+        after: entry.change.after(),
+        left: merge_of(board, event),
+    };
+    let name = name(entry);
+    let what = match entry.change {
+        TextChange::Removed { .. } => format!("{name} is out of {} again", queue.id),
+        TextChange::Added { to, .. } => format!("{name} is back in {} as {to}", queue.id),
+        TextChange::Edited {
+            moved: Some((_, to)),
+            ..
+        } => format!("{name} is {to} again"),
+        _ => format!("{name} is as before"),
+    };
+    context.out.record(
+        &record,
+        format!(
+            "{what}: {} is taken back",
+            entry.cause.as_deref().unwrap_or_default()
+        ),
+    )?;
+    context.out.text(Painted::whole(&diff(entry)))?;
+    if let Some(left) = record.left {
+        context
+            .out
+            .note(format!("its merge stays; to take that back too: {left}"));
+        if let Some(task) = &entry.task {
+            context.out.note(format!(
+                "to have it done again: tavern release {task} --cancel && tavern release {task} --reopen"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The item by its ID, else by its title.
+fn name(entry: &Entry) -> String {
+    if let Some(task) = &entry.task {
+        return task.to_string();
+    }
+    let text = entry
+        .change
+        .after()
+        .or(entry.change.before())
+        .unwrap_or_default();
+    let (document, _) = parse(text);
+    let title = document
+        .items()
+        .first()
+        .map_or("", |item| document.title(item));
+    format!("`{}`", human::title(title))
+}
+
+/// The merge that "completed" came with is git's; a person reverts it.
+fn merge_of(board: &Board, event: &Entry) -> Option<String> {
+    let commit = event
+        .commit
+        .as_deref()
+        .filter(|_| event.kind == Kind::Integrated)?;
+    let branch = quoted(
+        Config::load(board.dir())
+            .unwrap_or_default()
+            .integration
+            .branch,
+    );
+    // In a folder beside the repository: a conflict must not be met in the checkout.
+    let folder = format!("{}-revert", quoted(board.root()));
+    let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
+    Some(format!(
+        "git worktree add {folder} {branch} && {revert} && git worktree remove {folder} && tavern merge --accept {branch}"
+    ))
+}
+
+/// With what happened since.
+fn explained(error: Error) -> CliError {
+    let mut causes = Vec::new();
+    if let Error::NotUndone(obstacle) = &error
+        && let Obstacle::Since { since, .. } | Obstacle::Gone { since, .. } = &**obstacle
+    {
+        causes.extend(since.iter().map(sentence));
+    }
+    CliError {
+        causes,
+        ..CliError::from(error)
+    }
+}

@@ -1,0 +1,193 @@
+//! `tavern-watch`: look after the runs of agents.
+
+use std::time::Duration;
+
+use tavern_core::monitor::Deed;
+use tavern_core::period::Period;
+use tavern_core::watch_rules::WatchRules;
+use tavern_run::notices::tell_people;
+use tavern_run::reap::{ExpiredLeases, clear};
+use tavern_run::schedule::queue_due;
+use tavern_run::watch::{Diagnosis, Lapse, look, news};
+use tavern_run::watcher::Watcher;
+use tavern_run::{Error, Site};
+use tavern_store::Slot;
+use tavern_store::config::Config;
+use tavern_sys::clock;
+
+use super::flags::DryRun;
+use super::schedule::outcome_told;
+use super::{CliError, Context, Exit, Verb, human};
+
+/// Look after the runs of agents: nudge, then pause, those that get no further
+///
+/// Each run is judged by what it really did: calls that fail again and again, tokens without a change, time without a
+/// step. Its agent hears of it between two steps, more urgently each time. What gets no further all the same is paused, and
+/// waits for you. What dead agents held is given back. `watch:` in config.yaml says when; it is read again when it changes.
+/// The supervisor of each agent does the same for its own run where no `tavern watch` runs.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Look once, and end
+    #[arg(long)]
+    pub once: bool,
+
+    /// How often to look [default: as config.yaml says, else 30s]
+    #[arg(long, value_name = "DURATION", conflicts_with = "once")]
+    pub every: Option<Period>,
+
+    #[command(flatten)]
+    pub plan: DryRun,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-watch";
+    const CHANGES_QUEUES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if self.every.is_some_and(Period::is_zero) {
+            return Err(CliError::usage(
+                "it is to look every so often",
+                "say how often: tavern watch --every 30s",
+            ));
+        }
+        let mut site = context.site(context.board()?)?;
+        // Who only looks is in nobody's way.
+        let slot = if context.is_dry { None } else { slot(&site)? };
+        if slot.is_none() && !context.is_dry {
+            let now = clock::now();
+            let hangs = Watcher::of(&site.board)
+                .filter(|watcher| !watcher.is_at_it(now))
+                .map(|watcher| {
+                    let age = human::age((now - watcher.looked).to_std().unwrap_or_default());
+                    format!(", and looked {age} ago the last time: end it, if it hangs")
+                });
+            context.out.note(format!(
+                "another tavern watch looks after this board{}",
+                hangs.unwrap_or_default()
+            ));
+            return Ok(Exit::Done);
+        }
+        let mut looks = ExpiredLeases::load(&site.board);
+        let mut watcher = Watcher::of(&site.board).unwrap_or(Watcher::begin(&site.board)?);
+        watcher.degraded = None;
+        let mut lapse = Lapse::default();
+        loop {
+            let began = clock::instant();
+            let looked = look_once(context, &mut site, &mut looks);
+            if !context.is_dry {
+                watcher.seen = tell_news(context, &site, watcher.seen)?;
+            }
+            context.out.flush()?;
+            if context.is_dry {
+                return looked.map(|()| Exit::Done);
+            }
+            let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
+            let every = self
+                .every
+                .or(set)
+                .unwrap_or(WatchRules::default().every)
+                .duration();
+            watcher.every = if self.once { 0 } else { every.as_secs() };
+            let failure = looked.as_ref().err().map(|error| error.message.clone());
+            watcher.looked(clock::now(), began.elapsed(), failure.clone());
+            watcher.keep(&site.board);
+            if self.once {
+                // Its next one, of cron's say, goes on from there.
+                looks.save(&site.board)?;
+                return looked.map(|()| Exit::Done);
+            }
+            let told = lapse.note(&site, None, failure);
+            told.into_iter().for_each(|words| context.out.note(words));
+            if site.interrupt.wait(every) {
+                return Ok(context.interrupted().unwrap_or(Exit::Done));
+            }
+        }
+    }
+}
+
+/// Reads the configuration again if it is another by now, gives back what the dead held, and looks at each run. A configuration
+/// that is broken, empty or gone leaves the last good one.
+fn look_once(
+    context: &Context,
+    site: &mut Site,
+    looks: &mut ExpiredLeases,
+) -> Result<(), CliError> {
+    let renewed = renew(context, site);
+    let mut printed = Ok(());
+    let cleared = clear(site, looks, &mut |action| {
+        printed = std::mem::replace(&mut printed, Ok(()))
+            .and_then(|()| context.out.record(action, action));
+    });
+    let looked = look(site, &mut |found| {
+        // Else the log tells of it, and of what supervisors have found.
+        let print = || {
+            if context.is_dry {
+                context.out.record(&found, line(&found))
+            } else {
+                Ok(())
+            }
+        };
+        printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
+    });
+    printed?;
+    // By the last good configuration.
+    queue_what_is_due(context, site)?;
+    tell_people(site);
+    renewed?;
+    Ok(cleared.map(|_| ()).and(looked)?)
+}
+
+/// Queues what schedules say is due. What keeps it from that is told: runs are looked after all the same.
+fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
+    match queue_due(site) {
+        Ok(look) => look
+            .outcomes
+            .iter()
+            .try_for_each(|outcome| outcome_told(context, &look.schedules, outcome)),
+        // Who has not trusted it may never want it.
+        Err(Error::NotTrusted(_)) => Ok(()),
+        Err(error) => {
+            context
+                .out
+                .note(format!("the schedules queue nothing: {}", error.in_words()));
+            Ok(())
+        }
+    }
+}
+
+/// Prints what the log tells of runs behind this event, and returns its last.
+fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError> {
+    let (found, last) = news(&site.board, since)?;
+    found
+        .iter()
+        .try_for_each(|found| context.out.record(found, line(found)))?;
+    Ok(last)
+}
+
+fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
+    let (_, settings) = Config::load_with_text(site.board.dir()).map_err(Error::from)?;
+    // A file that is gone may be one that an editor is about to put back.
+    let is_gone = settings.is_empty();
+    if settings != site.settings && !is_gone {
+        *site = context.site(site.board.clone())?.instead_of(site);
+    }
+    Ok(())
+}
+
+fn line(found: &Diagnosis) -> String {
+    match found.deed {
+        Deed::Paused => format!("{}: tavern tell {} \"…\"", found.line(), found.task),
+        _ => found.line(),
+    }
+}
+
+/// A supervisor that looks at its own run has it for a moment.
+fn slot(site: &Site) -> Result<Option<Slot>, CliError> {
+    for _ in 0..20 {
+        let slot = site.board.try_watch_slot()?;
+        if slot.is_some() || site.interrupt.wait(Duration::from_millis(100)) {
+            return Ok(slot);
+        }
+    }
+    Ok(None)
+}
