@@ -7,7 +7,7 @@ use tavern_core::lease::Token;
 use tavern_core::task::TaskId;
 use tavern_run::run_name;
 use tavern_store::Board;
-use tavern_sys::process::table::{marks_around, programs_above, variables_above};
+use tavern_sys::process::table::Ancestry;
 use tavern_sys::secrets::learn;
 
 use super::{CliError, Context, ItemName};
@@ -32,13 +32,14 @@ pub struct OwnRun {
 impl Context {
     /// The run of the board that this program is part of, if it is part of one.
     pub(super) fn own_run(&self) -> Option<OwnRun> {
+        let ancestry = Ancestry::look();
         // Nearly always there is nothing to look at, and so no board to open.
-        if marks_around().is_empty() && programs_above(OWN_PROGRAM).is_empty() {
+        if ancestry.marks().is_empty() && ancestry.programs(OWN_PROGRAM).is_empty() {
             return None;
         }
-        let own = OwnRun::around(&self.board_or_place(&[]).ok()?)?;
+        let own = OwnRun::in_line(&self.board_or_place(&[]).ok()?, &ancestry)?;
         // An agent is not given its supervisor's keys, and may have found one all the same.
-        learn(variables_above());
+        learn(ancestry.variables());
         Some(own)
     }
 }
@@ -47,6 +48,10 @@ impl OwnRun {
     /// The run of `board` that this program is part of: by the mark of a process above it, else by that of a supervisor, which
     /// adopts what has lost its parent.
     pub(super) fn around(board: &Board) -> Option<OwnRun> {
+        OwnRun::in_line(board, &Ancestry::look())
+    }
+
+    fn in_line(board: &Board, ancestry: &Ancestry) -> Option<OwnRun> {
         let runs = board.path("runs");
         let name = |mark: &String| {
             Some(
@@ -57,10 +62,11 @@ impl OwnRun {
                     .into_owned(),
             )
         };
-        let run = marks_around()
+        let run = ancestry
+            .marks()
             .iter()
             .find_map(name)
-            .or_else(|| supervised(board))?;
+            .or_else(|| supervised(board, ancestry))?;
         let held = run
             .rsplit_once('@')
             .and_then(|(task, token)| Some((task.parse().ok()?, token.parse().ok()?)));
@@ -94,8 +100,8 @@ impl OwnRun {
 }
 
 /// The run that is supervised by a process above this one.
-fn supervised(board: &Board) -> Option<String> {
-    let above = programs_above(OWN_PROGRAM);
+fn supervised(board: &Board, ancestry: &Ancestry) -> Option<String> {
+    let above = ancestry.programs(OWN_PROGRAM);
     if above.is_empty() {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Which very process: a pid alone is used again, after a reboot or soon. It knows nothing of leases, which keep it.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
@@ -9,9 +10,13 @@ use tavern_core::lease::{Life, Process};
 
 /// Returns what names the running process `pid`; `None` if there is none.
 pub fn identify(pid: u32) -> Option<Process> {
-    let entry = ProcessEntry::of(pid).filter(|entry| !entry.is_zombie)?;
-    Some(Process {
-        pid,
+    identify_entry(&ProcessEntry::of(pid)?)
+}
+
+/// Returns what names the process of `entry`; `None` if it has ended.
+pub(super) fn identify_entry(entry: &ProcessEntry) -> Option<Process> {
+    (!entry.is_zombie).then(|| Process {
+        pid: entry.pid,
         start_time: entry.start_time,
         boot_id: boot_id().to_owned(),
         pid_namespace: pid_namespace(),
@@ -37,8 +42,11 @@ pub fn life(process: &Process) -> Life {
 pub fn boot_id() -> &'static str {
     static BOOT_ID: OnceLock<String> = OnceLock::new();
     BOOT_ID.get_or_init(|| {
-        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        text.trim().to_owned()
+        let mut text = [0; 64];
+        let length = fs::File::open("/proc/sys/kernel/random/boot_id")
+            .and_then(|mut file| file.read(&mut text))
+            .unwrap_or_default();
+        String::from_utf8_lossy(&text[..length]).trim().to_owned()
     })
 }
 

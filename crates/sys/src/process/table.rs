@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 
-use super::identity::identify;
+use super::identity::identify_entry;
 use super::mark::{self, Mark};
 use tavern_core::lease::Process;
 
@@ -26,14 +26,19 @@ pub struct ProcessEntry {
 impl ProcessEntry {
     /// The process `pid` as it is now; `None` if there is none.
     pub fn of(pid: u32) -> Option<ProcessEntry> {
-        // Longer than all that is read of it.
-        let mut stat = [0; 1024];
-        let length = fs::File::open(format!("/proc/{pid}/stat"))
-            .ok()?
-            .read(&mut stat)
-            .ok()?;
-        parse_stat(&stat[..length])
+        named(pid).map(|(entry, _)| entry)
     }
+}
+
+/// The process `pid`, and its program's name, of which the kernel keeps 15 bytes.
+fn named(pid: u32) -> Option<(ProcessEntry, Vec<u8>)> {
+    // Longer than all that is read of it.
+    let mut stat = [0; 1024];
+    let length = fs::File::open(format!("/proc/{pid}/stat"))
+        .ok()?
+        .read(&mut stat)
+        .ok()?;
+    parse_stat(&stat[..length])
 }
 
 /// Every process that can be seen.
@@ -151,22 +156,68 @@ pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
         / (1024 * 1024)
 }
 
-/// The values of [`Mark::RUN`] of this process and those above it. A program may change its environment and that of what it
-/// starts; what it was started with itself stays.
-pub fn marks_around() -> Vec<String> {
-    marks_of(std::iter::once(std::process::id()).chain(above()))
+/// This process and those above it, at one moment. Each is read once: nearly every program of an agent's asks for them.
+///
+/// A program may change its environment and that of what it starts; what it was started with itself stays.
+pub struct Ancestry {
+    /// This process first.
+    line: Vec<Ancestor>,
 }
 
-/// Those above this process whose program's name begins with `name`.
-pub fn programs_above(name: &str) -> Vec<Process> {
-    let is_called = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|called| called.starts_with(name))
-    };
-    above()
-        .into_iter()
-        .filter(is_called)
-        .filter_map(identify)
-        .collect()
+struct Ancestor {
+    entry: ProcessEntry,
+    /// Its program's.
+    name: Vec<u8>,
+    environ: Vec<u8>,
+}
+
+impl Ancestry {
+    /// As it is now, and as far as it can be seen.
+    pub fn look() -> Ancestry {
+        let mut line: Vec<Ancestor> = Vec::new();
+        let mut next = std::process::id();
+        while next != 0
+            && line.iter().all(|known| known.entry.pid != next)
+            && let Some((entry, name)) = named(next)
+        {
+            let environ = environ(next).unwrap_or_default();
+            next = entry.parent;
+            line.push(Ancestor {
+                entry,
+                name,
+                environ,
+            });
+        }
+        Ancestry { line }
+    }
+
+    /// The values of [`Mark::RUN`] of them all.
+    pub fn marks(&self) -> Vec<String> {
+        marks_in(self.line.iter().map(|ancestor| ancestor.environ.as_slice()))
+    }
+
+    /// Those above this process whose program's name begins with `name`.
+    pub fn programs(&self, name: &str) -> Vec<Process> {
+        self.above()
+            .filter(|ancestor| ancestor.name.starts_with(name.as_bytes()))
+            .filter_map(|ancestor| identify_entry(&ancestor.entry))
+            .collect()
+    }
+
+    /// The variables that the processes above this one were started with, as far as they are text and can be read.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let variables = self
+            .above()
+            .flat_map(|ancestor| ancestor.environ.split(|byte| *byte == 0));
+        variables
+            .filter_map(|text| std::str::from_utf8(text).ok()?.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    fn above(&self) -> impl Iterator<Item = &Ancestor> {
+        self.line.iter().skip(1)
+    }
 }
 
 /// The processes above this one, and pid 1, as far as they can be seen.
@@ -181,40 +232,17 @@ fn above() -> Vec<u32> {
     above
 }
 
-/// The variables that the processes above this one were started with, as far as they are text and can be read.
-pub fn variables_above() -> Vec<(String, String)> {
-    let environs = above().into_iter().filter_map(environ);
-    let variables = |environ: Vec<u8>| -> Vec<(String, String)> {
-        let texts = environ
-            .split(|byte| *byte == 0)
-            .filter_map(|text| std::str::from_utf8(text).ok());
-        texts
-            .filter_map(|text| text.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
-    };
-    environs.flat_map(variables).collect()
-}
-
 /// The values of [`Mark::RUN`] of all processes that live.
 pub fn marks() -> Vec<String> {
-    marks_of(
-        all()
-            .into_iter()
-            .filter(|entry| !entry.is_zombie)
-            .map(|entry| entry.pid),
-    )
+    let living = all().into_iter().filter(|entry| !entry.is_zombie);
+    let environs: Vec<Vec<u8>> = living.filter_map(|entry| environ(entry.pid)).collect();
+    marks_in(environs.iter().map(Vec::as_slice))
 }
 
-fn marks_of(pids: impl Iterator<Item = u32>) -> Vec<String> {
-    let environs = pids.filter_map(environ);
+fn marks_in<'e>(environs: impl Iterator<Item = &'e [u8]>) -> Vec<String> {
     let mut marks: Vec<String> = environs
-        .flat_map(|environ| {
-            let values = mark::values(Mark::RUN, &environ);
-            values
-                .map(|value| String::from_utf8_lossy(value).into_owned())
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|environ| mark::values(Mark::RUN, environ))
+        .map(|value| String::from_utf8_lossy(value).into_owned())
         .collect();
     marks.sort();
     marks.dedup();
@@ -229,7 +257,8 @@ fn is_marked(pid: u32, mark: &Mark) -> bool {
 fn environ(pid: u32) -> Option<Vec<u8>> {
     // Linux bounds it to 6 MB.
     const MOST: u64 = 8 * 1024 * 1024;
-    let mut environ = Vec::new();
+    // Mostly one read brings it all.
+    let mut environ = Vec::with_capacity(16 * 1024);
     fs::File::open(format!("/proc/{pid}/environ"))
         .ok()?
         .take(MOST)
@@ -238,8 +267,9 @@ fn environ(pid: u32) -> Option<Vec<u8>> {
     Some(environ)
 }
 
-fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
+fn parse_stat(stat: &[u8]) -> Option<(ProcessEntry, Vec<u8>)> {
     // The program's name stands in parentheses and may itself hold blanks and parentheses: the last one closes it.
+    let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let pid = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?)
         .ok()?
@@ -250,7 +280,7 @@ fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
         .split_whitespace()
         .collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    Some(ProcessEntry {
+    let entry = ProcessEntry {
         pid,
         is_zombie: matches!(*fields.first()?, "Z" | "X" | "x"),
         parent: number(1)? as u32,
@@ -258,7 +288,8 @@ fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
         session: number(3)? as u32,
         start_time: number(19)?,
         resident_pages: number(21)?,
-    })
+    };
+    Some((entry, stat.get(open + 1..close)?.to_vec()))
 }
 
 #[cfg(test)]
@@ -268,7 +299,8 @@ mod tests {
     #[test]
     fn a_name_with_blanks_and_parentheses_is_skipped() {
         let line = b"71 (a) S (b) R 7 70 69 34816 70 4194304 1 2 3 4 5 6 7 8 20 0 1 0 123456 10000000 250 99 0\n";
-        let entry = parse_stat(line).expect("it is a whole line");
+        let (entry, name) = parse_stat(line).expect("it is a whole line");
+        assert_eq!(name, b"a) S (b");
         assert_eq!(
             entry,
             ProcessEntry {
@@ -283,7 +315,7 @@ mod tests {
         );
         assert_eq!(
             parse_stat(b"71 (\xff) Z 7 70 69 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0 0")
-                .map(|e| (e.pid, e.is_zombie)),
+                .map(|(e, _)| (e.pid, e.is_zombie)),
             Some((71, true))
         );
         assert_eq!(parse_stat(b""), None);
