@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -58,6 +58,8 @@ pub struct Document<'t> {
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
     names: OnceCell<BTreeMap<String, Vec<usize>>>,
+    /// The same of those that go by an ID, of a document whose items are read.
+    ids: OnceCell<HashMap<TaskId, Vec<usize>>>,
 }
 
 /// The items of a document.

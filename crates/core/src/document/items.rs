@@ -1,5 +1,6 @@
 //! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
@@ -49,19 +50,36 @@ impl<'t> Document<'t> {
 
     /// The index of the first item with this ID.
     pub fn index_of(&self, id: &TaskId) -> Option<usize> {
-        self.indices_of(id).next()
+        self.indices_of(id).first().copied()
     }
 
     /// All items with this ID.
     pub fn named(&self, id: &TaskId) -> Vec<&Item<'t>> {
-        self.indices_of(id).map(|at| self.item(at)).collect()
+        let indices = self.indices_of(id).into_iter();
+        indices.map(|at| self.item(at)).collect()
     }
 
-    fn indices_of(&self, id: &TaskId) -> impl Iterator<Item = usize> {
-        // While an item is read it may be asked for itself.
-        self.indices_naming(id).filter(move |at| match &self.items {
-            ItemList::Read(items) => items[*at].id.as_ref() == Some(id),
-            ItemList::Outlined { .. } => self.id_at(*at).as_ref() == Some(id),
+    fn indices_of(&self, id: &TaskId) -> Vec<usize> {
+        match &self.items {
+            ItemList::Read(_) => self.by_id().get(id).cloned().unwrap_or_default(),
+            // While an item is read it may be asked for itself.
+            ItemList::Outlined { .. } => self
+                .indices_naming(id)
+                .filter(|at| self.id_at(*at).as_ref() == Some(id))
+                .collect(),
+        }
+    }
+
+    /// Made when an item is first asked for: who takes a save over asks for each, and would take a long document's square.
+    fn by_id(&self) -> &HashMap<TaskId, Vec<usize>> {
+        self.ids.get_or_init(|| {
+            let mut ids: HashMap<TaskId, Vec<usize>> = HashMap::new();
+            for at in 0..self.count() {
+                if let Some(id) = self.id_at(at) {
+                    ids.entry(id).or_default().push(at);
+                }
+            }
+            ids
         })
     }
 

@@ -39,7 +39,7 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (counted, own, sections, names) = Default::default();
+        let (counted, own, sections, names, ids) = Default::default();
         Document {
             text,
             body,
@@ -52,6 +52,7 @@ impl Outline {
             own,
             sections,
             names,
+            ids,
         }
     }
 }

@@ -707,7 +707,7 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, names) = Default::default();
+        let (unsettled, counted, names, ids) = Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
             &items,
@@ -725,6 +725,7 @@ impl<'t, 's> Reader<'t, 's> {
             own,
             sections,
             names,
+            ids,
         };
         items
             .iter_mut()
