@@ -81,8 +81,7 @@ pub fn encoding(bytes: &[u8]) -> &'static str {
 /// Where `path` leads. A link inside the folder `root` must not lead out of it, nor to what git or Tavern keeps there; whoever types
 /// a way out (`..`) means it.
 pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
-    let target = fs::canonicalize(path)?;
-    let typed = plain_path(path);
+    let (typed, target) = (plain_path(path), real(path)?);
     let is_out = typed.starts_with(root) && !target.starts_with(root);
     if is_out {
         return Err(refused("it is a link that leads out of the repository"));
@@ -96,6 +95,15 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
         return Err(refused("it is a link to what git or Tavern keeps"));
     }
     Ok(target)
+}
+
+/// As [`fs::canonicalize`], which takes a look at each part of a path; of most no part is a link.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
+    let plain = plain_path(path);
+    if path.is_absolute() && plain.as_os_str() == path.as_os_str() && is_plain(path) {
+        return Ok(plain);
+    }
+    fs::canonicalize(path)
 }
 
 /// The path without `.`, `..` and doubled slashes, whatever lies there.
@@ -142,6 +150,12 @@ pub fn mode_in(folder: &Path, mode: u32) -> io::Result<u32> {
     Ok(mode & (fs::metadata(folder)?.mode() | 0o700))
 }
 
+/// It is there, and no part of its path is a link; false where the kernel can't tell.
+fn is_plain(path: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), BY_NO_LINK).is_ok()
+}
+
 /// It is there, and no part of its path is a link.
 pub fn is_plain_folder(path: &Path) -> io::Result<()> {
     match opened(
@@ -163,9 +177,22 @@ pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
             format!("it has {length} bytes, and {MOST} are read at most"),
         ));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    // It may grow meanwhile, and files of /proc tell no length.
-    file.take(MOST).read_to_end(&mut bytes)?;
+    // One byte more, so that one read brings all of it, and the next its end.
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default() + 1];
+    let (mut file, mut filled) = (file.take(MOST), 0);
+    loop {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // It may grow meanwhile, and files of /proc tell no length.
+        if filled == bytes.len() {
+            bytes.resize(2 * filled + 8 * 1024, 0);
+        }
+    }
+    bytes.truncate(filled);
     Ok(bytes)
 }
 
@@ -194,14 +221,10 @@ fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
     }
 }
 
+const BY_NO_LINK: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
+
 fn opened(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    match rustix::fs::openat2(
-        CWD,
-        path,
-        flags,
-        mode,
-        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-    ) {
+    match rustix::fs::openat2(CWD, path, flags, mode, BY_NO_LINK) {
         Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags | OFlags::NOFOLLOW, mode),
         opened => opened,
     }
