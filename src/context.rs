@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use clap::{ArgMatches, ColorChoice};
 
+use tavern_store::Board;
 use tavern_sys::interrupt::Interrupt;
 
 use super::error::CliError;
@@ -19,6 +20,8 @@ pub struct Context {
     /// Only what would be done is printed: nothing is written.
     pub is_dry: bool,
     interrupt: OnceLock<Interrupt>,
+    /// The board that was asked for first.
+    pub(super) found: OnceLock<Board>,
 }
 
 impl Context {
@@ -38,6 +41,7 @@ impl Context {
             out,
             is_dry,
             interrupt: OnceLock::new(),
+            found: OnceLock::new(),
         }
     }
 
@@ -49,6 +53,7 @@ impl Context {
             out,
             is_dry: self.is_dry,
             interrupt: OnceLock::new(),
+            found: OnceLock::new(),
         }
     }
 

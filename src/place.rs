@@ -32,7 +32,9 @@ impl Context {
 
     /// The board: that of `--dir`, else of the repository around.
     pub fn board(&self) -> Result<Board, CliError> {
-        self.board_around(&self.here())
+        let board = self.board_around(&self.here())?;
+        drop(self.found.set(board.clone()));
+        Ok(board)
     }
 
     /// The board: that of `--dir`, else of the repository around `folder`.
@@ -111,7 +113,8 @@ impl Context {
         let is_due = |board: &Board| {
             Config::commits_transitions(board.dir()) && board.has_uncommitted() && is_trusted(board)
         };
-        let Some(board) = self.board().ok().filter(is_due) else {
+        let found = self.found.get().cloned();
+        let Some(board) = found.or_else(|| self.board().ok()).filter(is_due) else {
             return;
         };
         // Whoever reads our output need not wait for git.
@@ -179,9 +182,9 @@ impl Context {
         names: &[String],
         flag: &str,
     ) -> Result<Vec<Queue>, CliError> {
-        take_over(board)?;
+        let there = take_over(board)?;
         if names.is_empty() {
-            return Ok(board.queues_by_priority()?);
+            return Ok(board.by_priority(there));
         }
         let mut queues: Vec<Queue> = Vec::with_capacity(names.len());
         for name in names {
@@ -336,11 +339,13 @@ fn task_files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for.
-fn take_over(board: &Board) -> Result<(), Error> {
-    if board.is_dry() || board.lacks_queue()? {
-        board.settle()
-    } else {
-        Ok(())
+/// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for. Returns those that
+/// are there.
+fn take_over(board: &Board) -> Result<Vec<Queue>, Error> {
+    let queues = board.queues()?;
+    if !board.is_dry() && !board.lacks_queue(&queues) {
+        return Ok(queues);
     }
+    board.settle()?;
+    board.queues()
 }

@@ -96,14 +96,16 @@ impl Board {
         Ok(Board::at(root.join(".tavern"), root))
     }
 
+    /// Both by no link.
     fn at(dir: PathBuf, root: PathBuf) -> Board {
-        // Files are renamed between the two.
-        let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
-        // The same one whether it was found through a link or not.
-        let real = fs::canonicalize(&dir).unwrap_or_else(|_| dir.clone());
-        let place = real.parent().filter(|_| real.ends_with(".tavern"));
-        let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
-        let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
+        let git = Some(&root)
+            .filter(|_| dir.ends_with(".tavern"))
+            .and_then(|root| {
+                // Files are renamed between the two.
+                let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
+                git_dir(root).filter(|git| device(git) == device(root))
+            });
+        let private = git.map_or_else(|| dir.clone(), |git| git.join(PRIVATE_FOLDER));
         let last_read = Arc::default();
         Board {
             dir,
@@ -237,10 +239,14 @@ impl Board {
     }
 }
 
-/// The git directory of the work tree at `root`.
+/// The git directory of the work tree at `root`, by no link if that is so.
 fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
-    if dot_git.is_dir() {
+    let found = fs::symlink_metadata(&dot_git).ok()?;
+    if found.is_dir() {
+        return Some(dot_git);
+    }
+    if found.is_symlink() && dot_git.is_dir() {
         return fs::canonicalize(dot_git).ok();
     }
     let link = fs::read_to_string(&dot_git).ok()?;
@@ -249,7 +255,7 @@ fn git_dir(root: &Path) -> Option<PathBuf> {
 
 /// The root of the main work tree of the repository around `from`.
 fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
-    let from = fs::canonicalize(from).map_err(Error::io("enter", from))?;
+    let from = files::real(from).map_err(Error::io("enter", from))?;
     for folder in from.ancestors() {
         let dot_git = folder.join(".git");
         if dot_git.is_dir() {

@@ -26,7 +26,7 @@ use super::known::with_former_ids;
 use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, tail_log, walk_log};
 use super::marked::{Marks, end_hold};
-use super::moved::gone;
+use super::moved::gone_beside;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::up_to_date;
 use super::returned::{with_later_ids, with_returned, without_archived};
@@ -701,11 +701,11 @@ fn merged(
 }
 
 impl Board {
-    /// A queue whose file has gone will be put back: somebody holds an item of it.
-    pub fn lacks_queue(&self) -> Result<bool, Error> {
-        Ok(gone(self)?
+    /// A queue whose file has gone will be put back: somebody holds an item of it. `queues` are those that there are.
+    pub fn lacks_queue(&self, queues: &[Queue]) -> bool {
+        gone_beside(self, queues)
             .iter()
-            .any(|queue| self.is_held_in(queue).unwrap_or(true)))
+            .any(|queue| self.is_held_in(queue).unwrap_or(true))
     }
 
     /// Somebody has saved a queue by hand since this board was last written.
@@ -717,7 +717,7 @@ impl Board {
     /// where its items are, and while somebody holds one of them.
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
         let mut queues = self.queues()?;
-        for queue in gone(self)? {
+        for queue in gone_beside(self, &queues) {
             let is_known =
                 header(self, &queue).is_some_and(|header| header.version.file == Stamp::NONE);
             if !is_known || self.is_held_in(&queue)? {

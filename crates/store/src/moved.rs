@@ -73,14 +73,17 @@ fn name(document: &Document<'_>, item: &Item<'_>) -> Called {
 
 /// The queues that Tavern has seen and whose file has gone.
 pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
-    let queues = board.queues()?;
+    Ok(gone_beside(board, &board.queues()?))
+}
+
+/// The same; `queues` are those that there are.
+pub(super) fn gone_beside(board: &Board, queues: &[Queue]) -> Vec<Queue> {
     let ids = Baseline::queues(board)
         .into_iter()
         .filter(|id| queues.iter().all(|queue| queue.id != *id));
     let gone = ids.map(|id| board.queue_of(&id));
-    Ok(gone
-        .filter(|queue| Sight::of(board, queue).is_gone(queue))
-        .collect())
+    gone.filter(|queue| Sight::of(board, queue).is_gone(queue))
+        .collect()
 }
 
 /// What was moved out of the queues that were saved `by_hand` or have gone, as a change of Tavern's own texts. Whoever asks

@@ -1,6 +1,6 @@
 //! Queues: which there are, and their text.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -85,12 +85,17 @@ impl Board {
     /// names is the first of them.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {
         let folder = self.path("queues");
-        let mut names: Vec<String> = match self.led(&folder).and_then(fs::read_dir) {
+        // By name, and whether it is known to be a file and no link.
+        let mut names: BTreeMap<String, bool> = match self.led(&folder).and_then(fs::read_dir) {
             Ok(entries) => entries
-                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                .filter(|name| is_queue(name.as_ref()))
+                .filter_map(|entry| {
+                    let entry = entry.ok()?;
+                    let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                    Some((entry.file_name().into_string().ok()?, is_file))
+                })
+                .filter(|(name, _)| is_queue(name.as_ref()))
                 .collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(Error::io("list", &folder)(error)),
         };
         let rehearsed = self
@@ -99,44 +104,51 @@ impl Board {
             .flat_map(|rehearsal| rehearsal.files());
         let own = rehearsed
             .filter_map(|path| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned()));
-        names.extend(own.filter(|name| name.ends_with(".md") && !name.contains('/')));
-        names.sort_by_key(|name| (name != "main.md", name.clone()));
-        names.dedup();
-        let mut queues: Vec<Queue> = names
+        for name in own.filter(|name| name.ends_with(".md") && !name.contains('/')) {
+            names.entry(name).or_default();
+        }
+        let mut queues: Vec<(Queue, bool)> = names
             .into_iter()
-            .map(|name| Queue {
-                id: name.trim_end_matches(".md").to_owned(),
-                path: folder.join(name),
+            .map(|(name, is_file)| {
+                let id = name.trim_end_matches(".md").to_owned();
+                let path = folder.join(name);
+                (Queue { id, path }, is_file)
             })
-            .filter(|queue| self.is_there(&queue.path))
             .collect();
-        let outside = self.remembered().into_iter().map(|id| Queue {
-            path: self.root().join(&id),
-            id,
+        queues.sort_by_key(|(queue, _)| queue.id != "main");
+        let outside = self.remembered().into_iter().map(|id| {
+            let path = self.root().join(&id);
+            (Queue { id, path }, false)
         });
-        queues.extend(outside.filter(|queue| self.is_there(&queue.path)));
+        queues.extend(outside);
         let mut files = HashSet::new();
-        queues.retain(|queue| files.insert(real(&queue.path)));
-        Ok(queues)
+        queues.retain(|(Queue { path, .. }, is_file)| {
+            let file = || if *is_file { path.clone() } else { real(path) };
+            (*is_file || self.is_there(path)) && files.insert(file())
+        });
+        Ok(queues.into_iter().map(|(queue, _)| queue).collect())
     }
 
     /// The same in the order in which who names none takes from them: by the `priority` of their front matter, and of one priority as
     /// they are listed.
     pub fn queues_by_priority(&self) -> Result<Vec<Queue>, Error> {
-        let mut queues = self.queues()?;
+        Ok(self.by_priority(self.queues()?))
+    }
+
+    /// `queues` in that order.
+    pub fn by_priority(&self, mut queues: Vec<Queue>) -> Vec<Queue> {
         // One that can't be read has the usual one.
         let front =
             |queue: &Queue| Some(front::read(&self.read(queue).ok()?.content, &mut Vec::new()).0);
         queues.sort_by_cached_key(|queue| front(queue).unwrap_or_default().rank());
-        Ok(queues)
+        queues
     }
 
     /// Where `path` leads, as [`files::led`] has it. What git has as a link must not lead to what git does not have: whoever made it
     /// can't mean a file of this user's own.
     fn led(&self, path: &Path) -> io::Result<PathBuf> {
         let target = files::led(path, self.root())?;
-        let is_link = path.is_symlink();
-        if let Some(git) = self.git.filter(|_| is_link) {
+        if let Some(git) = self.git.filter(|_| target != path && path.is_symlink()) {
             let root = fs::canonicalize(self.root())?;
             let link = path
                 .parent()
