@@ -5,7 +5,8 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
@@ -68,10 +69,12 @@ impl Log {
     /// Finds the newest file and the last whole line in it.
     pub(super) fn open(board: &Board, now: Timestamp) -> Result<Log, Error> {
         let folder = board.private("events");
-        files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
         let today = day_file(&folder, now);
         // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
         let mut days = days(&folder)?;
+        if days.is_empty() {
+            files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+        }
         let mut log = match days.pop_if(|newest| *newest >= today) {
             Some(newest) => Log::open_file(&newest)?,
             None => Log {
@@ -94,7 +97,7 @@ impl Log {
         let open = || -> io::Result<(File, u64, Option<u64>)> {
             let file = files::open_to_write(path)?;
             let (end, mut length, mut last) = (file.metadata()?.len(), 0, None);
-            look_back(path, &mut |start, line| {
+            look_back(&file, end, &mut |start, line| {
                 let line_end = start + line.len() as u64 + 1;
                 let entry = serde_json::from_slice::<Entry>(line).ok();
                 // The rest of a change of several lines, or of a line, was torn off by a crash.
@@ -242,7 +245,11 @@ pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> R
             is_torn = is_torn && is_part(line);
             is_torn || look(line)
         };
-        if !look_back(&path, &mut |_, line| look(line)).map_err(Error::io("read", &path))? {
+        let mut look_back = || {
+            let file = files::open(&path)?;
+            look_back(&file, file.metadata()?.len(), &mut |_, line| look(line))
+        };
+        if !look_back().map_err(Error::io("read", &path))? {
             break;
         }
     }
@@ -274,17 +281,19 @@ fn is_part(line: &[u8]) -> bool {
     serde_json::from_slice::<Entry>(line).map_or(true, |entry| entry.through.is_some())
 }
 
-/// Reads a file from its end, no further than needed: each line and where it begins. False if `look` has said no.
-fn look_back(path: &Path, look: &mut dyn FnMut(u64, &[u8]) -> bool) -> io::Result<bool> {
-    let mut file = files::open(path)?;
-    let mut end = file.metadata()?.len();
+/// Reads a file of this length from its end, no further than needed: each line and where it begins. False if `look` has said no.
+fn look_back(
+    file: &File,
+    length: u64,
+    look: &mut dyn FnMut(u64, &[u8]) -> bool,
+) -> io::Result<bool> {
+    let mut end = length;
     // The end of a line whose beginning is not read yet.
     let mut rest = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(CHUNK);
         let mut bytes = vec![0; (end - start) as usize];
-        file.seek(SeekFrom::Start(start))?;
-        file.read_exact(&mut bytes)?;
+        file.read_exact_at(&mut bytes, start)?;
         bytes.append(&mut rest);
         end = start;
         let newline = if start == 0 {

@@ -22,8 +22,8 @@ impl Board {
     /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands. `last` is the
     /// last event's number.
     pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
-        let read = self.read_known(queue);
-        if self.is_seen(&read) || !self.looks_after(queue) {
+        let (read, is_seen) = self.read_known(queue);
+        if is_seen || !self.looks_after(queue) {
             return read;
         }
         match read {
@@ -56,44 +56,43 @@ impl Board {
     /// The text in its file, if nobody was writing it meanwhile, and git is not about to say where it came from.
     pub(super) fn read_whole(&self, queue: &Queue) -> Option<Result<Text, Error>> {
         let before = Stamp::at(&queue.path);
-        let read = self.read_known(queue);
+        let (read, is_seen) = self.read_known(queue);
         let is_whole = || {
             let is_under_way = is_being_written(&[&queue.path]) || self.is_git_at_work([queue]);
             !is_under_way && Stamp::at(&queue.path) == before
         };
-        (self.is_seen(&read) || is_whole()).then_some(read)
+        (is_seen || is_whole()).then_some(read)
     }
 
-    /// The text in its file; that is not read again where this process has read or written it.
-    fn read_known(&self, queue: &Queue) -> Result<Text, Error> {
-        let is_rehearsed = self.rehearsed(&queue.path).is_some();
-        let known = header(self, queue)
-            .map(|header| header.version)
-            .filter(|_| !is_rehearsed);
+    /// The text in its file, and whether it is what Tavern wrote, or has taken over, or what a dry run has decided. It is not read again
+    /// where this process has read or written it.
+    fn read_known(&self, queue: &Queue) -> (Result<Text, Error>, bool) {
+        if self.rehearsed(&queue.path).is_some() {
+            let read = self.read_file(queue);
+            let is_seen = read.is_ok();
+            return (read, is_seen);
+        }
+        let known = header(self, queue).map(|header| header.version);
         let there = known.filter(|known| Stamp::at(&queue.path) == Some(known.file));
         if let Some((version, content)) =
             there.and_then(|it| Some((it, self.last_read.get(&queue.path, it)?)))
         {
-            return Ok(Text {
+            let text = Text {
                 queue: queue.clone(),
                 content,
                 stamp: version.file,
-            });
+            };
+            return (Ok(text), true);
         }
-        let text = self.read_file(queue)?;
-        if let Some(version) = there.filter(|version| version.file == text.stamp) {
-            self.last_read
-                .keep(&queue.path, version, text.content.clone());
+        let read = self.read_file(queue);
+        let seen = known.and_then(|version| {
+            let text = read.as_ref().ok()?;
+            (version.file == text.stamp).then(|| (version, text.content.clone()))
+        });
+        let is_seen = seen.is_some();
+        if let Some((version, content)) = seen {
+            self.last_read.keep(&queue.path, version, content);
         }
-        Ok(text)
-    }
-
-    /// It is what Tavern wrote, or has taken over, or what a dry run has decided.
-    fn is_seen(&self, read: &Result<Text, Error>) -> bool {
-        let is_known = |text: &Text| {
-            header(self, &text.queue).is_some_and(|header| header.version.file == text.stamp)
-        };
-        let is_it = |text: &Text| self.rehearsed(&text.queue.path).is_some() || is_known(text);
-        read.as_ref().is_ok_and(is_it)
+        (read, is_seen)
     }
 }

@@ -215,7 +215,8 @@ impl<'b> Locked<'b> {
     fn open(lock: Lock, board: &'b Board) -> Result<Locked<'b>, Error> {
         let now = clock::now();
         let log = Log::open(board, now)?;
-        let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
+        let shown = read_applied(board);
+        let applied = shown.unwrap_or_else(|| log.last_seq().saturating_sub(1));
         if applied < log.last_seq() {
             log.sync()?;
             let entries = unshown(board, tail_log(board, applied)?);
@@ -235,7 +236,7 @@ impl<'b> Locked<'b> {
             write_applied(board, log.last_seq())?;
         }
         board.keep_typed();
-        let (last, known) = (log.last_seq(), known_seq(board));
+        let (last, known) = (log.last_seq(), shown.unwrap_or_else(|| known_seq(board)));
         let mut locked = Locked {
             board,
             log,
