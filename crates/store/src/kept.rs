@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::change::{Change, Rewrite};
 use super::entry::Entry;
@@ -30,13 +31,8 @@ impl Board {
 
     fn keep(&self, name: &str) -> Result<(), Error> {
         let (path, kept) = (self.path(name), self.kept_path(name));
-        let time = |path: &Path| {
-            fs::symlink_metadata(path)
-                .and_then(|file| file.modified())
-                .ok()
-        };
-        let Some(modified) = time(&path).filter(|modified| time(&kept).as_ref() != Some(modified))
-        else {
+        let found = look(&path).filter(|found| look(&kept).as_ref() != Some(found));
+        let Some((modified, _)) = found else {
             return Ok(());
         };
         let text = files::read_text(&path).map_err(Error::io("read", &path))?;
@@ -54,12 +50,17 @@ impl Board {
     /// config.yaml and templates that were removed or emptied, though their text is known. What a branch has is git's to bring back.
     pub fn lost_files(&self) -> Vec<Lost> {
         let lost = names(&self.private(FOLDER)).into_iter().filter_map(|name| {
-            let path = self.path(&name);
-            let is_gone = fs::symlink_metadata(&path).is_err();
-            let is_lost = is_gone || files::read_text(&path).is_ok_and(|text| is_blank(&text));
-            let text = files::read_text(self.kept_path(&name))
-                .ok()
-                .filter(|_| is_lost)?;
+            let (path, kept) = (self.path(&name), self.kept_path(&name));
+            let found = look(&path);
+            let is_gone = found.is_none();
+            // What was kept as it stands has words.
+            let is_emptied = || {
+                found != look(&kept) && files::read_text(&path).is_ok_and(|text| is_blank(&text))
+            };
+            if !is_gone && !is_emptied() {
+                return None;
+            }
+            let text = files::read_text(kept).ok()?;
             let queue = Queue { id: name, path };
             (!self.is_in_git(&queue)).then_some(Lost {
                 queue,
@@ -72,8 +73,10 @@ impl Board {
 
     /// config.yaml and templates that are gone or empty, with what was last typed there.
     pub fn removed_files(&self) -> Vec<(String, String)> {
-        let is_gone =
-            |name: &String| files::read(self.path(name)).map_or(true, |text| text.is_empty());
+        let is_gone = |name: &String| {
+            let found = files::open(self.path(name)).and_then(|file| file.metadata());
+            found.map_or(true, |found| found.len() == 0)
+        };
         let gone = names(&self.private(FOLDER)).into_iter().filter(is_gone);
         gone.filter_map(|name| {
             files::read_text(self.kept_path(&name))
@@ -126,6 +129,12 @@ impl Board {
             ))
         })
     }
+}
+
+/// When the file, or the link in its place, was modified, and its length; `None`: there is nothing.
+fn look(path: &Path) -> Option<(SystemTime, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len()))
 }
 
 /// Those that are in `folder`.
