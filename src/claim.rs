@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use memchr::memmem;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -160,26 +161,25 @@ impl Verb for Args {
                 ));
             }
             let switch = board.switch();
-            let (wake_at, why) = if let Some(paused) =
-                CliError::switched(Exit::NothingToDo, &switch)
-            {
-                if let Switch::Stopped(_) = switch {
-                    // Not worth a wait: every loop is to end.
-                    return Err(CliError {
-                        exit: Exit::Refused,
-                        ..paused
-                    });
-                }
-                (None, paused)
-            } else {
-                let look = Preflight::of(&site);
-                if seek.is_for_program {
-                    look.disk()?;
-                }
-                let is_ready =
-                    |queue: &str, document: &Document<'_>, item: &Item<'_>, purpose| match &seek
-                        .item
-                    {
+            let (wake_at, why) =
+                if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
+                    if let Switch::Stopped(_) = switch {
+                        // Not worth a wait: every loop is to end.
+                        return Err(CliError {
+                            exit: Exit::Refused,
+                            ..paused
+                        });
+                    }
+                    (None, paused)
+                } else {
+                    let look = Preflight::of(&site);
+                    if seek.is_for_program {
+                        look.disk()?;
+                    }
+                    let is_ready = |queue: &str,
+                                    document: &Document<'_>,
+                                    item: &Item<'_>,
+                                    purpose| match &seek.item {
                         _ if seek.is_for_program => {
                             look.ready(queue, document, item, purpose, Some(&seek.role))
                         }
@@ -187,28 +187,32 @@ impl Verb for Args {
                         // A person means this one, and is told.
                         Some(_) => Ok(()),
                     };
-                match board.claim(&seek, &is_ready)? {
-                    Ok(held) => {
-                        let told = print(context, &board, &held, self.runner.as_deref());
-                        let exit = told.inspect_err(|_| give_back(&site, &held))?;
-                        if let Err(untrusted) = Trust::of(&site).item_of(&held.queue, &held.task) {
-                            context.out.note(format!(
-                                "{untrusted}; {}",
-                                hints::trust(Some(&held.queue.id))
-                            ));
+                    match board.claim(&seek, &is_ready)? {
+                        Ok(held) => {
+                            let told = print(context, &board, &held, self.runner.as_deref());
+                            let exit = told.inspect_err(|_| give_back(&site, &held))?;
+                            // Of what was not named it was asked before it was taken.
+                            if seek.item.is_some()
+                                && let Err(untrusted) =
+                                    Trust::of(&site).item_of(&held.queue, &held.task)
+                            {
+                                context.out.note(format!(
+                                    "{untrusted}; {}",
+                                    hints::trust(Some(&held.queue.id))
+                                ));
+                            }
+                            if let Err(lack) = look.has_needs(&held.task) {
+                                context.out.note(hints::sentence(
+                                    &lack,
+                                    Some(&held.task.id),
+                                    Some(&held.queue.id),
+                                ));
+                            }
+                            return Ok(exit);
                         }
-                        if let Err(lack) = look.has_needs(&held.task) {
-                            context.out.note(hints::sentence(
-                                &lack,
-                                Some(&held.task.id),
-                                Some(&held.queue.id),
-                            ));
-                        }
-                        return Ok(exit);
+                        Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
                     }
-                    Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
-                }
-            };
+                };
             let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else {
                 return Err(why);
             };
@@ -349,7 +353,18 @@ fn above(
     }: &Claimed,
 ) -> String {
     // A long list is not read for a title that is there once.
-    let is_shared = |text: &Text| text.content.matches(&task.title).nth(1).is_some();
+    let is_shared = |text: &Text| {
+        let (content, title) = (text.content.as_bytes(), task.title.as_bytes());
+        // Else it is another's that goes on.
+        let ends = |at: &usize| {
+            let next = content.get(at + title.len());
+            next.is_none_or(|next| !next.is_ascii_alphanumeric())
+        };
+        memmem::find_iter(content, title)
+            .filter(ends)
+            .nth(1)
+            .is_some()
+    };
     let Some(text) = board.read(queue).ok().filter(is_shared) else {
         return String::new();
     };

@@ -228,10 +228,6 @@ impl QueueSearch<'_> {
             children_of: &mut children_of,
             at_work: &at_work,
         };
-        let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
-        // Nobody here will end what another clone holds.
-        let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));
-        nothing.under_way += leased.count();
         for at in in_order(document) {
             if named.is_some_and(|named| named != Some(at)) {
                 continue;
@@ -254,6 +250,11 @@ impl QueueSearch<'_> {
                 Err(lack) => nothing.count(lack),
             }
         }
+        // Who has taken something asks for nobody's.
+        let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
+        // Nobody here will end what another clone holds.
+        let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));
+        nothing.under_way += leased.count();
         Ok(None)
     }
 
