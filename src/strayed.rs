@@ -9,7 +9,7 @@ use serde::Serialize;
 use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_run::Site;
-use tavern_store::{Board, Entry, Error, walk_log};
+use tavern_store::{Board, Entry, Error, search_log};
 use tavern_sys::clock;
 
 use super::{Context, hints};
@@ -57,12 +57,9 @@ impl Strayed {
 
     /// Those of the last day, the oldest first.
     pub fn recent(board: &Board) -> Result<Vec<Strayed>, Error> {
-        let (mut found, mut looks, since) = (Vec::new(), 0, clock::now() - TimeDelta::days(1));
-        walk_log(board, None, &mut |entry| {
-            looks += 1;
-            let is_recent = entry.time >= since && looks < MOST;
-            found.extend(Strayed::of(entry).filter(|_| is_recent));
-            is_recent
+        let (mut found, since) = (Vec::new(), clock::now() - TimeDelta::days(1));
+        search_log(board, &["\"kind\":\"strayed\""], MOST, &mut |entry| {
+            found.extend(Strayed::of(entry).filter(|strayed| strayed.time >= since));
         })?;
         found.reverse();
         Ok(found)

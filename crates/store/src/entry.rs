@@ -19,6 +19,9 @@ pub(super) const RESTORED: &str = "git restore";
 /// So the names begin of what git did, in the log. No agent can be called so.
 pub(super) const GIT: &str = "git ";
 
+/// Among the words of a line are these, if Tavern did not do it.
+pub(super) const BY_HAND: [&str; 2] = ["\"agent\":\"hand\"", "\"agent\":\"git "];
+
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
 

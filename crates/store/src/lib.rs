@@ -96,7 +96,7 @@ pub use index::{ItemIndex, children as children_in, homes};
 pub use knowledge::{KNOWLEDGE, KnowledgeFile, MOST_OF_RUN};
 pub use leases::{holder, host, life, no_process, this_process};
 pub use lineage::Lineage;
-pub use log::{tail_log, walk_log};
+pub use log::{search_log, tail_log, walk_log};
 pub use mend::{CHECK, Lost};
 pub use named_item::NamedItem;
 pub use queue::{Queue, Text, fault_of_name, has_too_many, is_queue};

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
+use memchr::memmem::Finder;
 
 use super::applied::read_applied;
 use super::baseline::Baseline;
@@ -233,6 +234,27 @@ pub fn walk_log(
             .zip(task)
             .is_some_and(|(entry, task)| entry.is_first_of(task));
         entry.is_none_or(&mut *look) && !is_first
+    })
+}
+
+/// Calls `look`, newest first, with those of the newest `most` entries whose lines have one of these `words`, as they stand there:
+/// the others are not read.
+pub fn search_log(
+    board: &Board,
+    words: &[&str],
+    most: usize,
+    look: &mut dyn FnMut(Entry),
+) -> Result<(), Error> {
+    let words: Vec<Finder<'_>> = words.iter().map(|words| Finder::new(*words)).collect();
+    let mut looks = 0;
+    walk_back(board, &mut |line| {
+        looks += 1;
+        if words.iter().any(|words| words.find(line).is_some()) {
+            serde_json::from_slice(line)
+                .into_iter()
+                .for_each(&mut *look);
+        }
+        looks < most
     })
 }
 

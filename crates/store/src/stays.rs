@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::entry::Entry;
+use super::entry::{BY_HAND, Entry};
 use super::error::Error;
 use super::find::Board;
-use super::log::walk_log;
+use super::log::search_log;
 
 /// So the note of it begins.
 const STAYS: &str = "an older text was saved, and what it lacks stays: ";
@@ -28,16 +28,14 @@ impl Board {
     /// What the newest save of a queue lacks, and is still to be done there: IDs and titles, by the queue's ID. Empty after the
     /// next save by hand.
     pub fn stays(&self) -> Result<BTreeMap<String, Vec<String>>, Error> {
-        let (mut newest, mut stays, mut looks) = (HashMap::new(), BTreeMap::new(), 0);
+        let (mut newest, mut stays) = (HashMap::new(), BTreeMap::new());
         let mut look = |entry: Entry| {
-            looks += 1;
             if let Some(queue) = entry.queue.clone().filter(|_| entry.is_by_hand())
                 && *newest.entry(queue.clone()).or_insert(entry.save()) == entry.save()
                 && let Some(names) = of(&entry)
             {
                 stays.insert(queue, names.split(", ").map(str::to_owned).collect());
             }
-            looks < MOST
         };
         let rehearsed = self
             .rehearsal
@@ -46,7 +44,7 @@ impl Board {
         for entry in rehearsed.collect::<Vec<_>>().into_iter().rev() {
             look(entry);
         }
-        walk_log(self, None, &mut look)?;
+        search_log(self, &BY_HAND, MOST, &mut look)?;
         stays.retain(|queue, names: &mut Vec<String>| {
             self.retain_open(queue, names).is_ok() && !names.is_empty()
         });
