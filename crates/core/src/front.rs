@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde_yaml::Value;
@@ -342,6 +343,11 @@ impl Front {
 
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
+        static PLAIN: LazyLock<Front> = LazyLock::new(Front::default);
+        // It is asked for each item of a queue, and most queues say nothing.
+        if *self == *PLAIN {
+            return String::new();
+        }
         let (id, name, kind, priority, empty_behavior, max_wait, lanes) = Default::default();
         let (is_broken, board_key, is_kanban) = Default::default();
         let said = Front {
@@ -357,13 +363,8 @@ impl Front {
             is_kanban,
             ..self.clone()
         };
-        let plain = Front::default();
-        // It is asked for each item of a queue, and most queues say nothing of this.
-        if said == plain {
-            return String::new();
-        }
         let [plain, said] =
-            [plain, said].map(|front| serde_json::to_value(front).expect("it is plain data"));
+            [&*PLAIN, &said].map(|front| serde_json::to_value(front).expect("it is plain data"));
         let said = said
             .as_object()
             .into_iter()

@@ -1,7 +1,6 @@
 //! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -163,26 +162,16 @@ impl Task {
     /// All of it that could be run, or told to an agent, as one text. Of its state that is what passes for a person's word, and why it
     /// died, which planners are told. Not its ID, what else Tavern writes, nor what only puts it in order.
     pub fn wording(&self) -> String {
-        let mut text = serde_json::to_string_pretty(&self.words()).expect("it is plain data");
-        text.extend(
-            self.words_for_a_person()
-                .map(|(key, words)| format!("\n{key}: {words}")),
-        );
+        let mut text = serde_json::to_string(&self.words()).expect("it is plain data");
+        for (key, words) in self.words_for_a_person() {
+            text.extend(["\n", key, ": ", words]);
+        }
         text
     }
 
-    /// What its [`wording`](Self::wording) says that not every item does, line by line: those of its description as they stand, all
-    /// else with its key, after a blank that no other line begins with.
+    /// What its [`wording`](Self::wording) says, line by line: those of its description as they stand, all else with its key, after a
+    /// blank that no other line begins with.
     pub fn wording_lines(&self) -> Vec<String> {
-        static PLAIN: LazyLock<Vec<String>> =
-            LazyLock::new(|| Task::new(TaskId::nobody(), "").all_lines());
-        self.all_lines()
-            .into_iter()
-            .filter(|line| !PLAIN.contains(line))
-            .collect()
-    }
-
-    fn all_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         add_lines(
             "",
@@ -196,17 +185,57 @@ impl Task {
         lines
     }
 
-    fn words(&self) -> Task {
-        Task {
-            id: TaskId::nobody(),
-            state: State::default(),
-            priority: DEFAULT_PRIORITY,
-            due: None,
-            max_wait: None,
-            after: Vec::new(),
-            tags: Vec::new(),
-            parent: None,
-            ..self.clone()
+    fn words(&self) -> Words<'_> {
+        let Task {
+            title,
+            description,
+            role,
+            runner,
+            model,
+            needs,
+            done_when,
+            touches,
+            budget,
+            worktree,
+            allow_empty,
+            fail_empty,
+            max_attempts,
+            approve,
+            review,
+            on_failure,
+            trigger,
+            lane,
+            watch,
+            // What Tavern writes itself, and what only puts it in order.
+            id: _,
+            state: _,
+            priority: _,
+            due: _,
+            after: _,
+            tags: _,
+            parent: _,
+            max_wait: _,
+        } = self;
+        Words {
+            title,
+            description,
+            role: role.as_deref(),
+            runner: runner.as_deref(),
+            model: model.as_deref(),
+            needs,
+            done_when,
+            touches,
+            budget,
+            worktree: (!worktree).then_some(false),
+            allow_empty: allow_empty.then_some(true),
+            fail_empty: fail_empty.then_some(true),
+            max_attempts: *max_attempts,
+            approve,
+            review: review.as_deref(),
+            on_failure: Some(*on_failure).filter(|then| *then != OnFailure::GoOn),
+            trigger: trigger.as_deref(),
+            lane: *lane,
+            watch,
         }
     }
 
@@ -329,6 +358,48 @@ impl Task {
         )
         .unwrap_or(u32::MAX)
     }
+}
+
+/// Of what an item says, what could be run or told to an agent, as far as not every item says so.
+#[derive(Serialize)]
+struct Words<'t> {
+    title: &'t str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'t str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runner: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'t str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    needs: &'t [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    done_when: &'t [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    touches: &'t [String],
+    #[serde(skip_serializing_if = "Budget::is_empty")]
+    budget: &'t Budget,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_empty: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fail_empty: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    approve: &'t [Consent],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<&'t [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure: Option<OnFailure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lane: Option<Status>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    watch: &'t [WatchSetting],
 }
 
 /// What `key` is, line by line.

@@ -10,10 +10,12 @@
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::env;
+use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use memchr::memmem;
 use sha2::{Digest as _, Sha256};
@@ -24,7 +26,7 @@ use tavern_sys::files;
 
 /// Of a text, so that nobody can make another one with the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest(String);
+pub struct Digest([u8; 20]);
 
 impl Digest {
     /// Of a `text` that is a `kind` of thing.
@@ -35,17 +37,36 @@ impl Digest {
             .chain_update(text)
             .finalize();
         // 160 bits are more than anybody can search.
-        Digest(
-            bytes[..20]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        Digest(std::array::from_fn(|at| bytes[at]))
     }
 
     /// One that says something else of the same text.
     pub fn of_kind(&self, kind: &str) -> Digest {
-        Digest::of(kind, &self.0)
+        Digest::of(kind, &self.to_string())
+    }
+}
+
+/// In hexadecimal.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digit = |half: u8| char::from_digit(half.into(), 16).expect("it is below 16");
+        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        f.write_str(&digits.map(digit).collect::<String>())
+    }
+}
+
+impl FromStr for Digest {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Digest, ()> {
+        let pairs: &[u8; 40] = line.as_bytes().try_into().map_err(drop)?;
+        let half = |at: usize| char::from(pairs[at]).to_digit(16);
+        let byte = |at: usize| Some((half(2 * at)? << 4 | half(2 * at + 1)?) as u8);
+        let mut bytes = [0; 20];
+        for (at, place) in bytes.iter_mut().enumerate() {
+            *place = byte(at).ok_or(())?;
+        }
+        Ok(Digest(bytes))
     }
 }
 
@@ -58,7 +79,7 @@ pub struct Trusted {
     /// One a line, as they stand in the file.
     lines: String,
     /// The same, for whoever asks often.
-    index: OnceCell<HashSet<String>>,
+    index: OnceCell<HashSet<Digest>>,
     asked: Cell<usize>,
     added: HashSet<Digest>,
 }
@@ -69,15 +90,10 @@ const FEW: usize = 8;
 impl Trusted {
     /// As they stand now; none if they can't be read.
     pub fn of(board: &Board) -> Trusted {
-        let root = board.root().to_owned();
-        let path =
-            folder().map(|folder| folder.join(Digest::of("clone", &root.to_string_lossy()).0));
-        // A home may well be behind a link.
-        let led = |path: &PathBuf| files::read_text(fs::canonicalize(path).ok()?).ok();
-        let read = |path: &PathBuf| match files::read_text(path) {
-            Err(error) if error.kind() == files::REFUSED => led(path),
-            read => read.ok(),
-        };
+        let root = fs::canonicalize(board.root()).unwrap_or_else(|_| board.root().to_owned());
+        let path = folder()
+            .map(|folder| folder.join(Digest::of("clone", &root.to_string_lossy()).to_string()));
+        let read = |path: &PathBuf| files::read_text(fs::canonicalize(path).ok()?).ok();
         let text = path.as_ref().and_then(read).unwrap_or_default();
         // The first line is for people.
         let lines = text
@@ -97,17 +113,20 @@ impl Trusted {
 
     pub fn has(&self, digest: &Digest) -> bool {
         self.asked.set(self.asked.get() + 1);
-        let is_in_text = || memmem::find(self.lines.as_bytes(), digest.0.as_bytes()).is_some();
+        let is_in_text =
+            || memmem::find(self.lines.as_bytes(), digest.to_string().as_bytes()).is_some();
         let index = || {
-            self.index
-                .get_or_init(|| self.lines.lines().map(str::to_owned).collect())
+            self.index.get_or_init(|| {
+                let lines = self.lines.lines();
+                lines.filter_map(|line| line.parse().ok()).collect()
+            })
         };
         let is_few = self.asked.get() <= FEW;
         self.added.contains(digest)
             || if is_few {
                 is_in_text()
             } else {
-                index().contains(&digest.0)
+                index().contains(digest)
             }
     }
 
@@ -150,7 +169,7 @@ impl Trusted {
             } else {
                 String::new()
             };
-            let lines: String = new.iter().map(|digest| format!("{}\n", digest.0)).collect();
+            let lines: String = new.iter().map(|digest| format!("{digest}\n")).collect();
             file.write_all(format!("{head}{lines}").as_bytes())
         };
         write().map_err(Error::io("write to", path))
