@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr2, memrchr2};
+use memchr::{memchr2, memchr3, memrchr2};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::id::{MAX_ID, TaskId};
@@ -622,6 +622,8 @@ pub const LEFT_OUT: [(&str, &str); 5] = [
 
 /// The first of these signs in the title, if nothing is left of it without what they leave out: no word but tags (`#home`).
 pub fn left_out(title: &str) -> Option<&'static str> {
+    // Hardly a title has any of these signs.
+    memchr3(b'~', b'<', b'%', title.as_bytes())?;
     let (mut rest, mut sign) = (Cow::Borrowed(title), None);
     for (open, close) in LEFT_OUT {
         let is_there = |text: &str| {

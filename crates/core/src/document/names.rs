@@ -84,12 +84,24 @@ impl Document<'_> {
         {
             return None;
         }
+        self.guard_in_title(item)
+            .or_else(|| self.guard_below(item))
+            .or_else(|| self.sign_of_blocker(item))
+    }
+
+    /// The same in the paragraph of the title.
+    fn guard_in_title(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
+        // Hardly a title has what may be a bracket, or a comment.
+        let mut bytes = self.text.as_bytes()[item.title.start..end].iter();
+        if !bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | 0xef)) {
+            return None;
+        }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
             Some(words) if guard.is_prose => self.names_another(item, words),
             Some(words) => self.says_a_name(words),
             None => true,
         };
-        let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
         let mut words = self.text[item.title.start..end].to_owned();
         if let Some(keys) = &item.metadata {
             words.replace_range(
@@ -100,16 +112,9 @@ impl Document<'_> {
         let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
         let words = bracketed(&words);
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
-        let found = found.into_iter().find(is_meant);
-        let found = found.map(|it| {
-            (
-                item.title.start + it.name.start..item.title.start + it.name.end,
-                it.key,
-            )
-        });
-        found
-            .or_else(|| self.guard_below(item))
-            .or_else(|| self.sign_of_blocker(item))
+        let found = found.into_iter().find(is_meant)?;
+        let name = item.title.start + found.name.start..item.title.start + found.name.end;
+        Some((name, found.key))
     }
 
     /// The sign by which Obsidian Tasks says that an item waits for another, behind its title, if that stands here with the box of an
