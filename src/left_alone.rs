@@ -1,39 +1,36 @@
 //! What nobody works, since it is a person's own: by headings among lanes, by lanes that say that somebody works on it, and by marks.
 
+use super::overview::listing::QueueRead;
 use super::{Context, human};
-use tavern_core::document::{Item, parse};
+use tavern_core::document::Item;
 use tavern_core::lane::LaneKind;
 use tavern_core::problem::{Position, Problem, Severity};
-use tavern_store::{Board, Queue};
 
 /// Tells of what is so by a mark of its own: a box such as `[-]`, or `~~`.
-pub(super) fn tell_of_marks(context: &Context, board: &Board, queues: &[Queue]) {
-    for queue in queues {
-        let Ok(text) = board.read(queue) else {
-            continue;
-        };
-        for own in parse(&text.content)
-            .1
+pub(super) fn tell_of_marks(context: &Context, read: &[QueueRead<'_>]) {
+    for QueueRead { text, problems, .. } in read {
+        for own in problems
             .iter()
             .filter(|problem| problem.code == "own-state")
         {
             let line = Position::of(&text.content, own.span.start).line;
             context
                 .out
-                .note(format!("{}:{line}: {}", queue.id, own.message));
+                .note(format!("{}:{line}: {}", text.queue.id, own.message));
         }
     }
 }
 
-/// Tells of it. Returns whether one of `queues` has such items under headings, and no lane in which an item begins.
-pub(super) fn tell(context: &Context, board: &Board, queues: &[Queue]) -> bool {
+/// Tells of it. Returns whether one of the queues has such items under headings, and no lane in which an item begins.
+pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
     let mut has_no_lane = false;
-    for queue in queues {
-        // What can't be read is told of elsewhere.
-        let Ok(text) = board.read(queue) else {
-            continue;
-        };
-        let (document, problems) = parse(&text.content);
+    for QueueRead {
+        text,
+        document,
+        problems,
+    } in read
+    {
+        let queue = &text.queue;
         let is_workable = document
             .lanes()
             .iter()

@@ -1,21 +1,21 @@
 //! Lines that were likely meant as items and are none, of a list in which nothing else is to be done.
 
-use tavern_core::document::{Item, parse};
+use tavern_core::document::Item;
 use tavern_core::problem::{Position, Problem};
-use tavern_store::{Board, Queue};
 
+use super::overview::listing::QueueRead;
 use super::{Context, human};
 
-/// Tells of each of `queues` without an open item how many such lines it has, where, and how they become items. Returns whether
+/// Tells of each of the queues without an open item how many such lines it has, where, and how they become items. Returns whether
 /// there are any.
-pub(super) fn tell(context: &Context, board: &Board, queues: &[Queue]) -> bool {
+pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
     let mut is_any = false;
-    for queue in queues {
-        // What can't be read is told of elsewhere.
-        let Ok(text) = board.read(queue) else {
-            continue;
-        };
-        let (document, problems) = parse(&text.content);
+    for QueueRead {
+        text,
+        document,
+        problems,
+    } in read
+    {
         let is_open = |item: &Item<'_>| !item.status.is_ended() && !item.aside;
         let misread = |problem: &&Problem| matches!(problem.code, "odd-box" | "plain-list");
         let mut misread = problems.iter().filter(misread);
@@ -34,7 +34,7 @@ pub(super) fn tell(context: &Context, board: &Board, queues: &[Queue]) -> bool {
         context.out.note(format!(
             "{}:{line}: {message}{more}
 hint: {hint}",
-            queue.id
+            text.queue.id
         ));
         is_any = true;
     }

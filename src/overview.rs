@@ -22,7 +22,7 @@ pub mod run_line;
 pub mod since;
 pub mod spending;
 
-use listing::{Listing, WantedItems};
+use listing::{Listing, QueueRead, WantedItems};
 use spending::SpendingLine;
 
 /// All of it at one time.
@@ -86,7 +86,7 @@ impl Overview {
                 .map(|lost| format!("{}: {}", lost.queue, lost.foremost()))
                 .chain(losses(board))
                 .collect(),
-            listing: Listing::gather(board, texts, queues, site, wanted)?,
+            listing: Listing::gather(board, &QueueRead::all(&texts), queues, site, wanted)?,
             spending: site.and_then(|site| spending::of(site, queues)),
             strayed: Strayed::recent(board)?,
             agents: agents(board, &|task| mode_of(board, task)),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::steps::Steps;
 use tavern_core::task::{Mode, Status, TaskId, Timestamp};
-use tavern_run::readiness::texts;
+use tavern_run::readiness::{Unready, texts};
 use tavern_run::record::{Metadata, newest_runs};
-use tavern_store::{AgentState, Board, NamedItem, Queue};
+use tavern_store::{AgentState, Board, NamedItem, Queue, Text};
 use tavern_sys::clock;
 use tavern_sys::process::Bell;
 use tavern_sys::process::quoted;
@@ -16,8 +16,8 @@ use super::alike::Alike;
 use super::human::Painted;
 use super::live::view;
 use super::moment::moment;
-use super::need::{losses, tell_of_queues};
-use super::overview::listing::{ItemLine, Listing, QueueLine, WantedItems};
+use super::need::losses;
+use super::overview::listing::{ItemLine, Listing, QueueLine, QueueRead, WantedItems};
 use super::overview::run_line::{NEWEST_RUNS, RunLine};
 use super::overview::{AgentLine, agents, mode_of, quotas, spending, switched};
 use super::strayed::{Strayed, tell_of_tip};
@@ -82,6 +82,16 @@ pub struct Args {
     /// Print the JSON Schema of what --format json prints
     #[arg(long, exclusive = true)]
     pub schema: bool,
+}
+
+/// What was read of a board for all that is told of it.
+struct Seen<'r> {
+    /// The last event, and the time, before all else was read: what happens meanwhile is told twice, and not never.
+    seq: u64,
+    time: Timestamp,
+    losses: Vec<String>,
+    read: &'r [QueueRead<'r>],
+    unread: Vec<Unready>,
 }
 
 /// How often it is printed.
@@ -158,7 +168,7 @@ impl Verb for Args {
         }
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
         if let Some(at) = self.at {
-            let then = board.then(at, tasks.first().and_then(NamedItem::id))?;
+            let mut then = board.then(at, tasks.first().and_then(NamedItem::id))?;
             let text = format!("as of {}", clock::dated(at));
             context.out.record(
                 &Record::Then {
@@ -185,9 +195,13 @@ impl Verb for Args {
             }
             if tasks.is_empty() {
                 let wanted = self.wanted(context);
+                let place = |text: &Text| queues.iter().position(|queue| *queue == text.queue);
+                then.texts
+                    .sort_by_key(|text| place(text).unwrap_or(usize::MAX));
+                let read = QueueRead::all(&then.texts);
                 self.print_list(
                     context,
-                    &Listing::gather(&board, then.texts, &queues, None, wanted)?,
+                    &Listing::gather(&board, &read, &queues, None, wanted)?,
                 )?;
             }
             return Ok(Exit::Done);
@@ -203,24 +217,34 @@ impl Verb for Args {
                 .then(|| board.ring_at_changes(&queues, &bell))
                 .transpose()?;
             let settled = board.clone().settled()?;
-            tell_of_queues(context, &settled);
-            if tasks.is_empty() {
-                left_alone::tell(context, &settled, &queues);
-                left_alone::tell_of_marks(context, &settled, &queues);
-                misread::tell(context, &settled, &queues);
-            }
+            let losses = losses(&settled);
+            losses.iter().for_each(|words| context.out.note(words));
             tasks
                 .iter()
                 .try_for_each(|task| full::print(context, &settled, task, None, self.detail()))?;
-            match tasks.is_empty() {
-                false => {}
-                true if let Some(since) = self.since => {
-                    digest::print(context, &settled, &queues, since)?
+            if tasks.is_empty() {
+                let (seq, time) = (settled.last_seq()?, clock::now());
+                let (texts, unread) = texts(&settled, &queues);
+                let read = QueueRead::all(&texts);
+                let shown = texts.iter().filter(|text| queues.contains(&text.queue));
+                let shown = &read[..shown.count()];
+                let seen = Seen {
+                    seq,
+                    time,
+                    losses,
+                    read: &read,
+                    unread,
+                };
+                left_alone::tell(context, shown);
+                left_alone::tell_of_marks(context, shown);
+                misread::tell(context, shown);
+                match self.since {
+                    Some(since) => digest::print(context, &settled, &queues, since)?,
+                    None if self.metrics => metrics::print(context, &settled, &queues, names)?,
+                    None if self.health => health::print(context, &settled)?,
+                    None if self.stats => stats::print(context, &settled, &queues, names)?,
+                    None => self.all(context, &settled, &queues, seen)?,
                 }
-                true if self.metrics => metrics::print(context, &settled, &queues, names)?,
-                true if self.health => health::print(context, &settled)?,
-                true if self.stats => stats::print(context, &settled, &queues, names)?,
-                true => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else {
                 return Ok(Exit::Done);
@@ -274,9 +298,20 @@ impl Args {
         }
     }
 
-    fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
-        // Before all else is read: what happens meanwhile is told twice, and not never.
-        let (seq, time) = (board.last_seq()?, clock::now());
+    fn all(
+        &self,
+        context: &Context,
+        board: &Board,
+        queues: &[Queue],
+        seen: Seen<'_>,
+    ) -> Result<(), CliError> {
+        let Seen {
+            seq,
+            time,
+            losses,
+            read,
+            unread,
+        } = seen;
         context.out.json(&Record::Board {
             version: VERSION,
             board: board.root(),
@@ -287,8 +322,7 @@ impl Args {
             let text = format!("the board is {}: {}", switched.state, switched.reason);
             context.out.record(&Record::Switch(&switched), text)?;
         }
-        let (texts, lost) = texts(board, queues);
-        for lost in lost
+        for lost in unread
             .iter()
             .filter(|lost| queues.iter().any(|queue| queue.id == lost.queue))
         {
@@ -296,7 +330,7 @@ impl Args {
             context.out.json(&Record::Problem { problem: &problem })?;
             context.out.note(problem);
         }
-        losses(board)
+        losses
             .iter()
             .try_for_each(|problem| context.out.json(&Record::Problem { problem }))?;
         let site = context
@@ -309,7 +343,7 @@ impl Args {
             context.out.note(problem);
         }
         let site = site.ok();
-        let listing = Listing::gather(board, texts, queues, site.as_ref(), self.wanted(context))?;
+        let listing = Listing::gather(board, read, queues, site.as_ref(), self.wanted(context))?;
         self.print_list(context, &listing)?;
         if !listing.needs.is_empty() {
             context.out.text("waits for you:")?;

@@ -25,6 +25,7 @@ use tavern_sys::process::{self, Bell};
 
 use super::agent::sentence;
 use super::need::tell_of_queues;
+use super::overview::listing::QueueRead;
 use super::report_html::{page_file, write_page};
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
@@ -148,8 +149,12 @@ impl Verb for Args {
             return Err(switched);
         }
         let errors = unfit::errors(context, &site, &queues)?;
-        let has_no_lane = left_alone::tell(context, &site.board, &queues);
-        let is_misread = misread::tell(context, &site.board, &queues) || has_no_lane;
+        let is_misread = {
+            let texts = QueueRead::texts(&site.board, &queues);
+            let read = QueueRead::all(&texts);
+            let has_no_lane = left_alone::tell(context, &read);
+            misread::tell(context, &read) || has_no_lane
+        };
         unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
         errors
             .iter()
@@ -222,7 +227,8 @@ impl Verb for Args {
             self.write_junit(&summary)
                 .and(self.write_html(context, &site.board, &queues));
         summary.print(context, &site)?;
-        left_alone::tell_of_marks(context, &site.board, &queues);
+        let texts = QueueRead::texts(&site.board, &queues);
+        left_alone::tell_of_marks(context, &QueueRead::all(&texts));
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;

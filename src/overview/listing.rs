@@ -17,7 +17,7 @@ use tavern_core::steps::Steps;
 use tavern_core::task::{Mode, Status, TaskId, Timestamp};
 use tavern_run::readiness::Readiness;
 use tavern_run::{Preflight, Site};
-use tavern_store::{Archived, Board, Queue, Text, tail_log};
+use tavern_store::{Board, Queue, Text, tail_log};
 use tavern_sys::clock;
 
 use super::next::next;
@@ -48,6 +48,33 @@ pub struct Listing {
     /// Since when items stand so is known.
     #[serde(skip)]
     pub has_ages: bool,
+}
+
+/// A queue's text, read once for all that is told of it.
+pub struct QueueRead<'t> {
+    pub text: &'t Text,
+    pub document: Document<'t>,
+    pub problems: Vec<Problem>,
+}
+
+impl<'t> QueueRead<'t> {
+    /// Those of `queues` that can be read.
+    pub fn texts(board: &Board, queues: &[Queue]) -> Vec<Text> {
+        let read = |queue| board.read(queue).ok();
+        queues.iter().filter_map(read).collect()
+    }
+
+    pub fn all(texts: &'t [Text]) -> Vec<QueueRead<'t>> {
+        let read = |text: &'t Text| {
+            let (document, problems) = parse(&text.content);
+            QueueRead {
+                text,
+                document,
+                problems,
+            }
+        };
+        texts.iter().map(read).collect()
+    }
 }
 
 /// A queue, and how many items it has of each status.
@@ -164,47 +191,37 @@ impl WantedItems<'_> {
 }
 
 impl Listing {
-    /// The items of `queues`; the other texts are looked at for what items say of each other. What items need here is looked at only
-    /// of the present, of which there is a `site`.
+    /// The items of `queues`, whose texts come first; the others are looked at for what items say of each other. What items need here
+    /// is looked at only of the present, of which there is a `site`.
     pub fn gather(
         board: &Board,
-        mut texts: Vec<Text>,
+        read: &[QueueRead<'_>],
         queues: &[Queue],
         site: Option<&Site>,
         wanted: WantedItems<'_>,
     ) -> Result<Listing, CliError> {
         let (mut listing, now) = (Listing::default(), clock::now());
         let roles = site.map(|site| site.config.known_roles());
-        texts.sort_by_key(|text| {
-            queues
-                .iter()
-                .position(|queue| *queue == text.queue)
-                .unwrap_or(usize::MAX)
-        });
-        let shown = texts
+        let shown = read
             .iter()
-            .filter(|text| queues.contains(&text.queue))
+            .filter(|read| queues.contains(&read.text.queue))
             .count();
-        let read = texts.iter().map(|text| parse(&text.content));
-        let (documents, problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) = read.unzip();
-        let named: Vec<_> = texts
+        let named: Vec<_> = read
             .iter()
-            .map(|text| text.queue.id.as_str())
-            .zip(&documents)
+            .map(|read| (read.text.queue.id.as_str(), &read.document))
             .collect();
         let here = site.map(|site| (site.config.known_roles(), Preflight::of(site)));
-        let ids: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
+        let ids: Vec<&str> = named.iter().map(|(id, _)| *id).collect();
         let readiness = Readiness::of(&named, &ids, Some(board), here);
-        let archived = Archived::of(board);
         let of_document = |number: usize| {
-            let items = 0..documents[number].items().len();
+            let items = 0..read[number].document.items().len();
             items
                 .map(|index| readiness.lacks(number, index, None))
                 .collect()
         };
         let all_lacks: Vec<Vec<Vec<Lack>>> = (0..shown).map(of_document).collect();
         let next = site
-            .map(|site| next(site, &texts, &documents, &all_lacks))
+            .map(|site| next(site, read, &all_lacks))
             .unwrap_or_default();
         // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
         let has_ages = matches!(wanted, WantedItems::Each(_)) && site.is_some();
@@ -215,8 +232,13 @@ impl Listing {
         };
         let standing = has_ages.then(|| StandingSince::after(&entries));
         listing.has_ages = has_ages;
-        for (number, document) in documents[..shown].iter().enumerate() {
-            let queue = &texts[number].queue;
+        for (number, queue_read) in read[..shown].iter().enumerate() {
+            let QueueRead {
+                text,
+                document,
+                problems,
+            } = queue_read;
+            let queue = &text.queue;
             let counts = document.counts();
             let items = || document.items().iter().enumerate();
             let quarantined = items()
@@ -227,14 +249,11 @@ impl Listing {
                 .iter()
                 .filter(|lacks| lacks.iter().any(Lack::is_of_settings))
                 .count();
-            let name_of = |item: &Item<'_>| {
-                item.id.as_ref().map_or_else(
-                    || format!("{}:{}", queue.id, item.line),
-                    ToString::to_string,
-                )
-            };
             let width = items()
-                .map(|(_, item)| name_of(item).chars().count())
+                .map(|(_, item)| match &item.id {
+                    Some(id) => id.as_str().chars().count(),
+                    None => format!("{}:{}", queue.id, item.line).chars().count(),
+                })
                 .max()
                 .unwrap_or_default()
                 .max(8);
@@ -243,7 +262,7 @@ impl Listing {
                 items: counts.iter().copied().collect(),
                 quarantined,
                 unfit,
-                archived: archived.count(queue),
+                archived: readiness.archived(queue),
                 counts,
                 width,
             });
@@ -291,10 +310,10 @@ impl Listing {
                     for_roles(document, item, roles)
                 });
                 // Of an item without keys there is nothing to read.
-                let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
-                let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
+                let keyed = task.filter(|_| item.metadata.is_some() || item.block.is_some());
+                let mode = keyed.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
                 let reason = || {
-                    read.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned))
+                    keyed.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned))
                 };
                 let not_ready = lack.map(|lack| match reason().filter(|_| is_dead(lack)) {
                     Some(reason) => format!(
@@ -320,11 +339,11 @@ impl Listing {
                     due: item.due,
                     quarantined: is_faulty,
                     problem: is_faulty
-                        .then(|| problem(item, &problems[number], lacks[index].first()))
+                        .then(|| problem(item, problems, lacks[index].first()))
                         .flatten(),
                     since: standing
                         .as_ref()
-                        .and_then(|standing| standing.of(board, &texts[number], document, item)),
+                        .and_then(|standing| standing.of(board, text, document, item)),
                     ready: site.is_some() && may_be_taken && lacks[index].is_empty(),
                     next_for: next.get(&(number, index)).cloned(),
                     waits_for: waits.map(hints::lacking),

@@ -3,35 +3,34 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tavern_core::document::{Document, Item};
-use tavern_core::eligible::{DEFAULT_ROLE, Lack, for_roles, in_order};
+use tavern_core::eligible::{DEFAULT_ROLE, Lack, Roles, for_roles, in_order};
 use tavern_core::task::{PERSON, REVIEWER, Status};
 use tavern_run::Site;
-use tavern_store::Text;
+
+use super::listing::QueueRead;
 
 /// The items that are taken next, by the places of their documents and in them, each with the role whose agents take it. `lacks` is what the items of the first
 /// documents lack, which are looked at.
 pub fn next(
     site: &Site,
-    texts: &[Text],
-    documents: &[Document<'_>],
+    read: &[QueueRead<'_>],
     lacks: &[Vec<Vec<Lack>>],
 ) -> HashMap<(usize, usize), String> {
     let mut first: BTreeMap<String, (usize, (usize, usize))> = BTreeMap::new();
+    let roles = site.config.known_roles();
     for (number, lacks) in lacks.iter().enumerate() {
-        let document = &documents[number];
+        let QueueRead { text, document, .. } = &read[number];
         for index in in_order(document)
             .into_iter()
             .filter(|index| lacks[*index].is_empty())
         {
-            let role = role_of(site, document, document.item(index));
+            let role = role_of(site, &roles, document, document.item(index));
             let queues = site
                 .config
                 .roles
                 .get(&role)
                 .map_or(&[][..], |role| &role.queues);
-            let own = queues
-                .iter()
-                .position(|queue| *queue == texts[number].queue.id);
+            let own = queues.iter().position(|queue| *queue == text.queue.id);
             let rank = own.unwrap_or(queues.len() + number);
             let found = first.entry(role).or_insert((rank, (number, index)));
             if rank < found.0 {
@@ -46,7 +45,7 @@ pub fn next(
 }
 
 /// Whose agents take it, now that it lacks nothing.
-fn role_of<'t>(site: &Site, document: &Document<'t>, item: &Item<'t>) -> String {
+fn role_of<'t>(site: &Site, roles: &Roles, document: &Document<'t>, item: &Item<'t>) -> String {
     let task = || document.task_of(item);
     if item.status == Status::InReview
         || item.status == Status::Waiting && task().state.work().is_some()
@@ -60,7 +59,7 @@ fn role_of<'t>(site: &Site, document: &Document<'t>, item: &Item<'t>) -> String 
             .find(|role| role != PERSON)
             .unwrap_or_else(|| REVIEWER.to_owned());
     }
-    let item = for_roles(document, item, &site.config.known_roles());
+    let item = for_roles(document, item, roles);
     item.role
         .as_deref()
         .or(document.front().role.as_deref())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::record::{DigestSums, ItemEnd, Record};
-use crate::overview::listing::{Listing, WantedItems};
+use crate::overview::listing::{Listing, QueueRead, WantedItems};
 use crate::{CliError, Context, hints, human};
 use tavern_core::document::title_of;
 use tavern_core::eligible::Lack;
@@ -27,7 +27,8 @@ pub(super) fn print(
         .ok()
         .map(|site| site.naming(queues));
     let (texts, _) = texts(board, queues);
-    let needs = Listing::gather(board, texts, queues, site.as_ref(), WantedItems::Unusual)?.needs;
+    let read = QueueRead::all(&texts);
+    let needs = Listing::gather(board, &read, queues, site.as_ref(), WantedItems::Unusual)?.needs;
     let mut ended = ended_since(board, since)?;
     ended.retain(|item| is_meant(item.queue.as_deref()));
     let mut counts = BTreeMap::new();

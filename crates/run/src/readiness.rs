@@ -18,8 +18,8 @@ use tavern_store::{Archived, Board, NamedItem, Queue, Text, children_in, homes};
 use tavern_sys::clock;
 
 /// All items of some documents, and what is known of each other's.
-pub struct Readiness<'a> {
-    documents: &'a [(&'a str, &'a Document<'a>)],
+pub struct Readiness<'a, 't> {
+    documents: &'a [(&'a str, &'a Document<'t>)],
     pub findings: Findings,
     /// Of all items; `None`: each is looked for.
     statuses: Option<HashMap<&'a TaskId, Status>>,
@@ -67,14 +67,14 @@ impl Unready {
     }
 }
 
-impl<'a> Readiness<'a> {
+impl<'a, 't> Readiness<'a, 't> {
     /// Of `documents` by their names; `queues` are the IDs of theirs.
     pub fn of(
-        documents: &'a [(&'a str, &'a Document<'a>)],
+        documents: &'a [(&'a str, &'a Document<'t>)],
         queues: &[&str],
         board: Option<&'a Board>,
         here: Option<(Roles, Preflight<'a>)>,
-    ) -> Readiness<'a> {
+    ) -> Readiness<'a, 't> {
         let archived = board.map(Archived::of);
         let homes = |places: BTreeMap<TaskId, Vec<usize>>| {
             let Some(board) = board else {
@@ -125,11 +125,11 @@ impl<'a> Readiness<'a> {
 
     /// To ask of this item only, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
     fn of_one(
-        documents: &'a [(&'a str, &'a Document<'a>)],
+        documents: &'a [(&'a str, &'a Document<'t>)],
         board: &'a Board,
         here: (Roles, Preflight<'a>),
         item: &Item<'_>,
-    ) -> Readiness<'a> {
+    ) -> Readiness<'a, 't> {
         let archived = Archived::of(board);
         if !is_sound(documents, &|id| archived.status_of(id), item) {
             let queues: Vec<&str> = documents.iter().map(|(queue, _)| *queue).collect();
@@ -144,6 +144,13 @@ impl<'a> Readiness<'a> {
             busy: OnceCell::new(),
             here: Some(here),
         }
+    }
+
+    /// How many items of the queue are archived.
+    pub fn archived(&self, queue: &Queue) -> usize {
+        self.archived
+            .as_ref()
+            .map_or(0, |archived| archived.count(queue))
     }
 
     fn status_of(&self, id: &TaskId) -> Option<Status> {

@@ -71,14 +71,7 @@ impl<'b> Archived<'b> {
         let texts = self.texts.get_or_init(|| texts(self.board));
         let own = archive_of(self.board, queue);
         let text = own.and_then(|own| texts.iter().find(|text| text.queue.path == own.path));
-        text.map_or(0, |text| {
-            parse(&text.content)
-                .0
-                .items()
-                .iter()
-                .filter(|item| item.within.is_none())
-                .count()
-        })
+        text.map_or(0, |text| text.content.open().count_whole())
     }
 }
 

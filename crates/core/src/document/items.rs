@@ -33,6 +33,14 @@ impl<'t> Document<'t> {
         }
     }
 
+    /// How many of them are no part of another.
+    pub fn count_whole(&self) -> usize {
+        match &self.items {
+            ItemList::Read(items) => items.iter().filter(|item| item.within.is_none()).count(),
+            ItemList::Outlined { places, .. } => places.len(),
+        }
+    }
+
     /// The item at this index of [`Document::items`].
     pub fn item(&self, at: usize) -> &Item<'t> {
         match &self.items {
