@@ -64,6 +64,7 @@ impl<'t> QueueRead<'t> {
         queues.iter().filter_map(read).collect()
     }
 
+    /// In the order of the texts.
     pub fn all(texts: &'t [Text]) -> Vec<QueueRead<'t>> {
         let read = |text: &'t Text| {
             let (document, problems) = parse(&text.content);
