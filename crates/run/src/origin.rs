@@ -124,13 +124,16 @@ impl Clause {
     /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.
     pub fn of_front(front: &Front, name: String, text: String) -> Option<Clause> {
         let words = front.wording();
+        if words.is_empty() {
+            return None;
+        }
         let lines = words
             .replace("\\n", "\n")
             .lines()
             .map(|line| line.trim().to_owned())
             .collect();
         let digest = Digest::of("front", &words);
-        (!words.is_empty()).then_some(Clause {
+        Some(Clause {
             digest,
             name,
             text,
