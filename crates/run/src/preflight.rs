@@ -275,10 +275,12 @@ impl<'a> Preflight<'a> {
             return Ok(());
         };
         // Most items say nothing that could be missing, and a queue may have ten thousand.
+        let has_keys = item.metadata.is_some() || item.block.is_some();
         let says = front.runner.is_some()
-            || ["done_when", "needs", "runner"]
-                .iter()
-                .any(|key| block.contains(key));
+            || has_keys
+                && ["done_when", "needs", "runner"]
+                    .iter()
+                    .any(|key| block.contains(key));
         let task = says.then(|| document.task_of(item));
         let named = task.as_ref().and_then(|task| task.runner.as_deref());
         let runner = self.runner.or(named).unwrap_or(&settings.runner);
