@@ -20,3 +20,18 @@ pub fn number(variable: &str, usual: u64) -> u64 {
         .and_then(|text| text.parse().ok())
         .unwrap_or(usual)
 }
+
+/// Which slice of its cases a generator tries: the gate gives one by the commit, so that commit by commit all are tried.
+/// `None`: all of them, as `scripts/soak` does.
+pub fn slice() -> Option<usize> {
+    match std::env::var("TAVERN_TEST_SLICE").as_deref() {
+        Ok("all") => None,
+        Ok(slice) => Some(slice.parse().expect("`all`, or a number")),
+        Err(_) => Some(0),
+    }
+}
+
+/// The `nth` case is in the slice, where there are so many slices.
+pub fn is_in_slice(nth: usize, slices: usize) -> bool {
+    slice().is_none_or(|slice| nth % slices == slice % slices)
+}
