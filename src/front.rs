@@ -1,11 +1,12 @@
-//! `tavern`: runs every program as a verb, in its own process, and lists them all.
+//! `tavern`: runs every program as a verb, in its own process, and lists them all. Called by a link's name, `tavern-VERB`,
+//! it is that program.
 //!
 //! A `tavern-VERB` on the PATH that is none of ours is run too, as git does.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -39,11 +40,20 @@ struct ListedProgram {
 pub fn main() -> ExitCode {
     keep_inherited();
     let line: Vec<OsString> = std::env::args_os().collect();
+    if let Some(program) = line.first().and_then(|called| linked(called)) {
+        return program.start(program.name, &line[1..]).into();
+    }
     match complete::answer(whole, &line) {
         Ok(false) => start(line.get(1..).unwrap_or_default()).into(),
         Ok(true) => Exit::Done.into(),
         Err(error) => usage(&error).into(),
     }
+}
+
+/// Returns the program whose name `called`, the path of this one, ends with.
+fn linked(called: &OsStr) -> Option<&'static Program> {
+    let name = Path::new(called).file_name()?.to_str()?;
+    Program::named(name.strip_prefix("tavern-")?)
 }
 
 fn start(arguments: &[OsString]) -> Exit {
@@ -119,7 +129,7 @@ fn whole() -> Command {
 }
 
 /// The verbs that tell of the others.
-const ABOUT: [&str; 3] = ["help", "manual", "completions"];
+const ABOUT: [&str; 4] = ["help", "manual", "completions", "links"];
 
 fn about_programs(verb: &str) -> Option<Command> {
     let of_verb = || {
@@ -153,6 +163,16 @@ fn about_programs(verb: &str) -> Option<Command> {
                     .value_parser(value_parser!(Shell))
                     .help("The shell"),
             ),
+        "links" => command
+            .name("links")
+            .about("Make each verb a program of its own in a folder: links from tavern-VERB to this one")
+            .arg(
+                Arg::new("folder")
+                    .value_name("DIR")
+                    .required(true)
+                    .value_parser(value_parser!(PathBuf))
+                    .help("The folder, such as ~/.local/bin"),
+            ),
         _ => return None,
     })
 }
@@ -185,6 +205,10 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
         let shell = *matches.get_one::<Shell>("shell").expect("it is required");
         return end(print(|page| complete::register(shell, page)));
     }
+    if verb == "links" {
+        let folder: &PathBuf = matches.get_one("folder").expect("it is required");
+        return end(links(folder));
+    }
     let of = matches
         .get_one::<OsString>("verb")
         .map(|verb| verb.to_string_lossy());
@@ -202,6 +226,39 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
             None => end(Err(unknown(of))),
         },
     }
+}
+
+/// Makes `tavern-VERB` in `folder` a link to this program for each verb. A file that is no link stays: claim, spawn, report
+/// and reap are programs of their own.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it installs programs where the user says, outside of any board"
+)]
+fn links(folder: &Path) -> Result<Exit, CliError> {
+    let own = std::env::current_exe()?;
+    let is_here = own
+        .parent()
+        .is_some_and(|parent| folder.canonicalize().is_ok_and(|folder| folder == parent));
+    let target = if is_here { Path::new("tavern") } else { &own };
+    let mut made = 0_usize;
+    for program in PROGRAMS {
+        let link = folder.join(program.name);
+        match std::fs::read_link(&link) {
+            Ok(old) if old == target => continue,
+            Ok(_) => std::fs::remove_file(&link)?,
+            Err(_) if link.exists() => continue,
+            Err(_) => {}
+        }
+        std::os::unix::fs::symlink(target, &link).map_err(|error| CliError {
+            causes: vec![error.to_string()],
+            ..CliError::new(
+                Exit::Failed,
+                format!("can't make the link `{}`", link.display()),
+            )
+        })?;
+        made += 1;
+    }
+    print(|page| writeln!(page, "{made} links made in {}", folder.display()))
 }
 
 /// Prints a man page; on a terminal `man` shows it, where there is one.

@@ -7,10 +7,12 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tavern::PROGRAMS;
 use tempfile::TempDir;
 
 /// How long a condition may take before the test fails; never how long anything should take.
@@ -423,12 +425,34 @@ impl Scratch {
     }
 }
 
-/// Where cargo has built the program `name`.
+/// Returns the path of the program `name`, as it is installed: beside `tavern`, and a link to it where it has no file of its own.
 pub fn program(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_tavern")).with_file_name(name);
+    static LINKS: OnceLock<()> = OnceLock::new();
+    let one = Path::new(env!("CARGO_BIN_EXE_tavern"));
+    LINKS.get_or_init(|| {
+        for linked in PROGRAMS.iter().filter(|linked| !OWN.contains(&linked.name)) {
+            let link = one.with_file_name(linked.name);
+            if fs::read_link(&link).is_ok_and(|target| target == Path::new("tavern")) {
+                continue;
+            }
+            // Another test process may be about to do the same.
+            let fresh = one.with_file_name(format!("{}.{}", linked.name, std::process::id()));
+            std::os::unix::fs::symlink("tavern", &fresh).expect("the build folder is ours");
+            fs::rename(&fresh, &link).expect("the build folder is ours");
+        }
+    });
+    let path = one.with_file_name(name);
     assert!(path.exists(), "{} is not built", path.display());
     path
 }
+
+/// The programs that are files of their own.
+pub const OWN: [&str; 4] = [
+    "tavern-claim",
+    "tavern-spawn",
+    "tavern-report",
+    "tavern-reap",
+];
 
 /// A program about to be run.
 pub struct Run {

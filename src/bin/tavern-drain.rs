@@ -1,5 +1,0 @@
-//! `tavern-drain`: see `src/drain.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::drain::Args>()
-}

@@ -1,5 +1,0 @@
-//! `tavern-plan`: see `src/plan.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::plan::Args>()
-}

@@ -1,5 +1,0 @@
-//! `tavern-queue`: see `src/queue.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::queue::Args>()
-}

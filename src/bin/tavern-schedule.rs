@@ -1,5 +1,0 @@
-//! `tavern-schedule`: see `src/schedule.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::schedule::Args>()
-}

@@ -1,5 +1,0 @@
-//! `tavern-serve`: see `src/serve/mod.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::serve::Args>()
-}

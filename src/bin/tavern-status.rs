@@ -1,5 +1,0 @@
-//! `tavern-status`: see `src/status.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::status::Args>()
-}

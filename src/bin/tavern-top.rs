@@ -1,5 +1,0 @@
-//! `tavern-top`: see `src/top.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::top::Args>()
-}

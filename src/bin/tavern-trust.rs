@@ -1,5 +1,0 @@
-//! `tavern-trust`: see `src/trust.rs`.
-
-fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::trust::Args>()
-}
