@@ -353,9 +353,10 @@ impl Kills {
     fn one(&mut self, scratch: &Scratch, most: usize, dice: &mut Dice) {
         let (count, tenths, kind): (&mut usize, usize, fn(&str) -> bool) = match dice.below(10) {
             0 => (&mut self.drains, 1, |line| line.contains("tavern-drain ")),
-            1..6 => (&mut self.agents, 5, |line| line.contains("tavern-agent ")),
+            1..6 => (&mut self.agents, 5, |line| line.contains("tavern agent ")),
             _ => (&mut self.programs, 4, |line| {
-                !line.contains("tavern-") || line.contains("script.sh")
+                !(line.contains("tavern-") || line.contains("tavern agent "))
+                    || line.contains("script.sh")
             }),
         };
         if *count * 10 >= most * tenths {

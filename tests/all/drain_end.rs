@@ -88,7 +88,7 @@ fn what_a_drain_has_merged_counts_also_where_an_old_text_was_saved_last() {
         scratch.work().join(".tavern/worktrees/T-2/begun").exists()
     });
     drain.signal(Signal::STOP);
-    let is_agent = |line: &&String| line.contains("tavern-agent ");
+    let is_agent = |line: &&String| line.contains("tavern agent ");
     let agent = scratch
         .processes()
         .iter()

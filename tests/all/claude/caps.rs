@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::project::{COMMIT, HOLD, Project, bash, of, say};
-use super::workshop::versions;
+use super::workshop::{all_versions, versions};
 use crate::support::Ran;
 
 /// Of each reply of the stand-in, in US dollars.
@@ -255,7 +255,7 @@ fn hardly_anything_is_begun_in_a_window_that_is_nearly_used_up() {
     steps[1]["headers"] = headers("0.97");
     let token =
         json!({"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-test-not-real", "ANTHROPIC_API_KEY": ""});
-    let program = versions()
+    let program = all_versions()
         .iter()
         .find(|program| program.to_string_lossy().contains("2.1.330"));
     let settings = json!({"runners": {"claude": {"program": program, "env": token}}});

@@ -11,6 +11,7 @@ use tavern_run::runner::job::Opening;
 use tavern_run::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
 
 use super::stand_in::StandIn;
+use crate::dice::slice;
 use crate::support::{Scratch, wait_until};
 
 pub struct Workshop {
@@ -164,8 +165,14 @@ pub fn installed() -> PathBuf {
     versions()[0].clone()
 }
 
-/// The program of each version, installed into the build folder by the project's own script once per test program.
+/// The programs that a test tries: the oldest version, and all of them where all cases are asked for.
 pub fn versions() -> &'static [PathBuf] {
+    let all = all_versions();
+    if slice().is_some() { &all[..1] } else { all }
+}
+
+/// The program of each version, oldest first, installed into the build folder by `scripts/install-claude`.
+pub fn all_versions() -> &'static [PathBuf] {
     static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-claude");
