@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
                 &role_name,
                 Some(&held),
                 doing.clone(),
-            ))
+            ));
         },
     );
     drop(heartbeat);

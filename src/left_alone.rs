@@ -1,6 +1,6 @@
 //! What nobody works, since it is a person's own: by headings among lanes, by lanes that say that somebody works on it, and by marks.
 
-use super::overview::listing::QueueRead;
+use super::overview::queue_read::QueueRead;
 use super::{Context, human};
 use tavern_core::document::Item;
 use tavern_core::lane::LaneKind;

@@ -3,7 +3,7 @@
 use tavern_core::document::Item;
 use tavern_core::problem::{Position, Problem};
 
-use super::overview::listing::QueueRead;
+use super::overview::queue_read::QueueRead;
 use super::{Context, human};
 
 /// Tells of each of the queues without an open item how many such lines it has, where, and how they become items. Returns whether

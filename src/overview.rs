@@ -18,11 +18,13 @@ use super::strayed::Strayed;
 
 pub mod listing;
 mod next;
+pub mod queue_read;
 pub mod run_line;
 pub mod since;
 pub mod spending;
 
-use listing::{Listing, QueueRead, WantedItems};
+use listing::{Listing, WantedItems};
+use queue_read::QueueRead;
 use spending::SpendingLine;
 
 /// All of it at one time.

@@ -7,7 +7,7 @@ use tavern_core::lease::Token;
 use tavern_core::task::TaskId;
 use tavern_run::run_name;
 use tavern_store::Board;
-use tavern_sys::process::table::Ancestry;
+use tavern_sys::process::ancestry::Ancestry;
 use tavern_sys::secrets::learn;
 
 use super::{CliError, Context, ItemName};

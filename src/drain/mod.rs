@@ -25,7 +25,7 @@ use tavern_sys::process::{self, Bell};
 
 use super::agent::sentence;
 use super::need::tell_of_queues;
-use super::overview::listing::QueueRead;
+use super::overview::queue_read::QueueRead;
 use super::report_html::{page_file, write_page};
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
@@ -480,7 +480,7 @@ impl Args {
                     ));
                 }
                 News::GivenUp { exit } => {
-                    say(format!("agents keep ending at once ({exit}): given up"))
+                    say(format!("agents keep ending at once ({exit}): given up"));
                 }
             },
         );

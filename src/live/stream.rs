@@ -137,9 +137,9 @@ impl LogTail {
             let is_thread = path.ends_with(THREAD_LOG);
             for line in String::from_utf8_lossy(&text).lines() {
                 if is_thread {
-                    more.extend(stream::read(line).iter().flat_map(told))
+                    more.extend(stream::read(line).iter().flat_map(told));
                 } else {
-                    more.extend(plain(line))
+                    more.extend(plain(line));
                 }
             }
         }

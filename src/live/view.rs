@@ -248,7 +248,7 @@ impl<'c> LiveView<'c> {
                     Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
                     Some(Wish::Stop) => self.stop()?,
                     Some(Wish::Redraw) => {
-                        self.terminal.iter_mut().try_for_each(RawTerminal::forget)?
+                        self.terminal.iter_mut().try_for_each(RawTerminal::forget)?;
                     }
                     Some(Wish::Open(kind, subject)) => self.open_page(kind, subject),
                     Some(Wish::Verb(words, asked)) => {

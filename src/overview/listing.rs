@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::need::{self, Need};
 use crate::{CliError, hints};
-use tavern_core::document::{Document, Item, parse};
+use tavern_core::document::Item;
 use tavern_core::eligible::{Lack, for_roles};
 use tavern_core::need::NeedKind;
 use tavern_core::problem::{Problem, Severity};
@@ -17,10 +17,11 @@ use tavern_core::steps::Steps;
 use tavern_core::task::{Mode, Status, TaskId, Timestamp};
 use tavern_run::readiness::Readiness;
 use tavern_run::{Preflight, Site};
-use tavern_store::{Board, Queue, Text, tail_log};
+use tavern_store::{Board, Queue, tail_log};
 use tavern_sys::clock;
 
 use super::next::next;
+use super::queue_read::QueueRead;
 use super::since::StandingSince;
 
 /// An item that is due so soon is told of.
@@ -48,34 +49,6 @@ pub struct Listing {
     /// Since when items stand so is known.
     #[serde(skip)]
     pub has_ages: bool,
-}
-
-/// A queue's text, read once for all that is told of it.
-pub struct QueueRead<'t> {
-    pub text: &'t Text,
-    pub document: Document<'t>,
-    pub problems: Vec<Problem>,
-}
-
-impl<'t> QueueRead<'t> {
-    /// Those of `queues` that can be read.
-    pub fn texts(board: &Board, queues: &[Queue]) -> Vec<Text> {
-        let read = |queue| board.read(queue).ok();
-        queues.iter().filter_map(read).collect()
-    }
-
-    /// In the order of the texts.
-    pub fn all(texts: &'t [Text]) -> Vec<QueueRead<'t>> {
-        let read = |text: &'t Text| {
-            let (document, problems) = parse(&text.content);
-            QueueRead {
-                text,
-                document,
-                problems,
-            }
-        };
-        texts.iter().map(read).collect()
-    }
 }
 
 /// A queue, and how many items it has of each status.

@@ -7,7 +7,7 @@ use tavern_core::eligible::{DEFAULT_ROLE, Lack, Roles, for_roles, in_order};
 use tavern_core::task::{PERSON, REVIEWER, Status};
 use tavern_run::Site;
 
-use super::listing::QueueRead;
+use super::queue_read::QueueRead;
 
 /// The items that are taken next, by the places of their documents and in them, each with the role whose agents take it. `lacks` is what the items of the first
 /// documents lack, which are looked at.

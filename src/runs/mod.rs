@@ -124,7 +124,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     let tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
     let mut text = format!("{} {}\n", run.run, human::title(&run.title));
     let mut row = |name: &str, value: String| {
-        text.push_str(&format!("  {name:<9} {}\n", human::one_line(&value)))
+        text.push_str(&format!("  {name:<9} {}\n", human::one_line(&value)));
     };
     row(
         "agent",

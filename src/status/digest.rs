@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::record::{DigestSums, ItemEnd, Record};
-use crate::overview::listing::{Listing, QueueRead, WantedItems};
+use crate::overview::listing::{Listing, WantedItems};
+use crate::overview::queue_read::QueueRead;
 use crate::{CliError, Context, hints, human};
 use tavern_core::document::title_of;
 use tavern_core::eligible::Lack;

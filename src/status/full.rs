@@ -136,7 +136,7 @@ fn tell(
     let shown = name.id().map_or_else(|| found.place(), TaskId::to_string);
     let mut text = format!("{shown} {}\n", human::title(&task.title));
     let mut row = |name: &str, value: String| {
-        text.push_str(&format!("  {name:<11} {}\n", human::one_line(&value)))
+        text.push_str(&format!("  {name:<11} {}\n", human::one_line(&value)));
     };
     row("status", task.status().to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));
@@ -264,7 +264,7 @@ fn tell(
         row(
             "due",
             clock::shown(*due) + if *due < now { " (passed)" } else { "" },
-        )
+        );
     });
     task.state
         .not_before()

@@ -35,10 +35,11 @@ pub fn rust_files(folder: &str) -> Vec<PathBuf> {
 /// The lines of `text` that are no comments, up to the tests at its end.
 pub fn code(text: &str) -> impl Iterator<Item = &str> {
     let is_tests = |at: &usize| {
-        let after = text[*at..]
-            .lines()
-            .skip(2)
-            .find(|line| !line.starts_with("#["));
+        let after = text[*at..].lines().skip(2).find(|line| {
+            !["#[", "    ", ")]"]
+                .iter()
+                .any(|start| line.starts_with(start))
+        });
         after.is_some_and(|line| line.starts_with("mod ") && line.ends_with('{'))
     };
     let end = text

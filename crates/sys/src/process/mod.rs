@@ -1,7 +1,7 @@
 //! The one starter of programs: start one with a mark and a group, follow its log, end it with all that it started.
 //!
 //! - [`mod@start`]: what is started and how; [`running_program`]: one that was.
-//! - [`mark`], [`table`] and [`family`]: how what it has started is found, also after its supervisor died; [`end`]: how
+//! - [`mark`], [`table`], [`ancestry`] and [`family`]: how what it has started is found, also after its supervisor died; [`end`]: how
 //!   that is ended.
 //! - [`log`] and [`follow`]: its output as a file; [`bell`]: how waits are woken.
 //! - [`command`], [`output`], [`mod@foreground`]: a shell command or a program, run to its end; one that is given the terminal.
@@ -11,6 +11,7 @@
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
 //! [`table`], [`identity`], [`file_in_use`], [`descriptors`] and [`end`].
 
+pub mod ancestry;
 pub mod bell;
 pub mod command;
 pub mod descriptors;

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 
-use super::identity::identify_entry;
 use super::mark::{self, Mark};
-use tavern_core::lease::Process;
 
 /// One process at one moment, from `/proc/<pid>/stat` (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +29,7 @@ impl ProcessEntry {
 }
 
 /// The process `pid`, and its program's name, of which the kernel keeps 15 bytes.
-fn named(pid: u32) -> Option<(ProcessEntry, Vec<u8>)> {
+pub(super) fn named(pid: u32) -> Option<(ProcessEntry, Vec<u8>)> {
     // Longer than all that is read of it.
     let mut stat = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
@@ -156,70 +154,6 @@ pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
         / (1024 * 1024)
 }
 
-/// This process and those above it, at one moment. Each is read once: nearly every program of an agent's asks for them.
-///
-/// A program may change its environment and that of what it starts; what it was started with itself stays.
-pub struct Ancestry {
-    /// This process first.
-    line: Vec<Ancestor>,
-}
-
-struct Ancestor {
-    entry: ProcessEntry,
-    /// Its program's.
-    name: Vec<u8>,
-    environ: Vec<u8>,
-}
-
-impl Ancestry {
-    /// As it is now, and as far as it can be seen.
-    pub fn look() -> Ancestry {
-        let mut line: Vec<Ancestor> = Vec::new();
-        let mut next = std::process::id();
-        while next != 0
-            && line.iter().all(|known| known.entry.pid != next)
-            && let Some((entry, name)) = named(next)
-        {
-            let environ = environ(next).unwrap_or_default();
-            next = entry.parent;
-            line.push(Ancestor {
-                entry,
-                name,
-                environ,
-            });
-        }
-        Ancestry { line }
-    }
-
-    /// The values of [`Mark::RUN`] of them all.
-    pub fn marks(&self) -> Vec<String> {
-        marks_in(self.line.iter().map(|ancestor| ancestor.environ.as_slice()))
-    }
-
-    /// Those above this process whose program's name begins with `name`.
-    pub fn programs(&self, name: &str) -> Vec<Process> {
-        self.above()
-            .filter(|ancestor| ancestor.name.starts_with(name.as_bytes()))
-            .filter_map(|ancestor| identify_entry(&ancestor.entry))
-            .collect()
-    }
-
-    /// The variables that the processes above this one were started with, as far as they are text and can be read.
-    pub fn variables(&self) -> Vec<(String, String)> {
-        let variables = self
-            .above()
-            .flat_map(|ancestor| ancestor.environ.split(|byte| *byte == 0));
-        variables
-            .filter_map(|text| std::str::from_utf8(text).ok()?.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
-    }
-
-    fn above(&self) -> impl Iterator<Item = &Ancestor> {
-        self.line.iter().skip(1)
-    }
-}
-
 /// The processes above this one, and pid 1, as far as they can be seen.
 fn above() -> Vec<u32> {
     let mut above = Vec::new();
@@ -239,7 +173,7 @@ pub fn marks() -> Vec<String> {
     marks_in(environs.iter().map(Vec::as_slice))
 }
 
-fn marks_in<'e>(environs: impl Iterator<Item = &'e [u8]>) -> Vec<String> {
+pub(super) fn marks_in<'e>(environs: impl Iterator<Item = &'e [u8]>) -> Vec<String> {
     let mut marks: Vec<String> = environs
         .flat_map(|environ| mark::values(Mark::RUN, environ))
         .map(|value| String::from_utf8_lossy(value).into_owned())
@@ -254,7 +188,7 @@ fn is_marked(pid: u32, mark: &Mark) -> bool {
 }
 
 /// The environment that a process was started with; `None` for another user's, which is none of ours.
-fn environ(pid: u32) -> Option<Vec<u8>> {
+pub(super) fn environ(pid: u32) -> Option<Vec<u8>> {
     // Linux bounds it to 6 MB.
     const MOST: u64 = 8 * 1024 * 1024;
     // Mostly one read brings it all.

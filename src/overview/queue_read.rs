@@ -1,0 +1,33 @@
+//! The queues, each read and parsed once for all that is shown of it.
+
+use tavern_core::document::{Document, parse};
+use tavern_core::problem::Problem;
+use tavern_store::{Board, Queue, Text};
+
+/// A queue's text, read once for all that is told of it.
+pub struct QueueRead<'t> {
+    pub text: &'t Text,
+    pub document: Document<'t>,
+    pub problems: Vec<Problem>,
+}
+
+impl<'t> QueueRead<'t> {
+    /// Those of `queues` that can be read.
+    pub fn texts(board: &Board, queues: &[Queue]) -> Vec<Text> {
+        let read = |queue| board.read(queue).ok();
+        queues.iter().filter_map(read).collect()
+    }
+
+    /// In the order of the texts.
+    pub fn all(texts: &'t [Text]) -> Vec<QueueRead<'t>> {
+        let read = |text: &'t Text| {
+            let (document, problems) = parse(&text.content);
+            QueueRead {
+                text,
+                document,
+                problems,
+            }
+        };
+        texts.iter().map(read).collect()
+    }
+}
