@@ -827,7 +827,7 @@ fn who_saves_again_what_head_has_finds_nothing_twice() {
     git(&scratch, "switch --quiet main");
     let cancel = |ids: &[&str]| {
         ids.iter()
-            .for_each(|id| drop(scratch.run("tavern-release", &[id, "--cancel"]).ends(0)))
+            .for_each(|id| drop(scratch.run("tavern-release", &[id, "--cancel"]).ends(0)));
     };
     cancel(&["T-1", "T-2", "T-3"]);
     scratch.git(&["reset", "--quiet", "--hard"]);

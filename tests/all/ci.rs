@@ -141,7 +141,7 @@ fn elements(xml: &str) -> Vec<Element> {
             Event::End(_) => drop(open.pop()),
             Event::Text(text) => add(&mut found, &text_of(&text)),
             Event::GeneralRef(name) => {
-                add(&mut found, &unescaped(&format!("&{};", text_of(&name))))
+                add(&mut found, &unescaped(&format!("&{};", text_of(&name))));
             }
             Event::Decl(_) => {}
             Event::Eof => return found,

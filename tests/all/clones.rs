@@ -58,9 +58,9 @@ fn exchange(pushing: &Scratch, pulling: &Scratch) {
 fn either_way(clones: &[Scratch; 2], is_turned: bool) {
     let [first, second] = clones;
     if is_turned {
-        exchange(second, first)
+        exchange(second, first);
     } else {
-        exchange(first, second)
+        exchange(first, second);
     }
 }
 

@@ -89,7 +89,7 @@ fn commands(block: &[&str]) -> Vec<Command> {
                 let _ = write!(command.typed, "\n{}", more.trim_end());
             }
             (_, Some(code)) if command.printed.is_empty() => {
-                command.exit = code.trim().parse().expect("a number")
+                command.exit = code.trim().parse().expect("a number");
             }
             _ => command.printed.push_str(line),
         }

@@ -162,7 +162,7 @@ fn a_run_whose_lease_has_gone_goes_on() {
     let remove = || {
         wait_until("the leases are removed", || {
             fs::remove_dir_all(&leases).is_ok()
-        })
+        });
     };
     remove();
     scratch

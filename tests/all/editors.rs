@@ -227,7 +227,7 @@ impl Desk {
             match dice.below(10) {
                 0..4 => buffer = self.opened(),
                 4 if buffer.before.is_some() => {
-                    buffer.text = buffer.before.take().unwrap_or_default()
+                    buffer.text = buffer.before.take().unwrap_or_default();
                 }
                 5 => {
                     self.append();

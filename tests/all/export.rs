@@ -274,7 +274,7 @@ fn the_numbers_of_a_board_are_told_as_prometheus_reads_them() {
         assert!(
             page.contains(&format!("`{name}`")),
             "specs/export.md lacks {name}"
-        )
+        );
     });
     scratch.write(".tavern/PAUSE", "lunch\n");
     // Done by hand, beside a queue that nobody can read.

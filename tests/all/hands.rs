@@ -1234,7 +1234,7 @@ fn what_was_never_shown_stands_whoever_reads_the_file_in_the_middle_of_a_save() 
         .expect("it is there");
     let write = || {
         file.write_all_at(text.as_bytes(), 0)
-            .expect("there is room")
+            .expect("there is room");
     };
     write();
     held.goes_on().succeeds();

@@ -379,9 +379,9 @@ impl Item {
             Blame::Nobody => {
                 self.attempt = self.attempt.saturating_sub(1);
                 if self.returns >= MOST {
-                    self.ends(Status::Waiting)
+                    self.ends(Status::Waiting);
                 } else {
-                    self.returns += 1
+                    self.returns += 1;
                 }
             }
         }
@@ -417,7 +417,7 @@ impl Item {
                 (self.returns, self.is_parked) = (0, false);
             }
             (Person::Resume, Pending | InReview) if self.not_before.is_some() => {
-                self.not_before = None
+                self.not_before = None;
             }
             (Person::Revive, Dead) | (Person::Reopen, Completed | Cancelled) => {
                 self.ends(Pending);

@@ -364,7 +364,7 @@ fn what_happens_while_another_tells_is_told_by_that_one() {
     let channel = "command: 'cat >>../mine; until [ -e ../go ]; do sleep 0.02; done'";
     let scratch = board(ITEMS, &format!("  mine: {{{channel}}}\n"));
     untold(&scratch, || {
-        drop(scratch.run("tavern-agent", &["--once"]).ends(0))
+        drop(scratch.run("tavern-agent", &["--once"]).ends(0));
     });
     let first = scratch.program("tavern-notify").start();
     wait_until("it tells", || scratch.folder().join("mine").exists());

@@ -391,7 +391,7 @@ fn a_power_cut_takes_back_no_event() {
                     fs::write(path, &bytes[..bytes.len() / 2]).expect("the folder is ours");
                 }
                 ("gone", _) | ("", None) if path.exists() => {
-                    fs::remove_file(path).expect("the folder is ours")
+                    fs::remove_file(path).expect("the folder is ours");
                 }
                 ("", Some(was)) => fs::write(path, was).expect("the folder is ours"),
                 _ => {}

@@ -400,7 +400,7 @@ impl World {
             }
             Step::Editor(editor, Act::Save) => self.save(editor, None),
             Step::Editor(editor, Act::SaveSlowly(hundredths)) => {
-                self.save(editor, Some(hundredths))
+                self.save(editor, Some(hundredths));
             }
             _ => {}
         }

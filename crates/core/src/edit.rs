@@ -469,7 +469,7 @@ impl<'t> Document<'t> {
             Fill::Nothing if spot.blank_after => text.push_str(newline),
             Fill::Blank if !at_end => text.push_str(newline),
             Fill::Comment if !at_end => {
-                text.push_str(&format!("{newline}{SEPARATOR}{newline}{newline}"))
+                text.push_str(&format!("{newline}{SEPARATOR}{newline}{newline}"));
             }
             _ => {}
         }

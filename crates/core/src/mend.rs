@@ -116,7 +116,7 @@ pub fn mend(
             match item.id_span() {
                 // What a person numbers in their own way, such as requirements by section, is theirs.
                 Some(own) if !id.is_tavern_s() => {
-                    edits.push(Edit::insert(own.start, format!("{fresh}: ")))
+                    edits.push(Edit::insert(own.start, format!("{fresh}: ")));
                 }
                 _ => edits.extend(document.change(
                     item,

@@ -293,7 +293,7 @@ mod tests {
         let text: &'static str = String::leak(format!("({inner})"));
         let mut found = Vec::new();
         read_parenthesis(text, 0..text.len(), &mut |entry| {
-            found.push((entry.name.to_owned(), entry.meaning))
+            found.push((entry.name.to_owned(), entry.meaning));
         });
         found
     }
@@ -461,7 +461,7 @@ mod tests {
         };
         let mut found = 0;
         read_block(&quoted, &block, &mut |entry| {
-            found += usize::from(entry.at == found * 12 + 1)
+            found += usize::from(entry.at == found * 12 + 1);
         })
         .expect("it is YAML");
         assert_eq!(found, many);

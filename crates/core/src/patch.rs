@@ -46,17 +46,17 @@ pub(super) fn in_place(
     let box_span = item.box_char..item.box_char + 1;
     match status {
         Some((status, _)) if lane::is_ticked(status) && !item.checked => {
-            edits.push(Edit::replace(box_span, "x"))
+            edits.push(Edit::replace(box_span, "x"));
         }
         Some((status, _)) if !lane::is_ticked(status) && item.checked => {
-            edits.push(Edit::replace(box_span, " "))
+            edits.push(Edit::replace(box_span, " "));
         }
         _ => {}
     }
     let rest = item.id_span().map_or(item.head.start, |id| id.end + 1);
     match (&patch.id, item.id_span()) {
         (Some(id), Some(span)) if item.id.as_ref() != Some(id) => {
-            edits.push(Edit::replace(span, id.as_str()))
+            edits.push(Edit::replace(span, id.as_str()));
         }
         (Some(id), None) => {
             let is_bare = item.head.start == item.box_char + 2;

@@ -292,7 +292,7 @@ impl Task {
         for name in self.review.as_deref().unwrap_or(general) {
             match name.parse::<usize>() {
                 Ok(number) => {
-                    reviewers.extend(std::iter::repeat_n(REVIEWER.to_owned(), number.min(9)))
+                    reviewers.extend(std::iter::repeat_n(REVIEWER.to_owned(), number.min(9)));
                 }
                 Err(_) if name == "none" => {}
                 Err(_) => reviewers.push(name.clone()),

@@ -122,7 +122,7 @@ pub fn needs(
         match cause {
             WakeCause::Dead => needs.extend(named().filter_map(|task| dead(&task))),
             WakeCause::Integration => {
-                needs.extend(named().filter_map(|task| not_merged(&task, known)))
+                needs.extend(named().filter_map(|task| not_merged(&task, known)));
             }
             WakeCause::Blocked => needs.extend(named().filter_map(|task| blocked(&task, known))),
             WakeCause::Goal => {

@@ -513,7 +513,7 @@ fn index_entries(staged: &[u8], unmerged: &[u8]) -> Vec<u8> {
         match fields[..] {
             [_, "000000", _, _, kind] if kind != "U" => put(&format!("0 {NOTHING}"), path),
             [_, mode, _, id, kind] if kind != "U" && id != NOTHING => {
-                put(&format!("{mode} {id} 0"), path)
+                put(&format!("{mode} {id} 0"), path);
             }
             _ => {}
         }

@@ -178,7 +178,7 @@ impl<'a> Following<'a> {
                 activity.windows = windows.iter().filter_map(use_of).collect();
             }
             AgentEvent::Spent { usage } => {
-                (activity.output, activity.usd) = (usage.output, usage.usd)
+                (activity.output, activity.usd) = (usage.output, usage.usd);
             }
             AgentEvent::Turn(turn) => {
                 (activity.output, activity.usd) = (turn.usage.output, turn.usage.usd);

@@ -91,7 +91,7 @@ fn logged(board: &Board, task: &TaskId) -> Result<Option<LoggedApproval>, Error>
                 let LoggedApproval { token, terms, .. } = approval;
                 match entry.lease {
                     Some(LeaseEntry::Put(lease)) if Some(lease.token) == *token => {
-                        *terms = lease.terms
+                        *terms = lease.terms;
                     }
                     _ => return entry.kind != Kind::Submitted,
                 }

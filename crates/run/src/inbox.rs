@@ -161,7 +161,7 @@ mod tests {
         let send = |text| {
             board
                 .send(&task, "Sam", None, None, text)
-                .expect("it is ours")
+                .expect("it is ours");
         };
         send("first");
         let bell = Bell::new();

@@ -283,7 +283,7 @@ impl Telling<'_> {
                 // It was broken off, and is no failure of the channel's.
                 Some(_) if self.sender.interrupt.is_raised() => return Ok((all, None)),
                 Some(why) => {
-                    state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why))
+                    state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why));
                 }
             }
             self.keep(name, &state)?;

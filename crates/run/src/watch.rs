@@ -277,7 +277,7 @@ fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
     };
     let mut is_over = false;
     look_at(site, &lease, &mut 1, &mut |found| {
-        is_over |= found.task == own.task && found.deed.ends()
+        is_over |= found.task == own.task && found.deed.ends();
     })?;
     Ok(is_over)
 }

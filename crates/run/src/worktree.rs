@@ -177,7 +177,7 @@ pub fn clean(
     match site.repository()?.checkout_scratch(path, commit, &lock) {
         // Whoever was there before has made a branch.
         Err(GitError::OtherHead { .. }) => {
-            keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?
+            keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?;
         }
         // Or has left what git can't delete: a folder that is read-only, or another user's. It is put out of the way.
         Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),

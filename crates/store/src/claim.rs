@@ -337,7 +337,7 @@ impl Nothing {
     fn count(&mut self, lack: Lack) {
         match lack {
             Lack::Role(role) | Lack::Reviewer(role) => {
-                *self.elsewhere.entry(role).or_default() += 1
+                *self.elsewhere.entry(role).or_default() += 1;
             }
             Lack::BackOff(until)
             | Lack::Closed {
@@ -348,7 +348,7 @@ impl Nothing {
                 self.wake_at = self.wake_at.into_iter().chain([until]).min();
             }
             Lack::Closed { until, .. } => {
-                self.retry_at = self.retry_at.into_iter().chain([until]).min()
+                self.retry_at = self.retry_at.into_iter().chain([until]).min();
             }
             _ => {}
         }

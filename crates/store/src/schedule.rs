@@ -239,7 +239,7 @@ impl Board {
                 Err(Error::Busy(seconds)) => return Err(Error::Busy(seconds)),
                 // One of them may be all that is in the way.
                 Err(_) if due.len() > 1 => {
-                    groups.extend(due.into_iter().map(|schedule| vec![schedule]))
+                    groups.extend(due.into_iter().map(|schedule| vec![schedule]));
                 }
                 Err(error) => {
                     let what = ScheduleDeed::Failed(error.to_string());

@@ -60,7 +60,7 @@ impl Document<'_> {
                         apart
                             .entry(at)
                             .or_default()
-                            .insert_str(0, &format!("{name}{ABOVE}"))
+                            .insert_str(0, &format!("{name}{ABOVE}"));
                     });
                 }
                 parts.extend(named.into_values().filter(|part| part.len() > 1));

@@ -36,7 +36,7 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     leave(Key::Priority.as_str(), &|place| place.priority = None);
     if any_unticked {
         leave(Key::Completed.as_str(), &|place| {
-            place.status = place.status.filter(|_| !is_unticked(place))
+            place.status = place.status.filter(|_| !is_unticked(place));
         });
     }
 }
@@ -232,7 +232,7 @@ pub(super) fn note<'t>(
     match entry.meaning {
         Meaning::Known(key, field) => match (key, field) {
             (Key::Priority, Field::Number(number)) => {
-                item.priority = u8::try_from(number).unwrap_or(u8::MAX)
+                item.priority = u8::try_from(number).unwrap_or(u8::MAX);
             }
             (Key::Role, Field::Text(role)) => item.role = Some(role),
             (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
@@ -303,7 +303,7 @@ pub(super) fn note<'t>(
 pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem> {
     let mut keys = Vec::new();
     metadata::read_block(text, block, &mut |entry| {
-        keys.push((Key::named(entry.name), entry.at))
+        keys.push((Key::named(entry.name), entry.at));
     })
     .ok()?;
     let keys: Option<Vec<(Key, usize)>> =

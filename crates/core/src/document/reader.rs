@@ -561,7 +561,7 @@ impl<'t, 's> Reader<'t, 's> {
         if let Some(span) = item.metadata.clone() {
             let (mut seen, told) = (0, self.problems.len());
             metadata::read_parenthesis(text, span, &mut |entry| {
-                note(&mut item, &mut self.problems, &mut seen, entry)
+                note(&mut item, &mut self.problems, &mut seen, entry);
             });
             // Other programs have tags, too, with keys of their own beside them.
             if item.id.is_none() && seen == Meaning::Absent(Key::Tags).bit() && !item.quarantined {
@@ -638,7 +638,7 @@ impl<'t, 's> Reader<'t, 's> {
             {
                 Some(first) => drop(first.second.get_or_insert(fence.opening)),
                 first => {
-                    *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column)))
+                    *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column)));
                 }
             },
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {

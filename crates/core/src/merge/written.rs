@@ -112,7 +112,7 @@ pub(super) fn pieces(
         let Some(atom) = atoms.get(at) else { break };
         match atom {
             Atom::Line(line) if is_yaml => {
-                pieces.push(Piece::Line(format!("# conflict: {}", line.0)))
+                pieces.push(Piece::Line(format!("# conflict: {}", line.0)));
             }
             Atom::Line(line) => {
                 length += line.0.len();

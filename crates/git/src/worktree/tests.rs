@@ -368,7 +368,7 @@ fn what_a_killed_call_left_behind_is_no_hindrance() {
             },
         ),
         ("an empty folder", |_, path, _| {
-            fs::create_dir(path).expect("the folder is writable")
+            fs::create_dir(path).expect("the folder is writable");
         }),
     ];
     for (left, leave) in rows {

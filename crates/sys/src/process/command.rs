@@ -154,7 +154,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let mut child = start(program)?;
     let kept = (Redacting::new(), Excerpt::new(spec.keep));
     let output = read_all(reader, kept, |(secrets, excerpt), part| {
-        excerpt.push(&secrets.push(part))
+        excerpt.push(&secrets.push(part));
     });
 
     let bell = Bell::new();
