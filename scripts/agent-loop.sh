@@ -31,7 +31,7 @@ while [ -z "$ended" ]; do
     fi
     eval "export $(cat "$out")"
     run tavern-spawn
-    run tavern-report || [ "$code" != 2 ] || run tavern-release --reason 'its agent could not be started'
-    run tavern-merge
+    run tavern-report || [ "$code" != 2 ] || run tavern release --reason 'its agent could not be started'
+    run tavern merge
 done
 exit "$ended"

@@ -7,7 +7,7 @@ set -u
 child=''
 trap 'kill $child 2>/dev/null; exit 130' INT
 trap 'kill $child 2>/dev/null; exit 143' TERM HUP
-until tavern-status --format json | grep -q '"kind":"switch","state":"stopped"'; do
+until tavern status --format json | grep -q '"kind":"switch","state":"stopped"'; do
     tavern-reap "$@" || [ $? != 2 ] || exit 2
     sleep "${EVERY:-30}" & child=$!
     wait "$child"

@@ -7,10 +7,12 @@ use std::process::Command;
 use crate::timed::timed;
 use crate::tool::{self, Tool};
 
-/// Where cargo put the program.
+/// Returns the path of the program, as it is installed: a file of its own, or a link to `tavern`.
 pub fn program(name: &str) -> PathBuf {
     let one = Path::new(env!("CARGO_BIN_EXE_tavern"));
-    one.with_file_name(name)
+    let folder = one.parent().expect("it is in a folder");
+    timed(Command::new(one).arg("links").arg(folder));
+    folder.join(name)
 }
 
 /// A repository with a board.
