@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, wait_until};
+use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, seen_in_a_box, wait_until};
 
 const BOXED: &str =
     "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
@@ -368,7 +368,8 @@ fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
     if !is_boxed(&scratch) {
         return;
     }
-    let lib = scratch.folder().join("lib");
+    let folder = seen_in_a_box();
+    let lib = folder.path().join("lib");
     let line = format!(
         "git init -q {0} && cd {0} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib",
         lib.display()

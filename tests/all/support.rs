@@ -712,6 +712,11 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Returns a folder that a sandboxed agent sees, unlike one below /dev/shm: there a sandbox has its own.
+pub fn seen_in_a_box() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the build folder is ours")
+}
+
 /// An item whose script writes its name to `NAME.txt`; `notes` follow its title.
 pub fn item(id: &str, notes: &str) -> String {
     format!("- [ ] {id}: Do {id}{notes}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::sandbox::is_boxed;
-use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, program, wait_until};
+use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, program, seen_in_a_box, wait_until};
 use crate::terminal::Terminal;
 
 /// A board on which `T-1` is worked in a sandbox by a script, and judged by these commands. Beside it another item waits.
@@ -746,7 +746,8 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     let Some(scratch) = board(&script, &["false"], &json!({"max_attempts": 2})) else {
         return;
     };
-    let lib = scratch.folder().join("lib").display().to_string();
+    let folder = seen_in_a_box();
+    let lib = folder.path().join("lib").display().to_string();
     let line = format!(
         "git init -q {lib} && cd {lib} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib"
     );

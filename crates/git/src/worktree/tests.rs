@@ -970,7 +970,7 @@ fn command(fixture: &Fixture, name: &str, branch: &str, start: &CommitId) -> Com
     command
         .args([
             "--exact",
-            "git::worktree::tests::a_child_adds_one_worktree",
+            "worktree::tests::a_child_adds_one_worktree",
             "--test-threads=1",
         ])
         .env(CHILD, parts.join("\n"))
