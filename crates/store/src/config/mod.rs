@@ -74,6 +74,8 @@ const VERSION: u32 = 1;
 
 /// What was emptied longer ago than this is empty.
 const SAVE: Duration = Duration::from_secs(1);
+/// Between two writes of one save pass less than this.
+const REST: Duration = Duration::from_millis(20);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// Everything that can be set for a board.
@@ -720,23 +722,24 @@ fn with_coders_runner(mut set: Value) -> Value {
     set
 }
 
-/// An editor that saves in place empties the file first, and nothing set would be the defaults: one that was emptied just now is read
-/// until something stands there.
+/// An editor that saves in place empties the file and writes it piece by piece, and half of it is other settings: what was written just
+/// now is read again until it rests, or a second has passed.
 #[expect(clippy::disallowed_methods, reason = "an editor is waited for")]
 fn read_saved(path: &Path) -> io::Result<String> {
-    let is_fresh = || {
-        path.metadata()
+    let began = clock::instant();
+    loop {
+        let text = files::read_text(path)?;
+        let age = path
+            .metadata()
             .and_then(|file| file.modified())
             .ok()
-            .and_then(clock::since)
-            .is_some_and(|age| age < SAVE)
-    };
-    let mut text = files::read_text(path)?;
-    while text.is_empty() && is_fresh() {
+            .and_then(clock::since);
+        let rest = if text.is_empty() { SAVE } else { REST };
+        if age.is_none_or(|age| age >= rest) || began.elapsed() >= SAVE {
+            return Ok(text);
+        }
         thread::sleep(BETWEEN_LOOKS);
-        text = files::read_text(path)?;
     }
-    Ok(text)
 }
 
 fn merged(under: Value, over: Value) -> Value {

@@ -1,5 +1,8 @@
 //! What the file says against what is read, and every fault with its caret and hint.
 
+use std::fs::File;
+use std::io::Write;
+
 use super::*;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -93,12 +96,17 @@ fn nothing_set_is_the_defaults() {
 fn a_save_in_place_is_never_read_half() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join(FILE);
-    // Of a literal whose page is not in memory yet one byte may be written before the rest.
-    let text = "lease: 90\n".to_owned();
-    let save = || std::fs::write(&path, &text).expect("it is ours");
+    let text = "lease: 90\n";
+    // As small as the pieces of a save can be.
+    let save = || {
+        let mut file = File::create(&path).expect("it is ours");
+        for byte in text.bytes() {
+            file.write_all(&[byte]).expect("it is ours");
+        }
+    };
     save();
     thread::scope(|scope| {
-        let saves = scope.spawn(|| (0..2000).for_each(|_| save()));
+        let saves = scope.spawn(|| (0..500).for_each(|_| save()));
         while !saves.is_finished() {
             let (config, text) = Config::load_with_text(folder.path()).expect("it is right");
             assert_eq!(
