@@ -8,6 +8,7 @@ use tavern_core::document::parse;
 use tavern_core::task::Status;
 use tavern_sys::failpoint::LIST;
 
+use crate::dice::is_in_slice;
 use crate::fix::files;
 use crate::state::State;
 use crate::support::{ARCHIVE, CONFIG, QUEUE, Scratch, has, wait_until};
@@ -209,7 +210,9 @@ fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
         .collect();
     let all: Vec<String> = (1..=ITEMS).map(|number| format!("T-{number}")).collect();
     let mut reached = Vec::new();
-    for (name, _) in LIST {
+    let in_slice = (0..).zip(LIST).filter(|(nth, _)| is_in_slice(*nth, 8));
+    let names: Vec<&str> = in_slice.map(|(_, (name, _))| *name).collect();
+    for name in &names {
         for nth in 1.. {
             let scratch = board(&lanes(&done), "{keep: 10}");
             let plan = format!("{name}=kill@{nth}");
@@ -235,8 +238,9 @@ fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
         "replace.written=kill@2",
         "log.torn=kill@1",
     ] {
+        let is_in_slice = names.iter().any(|name| plan.starts_with(name));
         assert!(
-            reached.iter().any(|reached| reached == plan),
+            !is_in_slice || reached.iter().any(|reached| reached == plan),
             "{plan} of {reached:?}"
         );
     }

@@ -369,7 +369,7 @@ verbs! {
 }
 
 /// So many slices has the gate; the faults of a verb are dealt out to them.
-const SLICES: usize = 4;
+const SLICES: usize = 12;
 
 #[test]
 fn every_failpoint_is_reached_by_a_verb_that_has_a_test() {

@@ -739,7 +739,7 @@ damages! {
 }
 
 /// So many slices has the gate; the files and folders are dealt out to them.
-const SLICES: usize = 3;
+const SLICES: usize = 12;
 
 fn heals_or_tells(how: &str) {
     let used = Used::new();

@@ -31,6 +31,11 @@ pub fn slice() -> Option<usize> {
     }
 }
 
+/// How many of `all` random cases a slice has, where there are so many slices.
+pub fn share(all: u32, slices: u32) -> u32 {
+    if slice().is_some() { all / slices } else { all }
+}
+
 /// The `nth` case is in the slice, where there are so many slices.
 pub fn is_in_slice(nth: usize, slices: usize) -> bool {
     slice().is_none_or(|slice| nth % slices == slice % slices)

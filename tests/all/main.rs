@@ -46,6 +46,7 @@ mod front;
 mod hands;
 mod hostile;
 mod imports;
+mod json_schema;
 mod kanban;
 mod learn;
 mod listing;

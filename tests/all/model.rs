@@ -20,6 +20,7 @@ use tavern_core::task::{PERSON, Status, TaskId, Timestamp};
 use tavern_store::{Entry, Error, NamedItem, Note, Seek, tail_log};
 use tavern_sys::clock::at_moment;
 
+use crate::dice::share;
 use crate::state::{State, board, id, seek};
 use crate::support::Scratch;
 
@@ -856,7 +857,7 @@ fn tells(last: &Entry, before: &State, after: &State) {
 }
 
 prop_state_machine! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: share(256, 8), ..ProptestConfig::default() })]
     #[test]
     fn the_board_is_its_model(sequential 1..100 => Real);
 }

@@ -8,6 +8,7 @@ use std::thread;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
+use crate::dice::is_in_slice;
 use crate::support::{AT_ONCE, QUEUE, Scratch, item};
 
 /// What a person and an agent do with a board.
@@ -111,13 +112,21 @@ fn work_on(scratch: &Scratch, place: &str) {
     }
 }
 
+/// So many slices has the gate; the places are dealt out to them.
+const SLICES: usize = 4;
+
 /// Calls `attack` with a board for each of its files, or folders.
 fn on_each(is_folder: bool, attack: impl Fn(&Scratch, &Path) + Sync) {
     let places = own(&used_board(), is_folder);
     assert!(places.len() >= 10, "{places:?}");
     let next = AtomicUsize::new(0);
     let work = || {
-        while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let Some(place) = places.get(nth) else { return };
+            if !is_in_slice(nth, SLICES) {
+                continue;
+            }
             let scratch = used_board();
             // Some are of one board only: temporary ones, and those that are called after a moment.
             if scratch.work().join(place).exists() {
