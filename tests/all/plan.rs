@@ -12,7 +12,7 @@ planner)
     number=$(($(ls "$NOTES" | wc -l) + 1))
     cat >"$NOTES/$number"
     [ ! -e "$STEPS/$number.file" ] || cp "$STEPS/$number.file" "$TAVERN_RUN/plan.md"
-    cat "$STEPS/$number" ;;
+    sed "s/NONCE/$TAVERN_NONCE/" "$STEPS/$number" ;;
 coder)
     cat >/dev/null
     echo "$TAVERN_TASK" >>work.txt
@@ -42,10 +42,10 @@ fn agent(scratch: &Scratch, role: &str) -> Ran {
         .ends(0)
 }
 
-const GOOD: &str = "Two steps.\n\n```markdown\n- [ ] P-1: Make the table (priority: 1)\n  As in specs/db.md.\n\n  \
+const GOOD: &str = "Two steps.\n\n```markdown NONCE\n- [ ] P-1: Make the table (priority: 1)\n  As in specs/db.md.\n\n  \
     ```yaml task\n  done_when: [grep -q work.1 work.txt || grep -q L-1.1 work.txt]\n  touches: [work.txt]\n  ```\n\
     - [ ] P-2: Log in (after: [P-1, T-1], done_when: test -s work.txt)\n```\n\nDONE\n";
-const BAD: &str = "```markdown\n- [ ] P-1: Make the table\n- [ ] P-2: Log in (after: P-9, done_when: \"true\", \
+const BAD: &str = "```markdown NONCE\n- [ ] P-1: Make the table\n- [ ] P-2: Log in (after: P-9, done_when: \"true\", \
     status: approved)\n```\nDONE\n";
 
 #[test]
@@ -205,7 +205,7 @@ fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
         .run("tavern-release", &["L-1", "--reason", "the login"])
         .ends(0);
     agent(&scratch, "planner")
-        .says("it gave no plan: there is no ```markdown block")
+        .says("it gave no plan: its answer does not end with a ```markdown block")
         .says("L-1 planned: L-1.1");
     has(
         &scratch.note("2"),
@@ -226,7 +226,7 @@ fn planned_items_begin_in_draft_if_the_board_says_so() {
     plan(
         &scratch,
         2,
-        "```markdown\n- [ ] Log in (done_when: \"true\", role: drone)\n```\nDONE\n",
+        "```markdown NONCE\n- [ ] Log in (done_when: \"true\", role: drone)\n```\nDONE\n",
     );
     scratch
         .run("tavern-plan", &["A page", "--id", "L-1", "-p", "0"])
@@ -373,7 +373,7 @@ fn a_look_at_the_board_while_a_plan_is_logged_takes_nothing_from_it() {
     assert_eq!(names.map(|name| log.matches(name).count()), [1, 1], "{log}");
 }
 
-const NOTHING: &str = "```markdown\nOnly a person can help.\n```\nDONE\n";
+const NOTHING: &str = "```markdown NONCE\nOnly a person can help.\n```\nDONE\n";
 const WAKE: &str = "plan: {wake: [dead, integration, blocked, goal]}\narchive: {after: 1s}";
 
 /// The IDs of the planning items that planners have queued for themselves.
@@ -402,7 +402,7 @@ fn a_planner_is_woken_once_for_each_state() {
     plan(
         &scratch,
         2,
-        "```markdown\n- [ ] Write less (done_when: \"false\", tags: [small])\n```\nDONE\n",
+        "```markdown NONCE\n- [ ] Write less (done_when: \"false\", tags: [small])\n```\nDONE\n",
     );
     agent(&scratch, "planner")
         .says("queued: T-1 used up its attempts: tests failed")
@@ -496,7 +496,7 @@ fn a_planner_is_woken_for_what_is_blocked_not_merged_or_not_begun() {
     plan(
         &scratch,
         1,
-        "```markdown\n- [ ] Sell a mug (done_when: test -s work.txt)\n```\nDONE\n",
+        "```markdown NONCE\n- [ ] Sell a mug (done_when: test -s work.txt)\n```\nDONE\n",
     );
     agent(&scratch, "planner")
         .says("queued: nothing is planned")

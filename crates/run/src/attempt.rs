@@ -294,9 +294,13 @@ fn tidied(
     }
     let artifacts = record.artifacts();
     let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
-        (Does::Plan, AgentAnswer::Done { .. }) => {
-            plan::judge(site, held, artifacts, &ended.result)?
-        }
+        (Does::Plan, AgentAnswer::Done { .. }) => plan::judge(
+            site,
+            held,
+            artifacts,
+            &ended.result,
+            launch.job.nonce.as_deref(),
+        )?,
         (Does::Answer, AgentAnswer::Done { .. }) => plan::answered(&ended.result).into(),
         (Does::Review, AgentAnswer::Done { .. }) => review::judge(
             site,
@@ -304,6 +308,7 @@ fn tidied(
             worktree.view.as_ref(),
             artifacts,
             &ended.result,
+            launch.job.nonce.as_deref(),
         )?,
         (_, answer) => answer,
     };

@@ -140,6 +140,7 @@ impl<'a> Brief<'a> {
             },
             knowledge: known_of(site, task),
             refutation: None,
+            nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
         let templates = templates(site.role(&lease.role)?)
@@ -241,6 +242,11 @@ impl<'a> Brief<'a> {
                 ..self.values.clone()
             },
         )
+    }
+
+    /// What a verdict or a plan in words names, drawn for this run.
+    pub fn nonce(&self) -> &str {
+        &self.values.nonce
     }
 
     /// What holds for every task of the role.

@@ -77,6 +77,9 @@ const LONGEST_NAME: usize = 100;
 /// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
 const NEW_SESSION: &str = "NEW-SESSION";
 
+/// The same of the run's nonce.
+const NEW_NONCE: &str = "NEW-NONCE";
+
 impl<'a> Launch<'a> {
     /// What is run for `held` in `worktree`. Writes nothing.
     pub fn plan(
@@ -162,8 +165,14 @@ impl<'a> Launch<'a> {
             forbids: site.config.rules.clone(),
             is_proven_live: attendance == Attendance::Followed,
             form: form.filter(|_| tool.is_some()),
+            nonce: None,
             script: held.script.clone(),
         };
+        if form.is_some() && runner.answer_tool().is_none() {
+            let nonce = brief.nonce().to_owned();
+            job.env.push(("TAVERN_NONCE".to_owned(), nonce.clone()));
+            job.nonce = Some(nonce);
+        }
         if site.config.runs_scripts(&metadata.runner) {
             job.env.push((
                 "TAVERN_AROUND".to_owned(),
@@ -339,6 +348,7 @@ impl<'a> Launch<'a> {
         if self.job.opening == Opening::New {
             NEW_SESSION.clone_into(&mut self.job.session);
         }
+        self.job.prompt = self.job.prompt.replace(self.brief.nonce(), NEW_NONCE);
         let spec = self.spec()?;
         let words =
             std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));

@@ -39,8 +39,8 @@ pub fn prove(
     said: &str,
 ) -> Live {
     let refutation = match launch.role.does {
-        Does::Plan => plan::refutation(site, held, artifacts, said),
-        Does::Review => Verdict::read(&artifacts.read(VERDICT), said)
+        Does::Plan => plan::refutation(site, held, artifacts, said, launch.job.nonce.as_deref()),
+        Does::Review => Verdict::read(&artifacts.read(VERDICT), said, launch.job.nonce.as_deref())
             .err()
             .map(|why| Refutation {
                 reason: format!("it gave no verdict: {why}"),

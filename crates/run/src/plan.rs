@@ -10,7 +10,7 @@ use super::site::Site;
 use super::trust::Trust;
 use super::worktree::Worktree;
 use crate::prompt::{Planning, QueueState, Refutation};
-use crate::runner::answer::checklist;
+use crate::runner::answer::final_block;
 use crate::runner::signal::without_signal;
 use tavern_core::document::{Document, Item, parse};
 use tavern_core::eligible::DEFAULT_ROLE;
@@ -26,15 +26,21 @@ const MOST_SPECS: usize = 60;
 /// Folders that they are in, beside the root.
 const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
 
+/// The checklist that an answer ends with.
+fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
+    final_block(without_signal(said), &["markdown", "md"], nonce)
+}
+
 /// Why the plan that a planner gives may not be taken, while its session is open. `said` are its last words.
 pub fn refutation(
     site: &Site,
     held: &Claimed,
     artifacts: &Artifacts,
     said: &str,
+    nonce: Option<&str>,
 ) -> Option<Refutation> {
     let text = Some(artifacts.read(PLAN)).filter(|text| !text.trim().is_empty());
-    let text = match text.map_or_else(|| checklist(said), Ok) {
+    let text = match text.map_or_else(|| checklist(said, nonce), Ok) {
         Ok(text) => text,
         Err(why) => {
             return Some(Refutation {
@@ -56,9 +62,10 @@ pub fn judge(
     held: &Claimed,
     artifacts: &Artifacts,
     said: &str,
+    nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
     if artifacts.read(PLAN).trim().is_empty() {
-        match checklist(said) {
+        match checklist(said, nonce) {
             Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
             Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
         }
@@ -363,11 +370,13 @@ fn specs(root: &Path) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::prompt::Template;
+    use crate::runner::answer::last_block;
 
     #[test]
     fn what_planners_are_shown_is_a_plan() {
         let template = Template::built_in("rules-plan.md").expect("it is built in");
-        let shown = checklist(&template.text).expect("it shows one");
+        let shown = last_block(&template.text, &["markdown"]).expect("it shows one");
+        assert!(!shown.text.contains("nonce"), "an echo of it is no plan");
         let roles = [DEFAULT_ROLE.to_owned()];
         let rules = Rules {
             roles: &roles,
@@ -376,7 +385,7 @@ mod tests {
             may_be_empty: false,
             status_of: &|_| None,
         };
-        let plan = read(&shown, &rules).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        let plan = read(&shown.text, &rules).unwrap_or_else(|problems| panic!("{problems:#?}"));
         assert_eq!(plan.items.len(), 2);
         for key in tavern_core::plan::KEYS {
             assert!(

@@ -13,7 +13,7 @@ use super::artifacts::Artifacts;
 use super::result::{AgentAnswer, RunResult};
 use super::site::{Site, runner_named};
 use super::surroundings;
-use crate::runner::{Denial, Job, LOGS, Outcome, PROMPT, RULES, SessionEnd, Usage};
+use crate::runner::{Denial, Job, LOGS, MOST_ANSWER, Outcome, PROMPT, RULES, SessionEnd, Usage};
 use tavern_core::cap::Spent;
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::lease::Token;
@@ -28,9 +28,6 @@ use tavern_sys::process::excerpt::excerpt;
 
 /// Why a run has ended whose end nobody has seen.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
-
-/// Bytes that are kept of an agent's last words; its log has all of them.
-const MOST_ANSWER: usize = 256 << 10;
 
 /// Denials of a run that are kept, and bytes of each.
 const MOST_DENIALS: usize = 100;

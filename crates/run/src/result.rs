@@ -6,7 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
-use crate::runner::answer::last_block;
+use crate::runner::answer::final_block;
+use crate::runner::signal::without_signal;
 use crate::runner::{Outcome, SessionEnd, Signal};
 use tavern_core::plan::Plan;
 use tavern_core::task::{TaskId, Timestamp};
@@ -287,12 +288,10 @@ const FORM_OF_VERDICT: &str = "its verdict has another form than this: `verdict:
     `summary: …`, `findings: [{severity: nit, minor, major or blocker, file: …, line: …, text: …}]`";
 
 impl Verdict {
-    /// The verdict that `written` (a file of its own) or the `answer` gives, or why it is none.
-    pub fn read(written: &str, answer: &str) -> Result<Verdict, String> {
+    /// The verdict that `written` (a file of its own) or the `answer` gives, which names the `nonce` if there is one, or why it is none.
+    pub fn read(written: &str, answer: &str, nonce: Option<&str>) -> Result<Verdict, String> {
         let block = if written.trim().is_empty() {
-            last_block(answer, &["yaml", "json"])
-                .ok_or("there is no ```yaml block with its verdict in its answer")?
-                .text
+            final_block(without_signal(answer), &["yaml", "json"], nonce)?
         } else {
             written.to_owned()
         };
@@ -371,35 +370,39 @@ mod tests {
 
     #[test]
     fn a_verdict_is_read_from_a_file_or_from_the_answer() {
-        let answer = "It leaks.\n\n```yaml\nverdict: reject\nsummary: It leaks.\nfindings:\n  - {severity: nit, text: spelling}\n  - severity: blocker\n    file: src/a.rs\n    line: 7\n    text: never closed\n```\nDONE";
-        let verdict = Verdict::read("", answer).expect("it is one");
+        let answer = "It leaks.\n\n```yaml 5f1e\nverdict: reject\nsummary: It leaks.\nfindings:\n  - {severity: nit, text: spelling}\n  - severity: blocker\n    file: src/a.rs\n    line: 7\n    text: never closed\n```\nDONE";
+        let verdict = Verdict::read("", answer, Some("5f1e")).expect("it is one");
         assert_eq!(verdict.verdict, Ruling::Reject);
         assert_eq!(
             verdict.words(),
             "It leaks.\n- blocker src/a.rs:7: never closed\n- nit: spelling"
         );
-        let file =
-            Verdict::read("{\"verdict\": \"approve\"}", answer).expect("the file goes first");
+        let file = Verdict::read("{\"verdict\": \"approve\"}", answer, Some("5f1e"))
+            .expect("the file goes first");
         assert_eq!((file.verdict, file.words().as_str()), (Ruling::Approve, ""));
     }
 
     #[test]
     fn what_is_no_verdict_says_why() {
         for (answer, why) in [
-            ("Fine.\nDONE", "no ```yaml block"),
+            ("Fine.\nDONE", "does not end with a ```yaml block"),
             (
-                "```yaml\nverdict: maybe\n```",
+                "```yaml 5f1e\nverdict: maybe\n```",
                 "another form than this: `verdict: approve` or",
             ),
-            ("```yaml\nverdict: [approve\n```", "can't be read"),
-            ("```yaml\nverdict: reject\n```", "does not say why"),
+            ("```yaml 5f1e\nverdict: [approve\n```", "can't be read"),
+            ("```yaml 5f1e\nverdict: reject\n```", "does not say why"),
             (
-                "```yaml\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```",
+                "```yaml 5f1e\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```",
                 "finds a blocker",
             ),
-            ("```yaml\n- a\n```", "another form"),
+            ("```yaml 5f1e\n- a\n```", "another form"),
+            (
+                "```yaml\nverdict: approve\n```\nDONE",
+                "does not begin with ```yaml 5f1e",
+            ),
         ] {
-            let error = Verdict::read("", answer).expect_err(answer);
+            let error = Verdict::read("", answer, Some("5f1e")).expect_err(answer);
             assert!(error.contains(why), "{answer}: {error}");
         }
     }

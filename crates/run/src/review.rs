@@ -50,6 +50,7 @@ pub fn judge(
     commit: Option<&CommitId>,
     artifacts: &Artifacts,
     said: &str,
+    nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
     if let Some(commit) = commit
         && site.tip_of(folder)? != *commit
@@ -57,7 +58,7 @@ pub fn judge(
         let why = "it left the commit that it was to look at, so its verdict is void";
         return Ok(RunResult::failed(why).into());
     }
-    let verdict = match Verdict::read(&artifacts.read(VERDICT), said) {
+    let verdict = match Verdict::read(&artifacts.read(VERDICT), said, nonce) {
         Ok(verdict) => Verdict {
             commit: commit.map(|commit| commit.as_str().to_owned()),
             ..verdict

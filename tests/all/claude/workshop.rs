@@ -76,6 +76,7 @@ impl Workshop {
             forbids: std::collections::BTreeMap::new(),
             is_proven_live: false,
             form: None,
+            nonce: None,
             script: None,
         };
         let claude = Claude {

@@ -137,9 +137,10 @@ fn the_set_up_is_bounded_too() {
 
 #[test]
 fn who_reviews_sets_up_the_work_of_a_sandbox_in_one() {
-    let verdict = "```yaml\nverdict: approve\nsummary: good\n```\n\nDONE\n";
+    let verdict =
+        "printf '```yaml %s\nverdict: approve\nsummary: good\n```\n\nDONE\n' $TAVERN_NONCE";
     let settings = json!({
-        "worktree": {"setup": ESCAPE}, "review": ["reviewer"], "runners": {"judge": {"command": ["printf", verdict]}},
+        "worktree": {"setup": ESCAPE}, "review": ["reviewer"], "runners": {"judge": {"command": ["sh", "-c", verdict]}},
         "roles": {"coder": {"sandbox": true}, "reviewer": {"does": "review", "runner": "judge"}},
     });
     let Some(scratch) = board("echo x >x.txt", &["true"], &settings) else {

@@ -1133,7 +1133,7 @@ fn many_items_that_lack_the_same_are_told_of_in_a_few_lines() {
 
 /// A board whose planner keeps what it is told, and a pull of `theirs` for its queue.
 fn pulled(ours: &str, theirs: &str) -> Scratch {
-    let agent = "#!/bin/sh\ncat >> \"$NOTES\"\nprintf '```markdown\\n- [ ] Much (done_when: ls)\\n```\\nDONE\\n'\n";
+    let agent = "#!/bin/sh\ncat >> \"$NOTES\"\nprintf '```markdown %s\\n- [ ] Much (done_when: ls)\\n```\\nDONE\\n' $TAVERN_NONCE\n";
     let wake = "plan: {wake: [dead, integration, blocked, goal]}\nroles: {planner: {runner: own}, coder: {runner: shell}}\n";
     let own = Scratch::repository();
     let bait = own.executable("../home/own.sh", agent);

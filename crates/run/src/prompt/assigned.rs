@@ -47,6 +47,8 @@ pub struct Assigned {
     pub knowledge: Vec<Learned>,
     /// Why it is not done, though its agent says so.
     pub refutation: Option<Refutation>,
+    /// What the fence of its verdict or plan names where that is given in words; another in each run.
+    pub nonce: String,
 }
 
 /// The task itself.
@@ -258,6 +260,7 @@ impl Assigned {
                 date: "2026-01-31".into(),
                 text: "The API needs a trailing slash.".into(),
             }],
+            nonce: "1f3a57c2".into(),
             refutation: Some(Refutation {
                 reason: "`cargo test login` exited with 101".into(),
                 output: "test login::refuses_a_wrong_password ... FAILED".into(),

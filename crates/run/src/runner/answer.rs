@@ -1,9 +1,8 @@
-//! What stands in an agent's answer for Tavern to read: its last fenced block of some kind. Pure.
+//! What stands in an agent's answer for Tavern to read: fenced blocks. Pure.
 
 /// A fenced block.
 pub struct AnswerBlock {
     pub text: String,
-    is_closed: bool,
     /// It is closed, and nothing stands behind it.
     pub is_at_end: bool,
 }
@@ -18,7 +17,7 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
     let is_kind = |block: &FencedLines<'_>| {
         kinds
             .iter()
-            .any(|kind| kind.eq_ignore_ascii_case(block.open.kind))
+            .any(|kind| kind.eq_ignore_ascii_case(block.open.kind()))
     };
     let FencedLines { at, close, .. } = fenced(&lines).into_iter().rev().find(is_kind)?;
     let is_at_end =
@@ -27,11 +26,7 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
         .iter()
         .map(|line| format!("{line}\n"))
         .collect();
-    Some(AnswerBlock {
-        text,
-        is_closed: close.is_some(),
-        is_at_end,
-    })
+    Some(AnswerBlock { text, is_at_end })
 }
 
 /// The length of the longest fence of `text`; 0 if it has none.
@@ -61,15 +56,33 @@ pub fn unfenced(text: &str) -> Vec<&str> {
     outside
 }
 
-/// The last checklist of `text`: the lines between a fence ` ```markdown ` (or `md`) and the one that closes it.
-pub fn checklist(text: &str) -> Result<String, String> {
-    match last_block(text, &["markdown", "md"]) {
-        None => Err("there is no ```markdown block with its items in its answer".to_owned()),
-        Some(block) if !block.is_closed => {
-            Err("the ```markdown block of its answer is not closed".to_owned())
-        }
-        Some(block) => Ok(block.text),
+/// Returns the block that `answer`, without its signal, ends with, or why it ends with none: its fence names one of `kinds`. Of a
+/// program that may print more than its agent's words, the fence names the run's `nonce`, too: nothing has it that is quoted or echoed.
+pub fn final_block(answer: &str, kinds: &[&str], nonce: Option<&str>) -> Result<String, String> {
+    let kind = kinds[0];
+    let lines: Vec<&str> = answer.lines().collect();
+    let blocks = fenced(&lines);
+    let last = blocks.last().filter(|block| {
+        let is_kind = |kind: &&str| kind.eq_ignore_ascii_case(block.open.kind());
+        let end = block.close.map_or(lines.len(), |close| close + 1);
+        kinds.iter().any(is_kind) && lines[end..].iter().all(|line| line.trim().is_empty())
+    });
+    let Some(FencedLines { open, at, close }) = last else {
+        return Err(format!("its answer does not end with a ```{kind} block"));
+    };
+    let Some(close) = close else {
+        return Err(format!("the ```{kind} block of its answer is not closed"));
+    };
+    let names = |nonce: &str| open.info.split_whitespace().any(|word| word == nonce);
+    if let Some(nonce) = nonce.filter(|nonce| !names(nonce)) {
+        return Err(format!(
+            "the ```{kind} block of its answer does not begin with ```{kind} {nonce}"
+        ));
     }
+    Ok(lines[*at..*close]
+        .iter()
+        .map(|line| format!("{line}\n"))
+        .collect())
 }
 
 /// A block: from which line on its text stands, and which line closes it.
@@ -101,33 +114,38 @@ struct CodeFence<'t> {
     indent: usize,
     mark: char,
     length: usize,
-    kind: &'t str,
+    /// What stands behind the marks.
+    info: &'t str,
 }
 
-impl CodeFence<'_> {
-    fn of(line: &str) -> Option<CodeFence<'_>> {
+impl<'t> CodeFence<'t> {
+    /// The first word behind the marks.
+    fn kind(&self) -> &'t str {
+        self.info.split_whitespace().next().unwrap_or_default()
+    }
+
+    fn of(line: &'t str) -> Option<CodeFence<'t>> {
         let bare = line.trim_start_matches(' ');
         let mark = bare
             .chars()
             .next()
             .filter(|mark| matches!(mark, '`' | '~'))?;
-        let kind = bare.trim_start_matches(mark);
-        let (indent, length) = (line.len() - bare.len(), bare.len() - kind.len());
+        let info = bare.trim_start_matches(mark);
+        let (indent, length) = (line.len() - bare.len(), bare.len() - info.len());
         // What is quoted within a line is no fence.
-        let is_fence = length >= 3 && !(mark == '`' && kind.contains('`'));
-        let kind = kind.split_whitespace().next().unwrap_or_default();
+        let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
         is_fence.then_some(CodeFence {
             indent,
             mark,
             length,
-            kind,
+            info,
         })
     }
 
     fn closes(&self, open: &CodeFence<'_>) -> bool {
         self.mark == open.mark
             && self.length >= open.length
-            && self.kind.is_empty()
+            && self.kind().is_empty()
             && self.indent <= open.indent
     }
 }
@@ -136,29 +154,63 @@ impl CodeFence<'_> {
 mod tests {
     use super::*;
 
+    const PLAN: [&str; 2] = ["markdown", "md"];
+
     #[test]
     fn a_checklist_may_hold_fences_of_its_own() {
         let inner = "- [ ] P-1: a\n  ```yaml task\n  done_when: [ls]\n  ```\n- [ ] P-2: b\n";
         for (fence, close) in [
-            ("```markdown", "```"),
-            ("````md", "````"),
-            ("~~~ Markdown", "~~~"),
-            ("```markdown", "```  "),
+            ("```markdown 5f1e", "```"),
+            ("````md 5f1e", "````"),
+            ("~~~ Markdown plan 5f1e", "~~~"),
+            ("```markdown 5f1e", "```  "),
         ] {
             let text = format!(
-                "```sh\nls\n```\nFirst:\n```markdown\nold\n```\nNo:\n{fence}\n{inner}{close}\n\nDONE\n"
+                "```sh\nls\n```\nFirst:\n```markdown 5f1e\nold\n```\nNo:\n{fence}\n{inner}{close}\n\n"
             );
-            assert_eq!(checklist(&text).as_deref(), Ok(inner), "{text}");
+            assert_eq!(
+                final_block(&text, &PLAN, Some("5f1e")).as_deref(),
+                Ok(inner),
+                "{text}"
+            );
         }
-        assert_eq!(
-            checklist("```sh\n```markdown\n- [ ] a\n```\n")
-                .map_err(|why| why.contains("no ```markdown")),
-            Err(true)
-        );
-        assert_eq!(
-            checklist("```markdown\n- [ ] a\nDONE").map_err(|why| why.contains("not closed")),
-            Err(true)
-        );
+    }
+
+    #[test]
+    fn only_the_block_at_the_end_with_the_nonce_of_the_run_counts() {
+        let rows = [
+            (
+                "I looked, and say nothing.",
+                "does not end with a ```markdown block",
+            ),
+            (
+                "```markdown 5f1e\n- [ ] a\n```\nNo, wait.",
+                "does not end with",
+            ),
+            (
+                "```markdown 5f1e\n- [ ] a\n```\n```sh\nls\n```\n",
+                "does not end with",
+            ),
+            (
+                "```sh\n```markdown 5f1e\n- [ ] a\n```\n",
+                "does not end with",
+            ),
+            ("```markdown 5f1e\n- [ ] a", "is not closed"),
+            (
+                "```markdown\n- [ ] a\n```\n",
+                "does not begin with ```markdown 5f1e",
+            ),
+            ("```markdown 5f1\n- [ ] a\n```\n", "does not begin with"),
+            ("```markdown 5f1e0\n- [ ] a\n```\n", "does not begin with"),
+            (
+                "5f1e\n```markdown NONCE\n- [ ] a\n```\n",
+                "does not begin with",
+            ),
+        ];
+        for (text, why) in rows {
+            let error = final_block(text, &PLAN, Some("5f1e")).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
     }
 
     #[test]

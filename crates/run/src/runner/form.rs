@@ -91,14 +91,16 @@ fn object(properties: &Value, required: &[&str]) -> Value {
 mod tests {
     use super::*;
     use crate::runner::Signal;
-    use crate::runner::answer::checklist;
+    use crate::runner::answer::final_block;
+    use crate::runner::signal::without_signal;
 
     #[test]
     fn a_plan_is_said_in_a_fence_that_it_does_not_close() {
         let items = "- [ ] P-1: a\n  ````yaml task\n  done_when: [ls]\n  ````\n- [ ] P-2: b\n";
         for plan in [items.to_owned(), format!("`````markdown\n{items}`````")] {
             let said = Form::Plan.words(&json!({"plan": plan, "question": ""}));
-            assert_eq!(checklist(&said).as_deref(), Ok(items), "{said}");
+            let plan = final_block(without_signal(&said), &["markdown"], None);
+            assert_eq!(plan.as_deref(), Ok(items), "{said}");
             assert_eq!(Signal::read(&said), Signal::Done, "{said}");
         }
     }

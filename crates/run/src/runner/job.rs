@@ -50,6 +50,8 @@ pub struct Job {
     pub is_proven_live: bool,
     /// What it is held to answer in, where its program can do that.
     pub form: Option<Form>,
+    /// Drawn for this run: a verdict or a plan names it, where its program may print more than its agent's words.
+    pub nonce: Option<String>,
     /// The item's own script, for the shell runner.
     pub script: Option<String>,
 }
@@ -143,6 +145,7 @@ impl Job {
             forbids: BoardRules::new(),
             is_proven_live: false,
             form: None,
+            nonce: None,
             script: None,
         }
     }

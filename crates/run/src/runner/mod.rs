@@ -61,6 +61,9 @@ pub const OUTPUT_LOG: &str = "output.log";
 const STDERR_LOG: &str = "stderr.log";
 /// All that programs write themselves.
 pub const LOGS: [&str; 3] = [THREAD_LOG, OUTPUT_LOG, STDERR_LOG];
+
+/// Bytes that are kept of an agent's last words, from both ends; its log has all of them.
+pub const MOST_ANSWER: usize = 256 << 10;
 /// The longest log of a run.
 pub const LOG_MIB: u64 = 512;
 

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use tavern_sys::process::excerpt::Excerpt;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
 
+use super::MOST_ANSWER;
 use super::OUTPUT_LOG;
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
@@ -11,29 +13,24 @@ use super::outcome::{EndReason, Outcome, SessionEnd};
 use super::session::{Session, Speaker};
 use super::signal::Signal;
 
-/// How many of the last lines are kept as the result.
-const KEPT_LINES: usize = 40;
-
-/// The last lines of a program of which only the end counts.
-#[derive(Default)]
+/// What a program has written, both ends of it.
 struct PlainText {
-    last_lines: VecDeque<String>,
+    said: Excerpt,
 }
 
 /// Starts `spec` with both output streams in the run's output log, in the order in which they are written.
 pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
     Session::start(spec, job, OUTPUT_LOG, None, |_| {
-        Box::new(PlainText::default())
+        Box::new(PlainText {
+            said: Excerpt::new(MOST_ANSWER),
+        })
     })
 }
 
 impl Speaker for PlainText {
     fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
-        if self.last_lines.len() == KEPT_LINES {
-            self.last_lines.pop_front();
-        }
-        self.last_lines
-            .push_back(line.text.chars().take(1000).collect());
+        self.said.push(line.text.as_bytes());
+        self.said.push(b"\n");
         events.push_back(AgentEvent::Text {
             text: line.text,
             nesting: Nesting::Main,
@@ -42,7 +39,7 @@ impl Speaker for PlainText {
     }
 
     fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
-        let result = self.last_lines.make_contiguous().join("\n");
+        let result = self.said.text().trim_end_matches('\n').to_owned();
         let (outcome, reason) = match (exit, ended_by_us) {
             // A clean exit counts even if an ending had begun in the same moment.
             (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
@@ -59,8 +56,8 @@ impl Speaker for PlainText {
                         .is_some_and(|start| start.eq_ignore_ascii_case("hint:"))
                 };
                 let lines = || {
-                    self.last_lines
-                        .iter()
+                    result
+                        .lines()
                         .map(|line| line.trim())
                         .filter(|line| !line.is_empty())
                 };

@@ -193,7 +193,8 @@ impl Reading {
         let result = turn
             .and_then(|turn| turn.result.as_deref())
             .unwrap_or_default();
-        if result.is_empty() && turn.is_some() {
+        // A turn that was broken off said what it said.
+        if result.is_empty() && (turn.is_some() || self.turn.is_none()) {
             &self.last_text
         } else {
             result
