@@ -58,7 +58,7 @@ impl Speaker for PlainText {
                 let lines = || {
                     result
                         .lines()
-                        .map(|line| line.trim())
+                        .map(str::trim)
                         .filter(|line| !line.is_empty())
                 };
                 let last = lines()
