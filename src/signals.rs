@@ -1,5 +1,6 @@
 //! Signals become an [`Interrupt`].
 
+use std::fs;
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
@@ -16,9 +17,11 @@ use tavern_sys::process::{Bell, end_overdue, has_living_children};
 pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// From now on each of `signals` raises `interrupt` instead of ending the process. A thread of its own blocks until one
-/// comes, so nothing is polled.
+/// comes, so nothing is polled. One that is ignored stays so: `nohup` asks for that.
 pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
-    let mut signals = Signals::new(signals)?;
+    let ignored = ignored();
+    let is_heeded = |signal: &&i32| ignored & (1 << (**signal - 1)) == 0;
+    let mut signals = Signals::new(signals.iter().filter(is_heeded))?;
     let interrupt = interrupt.clone();
     thread::Builder::new()
         .name("signals".to_owned())
@@ -32,6 +35,14 @@ pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
             }
         })?;
     Ok(())
+}
+
+/// Returns the signals that this process ignores, a bit each from 1 on.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// How often is looked whether anything hangs, and how long a program that is no agent and no command may go on, once an end

@@ -1,6 +1,7 @@
 //! How a drain ends, and what it says of itself: what it did, why it waits, why it was ended before all was done.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -510,4 +511,18 @@ fn what_waits_for_a_person_is_listed_though_no_agent_can_take_the_rest() {
         .run("tavern-drain", &["TODO.md"])
         .ends(4)
         .says("nothing was started");
+}
+
+#[test]
+fn a_signal_that_is_ignored_from_the_beginning_ends_nothing() {
+    let script = "touch ../held; while [ ! -e ../go ]; do sleep 0.02; done; echo x >x";
+    let queue = format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n");
+    let scratch = Scratch::shell(&queue, "");
+    let trees = scratch.work().join(".tavern/worktrees");
+    let nohup = ["-c", "trap '' HUP; exec tavern-drain --agents 1"];
+    let drain = scratch.command(Path::new("sh")).args(&nohup).start();
+    wait_until("it is at work", || trees.join("held").exists());
+    drain.signal(Signal::HUP);
+    scratch.write(".tavern/worktrees/go", "");
+    drain.end().ends(0).says("T-1 merged as");
 }
