@@ -601,3 +601,32 @@ fn the_log_of_an_older_version_is_moved_once_but_not_one_that_came_with_a_clone(
     let number = |token: &str| token.parse::<u64>().expect("a number");
     assert!(number(&scratch.claim("T-2", &[])) > number(&token));
 }
+
+/// An agent program that keeps its prompts, and fails until `home/steps/well` is there.
+const TRIES: &str = "#!/bin/sh -eu\nmkdir -p \"$NOTES\"\ncat >\"$NOTES/$(ls \"$NOTES\" | wc -l)\"\n\
+    [ -e \"$STEPS/well\" ] || { echo 'no such table' >&2; exit 3; }\necho x >>x; echo DONE\n";
+
+#[test]
+fn what_is_revived_or_reopened_without_a_word_is_told_its_past() {
+    let queue = "- [ ] T-1: One (max_attempts: 1, done_when: test -s x)\n";
+    let scratch = Scratch::with_agent(TRIES, queue, "");
+    let work = || {
+        let line = ["--until-empty", "--name", "Frodo"];
+        scratch.run("tavern-agent", &line).ends(0);
+    };
+    scratch
+        .run("tavern-tell", &["T-1", "Mind the table."])
+        .ends(0);
+    work();
+    assert_eq!(scratch.item("T-1")["status"], "dead");
+    scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
+    work();
+    has(&scratch.note("1"), &["no such table", "Mind the table."]);
+    scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
+    scratch.write("../home/steps/well", "");
+    work();
+    assert_eq!(scratch.item("T-1")["status"], "completed");
+    scratch.run("tavern-release", &["T-1", "--reopen"]).ends(0);
+    work();
+    has(&scratch.note("3"), &["no such table", "Mind the table."]);
+}

@@ -366,8 +366,12 @@ pub fn decide(
         }
         (Event::Revive { reason }, Phase::Dead, _)
         | (Event::Reopen { reason }, Phase::Completed { .. } | Phase::Cancelled { .. }, _) => {
-            // As if nobody had worked on it.
-            let reason = reason.as_deref().map(one_line);
+            // It counts as if nobody had worked on it; that there is a past stays to be told.
+            let reason = Some(
+                reason
+                    .as_deref()
+                    .map_or_else(|| event.kind().to_string(), one_line),
+            );
             State {
                 phase: Phase::default(),
                 attempt: 0,
