@@ -22,7 +22,7 @@ use crate::reported::{OwnReport, reported};
 use crate::spending::spending;
 use crate::wake::wake;
 use crate::worktree::clear_ended;
-use crate::{Error, Heartbeat, RunResult, ShownBy, Site, attempt, run_name, show_agent};
+use crate::{Error, Heartbeat, RunResult, Site, attempt, run_name, show_agent};
 use tavern_core::cap::CapScope;
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::Lack;
@@ -378,48 +378,14 @@ impl Agent<'_> {
             Ok(done) => {
                 let (task, status) = (held.task.id.clone(), done.task.status());
                 (self.tell)(&match result {
-                    RunResult::Reviewed { verdict, reason } => {
-                        let (verdict, reason) = (verdict.verdict, reason.clone());
-                        Told::Reviewed {
-                            task,
-                            run,
-                            verdict,
-                            reason,
-                            status,
-                        }
-                    }
                     RunResult::Planned { reason, .. } => Told::Planned {
                         task,
                         run,
                         reason: done.entry.cause.unwrap_or_else(|| reason.clone()),
                     },
                     result => {
-                        let (outcome, reason) = (result.outcome(), result.reason());
                         let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
-                        let verified = matches!(
-                            result,
-                            RunResult::Passed {
-                                shown_by: ShownBy::Commands,
-                                ..
-                            }
-                        );
-                        let silent = matches!(
-                            result,
-                            RunResult::Passed {
-                                shown_by: ShownBy::Nothing,
-                                ..
-                            }
-                        );
-                        Told::Ended {
-                            task,
-                            run,
-                            outcome,
-                            reason,
-                            status,
-                            verified,
-                            silent,
-                            again_at,
-                        }
+                        Told::of(result, task, run, status, again_at)
                     }
                 });
                 if done.task.status().is_ended() {
@@ -430,9 +396,13 @@ impl Agent<'_> {
             // Somebody else took the task over: our work stays on its branch, and the log says so.
             Err(tavern_store::Error::Refused(refusal)) => {
                 let task = held.task.id.clone();
-                let status = reported(self.site, held)?.map(|OwnReport { status, .. }| status);
-                (self.tell)(&match status {
-                    Some(status) => Told::Reported { task, status },
+                // Its agent program may have reported it before its run ended.
+                let own = reported(self.site, held)?;
+                let status = own.as_ref().map(|own| own.status);
+                (self.tell)(&match own {
+                    Some(OwnReport { result, status }) => {
+                        Told::of(&result, task, run, status, None)
+                    }
                     None => Told::Blocked {
                         task,
                         why: refusal.to_string(),

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Ruling;
 use crate::runner::Outcome;
+use crate::{Ruling, RunResult, ShownBy};
 use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::clock;
 
@@ -67,11 +67,6 @@ pub enum Told {
         task: TaskId,
         why: String,
     },
-    /// Its agent program has reported it before its run ended.
-    Reported {
-        task: TaskId,
-        status: Status,
-    },
     /// The provider's limit, overload or refusal: no agent of the board uses the runner until then.
     Closed {
         runner: String,
@@ -110,12 +105,45 @@ pub enum Told {
 }
 
 impl Told {
+    /// Of the end of `run`, which came to `result`; by that its item is `status`, and may be taken again at `again_at`.
+    pub(super) fn of(
+        result: &RunResult,
+        task: TaskId,
+        run: String,
+        status: Status,
+        again_at: Option<Timestamp>,
+    ) -> Told {
+        if let RunResult::Reviewed { verdict, reason } = result {
+            return Told::Reviewed {
+                task,
+                run,
+                verdict: verdict.verdict,
+                reason: reason.clone(),
+                status,
+            };
+        }
+        let shown_by = match result {
+            RunResult::Passed { shown_by, .. } => Some(*shown_by),
+            _ => None,
+        };
+        Told::Ended {
+            task,
+            run,
+            outcome: result.outcome(),
+            reason: result.reason(),
+            status,
+            verified: shown_by == Some(ShownBy::Commands),
+            silent: shown_by == Some(ShownBy::Nothing),
+            again_at,
+        }
+    }
+
     /// The item that has used up its attempts by it.
     pub fn gives_up(&self) -> Option<&TaskId> {
         match self {
-            Told::Ended { task, status, .. }
-            | Told::Reviewed { task, status, .. }
-            | Told::Reported { task, status } => Some(task).filter(|_| *status == Status::Dead),
+            Told::Ended { task, status, .. } | Told::Reviewed { task, status, .. } => {
+                Some(task).filter(|_| *status == Status::Dead)
+            }
             _ => None,
         }
     }
@@ -130,7 +158,6 @@ impl Told {
                 | Told::Reviewed { .. }
                 | Told::Integrated { .. }
                 | Told::SentBack { .. }
-                | Told::Reported { .. }
         )
     }
 
@@ -252,12 +279,6 @@ impl fmt::Display for Told {
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
             Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
-            Told::Reported { task, status } => {
-                write!(
-                    f,
-                    "{task} is {status}: that came while its agent program ran"
-                )
-            }
             Told::Closed {
                 runner,
                 until,
