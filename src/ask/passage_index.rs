@@ -83,7 +83,7 @@ impl PassageIndex {
             if hits.iter().filter(is_same).count() < 2 {
                 hits.push(FoundPassage {
                     passage,
-                    excerpt: closed(&excerpt),
+                    excerpt: with_short_words(&closed(&excerpt)),
                 });
             }
         }
@@ -91,6 +91,18 @@ impl PassageIndex {
         Ok(hits)
     }
 }
+
+/// An output may be one long word.
+fn with_short_words(text: &str) -> String {
+    let cut = |word: &str| match word.char_indices().nth(LONGEST_WORD) {
+        Some((end, _)) => format!("{}… ", &word[..end]),
+        None => word.to_owned(),
+    };
+    text.split_inclusive(char::is_whitespace).map(cut).collect()
+}
+
+/// Characters of a word that are shown.
+const LONGEST_WORD: usize = 60;
 
 /// What is looked for: any of the words that tell what it is about, each as it is typed; of CJK any two that stand side by side.
 fn query(question: &str) -> Option<String> {
