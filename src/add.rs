@@ -16,6 +16,7 @@ use tavern_core::task::{Consent, OnFailure, Status, TaskId};
 use tavern_run::made_here;
 use tavern_store::config::{Children, Config, Period};
 use tavern_store::{Birth, Board, Done, Error, NamedItem, Note, Queue};
+use tavern_sys::secrets::redact;
 
 use super::flags::{DryRun, NewItemFlags};
 use super::shared::{held_here, read_stdin};
@@ -190,6 +191,7 @@ impl Verb for Args {
                 format!("leave out the `{mark}` around its title"),
             ));
         }
+        keeps_commands(&document)?;
         self.may_be_said(&document, own.as_ref())?;
         own.as_ref().map_or(Ok(()), |run| {
             stays_in_sandbox(&board, &queue, &document, run)
@@ -525,6 +527,31 @@ fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
                 hint,
             ))
         })
+}
+
+/// The queue is committed, so it holds no secret; and a command of which the secret was taken out would be another command.
+fn keeps_commands(document: &Document<'_>) -> Result<(), CliError> {
+    let nameless = || "T-0".parse::<TaskId>().expect("it is one");
+    let commands = document.items().iter().flat_map(|item| {
+        let task = document.task(item, item.id.clone().unwrap_or_else(nameless));
+        task.done_when.into_iter().chain(document.shell(item))
+    });
+    for command in commands {
+        let told = redact(&command);
+        let Some((_, rest)) = told.split_once("[redacted ").filter(|_| told != command) else {
+            continue;
+        };
+        let name = rest.split(']').next().unwrap_or_default();
+        let line = command.lines().next().unwrap_or_default();
+        return Err(CliError::usage(
+            format!(
+                "a command holds a secret, {name}, which would be committed: `{}`",
+                redact(line)
+            ),
+            "name its variable there ($NAME), and let that through: `pass: [NAME]` in config.yaml",
+        ));
+    }
+    Ok(())
 }
 
 /// What an agent in a sandbox hands out is done in one too: else its words, or its script, would be carried out outside.

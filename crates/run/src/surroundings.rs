@@ -32,7 +32,12 @@ pub fn of_agents(
         .get(name)
         .map(|entry| entry.env.clone())
         .unwrap_or_default();
-    own(|name| pass.lets(name)).chain(ours).chain(set).collect()
+    // An outer session's own: `*` means no more than what a user has set.
+    let is_meant = |name: &str| !name.starts_with("CLAUDE") || pass.names_one(name);
+    own(|name| pass.lets(name) && is_meant(name))
+        .chain(ours)
+        .chain(set)
+        .collect()
 }
 
 /// git that is started in the folder of an item looks for its repository no further up than there: above is the user's own, which it

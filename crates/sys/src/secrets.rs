@@ -555,13 +555,29 @@ fn keys(name: &str, value: &str) -> Vec<(String, String)> {
         let (user, _) = rest.split('/').next()?.rsplit_once('@')?;
         Some(user.split_once(':')?.1)
     });
-    let found = [Some(value).filter(|_| is_named), password];
+    let found = [
+        Some(value).filter(|value| is_named && !is_identifier(value)),
+        password,
+    ];
     found
         .into_iter()
         .flatten()
         .filter(|value| is_telling(value))
         .map(|value| (name.to_owned(), value.to_owned()))
         .collect()
+}
+
+/// Up to three words, as folders, branches and caches are called (`node_modules`): no secret, whatever the variable is called.
+fn is_identifier(value: &str) -> bool {
+    let words: Vec<&str> = value.split(['_', '-', '.', '/', ':', ' ']).collect();
+    let is_word = |word: &&str| {
+        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let is_cased = letters.chars().skip(1).all(|c| c.is_ascii_lowercase())
+            || letters.chars().all(|c| c.is_ascii_uppercase());
+        let is_long = word.len() >= 16 || word.len() > letters.len() + 1;
+        !letters.is_empty() && !is_long && is_cased
+    };
+    words.len() <= 3 && words.iter().all(is_word)
 }
 
 /// Short values, numbers and plain words stand in many texts, and are no secret there.
@@ -765,8 +781,29 @@ mod tests {
         ] {
             assert!(!is_key(name, "abc123def456"), "{name}");
         }
-        for value in ["short1", "development", "12345678901", ""] {
+        for value in [
+            "short1",
+            "development",
+            "12345678901",
+            "",
+            "node_modules",
+            "linux-build-v2",
+            "Cargo.lock",
+            "MY_TABLE",
+            "feature/login",
+        ] {
             assert!(!is_key("API_KEY", value), "{value}");
+        }
+        for value in [
+            "correct-horse-battery-staple",
+            "hunter2hunter2",
+            "Summer2026",
+            "a1b2c3d4-e5f6",
+            "0d9f-77aa-1c2b",
+            "correct-horse-4711",
+            "deadbeefdeadbeefdead",
+        ] {
+            assert!(is_key("API_KEY", value), "{value}");
         }
         let found = keys("DATABASE_URL", "postgres://joe:correct-horse@db:5432/joe");
         assert_eq!(

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{AT_ONCE, Scratch, has};
+use crate::support::{AT_ONCE, CONFIG, Scratch, has};
 
 /// A board of one item with this script, for which variables are set that nobody has let through.
 fn board(script: &str, done_when: &[&str], config: &str) -> Scratch {
@@ -381,11 +381,23 @@ fn what_is_said_of_an_item_names_no_secret() {
     run("tavern-release", &["T-2", "--cancel", "--reason", &words]).ends(0);
     run("tavern-add", &["Three", "--description", &words]).ends(0);
     let check = format!("curl -H 'token: {KEY}'");
+    run("tavern-add", &["Four", "--done-when", &check])
+        .ends(2)
+        .says("a command holds a secret, MY_API_KEY, which would be committed: `curl -H 'token: [redacted MY_API_KEY]'`")
+        .says("name its variable there ($NAME)");
+    let script = format!("Four\n```sh\n{check}\n```\n");
+    scratch
+        .program("tavern-add")
+        .variable("MY_API_KEY", KEY)
+        .input(&script)
+        .run()
+        .ends(2)
+        .says("a command holds a secret");
     let fields = [
         "--tag",
         KEY,
         "--done-when",
-        &check,
+        "curl -H \"token: $MY_API_KEY\"",
         "--touches",
         KEY,
         "--model",
@@ -407,7 +419,7 @@ fn what_is_said_of_an_item_names_no_secret() {
         "{four}"
     );
     assert_eq!(
-        four["done_when"][0], "curl -H 'token: [redacted MY_API_KEY]'",
+        four["done_when"][0], "curl -H \"token: $MY_API_KEY\"",
         "{four}"
     );
     assert_eq!(four["model"], "[redacted GitHub token]", "{four}");
@@ -482,5 +494,40 @@ fn names_that_are_none_are_told() {
             .run("tavern-check", &[])
             .ends(5)
             .says("in `pass` names no variable");
+    }
+}
+
+#[test]
+fn nothing_of_an_outer_claude_session_reaches_an_agent() {
+    for pass in ["[]", "['*']"] {
+        let scratch = Scratch::pending("- [ ] T-1: One (max_attempts: 1)\n");
+        let fake = "#!/bin/sh\ncase $* in --version) echo '2.1.330 (Claude Code)' ;; *) env >~/seen; exit 1 ;; esac\n";
+        let program = scratch.executable("../home/fake", fake);
+        scratch.write(
+            CONFIG,
+            format!(
+                "pass: {pass}\nroles: {{coder: {{runner: claude}}}}\nrunners: {{claude: {{program: {}}}}}\n",
+                program.display()
+            ),
+        );
+        let mut agent = scratch
+            .program("tavern-agent")
+            .args(&["--once", "--name", "Frodo"]);
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_CHILD_SESSION",
+            "CLAUDE_CODE_MESSAGING_SOCKET",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_EFFORT",
+            "CLAUDE_PID",
+        ] {
+            agent = agent.variable(name, "outer");
+        }
+        agent
+            .variable("CLAUDE_CODE_OAUTH_TOKEN", "the-users-own")
+            .run();
+        let seen = scratch.read("../home/seen");
+        assert!(!seen.contains("outer"), "{pass}: {seen}");
+        has(&seen, &["CLAUDE_CODE_OAUTH_TOKEN=the-users-own"]);
     }
 }

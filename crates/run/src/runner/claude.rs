@@ -58,15 +58,6 @@ const SETTINGS: [(&str, &str); 4] = [
     ("API_TIMEOUT_MS", "300000"),
 ];
 
-/// Set by a Claude session for what it starts; an agent started from there (by a person's own session, say) is none of
-/// its children.
-const OUTER_SESSION: [&str; 4] = [
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-];
-
 /// Any of them lets the CLI in: a key, a token, or an account of a cloud.
 const KEYS: [&str; 6] = [
     "ANTHROPIC_API_KEY",
@@ -77,10 +68,20 @@ const KEYS: [&str; 6] = [
     "CLAUDE_CODE_USE_FOUNDRY",
 ];
 
-/// What it reads: its provider's and its own settings, the keys among them.
-const VARIABLES: [&str; 11] = [
+/// What it reads: its provider's and its own settings, the keys among them. Of `CLAUDE_*` only what a user sets: a Claude session sets
+/// others for what it starts, and an agent that is started from there is none of its children.
+const VARIABLES: [&str; 20] = [
     "ANTHROPIC_*",
-    "CLAUDE_*",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+    "CLAUDE_CODE_BUBBLEWRAP",
+    "CLAUDE_CODE_CLIENT_*",
+    "CLAUDE_CODE_DISABLE_*",
+    "CLAUDE_CODE_MAX_*",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_SKIP_*",
+    "CLAUDE_CODE_SUBAGENT_MODEL",
+    "CLAUDE_CODE_USE_*",
     "DISABLE_*",
     "API_TIMEOUT_MS",
     "BASH_DEFAULT_TIMEOUT_MS",
@@ -338,8 +339,6 @@ impl Claude {
     fn with_args(&self, job: &Job, args: Vec<OsString>) -> Spec {
         let mut spec: Spec = job.spec(&self.program);
         spec.args = args;
-        spec.env
-            .retain(|(name, _)| OUTER_SESSION.iter().all(|outer| name != outer));
         for (name, value) in SETTINGS {
             if job.variable(name).is_none() {
                 spec.env.push((name.into(), value.into()));

@@ -34,6 +34,12 @@ impl Pass {
             .any(|pattern| covers(pattern, name))
     }
 
+    /// Returns whether one of these other than `*` is, or covers, `name`.
+    pub fn names_one(&self, name: &str) -> bool {
+        self.names()
+            .any(|pattern| pattern != "*" && covers(pattern, name))
+    }
+
     /// These and those of `other`.
     #[must_use]
     pub fn and<'p>(&self, others: impl IntoIterator<Item = &'p str>) -> Pass {
