@@ -281,3 +281,42 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
         .ends(0);
     scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
 }
+
+#[test]
+fn what_does_not_fit_into_a_prompt_stays_unread_and_comes_next() {
+    for (number, size) in [(3, 100), (25, 100), (17, 3_900), (9, 4_000), (60, 1_500)] {
+        let queue = ONE.replace("Paint it", "Paint it (max_attempts: 99)");
+        let scratch = board(&queue, &["exit 3"; 20]);
+        let words = |nth: usize| format!("M{nth:03} {}", "word ".repeat(size / 5));
+        (0..number).for_each(|nth| {
+            tell(&scratch, &words(nth)).ends(0);
+        });
+        let waiting = || -> String {
+            let letters = scratch.letters("T-1").into_iter();
+            letters
+                .map(|path| std::fs::read_to_string(path).expect("it is there"))
+                .collect()
+        };
+        for run in 1..=20 {
+            scratch.run("tavern-agent", &["--name", "Frodo", "--once"]);
+            let prompts: String = (1..=run).map(|run| scratch.note(run.to_string())).collect();
+            let waiting = waiting();
+            for nth in 0..number {
+                let is_shown = prompts.contains(words(nth).trim());
+                let is_waiting = waiting.contains(&format!("M{nth:03} "));
+                assert!(
+                    is_shown != is_waiting,
+                    "{number} of {size}: {nth} after {run}"
+                );
+            }
+            if waiting.is_empty() {
+                break;
+            }
+            has(
+                &scratch.note(run.to_string()),
+                &["more, which are told next"],
+            );
+        }
+        assert!(scratch.letters("T-1").is_empty(), "{number} of {size}");
+    }
+}

@@ -374,7 +374,7 @@ fn follow(
         &site.board,
         &held.task.id,
         &held.queue.path,
-        brief.seen(),
+        launch.told_until(),
         &bell,
     );
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());

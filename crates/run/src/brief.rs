@@ -12,8 +12,8 @@ use super::trust::Trust;
 use super::verify::IF_RIGHT;
 use super::worktree::{Branch, Worktree, conflict, named, salvage_ref};
 use crate::prompt::{
-    self, Answered, Assigned, AssignedTask, EarlierAttempt, Learned, PromptLimits, Refutation,
-    Remark, ReviewTask, Template, TemplateError, assigned,
+    self, Answered, Assigned, AssignedTask, EarlierAttempt, Learned, Prompt, PromptLimits,
+    Refutation, Remark, ReviewTask, Template, TemplateError, assigned,
 };
 use crate::runner::permission::is_yes;
 use crate::runner::{Outcome, PROMPT, Prods, Runner};
@@ -128,7 +128,8 @@ impl<'a> Brief<'a> {
             review,
             findings: findings(&entries, None),
             answers: answers(&entries, None),
-            notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
+            notes: notes(&entries, None, &[]),
+            letters: letters(&unread),
             max_attempts: most_attempts(site, task, &held.lease.role),
             planning: site
                 .does(held, Does::Plan)
@@ -204,17 +205,32 @@ impl<'a> Brief<'a> {
             .collect()
     }
 
-    /// The agent was started with the prompt, and so was told what was sent to it.
-    pub fn is_given(&self, held: &Claimed) {
+    /// The agent was started with a prompt that holds the first `letters`, and so was told these. The others come next.
+    pub fn is_given(&self, held: &Claimed, letters: usize) {
         let run = run_name(&held.task.id, held.lease.token);
+        let untold = self.untold(letters);
+        let is_told = |message: &&Message| untold.is_none_or(|first| message.seq < first);
         self.unread
             .iter()
+            .filter(is_told)
             .for_each(|message| self.site.board.told(&run, message));
     }
 
-    /// What was sent after this event is not in its prompt.
+    /// What came after this event is not in its prompt.
     pub fn seen(&self) -> u64 {
         self.seen
+    }
+
+    /// The last event of which the letters are told by a prompt that holds the first `letters`.
+    pub fn told_until(&self, letters: usize) -> u64 {
+        self.untold(letters)
+            .map_or(self.seen, |first| self.seen.min(first - 1))
+    }
+
+    /// The event of the first message that is not among the first `letters`.
+    fn untold(&self, letters: usize) -> Option<u64> {
+        let untold = self.unread.iter().filter(|message| is_letter(message));
+        untold.skip(letters).map(|message| message.seq).next()
     }
 
     /// What stands above the item, as long as in a prompt, and without what no variable can hold.
@@ -262,13 +278,13 @@ impl<'a> Brief<'a> {
     }
 
     /// The prompt that begins a session.
-    pub fn first(&self, role: &Role) -> Result<String, Error> {
-        self.told(&role.template, &self.values)
+    pub fn first(&self, role: &Role) -> Result<Prompt, Error> {
+        self.prompt(&role.template, &self.values)
     }
 
     /// The prompt with which a session goes on: only what is new since it stopped. Who looks at something is told all: it
     /// is another commit by now.
-    pub fn resumed(&self, role: &Role) -> Result<String, Error> {
+    pub fn resumed(&self, role: &Role) -> Result<Prompt, Error> {
         if role.does != Does::Work {
             return self.first(role);
         }
@@ -296,12 +312,8 @@ impl<'a> Brief<'a> {
             .retain(|one| !self.earlier.iter().any(|run| knows(run, one)));
         values.findings = findings(&self.entries, since);
         values.answers = answers(&self.entries, since);
-        values.notes = [
-            notes(&self.entries, since, &self.earlier),
-            letters(&self.unread),
-        ]
-        .concat();
-        self.told(RESUME, &values)
+        values.notes = notes(&self.entries, since, &self.earlier);
+        self.prompt(RESUME, &values)
     }
 
     /// The IDs of the learnings that stand in `prompt`.
@@ -337,6 +349,10 @@ impl<'a> Brief<'a> {
     }
 
     fn told(&self, template: &str, values: &Assigned) -> Result<String, Error> {
+        Ok(self.prompt(template, values)?.text)
+    }
+
+    fn prompt(&self, template: &str, values: &Assigned) -> Result<Prompt, Error> {
         let template = Template {
             beside: self.templates.clone(),
             ..self::template(self.site, template)?
@@ -477,13 +493,18 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec
         .collect()
 }
 
-/// What was sent to it. What the watcher said is for the run that it watched, and nobody's business in the next.
+/// What was sent to it.
 fn letters(unread: &[Message]) -> Vec<Remark> {
     unread
         .iter()
-        .filter(|message| message.from != WATCHER)
+        .filter(|message| is_letter(message))
         .map(letter)
         .collect()
+}
+
+/// What the watcher said is for the run that it watched, and nobody's business in the next.
+fn is_letter(message: &Message) -> bool {
+    message.from != WATCHER
 }
 
 /// With its sender as the log has it: an agent can't pass for a person.

@@ -44,6 +44,8 @@ pub struct Launch<'a> {
     pub metadata: Metadata,
     pub job: Job,
     brief: Brief<'a>,
+    /// So many of the letters to its item its prompt holds.
+    letters: usize,
     runner: Box<dyn Runner>,
     attendance: Attendance,
     /// What its sandbox has for its own, and what its program writes.
@@ -226,6 +228,7 @@ impl<'a> Launch<'a> {
             metadata,
             job,
             brief,
+            letters: 0,
             runner,
             attendance,
             cell,
@@ -242,8 +245,9 @@ impl<'a> Launch<'a> {
         } else {
             self.brief.first(self.role)?
         };
-        self.metadata.knowledge = self.brief.carried(&prompt);
-        let [prompt, rules] = [prompt, self.brief.rules(self.role, self.attendance)?]
+        self.metadata.knowledge = self.brief.carried(&prompt.text);
+        self.letters = prompt.letters;
+        let [prompt, rules] = [prompt.text, self.brief.rules(self.role, self.attendance)?]
             .map(|text| redact(&text).into_owned());
         (self.job.prompt, self.job.rules) =
             if rules.trim().is_empty() || self.runner.is_told_rules() {
@@ -290,6 +294,11 @@ impl<'a> Launch<'a> {
         self.runner.hears()
     }
 
+    /// What was sent to its item after this event is not in its prompt.
+    pub fn told_until(&self) -> u64 {
+        self.brief.told_until(self.letters)
+    }
+
     /// What its agent is told.
     pub fn brief(&self) -> &Brief<'a> {
         &self.brief
@@ -298,7 +307,7 @@ impl<'a> Launch<'a> {
     /// Starts the program, which is told its prompt with it.
     pub fn start(&self) -> Result<Session, NotReady> {
         let session = self.runner.start(&self.job)?;
-        self.brief.is_given(self.held);
+        self.brief.is_given(self.held, self.letters);
         Ok(session)
     }
 
@@ -307,7 +316,7 @@ impl<'a> Launch<'a> {
         let spec = self.spec()?;
         begins();
         let program = attend(&spec, bell)?;
-        self.brief.is_given(self.held);
+        self.brief.is_given(self.held, self.letters);
         Ok(program)
     }
 

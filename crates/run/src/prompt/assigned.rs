@@ -41,8 +41,11 @@ pub struct Assigned {
     pub answers: Vec<Answered>,
     /// The items that this one was broken up into, when all of them have ended.
     pub children: Vec<ChildResult>,
-    /// What people have said about it. Oldest first.
+    /// What people have said about it. Oldest first; in a prompt the letters stand behind them.
     pub notes: Vec<Remark>,
+    /// What was sent to it and no agent was told. Oldest first.
+    #[serde(skip)]
+    pub letters: Vec<Remark>,
     /// What others have found out that it should know. Newest first.
     pub knowledge: Vec<Learned>,
     /// Why it is not done, though its agent says so.
@@ -161,6 +164,17 @@ pub struct Remark {
     pub text: String,
 }
 
+impl Remark {
+    /// Tavern's own, of what is not there.
+    pub(super) fn mark(text: String) -> Remark {
+        Remark {
+            from: "Tavern".to_owned(),
+            severity: None,
+            text,
+        }
+    }
+}
+
 /// What somebody has found out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Learned {
@@ -251,6 +265,7 @@ impl Assigned {
                 said: "Made it.".into(),
             }],
             notes: remark("Rosie", "Use argon2."),
+            letters: remark("Rosie", "And a salt."),
             knowledge: vec![Learned {
                 id: "L-k3f9".into(),
                 kind: "fact".into(),

@@ -23,6 +23,8 @@ pub struct PromptLimits {
     pub note: usize,
     /// Notes; the latest are told.
     pub notes: usize,
+    /// All letters together; the first are told whole, the others in a later prompt.
+    pub letters: usize,
     /// Learnings; the first are told.
     pub learnings: usize,
     /// All learnings together.
@@ -42,6 +44,7 @@ impl Default for PromptLimits {
             commits: 20,
             note: 4 << 10,
             notes: 20,
+            letters: 24 << 10,
             learnings: 10,
             knowledge: 8 << 10,
             items: 100,
@@ -60,6 +63,7 @@ impl PromptLimits {
             commits: self.commits.div_ceil(by),
             note: self.note / by,
             notes: self.notes.div_ceil(by),
+            letters: self.letters / by,
             knowledge: self.knowledge / by,
             items: self.items.div_ceil(by),
             ..self.clone()
@@ -77,8 +81,8 @@ impl PromptLimits {
         ]
     }
 
-    /// What is left of `assigned` within these limits.
-    pub(super) fn cut(&self, assigned: &Assigned) -> Assigned {
+    /// What is left of `assigned` within these limits, and how many of its letters are among the notes.
+    pub(super) fn cut(&self, assigned: &Assigned) -> (Assigned, usize) {
         let mut cut = assigned.clone();
         cut.task.title = head(&assigned.task.title, 512);
         cut.task.description = head(&assigned.task.description, self.description);
@@ -92,6 +96,10 @@ impl PromptLimits {
         cut.answers = latest(&assigned.answers, self.notes).to_vec();
         for Answered { question, answer } in &mut cut.answers {
             (*question, *answer) = (head(question, self.note), head(answer, self.note));
+        }
+        if let Some(answer) = left_out(assigned.answers.len() - cut.answers.len()) {
+            let question = "earlier questions".to_owned();
+            cut.answers.insert(0, Answered { question, answer });
         }
         for child in &mut cut.children {
             (child.title, child.said) = (
@@ -117,11 +125,20 @@ impl PromptLimits {
                 .collect();
         }
         cut.notes = self.cut_notes(&assigned.notes);
+        let letters = self.cut_letters(&assigned.letters);
+        let told = letters.len();
+        cut.notes.extend(letters);
+        if told < assigned.letters.len() {
+            let number = assigned.letters.len() - told;
+            cut.notes.push(Remark::mark(format!(
+                "[… {number} more, which are told next …]"
+            )));
+        }
         cut.knowledge = self.cut_knowledge(&assigned.knowledge);
         if let Some(Refutation { reason, output }) = &mut cut.refutation {
             (*reason, *output) = (head(reason, 512), tail(output.trim_end(), self.output));
         }
-        cut
+        (cut, told)
     }
 
     fn cut_attempt(&self, attempt: &EarlierAttempt) -> EarlierAttempt {
@@ -169,14 +186,36 @@ impl PromptLimits {
             .collect()
     }
 
+    /// The first ones, whole, and one at least.
+    fn cut_letters(&self, letters: &[Remark]) -> Vec<Remark> {
+        let mut left = self.letters;
+        let fits = |(nth, letter): &(usize, &Remark)| {
+            let rest = left.checked_sub(letter.text.len());
+            left = rest.unwrap_or(0);
+            rest.is_some() || *nth == 0
+        };
+        let told = letters.iter().enumerate().take_while(fits);
+        told.map(|(_, letter)| letter.clone()).collect()
+    }
+
     fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {
         let cut = |note: &Remark| Remark {
             from: head(&note.from, 64),
             text: head(&note.text, self.note),
             ..note.clone()
         };
-        latest(notes, self.notes).iter().map(cut).collect()
+        let told = latest(notes, self.notes);
+        left_out(notes.len() - told.len())
+            .map(Remark::mark)
+            .into_iter()
+            .chain(told.iter().map(cut))
+            .collect()
     }
+}
+
+/// Says how many earlier ones are not in the prompt, and where they are.
+fn left_out(number: usize) -> Option<String> {
+    (number > 0).then(|| format!("[… {number} earlier ones left out, which the task's log has …]"))
 }
 
 fn latest<T>(all: &[T], number: usize) -> &[T] {

@@ -16,20 +16,28 @@ mod limits;
 mod marks;
 mod template;
 
+/// A prompt, and how many of the letters stand in it, the first ones.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    pub text: String,
+    pub letters: usize,
+}
+
 /// The prompt for `assigned`: at most `limits.total` bytes, for which the oldest and longest of it is left out first,
 /// with a mark where it was.
 pub fn assigned(
     template: &Template,
     assigned: &Assigned,
     limits: &PromptLimits,
-) -> Result<String, TemplateError> {
+) -> Result<Prompt, TemplateError> {
     let mut shortest = usize::MAX;
     for step in limits.steps() {
-        let prompt = template.render(&step.cut(assigned))?;
-        if prompt.len() <= limits.total {
-            return Ok(prompt);
+        let (cut, letters) = step.cut(assigned);
+        let text = template.render(&cut)?;
+        if text.len() <= limits.total {
+            return Ok(Prompt { text, letters });
         }
-        shortest = shortest.min(prompt.len());
+        shortest = shortest.min(text.len());
     }
     let message = format!(
         "the prompt has {shortest} bytes at least, and may have {}",

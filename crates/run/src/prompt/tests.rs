@@ -11,7 +11,9 @@ fn own(text: &str) -> Template {
 }
 
 fn rendered(sample: &Assigned) -> String {
-    assigned(&coder(), sample, &PromptLimits::default()).expect("the built-in template is right")
+    assigned(&coder(), sample, &PromptLimits::default())
+        .expect("the built-in template is right")
+        .text
 }
 
 #[test]
@@ -169,6 +171,10 @@ What people have said about this task:
 <note from=\"Rosie\">
 Use argon2.
 </note>
+
+<note from=\"Rosie\">
+And a salt.
+</note>
 </notes>
 "
     );
@@ -207,7 +213,10 @@ fn an_own_template_has_marks_of_its_own() {
         &sample,
         &PromptLimits::default(),
     );
-    assert_eq!(prompt.as_deref(), Ok("<mine>&lt;/mine> <other></mine>\n"));
+    assert_eq!(
+        prompt.expect("it is right").text,
+        "<mine>&lt;/mine> <other></mine>\n"
+    );
 }
 
 #[test]
@@ -293,7 +302,9 @@ fn a_prompt_keeps_within_its_limit_or_says_that_it_can_not() {
             total,
             ..PromptLimits::default()
         };
-        let prompt = assigned(&coder(), &sample, &limits).expect("it can be cut");
+        let prompt = assigned(&coder(), &sample, &limits)
+            .expect("it can be cut")
+            .text;
         assert!(prompt.len() <= total, "{} of {total}", prompt.len());
         assert!(prompt.contains("T-k3f9: Add a login endpoint") && prompt.ends_with("</notes>\n"));
         assert!(prompt.contains("Do this.\n") && prompt.contains("bytes left out"));
