@@ -17,10 +17,11 @@ use tavern_sys::process::{Bell, end_overdue, has_living_children};
 pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// From now on each of `signals` raises `interrupt` instead of ending the process. A thread of its own blocks until one
-/// comes, so nothing is polled. One that is ignored stays so: `nohup` asks for that.
+/// comes, so nothing is polled. SIGHUP stays ignored where it is: `nohup` asks for that. SIGINT
+/// does not, which a shell ignores for all that it starts with `&`.
 pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
-    let ignored = ignored();
-    let is_heeded = |signal: &&i32| ignored & (1 << (**signal - 1)) == 0;
+    let is_nohup = is_ignored(SIGHUP);
+    let is_heeded = |signal: &&i32| **signal != SIGHUP || !is_nohup;
     let mut signals = Signals::new(signals.iter().filter(is_heeded))?;
     let interrupt = interrupt.clone();
     thread::Builder::new()
@@ -37,12 +38,12 @@ pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the signals that this process ignores, a bit each from 1 on.
-fn ignored() -> u64 {
+/// Returns whether this process ignores `signal`: a bit of the mask each, from 1 on.
+fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 /// How often is looked whether anything hangs, and how long a program that is no agent and no command may go on, once an end
