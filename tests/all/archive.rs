@@ -97,7 +97,10 @@ fn an_archived_item_is_still_known() {
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!(state.status("T-1"), Some(Status::Pending));
-    has(&scratch.queue(), &["\n- [ ] T-1: One\n\n## Completed\n"]);
+    has(
+        &scratch.queue(),
+        &["\n- [ ] T-1: One (reason: reopened)\n\n## Completed\n"],
+    );
 }
 
 #[test]
