@@ -141,21 +141,26 @@ fn what_is_approved_when_a_drain_ends_is_to_be_merged() {
 #[test]
 fn a_wait_is_told_with_what_ends_it() {
     let list = "- [ ] T-1: Fails once (max_attempts: 2)\n  ```sh\n  test -e ../../../again || { touch ../../../again; exit 3; }; echo it > T-1\n  ```\n";
-    let scratch = Scratch::shell(list, "runners: {shell: {kind: shell, backoff: 1h}}\n");
-    let told = scratch.folder().join("told");
-    let drain = scratch
-        .program("tavern-drain")
-        .args(&["--agents", "1"])
-        .told_to(&told)
-        .start();
-    let said = || fs::read_to_string(&told).unwrap_or_default();
-    wait_until("it waits", || {
-        said().contains("waiting: T-1: it may be taken at ")
-    });
-    has(&said(), &["; to try it now: tavern release T-1\n"]);
-    scratch.run("tavern-release", &["T-1"]).ends(0);
-    drain.end().ends(0);
-    has(&said(), &["1 of 1 completed, 0 left"]);
+    for set in [
+        "runners: {shell: {kind: shell, backoff: 1h}}\n",
+        "outcomes: {failed: {backoff: 1h, max_backoff: 1h}}\n",
+    ] {
+        let scratch = Scratch::shell(list, set);
+        let told = scratch.folder().join("told");
+        let drain = scratch
+            .program("tavern-drain")
+            .args(&["--agents", "1"])
+            .told_to(&told)
+            .start();
+        let said = || fs::read_to_string(&told).unwrap_or_default();
+        wait_until("it waits", || {
+            said().contains("waiting: T-1: it may be taken at ")
+        });
+        has(&said(), &["; to try it now: tavern release T-1\n"]);
+        scratch.run("tavern-release", &["T-1"]).ends(0);
+        drain.end().ends(0);
+        has(&said(), &["1 of 1 completed, 0 left"]);
+    }
     // Without that, a script is tried again at once.
     let scratch = Scratch::shell(list, "");
     scratch

@@ -13,7 +13,7 @@ use crate::runner::{Outcome, RateWindow};
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::event::{Blame, Event, Kind, Retry, Review};
 use tavern_core::task::{Task, Timestamp};
-use tavern_store::config::{OutcomePolicy, RunnerConfig};
+use tavern_store::config::OutcomePolicy;
 use tavern_store::{Claimed, Entry, Quota};
 use tavern_sys::clock;
 
@@ -245,7 +245,8 @@ pub fn retry(
     }
 }
 
-/// How long until a task is tried again after the `nth` time. Of what its own program is to blame for that one's runner may say.
+/// How long until a task is tried again after the `nth` time. Of what its own program is to blame for that one's runner may say; a script
+/// is tried again at once, unless the outcome's own back-off is set.
 fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
     let runner = site
         .config
@@ -253,7 +254,7 @@ fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) 
         .get(role)
         .and_then(|role| site.config.runners.get(&site.runner_of(task, role)));
     let own = runner
-        .and_then(RunnerConfig::backoff)
+        .and_then(|runner| runner.backoff(policy))
         .filter(|_| policy.attempt);
     OutcomePolicy {
         backoff: own.unwrap_or(policy.backoff),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use tavern_core::task::Budget;
 
+use super::outcome::OutcomePolicy;
 use super::pass::Pass;
 use tavern_core::period::Period;
 
@@ -76,10 +77,10 @@ impl RunnerConfig {
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
     }
 
-    /// The wait for a second try, if it is not the outcome's: a script is tried again at once.
-    pub fn backoff(&self) -> Option<Period> {
-        self.backoff
-            .or_else(|| (self.kind == RunnerKind::Shell).then(|| Period::seconds(0)))
+    /// The wait for a second try, if it is not that of `outcome`: a script is tried again at once where that is the default.
+    pub fn backoff(&self, outcome: &OutcomePolicy) -> Option<Period> {
+        let is_at_once = self.kind == RunnerKind::Shell && *outcome == OutcomePolicy::default();
+        self.backoff.or(is_at_once.then(|| Period::seconds(0)))
     }
 
     /// What contradicts itself in it, and what to write instead.
