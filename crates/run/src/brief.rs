@@ -209,7 +209,9 @@ impl<'a> Brief<'a> {
     pub fn is_given(&self, held: &Claimed, letters: usize) {
         let run = run_name(&held.task.id, held.lease.token);
         let untold = self.untold(letters);
-        let is_told = |message: &&Message| untold.is_none_or(|first| message.seq < first);
+        let is_told = |message: &&Message| {
+            !is_letter(message) || untold.is_none_or(|first| message.seq < first)
+        };
         self.unread
             .iter()
             .filter(is_told)
@@ -229,8 +231,8 @@ impl<'a> Brief<'a> {
 
     /// The event of the first message that is not among the first `letters`.
     fn untold(&self, letters: usize) -> Option<u64> {
-        let untold = self.unread.iter().filter(|message| is_letter(message));
-        untold.skip(letters).map(|message| message.seq).next()
+        let mut all = self.unread.iter().filter(|message| is_letter(message));
+        all.nth(letters).map(|message| message.seq)
     }
 
     /// What stands above the item, as long as in a prompt, and without what no variable can hold.
