@@ -3,6 +3,9 @@
 /// A fenced block.
 pub struct AnswerBlock {
     pub text: String,
+    /// What stands behind the marks of its opening fence.
+    info: String,
+    is_closed: bool,
     /// It is closed, and nothing stands behind it.
     pub is_at_end: bool,
 }
@@ -19,14 +22,19 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
             .iter()
             .any(|kind| kind.eq_ignore_ascii_case(block.open.kind()))
     };
-    let FencedLines { at, close, .. } = fenced(&lines).into_iter().rev().find(is_kind)?;
+    let FencedLines { open, at, close } = fenced(&lines).into_iter().rev().find(is_kind)?;
     let is_at_end =
         close.is_some_and(|close| lines[close + 1..].iter().all(|line| line.trim().is_empty()));
     let text = lines[at..close.unwrap_or(lines.len())]
         .iter()
         .map(|line| format!("{line}\n"))
         .collect();
-    Some(AnswerBlock { text, is_at_end })
+    Some(AnswerBlock {
+        text,
+        info: open.info.to_owned(),
+        is_closed: close.is_some(),
+        is_at_end,
+    })
 }
 
 /// The length of the longest fence of `text`; 0 if it has none.
@@ -60,29 +68,19 @@ pub fn unfenced(text: &str) -> Vec<&str> {
 /// program that may print more than its agent's words, the fence names the run's `nonce`, too: nothing has it that is quoted or echoed.
 pub fn final_block(answer: &str, kinds: &[&str], nonce: Option<&str>) -> Result<String, String> {
     let kind = kinds[0];
-    let lines: Vec<&str> = answer.lines().collect();
-    let blocks = fenced(&lines);
-    let last = blocks.last().filter(|block| {
-        let is_kind = |kind: &&str| kind.eq_ignore_ascii_case(block.open.kind());
-        let end = block.close.map_or(lines.len(), |close| close + 1);
-        kinds.iter().any(is_kind) && lines[end..].iter().all(|line| line.trim().is_empty())
-    });
-    let Some(FencedLines { open, at, close }) = last else {
-        return Err(format!("its answer does not end with a ```{kind} block"));
-    };
-    let Some(close) = close else {
+    let block = last_block(answer, kinds)
+        .filter(|block| block.is_at_end || !block.is_closed)
+        .ok_or_else(|| format!("its answer does not end with a ```{kind} block"))?;
+    if !block.is_closed {
         return Err(format!("the ```{kind} block of its answer is not closed"));
-    };
-    let names = |nonce: &str| open.info.split_whitespace().any(|word| word == nonce);
-    if let Some(nonce) = nonce.filter(|nonce| !names(nonce)) {
-        return Err(format!(
-            "the ```{kind} block of its answer does not begin with ```{kind} {nonce}"
-        ));
     }
-    Ok(lines[*at..*close]
-        .iter()
-        .map(|line| format!("{line}\n"))
-        .collect())
+    let names = |nonce: &str| block.info.split_whitespace().any(|word| word == nonce);
+    match nonce.filter(|nonce| !names(nonce)) {
+        Some(nonce) => Err(format!(
+            "the ```{kind} block of its answer does not begin with ```{kind} {nonce}"
+        )),
+        None => Ok(block.text),
+    }
 }
 
 /// A block: from which line on its text stands, and which line closes it.
