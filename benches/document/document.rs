@@ -195,21 +195,17 @@ fn decisions(criterion: &mut Criterion) {
         state: change.state,
         ..task.clone()
     };
-    let done = Event::Submit {
-        token: 7,
+    let submit = |token| Event::Submit {
+        token,
         commit: None,
         reviewers: Vec::new(),
         asks: None,
     };
+    let done = submit(7);
     group.bench_function("report", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &done, NOW).is_ok());
     });
-    let stale = Event::Submit {
-        token: 6,
-        commit: None,
-        reviewers: Vec::new(),
-        asks: None,
-    };
+    let stale = submit(6);
     group.bench_function("refusal", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &stale, NOW).is_err());
     });
