@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use tavern_core::document::parse;
-use tavern_core::edit::{NewItem, Patch, render};
+use tavern_core::new_item::{NewItem, render};
+use tavern_core::patch::Patch;
 use tavern_core::problem::render as shown;
 use tavern_core::task::{Status, TaskId};
 use tavern_core::text::apply;
