@@ -15,6 +15,7 @@ mod appended;
 mod archive;
 mod ask;
 mod badinput;
+mod baseline;
 mod branches;
 mod buffers;
 mod caps;

@@ -1,0 +1,189 @@
+//! What stands in a worktree before its agent begins is not the agent's work: neither committed nor merged, and no change.
+
+use std::path::Path;
+
+use crate::support::{AT_ONCE, Scratch};
+
+/// Agents work on these scripts, an item each.
+fn board(scripts: &[&str], config: &str) -> Scratch {
+    let item = |(number, script): (usize, &&str)| {
+        let lines = script.replace('\n', "\n  ");
+        format!("- [ ] T-{}: Do it\n  ```sh\n  {lines}\n  ```\n", number + 1)
+    };
+    let queue: String = scripts.iter().enumerate().map(item).collect();
+    Scratch::shell(
+        &queue,
+        &format!("base: main\nmax_attempts: 1\n{AT_ONCE}{config}"),
+    )
+}
+
+fn work(scratch: &Scratch) -> String {
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .stdout
+}
+
+fn shown(scratch: &Scratch, path: &str) -> String {
+    scratch.git(&["show", &format!("tavern/integration:{path}")])
+}
+
+/// Nowhere in the history of the integration branch.
+fn never_had(scratch: &Scratch, path: &str) {
+    let log = ["log", "--format=%h", "tavern/integration", "--", path];
+    assert_eq!(scratch.git(&log), "", "{path}");
+}
+
+#[test]
+fn copied_files_are_not_merged_whoever_commits() {
+    let scripts = [
+        "echo 1 >one.txt",
+        "echo 2 >two.txt\ngit add --all\ngit commit --quiet --message=All",
+        // It takes the secret back, and its history has it all the same.
+        "git add --all\ngit commit --quiet --message=All\ngit rm --quiet --cached .env\necho 3 >three.txt\ngit add three.txt\ngit commit --quiet --message=Three",
+        "mkdir -p in\necho 4 >in/four.txt\ngit add --all\ngit commit --quiet --message=Four\necho 5 >five.txt",
+    ];
+    let scratch = board(&scripts, "worktree: {copy: [.env, node_modules]}\n");
+    scratch.write(".gitignore", "node_modules/\n");
+    scratch.commit(&[".gitignore"], "Ignore");
+    scratch.write(".env", "SECRET=hunter2\n");
+    // A link is no folder, so the line above does not ignore it.
+    std::fs::create_dir(scratch.folder().join("home/modules")).expect("the folder is ours");
+    std::os::unix::fs::symlink(
+        scratch.folder().join("home/modules"),
+        scratch.work().join("node_modules"),
+    )
+    .expect("the folder is ours");
+    work(&scratch);
+    assert_eq!(
+        scratch.merged(),
+        ".gitignore\nREADME.md\nfive.txt\nin\none.txt\nthree.txt\ntwo.txt"
+    );
+    never_had(&scratch, ".env");
+    never_had(&scratch, "node_modules");
+    let subjects = scratch.git(&[
+        "log",
+        "--no-merges",
+        "--format=%s",
+        "main..tavern/integration",
+    ]);
+    for subject in ["T-1: Do it", "All", "Three", "Four", "T-4: Do it"] {
+        assert!(subjects.lines().any(|line| line == subject), "{subjects}");
+    }
+}
+
+#[test]
+fn what_the_set_up_changes_is_no_work() {
+    let scripts = [
+        "true",
+        "echo 2 >two.txt",
+        "sed -i '1i package: three' Lock.txt",
+        "git commit --quiet --all --message=Lock\ngrep -q set-up Lock.txt",
+        "echo 5 >five.txt\ngit commit --quiet --all --message=Lock",
+    ];
+    let setup = "echo set-up >>Lock.txt; echo made >made.txt; rm gone.txt";
+    let scratch = board(&scripts, &format!("worktree: {{setup: \"{setup}\"}}\n"));
+    scratch.write("Lock.txt", "package: one\npackage: two\npackage: more\n");
+    scratch.write("gone.txt", "not gone\n");
+    scratch.commit(&["Lock.txt", "gone.txt"], "Lock");
+    work(&scratch);
+    for (id, status) in [
+        ("T-1", "dead"),
+        ("T-2", "completed"),
+        ("T-3", "completed"),
+        ("T-4", "dead"),
+        ("T-5", "completed"),
+    ] {
+        let item = scratch.item(id);
+        assert_eq!(item["status"], status, "{item}");
+    }
+    scratch
+        .run("tavern-status", &["T-1"])
+        .ends(0)
+        .says("it changed nothing");
+    assert_eq!(
+        scratch.merged(),
+        "Lock.txt\nREADME.md\nfive.txt\ngone.txt\ntwo.txt"
+    );
+    assert_eq!(
+        shown(&scratch, "Lock.txt"),
+        "package: three\npackage: one\npackage: two\npackage: more"
+    );
+    never_had(&scratch, "made.txt");
+}
+
+#[test]
+fn set_ups_of_items_at_once_do_not_conflict() {
+    let scripts = ["echo 1 >one.txt", "echo 2 >two.txt", "echo 3 >three.txt"];
+    let scratch = board(
+        &scripts,
+        "worktree: {setup: \"echo $TAVERN_TASK >>Lock.txt\"}\n",
+    );
+    scratch.write("Lock.txt", "locked\n");
+    scratch.commit(&["Lock.txt"], "Lock");
+    scratch.run("tavern-drain", &["--agents", "3"]).ends(0);
+    assert_eq!(
+        scratch.merged(),
+        "Lock.txt\nREADME.md\none.txt\nthree.txt\ntwo.txt"
+    );
+    assert_eq!(shown(&scratch, "Lock.txt"), "locked");
+}
+
+#[test]
+fn line_ends_and_filters_that_git_would_change_are_no_work() {
+    let scratch = board(&["echo 1 >one.txt", "true"], "");
+    scratch.write("dos.txt", "one\r\ntwo\r\n");
+    scratch.commit(&["dos.txt"], "As it is");
+    scratch.write(".gitattributes", "*.txt text\n");
+    scratch.commit(&[".gitattributes"], "Attributes");
+    work(&scratch);
+    assert_eq!(
+        scratch.merged(),
+        ".gitattributes\nREADME.md\ndos.txt\none.txt"
+    );
+    let changed = scratch.git(&["diff", "--name-only", "main", "tavern/integration"]);
+    assert_eq!(changed, "one.txt");
+    assert_eq!(scratch.item("T-2")["status"], "dead");
+}
+
+#[test]
+fn the_next_attempt_and_the_integration_branch_know_it_still() {
+    // The first attempt fails with all committed, the second goes on; meanwhile others make the change of the set-up for good.
+    let first = "test -e tried || { touch tried; echo 1 >one.txt; git add --all; git commit --quiet --message=One; exit 1; }\n\
+                 git merge --quiet tavern/integration\necho more >>one.txt\ngit add --all\ngit commit --quiet --message=More";
+    let second = "echo set-up >>Lock.txt; echo x >>Lock.txt";
+    let scratch = board(
+        &[first, second],
+        "worktree: {setup: \"echo set-up >>Lock.txt; echo made >made.txt\"}\n",
+    );
+    scratch.change(".tavern/config.yaml", "max_attempts: 1", "max_attempts: 2");
+    scratch.change(
+        ".tavern/queues/main.md",
+        "T-2: Do it",
+        "T-2: Do it (priority: 0)",
+    );
+    scratch.write("Lock.txt", "locked\n");
+    scratch.write(".gitignore", "tried\n");
+    scratch.commit(&["Lock.txt", ".gitignore"], "Lock");
+    work(&scratch);
+    assert_eq!(scratch.merged(), ".gitignore\nLock.txt\nREADME.md\none.txt");
+    assert_eq!(shown(&scratch, "one.txt"), "1\nmore");
+    // What a script appends is its work, be it the same line.
+    assert_eq!(shown(&scratch, "Lock.txt"), "locked\nset-up\nx");
+    never_had(&scratch, "made.txt");
+}
+
+#[test]
+fn nothing_of_it_is_left_behind() {
+    let scratch = board(
+        &["echo 1 >one.txt", "exit 1"],
+        "worktree: {setup: \"echo made >made.txt\"}\n",
+    );
+    work(&scratch);
+    assert_eq!(scratch.item("T-2")["status"], "dead");
+    assert_eq!(
+        scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern"]),
+        ""
+    );
+    assert!(!scratch.work().join(".tavern/worktrees/T-2").exists());
+    assert!(Path::new(&scratch.work().join("README.md")).exists());
+}
