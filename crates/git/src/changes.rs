@@ -5,10 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::history::path_of;
+use git2::Tree;
+
+use super::branch::oid;
+use super::history::{path_of, paths};
 use super::program::THOROUGH;
 use super::repository::Checkout;
-use super::{CommitId, GitError, PatchText, Repository};
+use super::{CommitId, GitError, Head, PatchText, Repository};
 use tavern_sys::files;
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
@@ -34,15 +37,68 @@ impl Changes {
     }
 }
 
+/// The files of the last commit, and those that are there, both without what was there before anybody worked.
+struct Work<'r> {
+    head: Tree<'r>,
+    tree: Tree<'r>,
+}
+
 impl Repository {
     /// The changes of a linked worktree, by the path of its root. Nothing is written.
     pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
         self.changes_at(&self.checkout(worktree)?)
     }
 
+    /// Without what the worktree held before anybody worked there.
     pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
+        let changes = self.status(checkout, false)?;
+        let Some(work) = self.work_beyond(checkout, &changes)? else {
+            return Ok(changes);
+        };
+        let diff = self
+            .git
+            .diff_tree_to_tree(Some(&work.head), Some(&work.tree), None);
+        let changed = paths(&diff.map_err(GitError::library("compare two trees"))?);
+        let own = |mut listed: Vec<PathBuf>| {
+            listed.retain(|path| changed.binary_search(path).is_ok());
+            listed
+        };
+        Ok(Changes {
+            staged: own(changes.staged),
+            modified: own(changes.modified),
+            untracked: own(changes.untracked),
+            ..changes
+        })
+    }
+
+    /// What is there and in no commit, where the worktree held something before.
+    fn work_beyond(
+        &self,
+        checkout: &Checkout,
+        changes: &Changes,
+    ) -> Result<Option<Work<'_>>, GitError> {
+        let Some(baseline) = self.baseline(&checkout.root)? else {
+            return Ok(None);
+        };
+        let (Head::Branch { commit, .. } | Head::Detached { commit }) =
+            self.head_in(&checkout.git_dir)?
+        else {
+            return Ok(None);
+        };
+        let tree = self.tree_of_work(checkout, &changes.nested)?;
+        let tree = self.found_tree(baseline.without(&tree, oid(&commit))?)?;
+        let head = self.find_commit(&commit)?;
+        // A commit that took it in is no change.
+        let head = head.tree().map_err(GitError::library("read a tree"))?;
+        let head = self.found_tree(baseline.without(&head, oid(&commit))?)?;
+        Ok(Some(Work { head, tree }))
+    }
+
+    /// What git tells, with the index refreshed for all that look later if it `refreshes`.
+    pub(super) fn status(&self, checkout: &Checkout, refreshes: bool) -> Result<Changes, GitError> {
         let output = self
             .call(checkout)
+            .env("GIT_OPTIONAL_LOCKS", if refreshes { "1" } else { "0" })
             .args([
                 "status",
                 "--porcelain=v2",
@@ -99,7 +155,11 @@ impl Repository {
     }
 
     fn uncommitted_at(&self, checkout: &Checkout, limit: usize) -> Result<PatchText, GitError> {
-        let untracked = self.changes_at(checkout)?.untracked;
+        let changes = self.status(checkout, false)?;
+        if let Some(work) = self.work_beyond(checkout, &changes)? {
+            return self.patch(&work.head, &work.tree, &[], limit);
+        }
+        let untracked = changes.untracked;
         let flags = [
             "diff",
             "--no-color",

@@ -3,6 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use git2::Oid;
+
+use super::baseline::Baseline;
+use super::branch::oid;
 use super::cell::gitlinks;
 use super::program::THOROUGH;
 use super::repository::Checkout;
@@ -33,6 +37,9 @@ impl Repository {
             });
         }
         self.stage(&checkout, changes, exclude)?;
+        if let Some(baseline) = self.baseline(worktree)? {
+            return self.commit_beyond(&checkout, &baseline, message);
+        }
         let merges = checkout.git_dir.join("MERGE_HEAD").exists();
         match self.commit_staged(&checkout, message) {
             // It has nothing to commit.
@@ -56,25 +63,64 @@ impl Repository {
         }
     }
 
+    /// What is staged, without what the worktree held before.
+    fn commit_beyond(
+        &self,
+        checkout: &Checkout,
+        baseline: &Baseline<'_>,
+        message: &str,
+    ) -> Result<Option<CommitId>, GitError> {
+        let (Head::Branch { commit: head, .. } | Head::Detached { commit: head }) =
+            self.head_in(&checkout.git_dir)?
+        else {
+            return Err(GitError::UnknownReference {
+                name: "HEAD".to_owned(),
+            });
+        };
+        let staged = self.call(checkout).arg("write-tree").read()?;
+        let staged = Oid::from_str(String::from_utf8_lossy(&staged).trim())
+            .map_err(GitError::library("read a tree id"))?;
+        let tip = baseline.rewritten(oid(&head))?;
+        let mut parents = vec![self.find_commit(&tip.into())?];
+        for merged in files::read_text(checkout.git_dir.join("MERGE_HEAD"))
+            .unwrap_or_default()
+            .lines()
+        {
+            if let Ok(merged) = merged.parse() {
+                parents.push(self.find_commit(&merged)?);
+            }
+        }
+        // A merge brings the mainline.
+        let at = parents[parents.len() - 1].id();
+        let staged = self.found_tree(staged)?;
+        let tree = self.found_tree(baseline.without(&staged, at)?)?;
+        let is_new = parents.len() > 1 || tree.id() != parents[0].tree_id();
+        let commit = if is_new {
+            let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+            Some(self.write_commit(&tree, &parents, message)?)
+        } else {
+            None
+        };
+        let tip = commit.as_ref().map_or(tip, oid);
+        baseline.settle(tip, &staged)?;
+        self.stand_at(checkout, tip)?;
+        Ok(commit)
+    }
+
     fn stage(
         &self,
         checkout: &Checkout,
         changes: &Changes,
         exclude: &[&str],
     ) -> Result<(), GitError> {
-        // An empty path would mean everything; behind a link there is nothing to be staged, and git refuses to look.
-        let is_behind = |path: &Path| {
-            path.ancestors()
-                .skip(1)
-                .any(|above| checkout.root.join(above).is_symlink())
-        };
+        // An empty path would mean everything.
         let exclude: Vec<&str> = exclude
             .iter()
             .map(|path| path.trim_end_matches('/'))
             .collect();
         let exclude: Vec<&str> = exclude
             .into_iter()
-            .filter(|path| !path.is_empty() && !is_behind(Path::new(path)))
+            .filter(|path| !path.is_empty() && !is_behind(checkout, Path::new(path)))
             .collect();
         let mut call = self
             .call(checkout)
@@ -82,20 +128,8 @@ impl Repository {
         for path in &exclude {
             call = call.arg(pathspec("exclude,top,literal", Path::new(path)));
         }
-        let listing = ["ls-files", "--stage", "-z"];
-        // What git would do for the state of a repository inside is up to that one's settings.
-        let linked = if checkout.has_cells() {
-            gitlinks(&self.call(checkout).args(listing).read()?)
-        } else {
-            Vec::new()
-        };
-        for path in changes
-            .nested
-            .iter()
-            .chain(&linked)
-            .filter(|path| !is_behind(path))
-        {
-            call = call.arg(pathspec("exclude,top,literal", path));
+        for path in self.not_staged(checkout, &changes.nested)? {
+            call = call.arg(pathspec("exclude,top,literal", &path));
         }
         call.limit(THOROUGH).read()?;
         // What somebody staged by hand is excluded as well.
@@ -110,6 +144,22 @@ impl Repository {
                 .map(|path| pathspec("top,literal", Path::new(path))),
         );
         call.limit(THOROUGH).read().map(drop)
+    }
+
+    /// The paths of repositories inside that a commit does not take: the `nested` ones; and submodules where agents have had cells, since
+    /// what git would do for their state is up to settings that are found there.
+    pub(super) fn not_staged(
+        &self,
+        checkout: &Checkout,
+        nested: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, GitError> {
+        let mut paths = nested.to_vec();
+        if checkout.has_cells() {
+            let listing = ["ls-files", "--stage", "-z"];
+            paths.extend(gitlinks(&self.call(checkout).args(listing).read()?));
+        }
+        paths.retain(|path| !is_behind(checkout, path));
+        Ok(paths)
     }
 
     fn has_staged(&self, checkout: &Checkout) -> Result<bool, GitError> {
@@ -128,6 +178,13 @@ impl Repository {
             .exit
             .is_success())
     }
+}
+
+/// Behind a link there is nothing to be staged, and git refuses to look.
+fn is_behind(checkout: &Checkout, path: &Path) -> bool {
+    path.ancestors()
+        .skip(1)
+        .any(|above| checkout.root.join(above).is_symlink())
 }
 
 pub(super) fn refuse_rebase(checkout: &Checkout) -> Result<(), GitError> {

@@ -9,6 +9,7 @@
 //! contract in words.
 
 mod arrivals;
+mod baseline;
 mod branch;
 mod cell;
 mod changes;

@@ -19,6 +19,8 @@ pub struct Repository {
     pub(super) config: Option<ConfigFiles>,
     /// In which the user's filters run over what is in linked worktrees; empty: in none.
     pub filter_sandbox: Vec<OsString>,
+    /// The branch that the work of linked worktrees is merged into; empty: none.
+    pub mainline: String,
     /// As seen from the main work tree.
     pub(super) git: git2::Repository,
 }
@@ -96,6 +98,7 @@ impl Repository {
             common_dir,
             config,
             filter_sandbox: Vec::new(),
+            mainline: String::new(),
             git,
         })
     }

@@ -66,11 +66,7 @@ impl Repository {
         let rescued = match self.changes_at(&checkout) {
             Ok(changes) if changes.is_clean() => None,
             Ok(changes) => {
-                let index = Index::new(self, checkout.clone())?;
-                let own = checkout.git_dir.join("index");
-                if own.exists() {
-                    fs::copy(&own, index.file()).map_err(GitError::io("copy", own))?;
-                }
+                let index = Index::copied(self, checkout.clone())?;
                 Some(index.tree_of_everything(changes.submodules)?)
             }
             // An index that can't be read says nothing about the files, which are compared with the last commit instead.
@@ -81,6 +77,13 @@ impl Repository {
                 Some(index.tree_of_everything(Vec::new())?)
             }
             Err(error) => return Err(error),
+        };
+        let rescued = match (rescued, self.baseline(worktree)?, &head) {
+            (Some((tree, unsaved)), Some(baseline), Some(head)) => {
+                let tree = self.found_tree(tree)?;
+                Some((baseline.without(&tree, head.id())?, unsaved))
+            }
+            (rescued, ..) => rescued,
         };
         let changed =
             rescued.filter(|(tree, _)| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
@@ -132,11 +135,13 @@ impl Repository {
         {
             return Ok(id);
         }
-        let tree = self
-            .git
-            .find_tree(tree)
-            .map_err(GitError::library("read the rescued tree"))?;
-        self.write_commit(&tree, head.as_slice(), message)
+        self.write_commit(&self.found_tree(tree)?, head.as_slice(), message)
+    }
+
+    pub(super) fn found_tree(&self, id: Oid) -> Result<git2::Tree<'_>, GitError> {
+        self.git
+            .find_tree(id)
+            .map_err(GitError::library("read a tree"))
     }
 
     /// Makes `reference` (`refs/…` in full) keep `commit`, beside what it kept before. Returns what it names now.
@@ -168,7 +173,7 @@ impl Repository {
 }
 
 /// An index of its own, in a folder that goes away with it. It is empty at first.
-struct Index<'r> {
+pub(super) struct Index<'r> {
     repository: &'r Repository,
     checkout: Checkout,
     folder: TempDir,
@@ -190,6 +195,19 @@ impl<'r> Index<'r> {
         })
     }
 
+    /// As the worktree's own is.
+    pub(super) fn copied(
+        repository: &'r Repository,
+        checkout: Checkout,
+    ) -> Result<Index<'r>, GitError> {
+        let own = checkout.git_dir.join("index");
+        let index = Index::new(repository, checkout)?;
+        if own.exists() {
+            fs::copy(&own, index.file()).map_err(GitError::io("copy", own))?;
+        }
+        Ok(index)
+    }
+
     fn file(&self) -> PathBuf {
         self.folder.path().join("index")
     }
@@ -203,6 +221,24 @@ impl<'r> Index<'r> {
         self.relaxed.iter().fold(call, |call, name| {
             call.arg("-c").arg(format!("{name}=false"))
         })
+    }
+
+    /// The tree of what a commit takes: without `nested` repositories, and submodules as the index has them where git is not
+    /// to look into them.
+    pub(super) fn tree_without(self, nested: &[PathBuf]) -> Result<Oid, GitError> {
+        let excluded = self.repository.not_staged(&self.checkout, nested)?;
+        let add = ["add", "--all", "--sparse", "--", ":/"];
+        let excluded = excluded
+            .iter()
+            .map(|path| pathspec("exclude,top,literal", path));
+        self.call().args(add).args(excluded).read()?;
+        self.written()
+    }
+
+    fn written(&self) -> Result<Oid, GitError> {
+        let output = self.call().arg("write-tree").read()?;
+        Oid::from_str(String::from_utf8_lossy(&output).trim())
+            .map_err(GitError::library("read a tree id"))
     }
 
     /// The tree of everything in the work tree, and what could not be read. The files of `submodules`, and of untracked
@@ -237,9 +273,7 @@ impl<'r> Index<'r> {
             unsaved.extend(missed.into_iter().map(|path| inner.join(path)));
             self.graft(&inner, tree)?;
         }
-        let output = self.call().arg("write-tree").read()?;
-        let tree = Oid::from_str(String::from_utf8_lossy(&output).trim());
-        Ok((tree.map_err(GitError::library("read a tree id"))?, unsaved))
+        Ok((self.written()?, unsaved))
     }
 
     /// `git add`, as much as can be had, without `nested`. Returns what could not.

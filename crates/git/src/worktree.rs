@@ -65,6 +65,7 @@ impl Repository {
             let _ = self.remove_worktree(path, lock_file);
             return Err(error);
         }
+        self.remember_baseline(&making.entry.path)?;
         making.finish()?;
         Ok(true)
     }
@@ -94,6 +95,7 @@ impl Repository {
             files::remove_tree(bin).map_err(GitError::io("remove", bin))?;
         }
         sweep(&path);
+        self.forget_baseline(&path)?;
         Ok(removed.is_some())
     }
 
@@ -115,7 +117,8 @@ impl Repository {
         Ok(registration::find(self.common_dir(), &registration::resolved(path)?)?.is_some())
     }
 
-    /// Takes away all that a linked worktree holds which its last commit does not, but for what is ignored and for repositories inside.
+    /// Takes away all that a linked worktree holds which its last commit does not, but for what is ignored, what it held before anybody
+    /// worked there, and repositories inside.
     pub fn restore(&self, worktree: &Path) -> Result<(), GitError> {
         let checkout = self.checkout(worktree)?;
         self.call(&checkout)
@@ -125,8 +128,8 @@ impl Repository {
         self.call(&checkout)
             .args(["clean", "--quiet", "-fd"])
             .limit(THOROUGH)
-            .read()
-            .map(drop)
+            .read()?;
+        self.restore_baseline(&checkout)
     }
 
     /// Puts the worktree at `path` back on `branch`, moved forward to the commit that the worktree is at; its files and its

@@ -154,6 +154,7 @@ impl Site {
             return Ok(repository);
         }
         let mut repository = Repository::discover(self.board.root())?;
+        self.integration().clone_into(&mut repository.mainline);
         repository.filter_sandbox = enclosure::of_filters(&self.config, &self.board, &repository);
         Ok(self.repository.get_or_init(|| repository))
     }

@@ -271,7 +271,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
     })
 }
 
-/// Commits what an agent has left uncommitted.
+/// Commits what an agent has left uncommitted, and takes out of its commits what the worktree held before it began.
 pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(), Error> {
     let (task, folder) = (&held.task, site.board.worktree(&held.task.id));
     if let WorkState::Uncommitted(changes) = state {
@@ -283,6 +283,9 @@ pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(),
             &format!("{}: {}", task.id, task.title),
             &protected,
         )?;
+    } else {
+        // It may have committed itself what was there before.
+        site.repository()?.disown_baseline(&folder)?;
     }
     Ok(())
 }

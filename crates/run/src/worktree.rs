@@ -421,6 +421,10 @@ fn keep_and_remove(
     path: &Path,
     merged: &[CommitId],
 ) -> Result<(), Error> {
+    // Whoever goes on from its branch finds its own work there.
+    if site.repository()?.is_worktree(path)? {
+        site.repository()?.disown_baseline(path)?;
+    }
     let kept = salvage(site, task, token, path, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
         let why = format!("`{}` can't be read, so it can't be kept", unsaved.display());
