@@ -78,6 +78,7 @@ mod serve;
 mod standing;
 mod state;
 mod steps;
+mod submodules;
 mod support;
 mod switches;
 mod tell;

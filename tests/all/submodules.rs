@@ -1,0 +1,157 @@
+//! Repositories within a worktree: what a run commits there is kept where git finds it, and what it leaves uncommitted there is no
+//! "done".
+
+use std::path::Path;
+
+use crate::support::{AT_ONCE, Scratch};
+
+/// How an agent gets its submodule.
+const INIT: &str = "git -c protocol.file.allow=always submodule update --init --quiet";
+
+/// A repository with the submodule `lib`, whose only commit has `lib.txt`, and an item for each of these scripts.
+fn board(scripts: &[&str]) -> Scratch {
+    let item = |(number, script): (usize, &&str)| {
+        let lines = script.replace("INIT", INIT).replace('\n', "\n  ");
+        format!("- [ ] T-{}: Do it\n  ```sh\n  {lines}\n  ```\n", number + 1)
+    };
+    let queue: String = scripts.iter().enumerate().map(item).collect();
+    let scratch = Scratch::shell(&queue, &format!("base: main\nmax_attempts: 1\n{AT_ONCE}"));
+    let lib = scratch.folder().join("home/lib");
+    let made = format!(
+        "git init -q -b main {0} && cd {0} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib",
+        lib.display()
+    );
+    sh(&scratch, &made);
+    sh(
+        &scratch,
+        &format!(
+            "git -c protocol.file.allow=always submodule --quiet add {} lib && git commit -qm 'With a library'",
+            lib.display()
+        ),
+    );
+    scratch
+}
+
+fn sh(scratch: &Scratch, line: &str) -> String {
+    let ran = scratch.command(Path::new("sh")).args(&["-c", line]).run();
+    ran.succeeds()
+}
+
+fn work(scratch: &Scratch) {
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]);
+    assert_eq!(sh(scratch, "ls .tavern/worktrees"), "");
+}
+
+#[test]
+fn a_commit_in_a_submodule_is_there_when_its_worktree_is_gone() {
+    let scratch = board(&[
+        "INIT\n(cd lib && echo 2 >lib.txt && git commit -qam Two)\ngit add lib\ngit commit -qm Outer",
+        // Nobody but the end of its run commits the link.
+        "INIT\n(cd lib && git checkout -q -b own && echo 3 >three.txt && git add . && git commit -qm Three)",
+    ]);
+    work(&scratch);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
+    assert!(log.contains("in the submodule `lib`"), "{log}");
+    // The second conflicts with the first, of which it knows nothing, or goes on from it: either way nothing is lost.
+    let kept = sh(
+        &scratch,
+        "cd lib && git for-each-ref --format='%(objectname)' refs/tavern | while read -r id; do git log --format=%s \"$id\"; done",
+    );
+    for subject in ["Two", "Three"] {
+        assert!(kept.lines().any(|line| line == subject), "{kept}\n{log}");
+    }
+    // As its owner goes on.
+    sh(
+        &scratch,
+        "git merge -q tavern/integration && git -c protocol.file.allow=never submodule update --quiet",
+    );
+    assert_eq!(
+        sh(&scratch, "git -C lib rev-parse HEAD"),
+        sh(&scratch, "git rev-parse tavern/integration:lib")
+    );
+}
+
+#[test]
+fn what_is_left_uncommitted_in_a_submodule_is_not_done() {
+    let scratch = board(&[
+        "INIT\necho 2 >lib/lib.txt\necho outer >outer.txt",
+        "INIT\necho new >lib/new.txt",
+    ]);
+    work(&scratch);
+    for (id, path, text) in [("T-1", "lib/lib.txt", "2"), ("T-2", "lib/new.txt", "new")] {
+        let item = scratch.item(id);
+        assert_eq!(item["status"], "dead", "{item}");
+        let reason = item["reason"].as_str().unwrap_or_default();
+        assert!(
+            reason.contains("uncommitted in the submodule `lib`"),
+            "{reason}"
+        );
+        let kept = item["kept"][0].as_str().unwrap_or_default().to_owned();
+        let kept = if kept.is_empty() {
+            format!(
+                "refs/tavern/salvage/{id}/{}",
+                if id == "T-1" { 1 } else { 2 }
+            )
+        } else {
+            kept
+        };
+        assert_eq!(scratch.git(&["show", &format!("{kept}:{path}")]), text);
+    }
+}
+
+#[test]
+fn what_the_set_up_left_there_is_not_the_agents() {
+    let scratch = board(&["echo 1 >one.txt", "echo 2 >lib/made.txt\necho 2 >two.txt"]);
+    let config = scratch.read(".tavern/config.yaml");
+    scratch.write(
+        ".tavern/config.yaml",
+        format!("{config}worktree: {{setup: '{INIT} && echo made >lib/made.txt'}}\n"),
+    );
+    work(&scratch);
+    assert_eq!(scratch.item("T-1")["status"], "completed");
+    assert_eq!(
+        scratch.merged(),
+        ".gitmodules\nREADME.md\nlib\none.txt\ntwo.txt"
+    );
+}
+
+#[test]
+fn a_repository_that_an_agent_made_is_kept_with_its_history() {
+    let scratch = board(&[
+        "git init -q inner\n(cd inner && echo 1 >in.txt && git add . && git commit -qm First && echo 2 >in.txt && git commit -qam Second && echo 3 >in.txt)\necho 1 >one.txt",
+        "git init -q only\n(cd only && echo 1 >in.txt && git add . && git commit -qm First)",
+    ]);
+    work(&scratch);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
+    // A commit can't hold it, so it is not merged, and that is told.
+    assert_eq!(scratch.merged(), ".gitmodules\nREADME.md\nlib\none.txt");
+    for (id, name) in [("T-1", "inner"), ("T-2", "only")] {
+        assert!(log.contains(&format!("`{name}`")), "{log}");
+        let bundle = sh(
+            &scratch,
+            &format!("ls .tavern/runs/{id}@*/submodules/*.bundle"),
+        );
+        sh(
+            &scratch,
+            &format!("git clone -q {} ../home/{name}", bundle.trim()),
+        );
+    }
+    assert_eq!(
+        sh(&scratch, "git -C ../home/inner log --format=%s"),
+        "Second\nFirst\n"
+    );
+    assert_eq!(
+        sh(&scratch, "git show refs/tavern/salvage/T-1/1:inner/in.txt"),
+        "3\n"
+    );
+    let item = scratch.item("T-2");
+    assert_eq!(item["status"], "dead", "{item}");
+    assert!(
+        item["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("`only`")),
+        "{item}"
+    );
+}
