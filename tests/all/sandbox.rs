@@ -362,12 +362,8 @@ echo forged >"$lfs/$(echo "$id" | tr 0-9a-f f0-9a-e)"
 git commit -qm Outer
 "#;
 
-#[test]
-fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
-    let scratch = board(INNER, &[]);
-    if !is_boxed(&scratch) {
-        return;
-    }
+/// Gives the board a submodule at `lib`, whose origin stays as long as the value.
+fn with_library(scratch: &Scratch) -> tempfile::TempDir {
     let folder = seen_in_a_box();
     let lib = folder.path().join("lib");
     let line = format!(
@@ -390,6 +386,38 @@ fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
     ]);
     scratch.git(&["commit", "-qm", "With a library"]);
     scratch.settle();
+    folder
+}
+
+#[test]
+fn what_is_left_uncommitted_in_a_submodule_is_not_done() {
+    let init = "git -c protocol.file.allow=always submodule update --init --quiet\n";
+    let scratch = board(
+        &format!("{init}echo 2 >lib/lib.txt\necho outer >outer.txt"),
+        &[],
+    );
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let _folder = with_library(&scratch);
+    scratch.change(CONFIG, "base: main", "base: main\nmax_attempts: 1");
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]);
+    let item = scratch.item("T-1");
+    assert_eq!(item["status"], "dead", "{item}");
+    let reason = item["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("uncommitted in the submodule `lib`"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
+    let scratch = board(INNER, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let _folder = with_library(&scratch);
     scratch
         .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
         .succeeds();
@@ -397,7 +425,7 @@ fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
     assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
     let (_, kept) = log
         .split_once(
-            "the submodule `lib` is on no remote of that, and is kept for git to fetch from in ",
+            "the submodule `lib` is on no remote of that, your own clone of it has it below `refs/tavern/T-1@1/`, and it is kept for git to fetch from in ",
         )
         .expect(&log);
     let bundle = kept.lines().next().expect("a path");

@@ -32,11 +32,15 @@ const MOST_OF_TEXT: usize = 4 << 20;
 /// What the commit says.
 const WORDS: &str = "tavern: what the worktree held before";
 
+/// So begins a line of it that names a submodule which had changes.
+const DIRTY: &str = "submodule ";
+
 /// A worktree's baseline, to be compared with.
 pub(super) struct Baseline<'r> {
     repository: &'r Repository,
     reference: String,
     commit: CommitId,
+    message: String,
     start: Commit<'r>,
     before: Tree<'r>,
     held: Tree<'r>,
@@ -134,6 +138,7 @@ impl Repository {
                 repository: self,
                 reference: reference.clone(),
                 commit: id.clone(),
+                message: commit.message().unwrap_or_default().to_owned(),
                 start,
                 before,
                 held,
@@ -193,17 +198,21 @@ impl Repository {
             return Ok(None);
         };
         let changes = self.status(checkout, true)?;
-        if changes.staged.is_empty() && changes.modified.is_empty() && changes.untracked.is_empty()
-        {
+        if changes.is_clean() {
             return Ok(None);
         }
         let head = self.find_commit(&head)?;
         let tree = self.tree_of_work(checkout, &changes.nested)?;
-        if tree.id() == head.tree_id() {
+        if tree.id() == head.tree_id() && changes.submodules.is_empty() {
             return Ok(None);
         }
-        self.write_commit(&tree, &[&head], "tavern: what the worktree held before")
-            .map(Some)
+        let dirty: String = changes
+            .submodules
+            .iter()
+            .map(|path| format!("{DIRTY}{}\n", path.display()))
+            .collect();
+        let message = format!("{WORDS}\n\n{dirty}");
+        self.write_commit(&tree, &[&head], &message).map(Some)
     }
 
     /// What a commit of all that is there would have, without `nested` repositories. Neither index nor references change.
@@ -220,6 +229,14 @@ impl Repository {
 }
 
 impl Baseline<'_> {
+    pub(super) fn dirty_submodules(&self) -> Vec<PathBuf> {
+        let lines = self.message.lines();
+        lines
+            .filter_map(|line| line.strip_prefix(DIRTY))
+            .map(PathBuf::from)
+            .collect()
+    }
+
     /// `tree`, which stands on top of `at` and its history, without what was there before.
     pub(super) fn without(&self, tree: &Tree<'_>, at: Oid) -> Result<Oid, GitError> {
         let newer = self.newer_mainline(at)?;
@@ -318,9 +335,11 @@ impl Baseline<'_> {
             };
         }
         let held = update.create_updated(git, &own).map_err(settling())?;
-        let commit =
-            self.repository
-                .write_commit(&self.repository.found_tree(held)?, &[&tip], WORDS)?;
+        let commit = self.repository.write_commit(
+            &self.repository.found_tree(held)?,
+            &[&tip],
+            &self.message,
+        )?;
         self.repository.swap(
             &self.reference,
             Some(&self.commit),

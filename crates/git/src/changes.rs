@@ -41,6 +41,8 @@ impl Changes {
 struct Work<'r> {
     head: Tree<'r>,
     tree: Tree<'r>,
+    /// Submodules that had changes before.
+    dirty_before: Vec<PathBuf>,
 }
 
 impl Repository {
@@ -51,7 +53,10 @@ impl Repository {
 
     /// Without what the worktree held before anybody worked there.
     pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
-        let changes = self.status(checkout, false)?;
+        let mut changes = self.status(checkout, false)?;
+        if checkout.has_cells() {
+            changes.submodules = Repository::dirty_in_cells(checkout);
+        }
         let Some(work) = self.work_beyond(checkout, &changes)? else {
             return Ok(changes);
         };
@@ -63,6 +68,9 @@ impl Repository {
             listed.retain(|path| changed.binary_search(path).is_ok());
             listed
         };
+        changes
+            .submodules
+            .retain(|path| !work.dirty_before.contains(path));
         Ok(Changes {
             staged: own(changes.staged),
             modified: own(changes.modified),
@@ -91,7 +99,11 @@ impl Repository {
         // A commit that took it in is no change.
         let head = head.tree().map_err(GitError::library("read a tree"))?;
         let head = self.found_tree(baseline.without(&head, oid(&commit))?)?;
-        Ok(Some(Work { head, tree }))
+        Ok(Some(Work {
+            head,
+            tree,
+            dirty_before: baseline.dirty_submodules(),
+        }))
     }
 
     /// What git tells, with the index refreshed for all that look later if it `refreshes`.

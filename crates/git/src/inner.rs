@@ -12,12 +12,14 @@ use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
 use super::cell::{LeftCell, boxed, gitlinks};
-use super::repository::Head;
+use super::program::THOROUGH;
+use super::repository::{Checkout, Head};
 use super::worktree::{bin_beside, sweep};
 use super::{GitError, Repository};
 use tavern_sys::files;
 
-/// Run inside: a bundle for each submodule in which there is what none of its remotes has, and the number and the place of each.
+/// Run inside: a bundle for each submodule in which there is what none of its remotes has, and the number and the place of each; and which
+/// have changes that are not committed.
 const BUNDLE: &str = r#"number=0
 find "$GIT_DIR/modules" "$GIT_DIR/inner" -name HEAD -type f 2>/dev/null | while read -r head; do
     module=${head%/HEAD}
@@ -26,16 +28,24 @@ find "$GIT_DIR/modules" "$GIT_DIR/inner" -name HEAD -type f 2>/dev/null | while 
     if GIT_DIR=$module git bundle create --quiet "$1/$number.bundle" HEAD --branches --not --remotes 2>/dev/null; then
         echo "$number ${module#"$GIT_DIR/"}"
     fi
+    if test -n "$(GIT_DIR=$module git config core.worktree)" && test -n "$(GIT_DIR=$module git status --porcelain 2>/dev/null)"; then
+        echo "dirty ${module#"$GIT_DIR/"}"
+    fi
 done
 "#;
+
+/// A file in git's entry for a worktree: the submodules that an agent in a cell left with changes, a line each.
+const DIRTY: &str = "tavern-dirty";
 
 /// Where in a cell the repositories are that stood in the places of submodules, each by its number.
 const INNER: &str = "inner";
 
-/// What was committed in a submodule, and is nowhere else.
+/// What was committed in a repository inside a worktree, and is nowhere else.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    pub submodule: String,
+    /// Its place in the worktree, or the name of the submodule.
+    pub place: String,
+    pub is_submodule: bool,
     /// For git to fetch from.
     pub file: PathBuf,
 }
@@ -72,37 +82,7 @@ impl Repository {
             Err(GitError::NotAWorktree { .. }) => return Ok(Vec::new()),
             checkout => checkout?,
         };
-        let mut links = gitlinks(
-            &self
-                .call(&checkout)
-                .args(["ls-files", "--stage", "-z"])
-                .read()?,
-        );
-        if !matches!(self.head_in(&checkout.git_dir)?, Head::Unborn { .. }) {
-            links.extend(gitlinks(
-                &self
-                    .call(&checkout)
-                    .args(["ls-tree", "-r", "-z", "--full-tree", "HEAD"])
-                    .read()?,
-            ));
-        }
-        let is_own = |path: &Path| {
-            !path
-                .ancestors()
-                .any(|above| checkout.root.join(above).is_symlink())
-        };
-        let is_there = |path: &PathBuf| {
-            is_own(path)
-                && checkout
-                    .root
-                    .join(path)
-                    .join(".git")
-                    .symlink_metadata()
-                    .is_ok()
-        };
-        let mut places: Vec<PathBuf> = links.into_iter().filter(is_there).collect();
-        places.sort();
-        places.dedup();
+        let places = self.filled_links(&checkout)?;
         for (number, place) in places.iter().enumerate() {
             let (folder, to) = (
                 checkout.root.join(place),
@@ -113,6 +93,129 @@ impl Repository {
         Ok(places)
     }
 
+    /// The places of submodules, by the index and by HEAD, in which a repository stands, in order.
+    fn filled_links(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
+        let listed = |args: &[&str]| self.call(checkout).args(args).read();
+        let mut links = gitlinks(&listed(&["ls-files", "--stage", "-z"])?);
+        if !matches!(self.head_in(&checkout.git_dir)?, Head::Unborn { .. }) {
+            links.extend(gitlinks(&listed(&[
+                "ls-tree",
+                "-r",
+                "-z",
+                "--full-tree",
+                "HEAD",
+            ])?));
+        }
+        let is_own = |path: &Path| {
+            !path
+                .ancestors()
+                .any(|above| checkout.root.join(above).is_symlink())
+        };
+        let git = |path: &Path| checkout.root.join(path).join(".git");
+        links.retain(|path| is_own(path) && git(path).symlink_metadata().is_ok());
+        links.sort();
+        links.dedup();
+        Ok(links)
+    }
+
+    /// What was committed in repositories inside the linked worktree and is on none of their remotes, as bundles in the folder
+    /// `out`. Those of cells are taken by [`Repository::submodules_of`].
+    pub fn bundle_inner(&self, worktree: &Path, out: &Path) -> Result<Vec<Bundle>, GitError> {
+        let checkout = self.checkout(worktree)?;
+        if checkout.has_cells() {
+            return Ok(Vec::new());
+        }
+        let modules = checkout.git_dir.join("modules");
+        let mut found: Vec<(PathBuf, String, bool)> = Vec::new();
+        for entry in WalkDir::new(&modules).into_iter().filter_map(Result::ok) {
+            let path = entry.path();
+            if is_git_dir(path)
+                && let Ok(name) = path.strip_prefix(&modules)
+            {
+                let name = name.to_string_lossy().into_owned();
+                found.push((path.to_owned(), name, true));
+            }
+        }
+        let mut places: Vec<(PathBuf, bool)> = self
+            .status(&checkout, false)?
+            .nested
+            .into_iter()
+            .map(|place| (place, false))
+            .collect();
+        if checkout.root.join(".gitmodules").exists() {
+            let links = self.filled_links(&checkout)?.into_iter();
+            places.extend(links.map(|place| (place, true)));
+        }
+        for (place, is_submodule) in places {
+            let git_dir = checkout.root.join(&place).join(".git");
+            // A file leads to a repository that is elsewhere.
+            if is_git_dir(&git_dir) {
+                found.push((git_dir, place.to_string_lossy().into_owned(), is_submodule));
+            }
+        }
+        let mut bundles = Vec::new();
+        for (number, (git_dir, place, is_submodule)) in found.into_iter().enumerate() {
+            let inner = Checkout {
+                git_dir,
+                root: checkout.root.clone(),
+            };
+            let file = out.join(format!("{}.bundle", number + 1));
+            let call = self.call(&inner).args(["bundle", "create", "--quiet"]);
+            let refs = ["HEAD", "--branches", "--tags", "--not", "--remotes"];
+            // One that has nothing new is refused, and so is one without a commit.
+            let ran = call.arg(&file).args(refs).limit(THOROUGH);
+            if ran.ending(&[0, 1, 128])?.exit.is_success() {
+                bundles.push(Bundle {
+                    place,
+                    is_submodule,
+                    file,
+                });
+            }
+        }
+        Ok(bundles)
+    }
+
+    /// Has the owner's own repository of the submodule, if it is there, take in what `bundle` has, below the reference `prefix`
+    /// there. Returns whether it did.
+    pub fn fetch_bundle(&self, bundle: &Bundle, prefix: &str) -> Result<bool, GitError> {
+        let git_dir = self.common_dir().join("modules").join(&bundle.place);
+        if !bundle.is_submodule || !is_git_dir(&git_dir) {
+            return Ok(false);
+        }
+        let module = Checkout {
+            git_dir,
+            root: self.main_worktree().to_owned(),
+        };
+        let heads = self.call(&module).args(["bundle", "list-heads"]);
+        let heads = heads.arg(&bundle.file).read()?;
+        let heads = String::from_utf8_lossy(&heads).into_owned();
+        let names = heads
+            .lines()
+            .filter_map(|line| Some(line.split_once(' ')?.1));
+        let specs =
+            names.map(|name| format!("+{name}:{prefix}/{}", name.trim_start_matches("refs/")));
+        let fetch = [
+            "-c",
+            "fetch.fsckObjects=true",
+            "-c",
+            "protocol.file.allow=always",
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+        ];
+        let call = self.call(&module).args(fetch).arg(&bundle.file).args(specs);
+        call.limit(THOROUGH).read()?;
+        Ok(true)
+    }
+
+    /// The submodules in which an agent in a cell left changes.
+    pub(super) fn dirty_in_cells(checkout: &Checkout) -> Vec<PathBuf> {
+        let list = files::read_text(checkout.git_dir.join(DIRTY)).unwrap_or_default();
+        list.lines().map(PathBuf::from).collect()
+    }
+
     /// Removes those that commands have made in such places, and no agent. Their files stay.
     pub fn remove_inner(&self, worktree: &Path) -> Result<(), GitError> {
         self.take_inner(worktree, &bin_beside(worktree))?;
@@ -121,9 +224,10 @@ impl Repository {
     }
 
     /// What was committed in submodules of the cell, as bundles in its folder `out`. Some of them were taken from these places
-    /// in the worktree.
+    /// in the `worktree`, whose entry remembers in which there are changes.
     pub fn submodules_of(
         &self,
+        worktree: &Path,
         left: &LeftCell<'_>,
         places: &[PathBuf],
     ) -> Result<Vec<Bundle>, GitError> {
@@ -135,9 +239,17 @@ impl Repository {
         }
         let told = boxed(left, &self.common_dir().join("objects"), BUNDLE)?;
         let told = String::from_utf8_lossy(&told);
+        if let Ok(checkout) = self.checkout(worktree) {
+            let dirty = told
+                .lines()
+                .filter_map(|line| line.strip_prefix("dirty modules/"));
+            let list: String = dirty.map(|name| format!("{name}\n")).collect();
+            let file = checkout.git_dir.join(DIRTY);
+            files::write(&file, list.as_bytes()).map_err(GitError::io("write", &file))?;
+        }
         let bundle = |(number, submodule): (&str, &str)| {
             let number: u32 = number.parse().ok()?;
-            let submodule = match submodule.split_once('/')? {
+            let place = match submodule.split_once('/')? {
                 (INNER, taken) => places
                     .get(taken.parse::<usize>().ok()?)?
                     .to_string_lossy()
@@ -145,7 +257,8 @@ impl Repository {
                 (_, name) => name.to_owned(),
             };
             Some(Bundle {
-                submodule,
+                place,
+                is_submodule: true,
                 file: left.out.join(format!("{number}.bundle")),
             })
         };
@@ -155,6 +268,10 @@ impl Repository {
             .filter_map(bundle)
             .collect())
     }
+}
+
+fn is_git_dir(path: &Path) -> bool {
+    path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
 /// Moves `.git` of the folder to `to`, whatever it is.

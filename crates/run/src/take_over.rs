@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::artifacts::{Artifacts, PLAN, VERDICT};
 use super::cell::{CELLS, Cell};
@@ -171,31 +171,59 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     let inner = site.repository()?.take_inner(&worktree, &cell.git())?;
     received?;
     site.repository()?.receive_lfs(&cell.git())?;
-    let bundles = site.repository()?.submodules_of(&left, &inner)?;
-    keep_bundles(site, run, &bundles)
+    let bundles = site.repository()?.submodules_of(&worktree, &left, &inner)?;
+    keep_bundles(site, &run.task, &run.run, bundles)
 }
 
-/// What was committed in submodules stays with the run, and is told.
-fn keep_bundles(site: &Site, run: &Metadata, bundles: &[Bundle]) -> Result<(), Error> {
-    for (number, Bundle { submodule, file }) in bundles.iter().enumerate() {
-        let folder = Artifacts::create(&site.board, &run.run)?.path(SUBMODULES);
+/// What was committed in repositories inside the worktree, in no cell, before that is removed.
+pub fn take_inner(site: &Site, task: &TaskId, run: &str, worktree: &Path) -> Result<(), Error> {
+    let out = tempfile::tempdir_in(site.board.private(""))
+        .map_err(Error::io("write in", &site.board.private("")))?;
+    let bundles = site.repository()?.bundle_inner(worktree, out.path())?;
+    keep_bundles(site, task, run, bundles)
+}
+
+/// What was committed in repositories inside a worktree stays with the run, and is told. The owner's own repository of a submodule
+/// has it, too.
+fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> Result<(), Error> {
+    for (number, bundle) in bundles.into_iter().enumerate() {
+        let folder = Artifacts::create(&site.board, run)?.path(SUBMODULES);
         files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
         let kept = folder.join(format!("{}.bundle", number + 1));
-        let mut source = files::open(file).map_err(Error::io("read", file))?;
+        let mut source = files::open(&bundle.file).map_err(Error::io("read", &bundle.file))?;
         let mut copy = fs::File::create(&kept).map_err(Error::io("write", &kept))?;
         io::copy(&mut source, &mut copy)
             .and_then(|_| copy.sync_all())
             .map_err(Error::io("write", &kept))?;
-        let what =
-            format!("what it committed in the submodule `{submodule}` is on no remote of that");
+        let kind = if bundle.is_submodule {
+            "submodule"
+        } else {
+            "repository"
+        };
+        let what = format!(
+            "what it committed in the {kind} `{}` is on no remote of that",
+            bundle.place
+        );
+        let reference = format!("refs/tavern/{run}");
+        let fetched = site.repository()?.fetch_bundle(
+            &Bundle {
+                file: kept.clone(),
+                ..bundle
+            },
+            &reference,
+        );
+        let also = if fetched.is_ok_and(|fetched| fetched) {
+            format!(", your own clone of it has it below `{reference}/`")
+        } else {
+            String::new()
+        };
         let cause = Some(format!(
-            "{what}, and is kept for git to fetch from in {}",
+            "{what}{also}, and it is kept for git to fetch from in {}",
             kept.display()
         ));
-        let (task, run) = (Some(run.task.clone()), Some(run.run.clone()));
         site.board.note(Entry {
-            task,
-            run,
+            task: Some(task.clone()),
+            run: Some(run.to_owned()),
             cause,
             ..Entry::new(Kind::Noted, clock::now())
         })?;

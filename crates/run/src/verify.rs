@@ -2,6 +2,8 @@
 //!
 //! First a plan of it, which writes nothing and which a dry run prints; then its execution.
 
+use std::path::PathBuf;
+
 use super::artifacts::{Artifacts, PROBLEMS, VERIFY};
 use super::children;
 use super::error::Error;
@@ -136,6 +138,12 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     }
     let folder = site.board.worktree(&held.task.id);
     let changes = site.repository()?.changes(&folder)?;
+    if let [submodule, ..] = &changes.submodules[..] {
+        return over(RunResult::failed(format!(
+            "it left changes uncommitted in the submodule `{}`: commit them there, then the submodule here",
+            submodule.display()
+        )));
+    }
     if !changes.is_clean() {
         return match site.config.dirty {
             Dirty::Refuse => over(RunResult::failed(
@@ -156,7 +164,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     let may_be_empty =
         held.task.allow_empty || children::has_completed(&site.board.children(&held.task.id));
     if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
-        return over(left_nothing());
+        return over(left_nothing(&[]));
     }
     let proven = proven.filter(|proven| *proven == tip);
     Ok(Verification::Prove(Unproven {
@@ -226,7 +234,11 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
         let tip = site.tip_of(&folder)?;
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
         if changed_nothing && !may_be_done(task) {
-            return Ok((left_nothing(), None));
+            let nested = match &state {
+                WorkState::Uncommitted(changes) => &changes.nested[..],
+                _ => &[],
+            };
+            return Ok((left_nothing(nested), None));
         }
         Some(tip)
     };
@@ -330,8 +342,16 @@ fn may_be_done(task: &Task) -> bool {
     !task.done_when.is_empty() && !task.fail_empty
 }
 
-fn left_nothing() -> RunResult {
-    RunResult::failed_as(Outcome::Empty, format!("it changed nothing{IF_RIGHT}"))
+/// Beside repositories of its own in these places, which no commit holds.
+fn left_nothing(nested: &[PathBuf]) -> RunResult {
+    let reason = match nested {
+        [] => format!("it changed nothing{IF_RIGHT}"),
+        [inner, ..] => format!(
+            "it changed nothing but `{}`, a repository of its own, which a commit can't hold",
+            inner.display()
+        ),
+    };
+    RunResult::failed_as(Outcome::Empty, reason)
 }
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.

@@ -17,7 +17,7 @@ use super::processes::{end_processes, mark_of};
 use super::record::{Metadata, last_token, role_of_work, run_name, runs_of};
 use super::site::{SALVAGED, Site};
 use super::strayed::end_of_dead;
-use super::take_over::take_over_all;
+use super::take_over::{take_inner, take_over_all};
 use tavern_core::event::Kind;
 use tavern_core::lease::Token;
 use tavern_core::monitor::{Deed, Symptom};
@@ -422,8 +422,9 @@ fn keep_and_remove(
     merged: &[CommitId],
 ) -> Result<(), Error> {
     // Whoever goes on from its branch finds its own work there.
-    if site.repository()?.is_worktree(path)? {
+    if path.exists() && site.repository()?.is_worktree(path)? {
         site.repository()?.disown_baseline(path)?;
+        take_inner(site, &task.id, &run_name(&task.id, token), path)?;
     }
     let kept = salvage(site, task, token, path, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
