@@ -47,6 +47,7 @@ mod front;
 mod hands;
 mod hostile;
 mod imports;
+mod isolation;
 mod json_schema;
 mod kanban;
 mod learn;

@@ -28,10 +28,10 @@ use tavern_sys::process::start::UNATTENDED;
 use tavern_sys::process::{Spec, run_program};
 
 /// References that every cell has: the rest are Tavern's own, or a person's.
-const GIVEN: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
+const GIVEN: [&str; 4] = ["refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/"];
 
 /// Where the branches, tags and the stash stay that an agent made in its cells, below the name of its worktree.
-const KEPT: &str = "refs/tavern/cells/";
+pub(super) const KEPT: &str = "refs/tavern/cells/";
 
 /// How the names of what was stashed begin there.
 const STASHED: &str = "stashed-";
@@ -95,6 +95,15 @@ impl Repository {
     /// Makes a cell at `cell`, where nothing may be, for the worktree at `worktree`, as that stands: its `HEAD`, its index, its
     /// merge under way, the branches of the repository, and those that were made in its earlier cells.
     pub fn make_cell(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
+        let checkout = self.fill_cell(worktree, cell)?;
+        std::os::unix::fs::symlink(self.common_dir().join("hooks"), cell.join("hooks"))
+            .map_err(GitError::io("write in", cell))?;
+        fs::write(checkout.git_dir.join(MARK), "")
+            .map_err(GitError::io("write in", &checkout.git_dir))
+    }
+
+    /// All of a cell but hooks.
+    pub(super) fn fill_cell(&self, worktree: &Path, cell: &Path) -> Result<Checkout, GitError> {
         let checkout = self.checkout(worktree)?;
         let writing = || GitError::io("write in", cell);
         for folder in [
@@ -135,13 +144,11 @@ impl Repository {
         for name in ["core.worktree", "core.bare"] {
             let _ = config.remove(name);
         }
-        std::os::unix::fs::symlink(common.join("hooks"), cell.join("hooks")).map_err(writing())?;
         let objects = [common.join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat();
         fs::write(cell.join("objects/info/alternates"), objects).map_err(writing())?;
         fs::write(cell.join("packed-refs"), self.given(worktree)?).map_err(writing())?;
         self.give_stash(worktree, cell)?;
-        fs::write(checkout.git_dir.join(MARK), "")
-            .map_err(GitError::io("write in", &checkout.git_dir))
+        Ok(checkout)
     }
 
     /// Takes over what a cell holds: its objects, the item's branch, and where the worktree stands, if that is there still. What
@@ -187,7 +194,7 @@ impl Repository {
     }
 
     /// What is on the stash of the cells of the worktree `name`, a reference for each, since of a stash git keeps but the last.
-    fn keep_stash(&self, name: &str, stash: &[CommitId]) -> Result<(), GitError> {
+    pub(super) fn keep_stash(&self, name: &str, stash: &[CommitId]) -> Result<(), GitError> {
         let place = |id: &CommitId| format!("{KEPT}{name}/{STASHED}{id}");
         for (reference, id) in self.references(&format!("{KEPT}{name}/{STASHED}"))? {
             if !stash.contains(&id) {
@@ -236,7 +243,7 @@ impl Repository {
     }
 
     /// Lines of `packed-refs` for a cell.
-    fn given(&self, worktree: &Path) -> Result<String, GitError> {
+    pub(super) fn given(&self, worktree: &Path) -> Result<String, GitError> {
         let listing = || GitError::library("list the references");
         let mut all = BTreeMap::new();
         let name = worktree.file_name().unwrap_or_default().to_string_lossy();
@@ -316,7 +323,7 @@ impl Repository {
             .map_err(GitError::library("read the objects"))
     }
 
-    fn keep(&self, reference: &str, id: &CommitId) -> Result<(), GitError> {
+    pub(super) fn keep(&self, reference: &str, id: &CommitId) -> Result<(), GitError> {
         // A tag may name one that has words of its own, or a file.
         let commit = self
             .git
@@ -491,7 +498,7 @@ fn state(text: &str) -> CellState {
     state
 }
 
-fn references(packed: &str) -> BTreeMap<String, CommitId> {
+pub(super) fn references(packed: &str) -> BTreeMap<String, CommitId> {
     packed.lines().filter_map(reference).collect()
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Knows nothing of what is done in it; the other files of the room add that.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorClass, ErrorCode, RepositoryOpenFlags};
+use git2::{ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
 
 use super::config_files::ConfigFiles;
+use super::own::own_cell;
 use super::registration::{self, RegisteredHead};
 use super::{CommitId, GitError};
 
@@ -23,6 +26,8 @@ pub struct Repository {
     pub mainline: String,
     /// As seen from the main work tree.
     pub(super) git: git2::Repository,
+    /// Folders of objects, of cells, that are read too.
+    pub(super) seen: RefCell<HashSet<String>>,
 }
 
 /// A git directory and the work tree that belongs to it.
@@ -100,6 +105,7 @@ impl Repository {
             filter_sandbox: Vec::new(),
             mainline: String::new(),
             git,
+            seen: RefCell::default(),
         })
     }
 
@@ -133,7 +139,7 @@ impl Repository {
                     .strip_prefix("refs/heads/")
                     .unwrap_or(&reference)
                     .to_owned();
-                match self.git.refname_to_id(&reference) {
+                match self.resolved_in(git_dir, &reference) {
                     Ok(oid) => Ok(Head::Branch {
                         name,
                         commit: oid.into(),
@@ -149,6 +155,16 @@ impl Repository {
         }
     }
 
+    /// In a cell it is the cell's own.
+    fn resolved_in(&self, git_dir: &Path, reference: &str) -> Result<Oid, git2::Error> {
+        let is_own = git_dir != self.common_dir && !git_dir.join("commondir").exists();
+        if is_own {
+            git2::Repository::open_bare(git_dir)?.refname_to_id(reference)
+        } else {
+            self.git.refname_to_id(reference)
+        }
+    }
+
     pub(super) fn main_checkout(&self) -> Checkout {
         Checkout {
             git_dir: self.common_dir.clone(),
@@ -156,19 +172,21 @@ impl Repository {
         }
     }
 
-    /// A registered linked worktree, by the path of its root; never the main work tree.
+    /// A registered linked worktree, by the path of its root, with the cell that a run has there now; never the main work tree.
     pub(super) fn checkout(&self, worktree: &Path) -> Result<Checkout, GitError> {
-        let path = registration::resolved(worktree)?;
-        match registration::find(&self.common_dir, &path)? {
-            Some(found) if path.is_dir() => Ok(Checkout {
-                git_dir: found.admin,
-                root: path,
-            }),
-            _ => Err(GitError::NotAWorktree {
-                path,
-                repository: self.main_worktree.clone(),
-            }),
-        }
+        let entry = self.registered(worktree)?;
+        let root = registration::resolved(worktree)?;
+        let Some(cell) = own_cell(&self.common_dir, &entry.admin) else {
+            return Ok(Checkout {
+                git_dir: entry.admin,
+                root,
+            });
+        };
+        self.see_objects(&cell)?;
+        Ok(Checkout {
+            git_dir: cell,
+            root,
+        })
     }
 }
 

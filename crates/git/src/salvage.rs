@@ -243,7 +243,7 @@ impl<'r> Index<'r> {
 
     /// The tree of everything in the work tree, and what could not be read. The files of `submodules`, and of untracked
     /// repositories inside, are written into this repository.
-    fn tree_of_everything(
+    pub(super) fn tree_of_everything(
         mut self,
         submodules: Vec<PathBuf>,
     ) -> Result<(Oid, Vec<PathBuf>), GitError> {

@@ -69,6 +69,19 @@ impl Cell {
         self.dir.exists()
     }
 
+    /// It is of a run in no sandbox: a git directory, and nothing else.
+    pub fn is_open(&self) -> bool {
+        !self.mail().exists()
+    }
+
+    /// Makes it for a run in `worktree` and in no sandbox.
+    pub fn make_open(&self, site: &Site, worktree: &Path) -> Result<(), Error> {
+        for folder in [site.board.private(CELLS), self.dir.clone()] {
+            files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+        }
+        Ok(site.repository()?.enter_cell(worktree, &self.git())?)
+    }
+
     /// Makes it for a run in `worktree`, whose program writes `state`.
     pub fn make(&self, site: &Site, worktree: &Path, state: &ProgramState) -> Result<(), Error> {
         let making =

@@ -49,7 +49,7 @@ pub struct Launch<'a> {
     runner: Box<dyn Runner>,
     attendance: Attendance,
     /// What its sandbox has for its own, and what its program writes.
-    cell: Option<(Cell, ProgramState)>,
+    cell: Option<(Cell, Option<ProgramState>)>,
 }
 
 /// A launch in words.
@@ -201,9 +201,12 @@ impl<'a> Launch<'a> {
             ));
             job.wrapper =
                 sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
-            cell = Some((own, state));
+            cell = Some((own, Some(state)));
         } else if !site.config.runs_scripts(&metadata.runner) {
             job.env.push(reflog_action(&run));
+        }
+        if !role.sandbox && (worktree.branch.is_some() || worktree.view.is_some()) {
+            cell = Some((Cell::of(site, &run), None));
         }
         if let Some((session, model)) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);
@@ -264,7 +267,11 @@ impl<'a> Launch<'a> {
         if let Some((cell, state)) = &self.cell {
             // The same claim's run was killed, and begins once more.
             take_over(self.site, &self.held.task.id, &self.metadata)?;
-            cell.make(self.site, &self.metadata.worktree, state)?;
+            let worktree = &self.metadata.worktree;
+            match state {
+                Some(state) => cell.make(self.site, worktree, state)?,
+                None => cell.make_open(self.site, worktree)?,
+            }
         }
         Ok(record)
     }

@@ -17,7 +17,7 @@ use super::sandbox;
 use super::site::Site;
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
-use tavern_git::{Bundle, GitError, LeftCell};
+use tavern_git::{Bundle, GitError, KeptRef, LeftCell};
 use tavern_store::{Board, Entry};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
@@ -113,7 +113,11 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<St
             drop(files::remove_tree(&put_aside(&cell, SPENT)?));
             Ok(None)
         }
-        Err(Error::Git(error @ (GitError::Program { .. } | GitError::TimedOut { .. }))) => {
+        Err(Error::Git(
+            error @ (GitError::Program { .. }
+            | GitError::TimedOut { .. }
+            | GitError::Library { .. }),
+        )) => {
             let aside = put_aside(&cell, BROKEN)?;
             let why = format!(
                 "its git directory can't be read, and is kept in {}: {error}",
@@ -159,6 +163,12 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
         .map(|name| site.board.path("worktrees").join(name));
     let worktree = worktree
         .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
+    if cell.is_open() {
+        let kept = site
+            .repository()?
+            .leave_cell(&worktree, &cell.git(), run.branch.as_deref())?;
+        return tell_kept(site, run, &kept);
+    }
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell {
         cell: &cell.git(),
@@ -173,6 +183,20 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     site.repository()?.receive_lfs(&cell.git())?;
     let bundles = site.repository()?.submodules_of(&worktree, &left, &inner)?;
     keep_bundles(site, &run.task, &run.run, bundles)
+}
+
+/// What it put elsewhere than on its item's branch is nowhere else.
+fn tell_kept(site: &Site, run: &Metadata, kept: &[KeptRef]) -> Result<(), Error> {
+    for KeptRef { name, reference } in kept {
+        let cause = format!("what it put on `{name}` is kept at `{reference}`");
+        site.board.note(Entry {
+            task: Some(run.task.clone()),
+            run: Some(run.run.clone()),
+            cause: Some(cause),
+            ..Entry::new(Kind::Noted, clock::now())
+        })?;
+    }
+    Ok(())
 }
 
 /// What was committed in repositories inside the worktree, in no cell, before that is removed.

@@ -299,6 +299,9 @@ pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(),
         // It may have committed itself what was there before.
         site.repository()?.disown_baseline(&folder)?;
     }
+    // Others may merge it while its program still runs.
+    site.repository()?
+        .publish_cell(&folder, &site.branch_of(task))?;
     Ok(())
 }
 

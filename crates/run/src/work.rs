@@ -11,7 +11,7 @@ const MOST_OF_PATCH: usize = 4 << 20;
 
 /// What one place has of an item's work, and no other before it.
 pub struct WorkPart {
-    /// A branch, a ref or a commit, as git takes it.
+    /// A branch, a ref or a commit, as git takes it; or the worktree in which it is being done.
     pub place: String,
     /// Where it began.
     pub base: CommitId,
@@ -48,15 +48,17 @@ pub fn work_of(
 ) -> Result<Vec<WorkPart>, Error> {
     let mut known: Vec<CommitId> = kept.tip().into_iter().cloned().collect();
     let mut parts: Vec<WorkPart> = Vec::new();
-    for place in kept
-        .of_item(board, task)
-        .into_iter()
-        .chain(task.commit().map(str::to_owned))
-    {
-        // What a person has typed may be no revision, and git may not have fetched it.
-        let Some(tip) = repository.commit_of(&place).ok().flatten() else {
-            continue;
-        };
+    let folder = board.worktree(&task.id);
+    let live = repository.cell_tip(&folder).ok().flatten();
+    let live = live.map(|tip| (folder.to_string_lossy().into_owned(), tip));
+    let kept = kept.of_item(board, task).into_iter();
+    let kept = kept.chain(task.commit().map(str::to_owned));
+    // What a person has typed may be no revision, and git may not have fetched it.
+    let kept = kept.filter_map(|place| {
+        let tip = repository.commit_of(&place).ok().flatten()?;
+        Some((place, tip))
+    });
+    for (place, tip) in live.into_iter().chain(kept) {
         if parts
             .iter()
             .any(|part| repository.is_ancestor(&tip, &part.tip).unwrap_or(false))

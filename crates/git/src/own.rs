@@ -1,0 +1,431 @@
+//! The git directory that a run outside of a sandbox has for its own, in the place of the worktree's entry: a cell that is open.
+//!
+//! All worktrees of a repository share its stash, branches, tags, notes, settings, hooks and clean-up. So what an agent does there
+//! would reach its owner and other agents. In a cell it does not: the repository's objects are read through `alternates`, and
+//! what it made is taken when its run ends.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git owns the worktrees, and waits for other processes of git"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use git2::Oid;
+use walkdir::WalkDir;
+
+use super::cell::{KEPT, references};
+use super::registration::Registration;
+use super::repository::Checkout;
+use super::salvage::Index;
+use super::{CommitId, GitError, Head, Repository};
+use tavern_sys::files::{self, gone};
+
+/// A file in git's entry for a worktree: the place of its cell, within the repository's git directory.
+const OWN: &str = "tavern-own";
+
+/// Where the state of a work tree is, beside `HEAD`: files that are there or not.
+const STATE: [&str; 8] = [
+    "index",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "MERGE_MODE",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "ORIG_HEAD",
+    "info/sparse-checkout",
+];
+
+/// Likewise folders.
+const UNDER_WAY: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
+
+/// References of a cell that are its run's own, if they are not as they were given.
+const TAKEN: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/notes/"];
+
+/// What was kept of a cell beside the work on the item's branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptRef {
+    /// As its agent called it: `heads/topic`, `tags/v1`, `stash`, `worktrees/inner`.
+    pub name: String,
+    pub reference: String,
+}
+
+impl Repository {
+    /// Gives the linked worktree at `worktree` a cell of its own at `cell`, below this repository's git directory, where nothing may
+    /// be, until [`Repository::leave_cell`].
+    pub fn enter_cell(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
+        let entry = self.registered(worktree)?;
+        self.fill_cell(worktree, cell)?;
+        copy_hooks(&self.common_dir().join("hooks"), &cell.join("hooks"))
+            .map_err(GitError::io("write in", cell))?;
+        let shared = |name: &str, from: &Path| {
+            let made = std::os::unix::fs::symlink(from, cell.join(name));
+            made.map_err(GitError::io("write in", cell))
+        };
+        let modules = entry.admin.join("modules");
+        if worktree.join(".gitmodules").exists() {
+            fs::create_dir_all(&modules).map_err(GitError::io("make", &modules))?;
+        }
+        if modules.exists() {
+            shared("modules", &modules)?;
+        }
+        let lfs = self.common_dir().join("lfs");
+        if lfs.exists() {
+            shared("lfs", &lfs)?;
+        }
+        let place = cell.strip_prefix(self.common_dir()).unwrap_or(cell);
+        let own = entry.admin.join(OWN);
+        fs::write(&own, place.as_os_str().as_encoded_bytes())
+            .map_err(GitError::io("write", &own))?;
+        link_to(worktree, cell)
+    }
+
+    /// Where the work in the worktree's cell is now, if it has one.
+    pub fn cell_tip(&self, worktree: &Path) -> Result<Option<CommitId>, GitError> {
+        let admin = self.registered(worktree)?.admin;
+        let Some(cell) = own_cell(self.common_dir(), &admin) else {
+            return Ok(None);
+        };
+        self.see_objects(&cell)?;
+        Ok(match self.head_in(&cell)? {
+            Head::Branch { commit, .. } | Head::Detached { commit } => Some(commit),
+            Head::Unborn { .. } => None,
+        })
+    }
+
+    /// Takes over what the worktree's cell has now, while it goes on: its objects, and the item's `branch`.
+    pub fn publish_cell(&self, worktree: &Path, branch: &str) -> Result<(), GitError> {
+        let Some(cell) = own_cell(self.common_dir(), &self.registered(worktree)?.admin) else {
+            return Ok(());
+        };
+        self.absorb(&cell)?;
+        let refs = refs_of(&cell)?;
+        self.take_branch(&refs, branch)
+    }
+
+    /// Takes over what the worktree's cell has, and makes the worktree one of this repository again, as it stands. What else was
+    /// put on branches, tags, notes and the stash is kept at `refs/tavern/cells/`. Done twice it comes to the same.
+    pub fn leave_cell(
+        &self,
+        worktree: &Path,
+        cell: &Path,
+        branch: Option<&str>,
+    ) -> Result<Vec<KeptRef>, GitError> {
+        let name = worktree
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let entry = match self.registered(worktree) {
+            Err(GitError::NotAWorktree { .. }) => None,
+            entry => Some(entry?),
+        };
+        let given = references(&self.given(worktree)?);
+        self.see_objects(cell)?;
+        let inner = self.inner_worktrees(cell, worktree, &name)?;
+        self.absorb(cell)?;
+        let refs = refs_of(cell)?;
+        let own = branch.map(|branch| format!("refs/heads/{branch}"));
+        let mut kept = Vec::new();
+        for (reference, tip) in &refs {
+            let is_new = given.get(reference) != Some(tip) && Some(reference) != own.as_ref();
+            if is_new && TAKEN.iter().any(|start| reference.starts_with(start)) {
+                let short = reference.trim_start_matches("refs/").to_owned();
+                let reference = format!("{KEPT}{name}/{short}");
+                self.keep(&reference, tip)?;
+                kept.push(KeptRef {
+                    name: short,
+                    reference,
+                });
+            }
+        }
+        let stash = stash_of(cell);
+        if !stash.is_empty() {
+            kept.push(KeptRef {
+                name: "stash".to_owned(),
+                reference: format!("{KEPT}{name}/"),
+            });
+        }
+        self.keep_stash(&name, &stash)?;
+        if let Some(branch) = branch {
+            self.take_branch(&refs, branch)?;
+        }
+        let head = self.head_in(cell);
+        match (entry, head) {
+            (Some(entry), Ok(head)) => self.stand_as(&entry, cell, &head, own.as_deref())?,
+            (None, Ok(Head::Branch { commit, .. } | Head::Detached { commit })) => {
+                self.keep(&format!("{KEPT}{name}/HEAD"), &commit)?;
+            }
+            _ => {}
+        }
+        for (path, inner) in inner {
+            kept.push(inner);
+            files::remove_tree(&path).map_err(GitError::io("remove", &path))?;
+        }
+        Ok(kept)
+    }
+
+    /// The worktree as git's entry has it, its cell taken or not.
+    pub(super) fn registered(&self, worktree: &Path) -> Result<Registration, GitError> {
+        let path = super::registration::resolved(worktree)?;
+        match super::registration::find(self.common_dir(), &path)? {
+            Some(entry) if path.is_dir() => Ok(entry),
+            _ => Err(GitError::NotAWorktree {
+                path,
+                repository: self.main_worktree().to_owned(),
+            }),
+        }
+    }
+
+    /// From now on objects of the cell are seen.
+    pub(super) fn see_objects(&self, cell: &Path) -> Result<(), GitError> {
+        let Some(objects) = cell.join("objects").to_str().map(str::to_owned) else {
+            return Ok(());
+        };
+        if !self.seen.borrow_mut().insert(objects.clone()) {
+            return Ok(());
+        }
+        self.git
+            .odb()
+            .and_then(|all| all.add_disk_alternate(&objects))
+            .map_err(GitError::library("read the objects"))
+    }
+
+    /// Links the objects of a cell into the repository.
+    fn absorb(&self, cell: &Path) -> Result<(), GitError> {
+        let (from, to) = (cell.join("objects"), self.common_dir().join("objects"));
+        let taking = || GitError::io("take over the objects of", cell);
+        let mut is_packed = false;
+        let entries = WalkDir::new(&from).min_depth(2).max_depth(2);
+        // The index of a pack comes after it: git looks for that first.
+        let by_kind = |one: &walkdir::DirEntry, other: &walkdir::DirEntry| {
+            let is_index = |entry: &walkdir::DirEntry| {
+                entry.path().extension().is_some_and(|kind| kind == "idx")
+            };
+            is_index(one).cmp(&is_index(other))
+        };
+        for entry in entries.sort_by(by_kind) {
+            let entry = entry.map_err(io::Error::from).map_err(taking())?;
+            let path = entry.path();
+            let inner = path.strip_prefix(&from).expect("it was found there");
+            let folder = inner.parent().unwrap_or(inner).to_string_lossy();
+            let name = entry.file_name().to_string_lossy();
+            let is_loose = folder.len() == 2 && name.len() == 38;
+            let is_pack = folder == "pack" && name.starts_with("pack-");
+            if !entry.file_type().is_file() || !(is_loose || is_pack) {
+                continue;
+            }
+            is_packed |= is_pack;
+            let to = to.join(inner);
+            fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(taking())?;
+            match fs::hard_link(path, &to) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(_) => copied_whole(path, &to).map_err(taking())?,
+                Ok(()) => {}
+            }
+        }
+        if is_packed {
+            self.git
+                .odb()
+                .and_then(|objects| objects.refresh())
+                .map_err(GitError::library("read the objects"))?;
+        }
+        Ok(())
+    }
+
+    fn take_branch(&self, refs: &BTreeMap<String, CommitId>, branch: &str) -> Result<(), GitError> {
+        let reference = format!("refs/heads/{branch}");
+        let Some(tip) = refs.get(&reference) else {
+            return Ok(());
+        };
+        let before = self.tip(&reference)?;
+        if before.as_ref() == Some(tip) {
+            return Ok(());
+        }
+        let log = "tavern: what its agent committed";
+        self.swap(&reference, before.as_ref(), Some(tip), log)
+    }
+
+    /// Puts the entry to where the cell is: `HEAD`, index, a merge or rebase under way; and links the worktree to it.
+    fn stand_as(
+        &self,
+        entry: &Registration,
+        cell: &Path,
+        head: &Head,
+        own: Option<&str>,
+    ) -> Result<(), GitError> {
+        let admin = &entry.admin;
+        let writing = || GitError::io("write in", admin);
+        for name in STATE {
+            let (from, to) = (cell.join(name), admin.join(name));
+            match fs::read(&from) {
+                Ok(bytes) => files::write(&to, &bytes).map_err(writing())?,
+                Err(_) => gone(fs::remove_file(&to)).map_err(writing())?,
+            }
+        }
+        for name in UNDER_WAY {
+            files::remove_tree(&admin.join(name)).map_err(writing())?;
+            for found in WalkDir::new(cell.join(name))
+                .into_iter()
+                .filter_map(Result::ok)
+                .filter(|found| found.file_type().is_file())
+            {
+                let inner = found.path().strip_prefix(cell).expect("it was found there");
+                let to = admin.join(inner);
+                fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(writing())?;
+                fs::copy(found.path(), to).map_err(writing())?;
+            }
+        }
+        let line = match head {
+            Head::Branch { name, commit } => {
+                let reference = format!("refs/heads/{name}");
+                if own == Some(&reference) {
+                    format!("ref: {reference}\n")
+                } else {
+                    // That branch was its own.
+                    format!("{commit}\n")
+                }
+            }
+            Head::Detached { commit } => format!("{commit}\n"),
+            // It has taken its own branch away.
+            Head::Unborn { .. } => own.map_or(String::new(), |own| format!("ref: {own}\n")),
+        };
+        if !line.is_empty() {
+            files::write(admin.join("HEAD"), line.as_bytes()).map_err(writing())?;
+        }
+        // A repository that its agent put there in its place is found by whoever looks next.
+        if !entry.path.join(".git").is_dir() {
+            entry.link()?;
+        }
+        gone(fs::remove_file(admin.join(OWN))).map_err(writing())
+    }
+
+    /// Worktrees that were made in the cell, as those of agents that work for an agent are: what each holds is kept. Returns the
+    /// folders of those below `worktree`.
+    fn inner_worktrees(
+        &self,
+        cell: &Path,
+        worktree: &Path,
+        name: &str,
+    ) -> Result<Vec<(PathBuf, KeptRef)>, GitError> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(cell.join("worktrees"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let git_dir = entry.path();
+            let Ok(link) = files::read_text(git_dir.join("gitdir")) else {
+                continue;
+            };
+            let Some(root) = Path::new(link.trim_end()).parent().map(Path::to_owned) else {
+                continue;
+            };
+            let Ok(inside) = git2::Repository::open(&git_dir) else {
+                continue;
+            };
+            let Some(head) = inside.head().ok().and_then(|head| head.target()) else {
+                continue;
+            };
+            let short = format!("worktrees/{}", entry.file_name().to_string_lossy());
+            let reference = format!("{KEPT}{name}/{short}");
+            let tip = self.held_in(
+                &Checkout {
+                    git_dir,
+                    root: root.clone(),
+                },
+                head,
+            )?;
+            self.absorb(cell)?;
+            self.keep(&reference, &tip)?;
+            if root.starts_with(worktree) && root != worktree {
+                found.push((
+                    root,
+                    KeptRef {
+                        name: short,
+                        reference,
+                    },
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A commit of all that the worktree of a cell holds, on top of `head`; `head` itself if there is nothing more.
+    fn held_in(&self, checkout: &Checkout, head: Oid) -> Result<CommitId, GitError> {
+        let commit = self.find_commit(&head.into())?;
+        if !checkout.root.is_dir() {
+            return Ok(head.into());
+        }
+        let (tree, _) = Index::copied(self, checkout.clone())?.tree_of_everything(Vec::new())?;
+        if tree == commit.tree_id() {
+            return Ok(head.into());
+        }
+        self.write_commit(
+            &self.found_tree(tree)?,
+            &[&commit],
+            "what its worktree held",
+        )
+    }
+}
+
+/// The cell that the worktree of this entry has now.
+pub(super) fn own_cell(common_dir: &Path, admin: &Path) -> Option<PathBuf> {
+    let place = files::read(admin.join(OWN)).ok()?;
+    let cell = common_dir.join(super::history::path_of(&place));
+    cell.is_dir().then_some(cell)
+}
+
+fn link_to(worktree: &Path, git_dir: &Path) -> Result<(), GitError> {
+    let text = [b"gitdir: ", git_dir.as_os_str().as_encoded_bytes(), b"\n"].concat();
+    let link = worktree.join(".git");
+    files::write(&link, &text).map_err(GitError::io("write", link))
+}
+
+/// Those that git runs.
+fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for hook in fs::read_dir(from).into_iter().flatten().flatten() {
+        let is_sample = hook.path().extension().is_some_and(|kind| kind == "sample");
+        if !is_sample && hook.path().is_file() {
+            fs::copy(hook.path(), to.join(hook.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+fn refs_of(cell: &Path) -> Result<BTreeMap<String, CommitId>, GitError> {
+    let read = || {
+        let mut refs = BTreeMap::new();
+        for reference in git2::Repository::open_bare(cell)?.references()? {
+            let reference = reference?;
+            if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
+                refs.insert(name.to_owned(), id.into());
+            }
+        }
+        Ok(refs)
+    };
+    read().map_err(GitError::library("read the references of a run"))
+}
+
+/// The newest first.
+fn stash_of(cell: &Path) -> Vec<CommitId> {
+    let Ok(repository) = git2::Repository::open_bare(cell) else {
+        return Vec::new();
+    };
+    let Ok(true) = repository.reference_has_log("refs/stash") else {
+        return Vec::new();
+    };
+    let log = repository.reflog("refs/stash");
+    log.map(|log| log.iter().map(|entry| entry.id_new().into()).collect())
+        .unwrap_or_default()
+}
+
+fn copied_whole(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    let mut copy = tempfile::NamedTempFile::new_in(folder)?;
+    io::copy(&mut fs::File::open(from)?, &mut copy)?;
+    copy.persist(to).map(drop).map_err(|error| error.error)
+}
