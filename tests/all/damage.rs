@@ -271,7 +271,7 @@ fn used_board() -> Scratch {
     scratch.write(".git/tavern/watch.json", "{}");
     scratch.write(".git/tavern/notices.json", "{}");
     scratch.write(
-        ".git/tavern/cells/.broken-T-7@1/git/HEAD",
+        ".git/tavern-cells/.broken-T-7@1/git/HEAD",
         "ref: refs/heads/main\n",
     );
     scratch
@@ -308,8 +308,8 @@ const KINDS: [&str; 47] = [
     ".tavern/worktrees/T-7",
     ".git/tavern",
     ".git/tavern/applied",
-    ".git/tavern/cells",
-    ".git/tavern/cells/.broken-T-7@1",
+    ".git/tavern-cells",
+    ".git/tavern-cells/.broken-T-7@1",
     ".git/tavern/events",
     ".git/tavern/files",
     ".git/tavern/followed",

@@ -132,6 +132,18 @@ fn references_settings_and_hooks_are_the_owners() {
         assert!(log.contains(&told), "{told}\n{log}");
         scratch.git(&["rev-parse", &format!("refs/tavern/cells/T-1/{name}")]);
     }
+    for what in [
+        "the setting `user.name`",
+        "the setting `alias.x`",
+        "`.git/hooks/pre-commit`",
+        "`.git/info/exclude`",
+        "`.git/info/attributes`",
+    ] {
+        assert!(
+            log.contains(&format!("it changed {what} for itself alone")),
+            "{what}\n{log}"
+        );
+    }
 }
 
 #[test]
@@ -216,7 +228,7 @@ fn killed_at_any_point_its_cell_is_taken_over_by_the_next() {
         ".tavern\nREADME.md\na.txt\nb.txt\none.txt\ntwo.txt"
     );
     assert_eq!(
-        sh(&scratch, "ls -A .git/tavern/cells .tavern/worktrees"),
-        ".git/tavern/cells:\n\n.tavern/worktrees:\n"
+        sh(&scratch, "ls -A .git/tavern-cells .tavern/worktrees"),
+        ".git/tavern-cells:\n\n.tavern/worktrees:\n"
     );
 }

@@ -58,7 +58,7 @@ fn commits_on_no_branch_are_kept_where_the_worktree_was_deleted_after_them() {
     );
     assert!(work_once(&scratch).contains("failed"));
     assert!(work_once(&scratch).contains("merged"));
-    let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/salvage/*"]);
+    let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/*"]);
     assert!(kept.lines().any(|line| line == "Precious"), "{kept}");
 }
 
@@ -271,7 +271,8 @@ fn what_the_checks_of_one_item_leave_where_merges_are_verified_stops_no_other() 
 
 #[test]
 fn a_worktree_that_can_not_be_removed_keeps_nothing_else_from_being_cleared() {
-    let script = "git worktree add -q -b inner inner\n  echo precious >inner/file\n  touch made";
+    // One that it hides from the run's own git directory.
+    let script = "git --git-dir=../../../.git worktree add -q -b inner inner\n  echo precious >inner/file\n  touch made";
     let scratch = board(
         &format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"),
         "",

@@ -207,7 +207,7 @@ fn what_a_killed_run_made_is_not_lost() {
     let found = made.map(|name| scratch.git(&["show", &format!("tavern/integration:{name}")]));
     assert_eq!(found, ["1", "2", "3", "First\nBegin"]);
     assert!(
-        std::fs::read_dir(scratch.work().join(".git/tavern/cells"))
+        std::fs::read_dir(scratch.work().join(".git/tavern-cells"))
             .expect("it is there")
             .next()
             .is_none()
@@ -267,7 +267,7 @@ fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
     }
     scratch.change(CONFIG, "base: main", "base: main\nmax_attempts: 1");
     scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
-    let cells = scratch.work().join(".git/tavern/cells");
+    let cells = scratch.work().join(".git/tavern-cells");
     let names = || {
         let entries = std::fs::read_dir(&cells).expect("it is there").flatten();
         let mut names: Vec<String> = entries

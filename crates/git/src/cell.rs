@@ -39,6 +39,9 @@ const STASHED: &str = "stashed-";
 /// A file in git's entry for a worktree: whoever works in it has cells, and so may have put any repository inside.
 const MARK: &str = "tavern-cell";
 
+/// A file in a cell by which Tavern's programs find the board: where the repository's git directory is.
+const MAIN: &str = "tavern-main";
+
 /// Longest line of a state, and most references of it.
 const MOST_REFERENCES: usize = 10_000;
 
@@ -147,6 +150,8 @@ impl Repository {
         let objects = [common.join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat();
         fs::write(cell.join("objects/info/alternates"), objects).map_err(writing())?;
         fs::write(cell.join("packed-refs"), self.given(worktree)?).map_err(writing())?;
+        let main = [common.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(cell.join(MAIN), main).map_err(writing())?;
         self.give_stash(worktree, cell)?;
         Ok(checkout)
     }

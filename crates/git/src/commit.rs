@@ -1,6 +1,5 @@
 //! Commits of everything that a linked worktree holds.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use git2::Oid;
@@ -8,7 +7,7 @@ use git2::Oid;
 use super::baseline::Baseline;
 use super::branch::oid;
 use super::cell::gitlinks;
-use super::program::THOROUGH;
+use super::program::{THOROUGH, pathspec};
 use super::repository::Checkout;
 use super::{Changes, CommitId, GitError, Head, Repository};
 use tavern_sys::files;
@@ -198,12 +197,6 @@ pub(super) fn refuse_rebase(checkout: &Checkout) -> Result<(), GitError> {
         });
     }
     Ok(())
-}
-
-pub(super) fn pathspec(magic: &str, path: &Path) -> OsString {
-    let mut text = OsString::from(format!(":({magic})"));
-    text.push(path.as_os_str());
-    text
 }
 
 /// The conflicted files that still have a line which only git writes.

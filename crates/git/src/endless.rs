@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::{GitError, Repository};
+use super::GitError;
 
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -25,13 +25,6 @@ struct Unseen {
     path: PathBuf,
     /// It is a repository, or in one: git follows the links in it.
     is_repository: bool,
-}
-
-impl Repository {
-    /// Removes pipes and devices from a linked worktree, for a git that is not started by this room.
-    pub fn remove_pipes(&self, worktree: &Path) -> Result<(), GitError> {
-        remove_endless(&self.checkout(worktree)?.root)
-    }
 }
 
 /// Removes them from the worktree at `root`, if it is there.

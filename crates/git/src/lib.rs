@@ -53,7 +53,7 @@ pub use history::{CommitSummary, PatchText};
 pub use inner::Bundle;
 pub use merge::{Follow, Merge, MergeConflict};
 pub use outside::{Outside, OutsideChange};
-pub use own::KeptRef;
+pub use own::{CellLeft, KeptRef};
 pub use provenance::Provenance;
 pub use repository::{Head, Repository};
 pub use salvage::Salvage;

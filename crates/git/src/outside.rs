@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::time::SystemTime;
 
 use git2::Config;
@@ -67,7 +68,7 @@ impl Repository {
         }
         Ok(Outside {
             references,
-            settings: self.settings()?,
+            settings: settings_of(&self.common_dir().join("config"))?,
             hooks: self.hooks(),
         })
     }
@@ -117,26 +118,6 @@ impl Repository {
         Ok(changes)
     }
 
-    /// Of the repository's own file; where a branch is pushed to and pulled from is nobody's concern.
-    fn settings(&self) -> Result<BTreeMap<String, Vec<u64>>, GitError> {
-        let read = || {
-            let config = Config::open(&self.common_dir().join("config"))?;
-            let mut entries = config.entries(None)?;
-            let mut settings: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-            while let Some(entry) = entries.next() {
-                let entry = entry?;
-                let value = xxh3_64(entry.value_bytes());
-                settings
-                    .entry(String::from_utf8_lossy(entry.name_bytes()).into_owned())
-                    .or_default()
-                    .push(value);
-            }
-            settings.retain(|key, _| !key.starts_with("branch."));
-            Ok(settings)
-        };
-        read().map_err(GitError::library("read the repository's settings"))
-    }
-
     /// Those that git runs.
     fn hooks(&self) -> BTreeMap<String, (u64, Option<SystemTime>)> {
         let entries = std::fs::read_dir(self.common_dir().join("hooks"));
@@ -149,4 +130,24 @@ impl Repository {
         });
         hooks.collect()
     }
+}
+
+/// What a file of settings has, by key, without where branches are pushed to and pulled from, which is nobody's concern.
+pub(super) fn settings_of(file: &Path) -> Result<BTreeMap<String, Vec<u64>>, GitError> {
+    let read = || {
+        let config = Config::open(file)?;
+        let mut entries = config.entries(None)?;
+        let mut settings: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let value = xxh3_64(entry.value_bytes());
+            settings
+                .entry(String::from_utf8_lossy(entry.name_bytes()).into_owned())
+                .or_default()
+                .push(value);
+        }
+        settings.retain(|key, _| !key.starts_with("branch."));
+        Ok(settings)
+    };
+    read().map_err(GitError::library("read the repository's settings"))
 }

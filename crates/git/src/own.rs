@@ -8,7 +8,7 @@
     reason = "git owns the worktrees, and waits for other processes of git"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,13 @@ use git2::Oid;
 use walkdir::WalkDir;
 
 use super::cell::{KEPT, references};
-use super::registration::Registration;
+use super::endless::remove_endless;
+use super::outside::settings_of;
+use super::registration::{OWN, Registration};
 use super::repository::Checkout;
 use super::salvage::Index;
 use super::{CommitId, GitError, Head, Repository};
 use tavern_sys::files::{self, gone};
-
-/// A file in git's entry for a worktree: the place of its cell, within the repository's git directory.
-const OWN: &str = "tavern-own";
 
 /// Where the state of a work tree is, beside `HEAD`: files that are there or not.
 const STATE: [&str; 8] = [
@@ -44,7 +43,17 @@ const UNDER_WAY: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 /// References of a cell that are its run's own, if they are not as they were given.
 const TAKEN: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/notes/"];
 
-/// What was kept of a cell beside the work on the item's branch.
+/// What came of a cell beside the work on the item's branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellLeft {
+    pub kept: Vec<KeptRef>,
+    /// Settings, hooks and the like that were changed there, in words. They are gone with it.
+    pub gone: Vec<String>,
+    /// Remote-tracking branches that have its work now, and where they are: it was pushed there.
+    pub pushed: Vec<(String, CommitId)>,
+}
+
+/// A reference that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRef {
     /// As its agent called it: `heads/topic`, `tags/v1`, `stash`, `worktrees/inner`.
@@ -84,10 +93,10 @@ impl Repository {
 
     /// Where the work in the worktree's cell is now, if it has one.
     pub fn cell_tip(&self, worktree: &Path) -> Result<Option<CommitId>, GitError> {
-        let admin = self.registered(worktree)?.admin;
-        let Some(cell) = own_cell(self.common_dir(), &admin) else {
+        let Some(cell) = self.registered(worktree)?.cell(self.common_dir()) else {
             return Ok(None);
         };
+        remove_endless(&cell)?;
         self.see_objects(&cell)?;
         Ok(match self.head_in(&cell)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Some(commit),
@@ -97,9 +106,10 @@ impl Repository {
 
     /// Takes over what the worktree's cell has now, while it goes on: its objects, and the item's `branch`.
     pub fn publish_cell(&self, worktree: &Path, branch: &str) -> Result<(), GitError> {
-        let Some(cell) = own_cell(self.common_dir(), &self.registered(worktree)?.admin) else {
+        let Some(cell) = self.registered(worktree)?.cell(self.common_dir()) else {
             return Ok(());
         };
+        remove_endless(&cell)?;
         self.absorb(&cell)?;
         let refs = refs_of(&cell)?;
         self.take_branch(&refs, branch)
@@ -112,7 +122,7 @@ impl Repository {
         worktree: &Path,
         cell: &Path,
         branch: Option<&str>,
-    ) -> Result<Vec<KeptRef>, GitError> {
+    ) -> Result<CellLeft, GitError> {
         let name = worktree
             .file_name()
             .unwrap_or_default()
@@ -123,6 +133,7 @@ impl Repository {
             entry => Some(entry?),
         };
         let given = references(&self.given(worktree)?);
+        remove_endless(cell)?;
         self.see_objects(cell)?;
         let inner = self.inner_worktrees(cell, worktree, &name)?;
         self.absorb(cell)?;
@@ -152,6 +163,20 @@ impl Repository {
         if let Some(branch) = branch {
             self.take_branch(&refs, branch)?;
         }
+        let mut pushed = Vec::new();
+        let base = own.as_ref().and_then(|own| given.get(own));
+        let work = own.as_ref().and_then(|own| refs.get(own));
+        for (reference, tip) in &refs {
+            if let Some(short) = reference.strip_prefix("refs/remotes/")
+                && given.get(reference) != Some(tip)
+                && let (Some(base), Some(work)) = (base, work)
+                && self.is_ancestor(tip, work)?
+                && !self.is_ancestor(tip, base)?
+            {
+                pushed.push((short.to_owned(), tip.clone()));
+            }
+        }
+        let gone = self.gone_with(cell)?;
         let head = self.head_in(cell);
         match (entry, head) {
             (Some(entry), Ok(head)) => self.stand_as(&entry, cell, &head, own.as_deref())?,
@@ -164,33 +189,43 @@ impl Repository {
             kept.push(inner);
             files::remove_tree(&path).map_err(GitError::io("remove", &path))?;
         }
-        Ok(kept)
+        Ok(CellLeft { kept, gone, pushed })
     }
 
-    /// The worktree as git's entry has it, its cell taken or not.
-    pub(super) fn registered(&self, worktree: &Path) -> Result<Registration, GitError> {
-        let path = super::registration::resolved(worktree)?;
-        match super::registration::find(self.common_dir(), &path)? {
-            Some(entry) if path.is_dir() => Ok(entry),
-            _ => Err(GitError::NotAWorktree {
-                path,
-                repository: self.main_worktree().to_owned(),
-            }),
-        }
-    }
-
-    /// From now on objects of the cell are seen.
-    pub(super) fn see_objects(&self, cell: &Path) -> Result<(), GitError> {
-        let Some(objects) = cell.join("objects").to_str().map(str::to_owned) else {
-            return Ok(());
+    /// What was changed in a cell and stays there, in words.
+    fn gone_with(&self, cell: &Path) -> Result<Vec<String>, GitError> {
+        let common = self.common_dir();
+        let (before, now) = (
+            settings_of(&common.join("config"))?,
+            settings_of(&cell.join("config"))?,
+        );
+        let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+        let is_new = |key: &&&String| {
+            // A cell has none of these.
+            let is_left_out = ["core.worktree", "core.bare"].contains(&key.as_str());
+            !is_left_out && before.get(**key) != now.get(**key)
         };
-        if !self.seen.borrow_mut().insert(objects.clone()) {
-            return Ok(());
-        }
-        self.git
-            .odb()
-            .and_then(|all| all.add_disk_alternate(&objects))
-            .map_err(GitError::library("read the objects"))
+        let mut gone: Vec<String> = keys
+            .iter()
+            .filter(is_new)
+            .map(|key| format!("the setting `{key}`"))
+            .collect();
+        let hooks = fs::read_dir(cell.join("hooks")).into_iter().flatten();
+        let files = hooks
+            .flatten()
+            .map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy()))
+            .chain(["info/exclude", "info/attributes"].map(str::to_owned));
+        let differs = |name: &String| {
+            let read = |folder: &Path| files::read(folder.join(name)).unwrap_or_default();
+            read(common) != read(cell)
+        };
+        gone.extend(files.filter(differs).map(|name| format!("`.git/{name}`")));
+        Ok(gone)
+    }
+
+    /// Makes the worktree one of this repository again, as it was before its cell, which can't be read.
+    pub fn forsake_cell(&self, worktree: &Path) -> Result<(), GitError> {
+        self.registered(worktree)?.forsake_cell()
     }
 
     /// Links the objects of a cell into the repository.
@@ -295,11 +330,7 @@ impl Repository {
         if !line.is_empty() {
             files::write(admin.join("HEAD"), line.as_bytes()).map_err(writing())?;
         }
-        // A repository that its agent put there in its place is found by whoever looks next.
-        if !entry.path.join(".git").is_dir() {
-            entry.link()?;
-        }
-        gone(fs::remove_file(admin.join(OWN))).map_err(writing())
+        entry.forsake_cell()
     }
 
     /// Worktrees that were made in the cell, as those of agents that work for an agent are: what each holds is kept. Returns the
@@ -369,13 +400,6 @@ impl Repository {
             "what its worktree held",
         )
     }
-}
-
-/// The cell that the worktree of this entry has now.
-pub(super) fn own_cell(common_dir: &Path, admin: &Path) -> Option<PathBuf> {
-    let place = files::read(admin.join(OWN)).ok()?;
-    let cell = common_dir.join(super::history::path_of(&place));
-    cell.is_dir().then_some(cell)
 }
 
 fn link_to(worktree: &Path, git_dir: &Path) -> Result<(), GitError> {

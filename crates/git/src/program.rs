@@ -134,6 +134,13 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Removes pipes and devices from a linked worktree, for a git that is not started by this room.
+    pub fn remove_pipes(&self, worktree: &Path) -> Result<(), GitError> {
+        remove_endless(&self.checkout(worktree)?.root)
+    }
+}
+
 impl Call<'_> {
     pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
@@ -340,6 +347,12 @@ fn lock_in_the_way(complaint: &str) -> Option<PathBuf> {
     let (_, rest) = complaint.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
     path.ends_with(".lock").then(|| PathBuf::from(path))
+}
+
+pub(super) fn pathspec(magic: &str, path: &Path) -> OsString {
+    let mut text = OsString::from(format!(":({magic})"));
+    text.push(path.as_os_str());
+    text
 }
 
 /// What stands between the zero bytes of an output.

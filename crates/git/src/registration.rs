@@ -21,6 +21,10 @@ use rustix::io::Errno;
 
 use super::GitError;
 use super::lock::FileLock;
+use tavern_sys::files;
+
+/// A file in an entry: the place of the worktree's cell, within the repository's git directory.
+pub(super) const OWN: &str = "tavern-own";
 
 /// One entry whose folder is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -276,6 +280,26 @@ impl Registration {
         fs::write(&link, text).map_err(GitError::io("write", link))
     }
 
+    /// The cell that the worktree has now.
+    pub(super) fn cell(&self, common_dir: &Path) -> Option<PathBuf> {
+        let place = files::read(self.admin.join(OWN)).ok()?;
+        let cell = common_dir.join(path_of(&place));
+        cell.is_dir().then_some(cell)
+    }
+
+    /// Links the worktree to this entry, if it had a cell.
+    pub(super) fn forsake_cell(&self) -> Result<(), GitError> {
+        let own = self.admin.join(OWN);
+        if !own.exists() {
+            return Ok(());
+        }
+        // A repository that its agent put there in its place is found by whoever looks next.
+        if !self.path.join(".git").is_dir() {
+            self.link()?;
+        }
+        files::gone(fs::remove_file(&own)).map_err(GitError::io("remove", own))
+    }
+
     /// Returns whether the folder's `.git` file points back to this entry, or to where it was.
     pub(super) fn is_linked_back(&self) -> bool {
         pointed_from(&self.path).as_ref() == Some(&self.admin) || self.was_moved()
@@ -422,8 +446,11 @@ fn was_moved(admin: &Path, path: &Path) -> Result<bool, GitError> {
     else {
         return Ok(false);
     };
+    let cell = read(&admin.join(OWN))?.map(|place| path_of(&place));
     let is_back = |pointed: PathBuf| {
-        pointed == admin || pointed.file_name() == admin.file_name() && !pointed.exists()
+        let is_gone_cell = || cell.is_some_and(|cell| pointed.ends_with(cell));
+        let was_here = pointed.file_name() == admin.file_name() || is_gone_cell();
+        pointed == admin || was_here && !pointed.exists()
     };
     Ok(!named.exists() && pointed_from(path).is_some_and(is_back))
 }

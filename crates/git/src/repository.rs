@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
 
 use super::config_files::ConfigFiles;
-use super::own::own_cell;
-use super::registration::{self, RegisteredHead};
+use super::endless::remove_endless;
+use super::registration::{self, RegisteredHead, Registration};
 use super::{CommitId, GitError};
 
 /// A git repository with a main work tree, opened once: what others do to references, objects and settings meanwhile is seen.
@@ -155,6 +155,32 @@ impl Repository {
         }
     }
 
+    /// The worktree as git's entry has it, its cell taken or not.
+    pub(super) fn registered(&self, worktree: &Path) -> Result<Registration, GitError> {
+        let path = registration::resolved(worktree)?;
+        match registration::find(self.common_dir(), &path)? {
+            Some(entry) if path.is_dir() => Ok(entry),
+            _ => Err(GitError::NotAWorktree {
+                path,
+                repository: self.main_worktree().to_owned(),
+            }),
+        }
+    }
+
+    /// From now on objects of the cell are seen.
+    pub(super) fn see_objects(&self, cell: &Path) -> Result<(), GitError> {
+        let Some(objects) = cell.join("objects").to_str().map(str::to_owned) else {
+            return Ok(());
+        };
+        if !self.seen.borrow_mut().insert(objects.clone()) {
+            return Ok(());
+        }
+        self.git
+            .odb()
+            .and_then(|all| all.add_disk_alternate(&objects))
+            .map_err(GitError::library("read the objects"))
+    }
+
     /// In a cell it is the cell's own.
     fn resolved_in(&self, git_dir: &Path, reference: &str) -> Result<Oid, git2::Error> {
         let is_own = git_dir != self.common_dir && !git_dir.join("commondir").exists();
@@ -176,12 +202,13 @@ impl Repository {
     pub(super) fn checkout(&self, worktree: &Path) -> Result<Checkout, GitError> {
         let entry = self.registered(worktree)?;
         let root = registration::resolved(worktree)?;
-        let Some(cell) = own_cell(&self.common_dir, &entry.admin) else {
+        let Some(cell) = entry.cell(&self.common_dir) else {
             return Ok(Checkout {
                 git_dir: entry.admin,
                 root,
             });
         };
+        remove_endless(&cell)?;
         self.see_objects(&cell)?;
         Ok(Checkout {
             git_dir: cell,

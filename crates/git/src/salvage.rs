@@ -16,9 +16,8 @@ use tempfile::TempDir;
 
 use super::branch::oid;
 use super::cell::gitlinks;
-use super::commit::pathspec;
 use super::history::path_of;
-use super::program::{Call, THOROUGH, records};
+use super::program::{Call, THOROUGH, pathspec, records};
 use super::repository::Checkout;
 use super::{CommitId, GitError, Head, Repository};
 

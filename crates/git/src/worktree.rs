@@ -361,6 +361,7 @@ impl Repository {
             }
         }
         remove_endless(path)?;
+        entry.forsake_cell()?;
         if path.join(".git").exists() && !entry.is_linked_back() {
             return Err(GitError::FolderInTheWay { path: entry.path });
         }
@@ -428,6 +429,8 @@ fn reason(path: &Path) -> String {
 
 /// A registration whose folder has something in it, checked and mended.
 fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError> {
+    // Whoever removed what Tavern keeps has removed its cell.
+    entry.forsake_cell()?;
     if !entry.path.join(".git").exists() {
         // Somebody deleted the one file that makes the folder a worktree; the work is still there.
         entry.link()?;

@@ -24,7 +24,7 @@ use super::rules;
 use super::site::Site;
 use super::spending::{Meter, spending};
 use super::strayed;
-use super::take_over::take_over;
+use super::take_over::{Taken, take_over};
 use super::trust::Trust;
 use super::verify::verify;
 use super::watch::{self, Watch};
@@ -181,11 +181,10 @@ fn carry_out(
         ended.signal = Signal::Done;
     }
     let is_lost = heartbeat.finds_lost();
-    // Else whoever holds the task takes it over.
-    let broken = if is_lost {
-        None
-    } else {
-        take_over(site, &held.task.id, record.metadata())?
+    let Taken { broken, pushed } = match take_over(site, &held.task.id, record.metadata()) {
+        // Whoever holds the task takes it over.
+        Err(_) if is_lost => Taken::default(),
+        taken => taken?,
     };
     let cleaned = (!record.is_kept()).then_some(CLEANED);
     cleaned
@@ -203,9 +202,10 @@ fn carry_out(
         .branch
         .as_ref()
         .map(|branch| (branch.name.as_str(), &branch.base));
-    let strayed = outside
+    let mut strayed = outside
         .and_then(|outside| strayed::changes(site, &outside, work).ok())
         .unwrap_or_default();
+    strayed.extend(pushed);
     strayed
         .iter()
         .for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));

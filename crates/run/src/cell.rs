@@ -15,9 +15,6 @@ use super::site::Site;
 use crate::runner::ProgramState;
 use tavern_sys::files;
 
-/// Where cells are, in the private part of the board.
-pub const CELLS: &str = "cells";
-
 /// The cell of one run.
 #[derive(Clone, Debug)]
 pub struct Cell {
@@ -27,7 +24,7 @@ pub struct Cell {
 impl Cell {
     pub fn of(site: &Site, run: &str) -> Cell {
         Cell {
-            dir: site.board.private(CELLS).join(run),
+            dir: site.board.cells().join(run),
         }
     }
 
@@ -76,7 +73,7 @@ impl Cell {
 
     /// Makes it for a run in `worktree` and in no sandbox.
     pub fn make_open(&self, site: &Site, worktree: &Path) -> Result<(), Error> {
-        for folder in [site.board.private(CELLS), self.dir.clone()] {
+        for folder in [site.board.cells(), self.dir.clone()] {
             files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
         }
         Ok(site.repository()?.enter_cell(worktree, &self.git())?)
@@ -86,7 +83,7 @@ impl Cell {
     pub fn make(&self, site: &Site, worktree: &Path, state: &ProgramState) -> Result<(), Error> {
         let making =
             |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
-        making(&site.board.private(CELLS))?;
+        making(&site.board.cells())?;
         for folder in [
             self.dir.clone(),
             self.results(),

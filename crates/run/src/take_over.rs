@@ -10,14 +10,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::artifacts::{Artifacts, PLAN, VERDICT};
-use super::cell::{CELLS, Cell};
+use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, run_of};
 use super::sandbox;
 use super::site::Site;
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
-use tavern_git::{Bundle, GitError, KeptRef, LeftCell};
+use tavern_git::{Bundle, CellLeft, CommitId, GitError, KeptRef, LeftCell, OutsideChange};
 use tavern_store::{Board, Entry};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
@@ -42,12 +42,18 @@ pub struct AsideCell {
     pub was_taken: bool,
 }
 
+/// What came of taking a cell over.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Why it could not be had, in words.
+    pub broken: Option<String>,
+    /// Where its work was pushed to.
+    pub pushed: Vec<OutsideChange>,
+}
+
 /// Those that were put aside, in order.
 pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
-    let names = fs::read_dir(board.private(CELLS))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let names = fs::read_dir(board.cells()).into_iter().flatten().flatten();
     let aside = |name: &str, path: PathBuf| {
         let (was_taken, run) = match (name.strip_prefix(SPENT), name.strip_prefix(BROKEN)) {
             (Some(run), _) => (true, run.to_owned()),
@@ -69,10 +75,7 @@ pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
 
 /// Cells that nobody has taken over, by their runs.
 pub fn left_cells(board: &Board) -> Vec<String> {
-    let names = fs::read_dir(board.private(CELLS))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let names = fs::read_dir(board.cells()).into_iter().flatten().flatten();
     let mut runs: Vec<String> = names
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
@@ -95,23 +98,30 @@ pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
 
 /// Takes over what the cell of the run has, if there is one; nothing of the run is alive any more. Returns in words why it could
 /// not be had: then its agent has broken it, it is kept aside, and what stands in the worktree is all there is.
-pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<String>, Error> {
+pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Error> {
     let cell = Cell::of(site, &run.run);
     if !cell.is_there() || site.board.is_dry() {
-        return Ok(None);
+        return Ok(Taken::default());
     }
     let _slot = site.board.cell_slot()?;
     if !cell.is_there() {
-        return Ok(None);
+        return Ok(Taken::default());
     }
     take_results(site, &cell, &run.run)?;
     let taken = take_git(site, &cell, run);
     failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
     match taken {
-        Ok(()) => {
+        Ok(pushed) => {
             // What can't be removed is removed some other time: its name says that it was taken.
             drop(files::remove_tree(&put_aside(&cell, SPENT)?));
-            Ok(None)
+            let pushed = pushed
+                .into_iter()
+                .map(|(reference, tip)| OutsideChange::Published { reference, tip })
+                .collect();
+            Ok(Taken {
+                broken: None,
+                pushed,
+            })
         }
         Err(Error::Git(
             error @ (GitError::Program { .. }
@@ -119,6 +129,13 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<St
             | GitError::Library { .. }),
         )) => {
             let aside = put_aside(&cell, BROKEN)?;
+            if let Some(name) = run.worktree.file_name() {
+                // It may be gone.
+                drop(
+                    site.repository()?
+                        .forsake_cell(&site.board.path("worktrees").join(name)),
+                );
+            }
             let why = format!(
                 "its git directory can't be read, and is kept in {}: {error}",
                 aside.display()
@@ -130,7 +147,10 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<St
                 cause: Some(why.clone()),
                 ..Entry::new(Kind::Noted, clock::now())
             })?;
-            Ok(Some(why))
+            Ok(Taken {
+                broken: Some(why),
+                pushed: Vec::new(),
+            })
         }
         Err(error) => Err(error),
     }
@@ -149,9 +169,10 @@ fn take_results(site: &Site, cell: &Cell, run: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
+/// Returns to which remote-tracking branches it has pushed.
+fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, CommitId)>, Error> {
     if !cell.git().exists() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let out = cell.out();
     let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
@@ -164,10 +185,11 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     let worktree = worktree
         .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
     if cell.is_open() {
-        let kept = site
+        let left = site
             .repository()?
             .leave_cell(&worktree, &cell.git(), run.branch.as_deref())?;
-        return tell_kept(site, run, &kept);
+        tell_left(site, run, &left)?;
+        return Ok(left.pushed);
     }
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell {
@@ -182,13 +204,20 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     received?;
     site.repository()?.receive_lfs(&cell.git())?;
     let bundles = site.repository()?.submodules_of(&worktree, &left, &inner)?;
-    keep_bundles(site, &run.task, &run.run, bundles)
+    keep_bundles(site, &run.task, &run.run, bundles)?;
+    Ok(Vec::new())
 }
 
 /// What it put elsewhere than on its item's branch is nowhere else.
-fn tell_kept(site: &Site, run: &Metadata, kept: &[KeptRef]) -> Result<(), Error> {
-    for KeptRef { name, reference } in kept {
-        let cause = format!("what it put on `{name}` is kept at `{reference}`");
+fn tell_left(site: &Site, run: &Metadata, left: &CellLeft) -> Result<(), Error> {
+    let kept = left.kept.iter().map(|KeptRef { name, reference }| {
+        format!("what it put on `{name}` is kept at `{reference}`")
+    });
+    let gone = left
+        .gone
+        .iter()
+        .map(|what| format!("it changed {what} for itself alone: that is gone with its run"));
+    for cause in kept.chain(gone) {
         site.board.note(Entry {
             task: Some(run.task.clone()),
             run: Some(run.run.clone()),

@@ -1,6 +1,7 @@
 //! All that an item's commits change, for whoever judges them. Knows no words for people.
 
 use super::error::Error;
+use super::site::ITEM_BRANCHES;
 use super::unmerged::Unmerged;
 use tavern_core::task::{Task, TaskId};
 use tavern_git::{CommitId, CommitSummary, PatchText, Repository};
@@ -11,7 +12,7 @@ const MOST_OF_PATCH: usize = 4 << 20;
 
 /// What one place has of an item's work, and no other before it.
 pub struct WorkPart {
-    /// A branch, a ref or a commit, as git takes it; or the worktree in which it is being done.
+    /// A branch, a ref or a commit, as git takes it. What a run commits is on its branch only when that is over.
     pub place: String,
     /// Where it began.
     pub base: CommitId,
@@ -50,7 +51,13 @@ pub fn work_of(
     let mut parts: Vec<WorkPart> = Vec::new();
     let folder = board.worktree(&task.id);
     let live = repository.cell_tip(&folder).ok().flatten();
-    let live = live.map(|tip| (folder.to_string_lossy().into_owned(), tip));
+    let is_new = |tip: &CommitId| {
+        !known
+            .iter()
+            .any(|known| repository.is_ancestor(tip, known).unwrap_or(false))
+    };
+    let live = live.filter(is_new);
+    let live = live.map(|tip| (format!("{ITEM_BRANCHES}{}", task.id), tip));
     let kept = kept.of_item(board, task).into_iter();
     let kept = kept.chain(task.commit().map(str::to_owned));
     // What a person has typed may be no revision, and git may not have fetched it.

@@ -195,6 +195,15 @@ impl Board {
         self.private.join(relative)
     }
 
+    /// Where runs have git directories of their own: beside the private part, since what is in them is work.
+    pub fn cells(&self) -> PathBuf {
+        if self.is_exposed() {
+            self.dir.join("cells")
+        } else {
+            self.private.with_file_name("tavern-cells")
+        }
+    }
+
     pub fn worktree(&self, task: &tavern_core::task::TaskId) -> PathBuf {
         self.dir.join("worktrees").join(task.as_str())
     }
@@ -238,6 +247,9 @@ impl Board {
         !self.dir.join("config.yaml").exists()
     }
 }
+
+/// A file in a run's own git directory: where the repository's is.
+const MAIN: &str = "tavern-main";
 
 /// The git directory of the work tree at `root`, by no link if that is so.
 fn git_dir(root: &Path) -> Option<PathBuf> {
@@ -283,8 +295,9 @@ fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
         .map(str::trim)
         .ok_or_else(|| Error::NoRepository(folder.to_owned()))?;
     let git_dir = folder.join(git_dir);
-    let common_file = git_dir.join("commondir");
-    let Ok(common) = fs::read_to_string(&common_file) else {
+    let read = |name: &str| fs::read_to_string(git_dir.join(name));
+    // A run has a git directory of its own, which is no worktree's.
+    let Ok(common) = read("commondir").or_else(|_| read(MAIN)) else {
         return Ok(folder.to_owned());
     };
     let common = git_dir.join(common.trim());

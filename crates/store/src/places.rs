@@ -20,8 +20,10 @@ impl Board {
             .iter()
             .chain(&VOLATILE)
             .map(|name| self.path(name));
-        let gits = ["", "tips", "followed", "cells", "typed/templates"];
-        let folders = own.chain(gits.iter().chain(&PRIVATE).map(|name| self.private(name)));
+        let gits = ["", "tips", "followed", "typed/templates"];
+        let folders = own
+            .chain(gits.iter().chain(&PRIVATE).map(|name| self.private(name)))
+            .chain([self.cells()]);
         let below = [
             ("events", "jsonl"),
             ("leases", "yaml"),

@@ -199,15 +199,21 @@ fn no_pipe_of_an_agent_keeps_a_program_from_ending() {
         "$git_dir/HEAD",
         "$git_dir/index.lock",
     ];
-    let refs = "$git_dir/../../refs/heads/tavern/T-1";
+    let refs = [
+        "$git_dir/refs/heads/tavern/T-1",
+        "../../../.git/refs/heads/tavern/T-1",
+        "../../../.git/worktrees/T-1/index",
+        "$git_dir/MERGE_HEAD",
+    ];
     let places = places
         .into_iter()
-        .chain([refs])
+        .chain(refs)
         .map(|place| format!("git_dir={git_dir}; at={place}"));
     let try_each = |places: Vec<String>| {
         for place in places {
-            let script =
-                format!("echo 1 > 1.txt; {place}; rm -f $at; mkfifo $at; echo > ../../../made");
+            let script = format!(
+                "echo 1 > 1.txt; {place}; mkdir -p $(dirname $at); rm -f $at; mkfifo $at; echo > ../../../made"
+            );
             let scratch = Scratch::shell(
                 &format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n"),
                 AT_ONCE,

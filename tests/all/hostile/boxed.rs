@@ -290,7 +290,7 @@ own=$(git rev-parse --absolute-git-dir)
 echo x >x.txt
 for path in "$TAVERN_DIR/queues/main.md" "$TAVERN_DIR/config.yaml" "$TAVERN_DIR/inbox/T-2/001.md" \
     "$TAVERN_DIR/STOP" "$TAVERN_DIR/quota/shell.yaml" "$TAVERN_DIR/runs/x" \
-    "$common/tavern/log/x" "$common/tavern/leases/T-2.yaml" "$common/tavern/applied" "$common/tavern/cells/x" \
+    "$common/tavern/log/x" "$common/tavern/leases/T-2.yaml" "$common/tavern/applied" "$common/tavern-cells/x" \
     "$common/worktrees/T-1/commondir" "$common/worktrees/T-1/gitdir" "$common/worktrees/T-1/config.worktree" \
     "$common/worktrees/T-1/HEAD" "$common/config" "$common/hooks/pre-commit" "$common/info/attributes" \
     "$common/refs/heads/main" "$common/packed-refs" "$common/objects/x" .git \

@@ -204,7 +204,7 @@ fn as_a_user(scratch: &Scratch, line: &str) -> String {
 /// What removals have put aside and not removed yet, and cells.
 fn put_aside(scratch: &Scratch) -> Vec<String> {
     let folders =
-        [".tavern/worktrees", ".git/tavern/cells"].map(|folder| scratch.work().join(folder));
+        [".tavern/worktrees", ".git/tavern-cells"].map(|folder| scratch.work().join(folder));
     let entries = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());

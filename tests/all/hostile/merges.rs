@@ -186,7 +186,7 @@ fn what_people_do_to_approved_work_takes_no_approval_away() {
 /// What git shows and takes in the place of an object (`git replace`) is no part of what was approved, nor of what is verified.
 #[test]
 fn what_is_merged_and_verified_is_what_its_ids_name() {
-    let other = "evil=$(echo evil | git hash-object -w --stdin)\n\
+    let other = "export GIT_DIR=$PWD/../../../.git\nevil=$(echo evil | git hash-object -w --stdin)\n\
                  tree=$(git ls-tree tavern/T-1 | sed \"s/[0-9a-f]*\\t1.txt/$evil\\t1.txt/\" | git mktree)\n";
     for replace in [
         "git replace tavern/T-1^{tree} $tree",
@@ -211,7 +211,10 @@ fn what_is_merged_and_verified_is_what_its_ids_name() {
         );
     }
     let pass = "printf '#!/bin/sh\\n' | git hash-object -w --stdin";
-    let scratch = board("person", &format!("git replace main:check.sh $({pass})"));
+    let scratch = board(
+        "person",
+        &format!("export GIT_DIR=$PWD/../../../.git\ngit replace main:check.sh $({pass})"),
+    );
     scratch.executable("check.sh", "#!/bin/sh\ngrep good 2.txt\n");
     scratch.commit(&["check.sh"], "Check");
     attack(&scratch);
@@ -236,8 +239,8 @@ fn what_is_merged_and_verified_is_what_its_ids_name() {
 
 /// T-1 puts the integration branch to a commit of its own; T-2 works.
 fn moved() -> (Scratch, Ran) {
-    let evil = "echo evil > evil.txt; git add evil.txt; git commit -qm Evil\n  \
-                git update-ref refs/heads/tavern/integration HEAD; echo 1 > 1.txt";
+    let evil = "echo evil > evil.txt; git add evil.txt; git commit -qm Evil; git push -q ../../../.git HEAD:refs/x/evil\n  \
+                git --git-dir=../../../.git update-ref refs/heads/tavern/integration refs/x/evil; echo 1 > 1.txt";
     let scratch = Scratch::pending(&format!(
         "- [ ] T-1: One (review: person)\n  ```sh\n  {evil}\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 > 2.txt\n  ```\n"
     ));
@@ -309,11 +312,12 @@ fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
 fn a_base_that_an_agent_has_moved_is_not_followed() {
     let main = "../../../.git/refs/heads/main";
     let log = "../../../.git/logs/refs/heads/main";
-    let update = "git update-ref refs/heads/main $evil";
+    let theirs = "git --git-dir=../../../.git";
+    let update = &format!("{theirs} update-ref refs/heads/main $evil");
     for (way, moved) in [
         (update.to_owned(), &["main"][..]),
         (
-            format!("{update}\ngit update-ref refs/heads/tavern/integration $evil"),
+            format!("{update}\n{theirs} update-ref refs/heads/tavern/integration $evil"),
             &["tavern/integration", "main"],
         ),
         (format!("echo $evil >{main}"), &["main"]),
@@ -323,12 +327,12 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
         ),
         (
             format!(
-                "rm {log}\ngit -c core.logAllRefUpdates=false update-ref refs/heads/main $evil"
+                "rm {log}\n{theirs} -c core.logAllRefUpdates=false update-ref refs/heads/main $evil"
             ),
             &["main"],
         ),
         (
-            format!("git update-ref -d refs/heads/main\n{update}"),
+            format!("{theirs} update-ref -d refs/heads/main\n{update}"),
             &["main"],
         ),
     ] {
@@ -336,7 +340,7 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
             "person",
             &format!(
                 "echo evil >evil.txt\ngit add evil.txt\nevil=$(git commit-tree -p HEAD -m Evil $(git write-tree))\n\
-                 git rm -qf evil.txt\n{way}"
+                 git rm -qf evil.txt\ngit push -q ../../../.git $evil:refs/x/evil\n{way}"
             ),
         );
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
@@ -421,8 +425,8 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
         &scratch.folder().join("far").to_string_lossy(),
     ]);
     scratch.git(&["push", "--quiet", "origin", "main"]);
-    let script = "echo 1 > 1.txt; git add 1.txt; git commit -qm One\n  git push -q origin HEAD:main; git branch dev\n  \
-                  git config core.hooksPath ~/hooks; git config --unset user.name\n  echo true > ../../../.git/hooks/pre-push";
+    let script = "echo 1 > 1.txt; git add 1.txt; git commit -qm One\n  git push -q origin HEAD:main; git push -q ../../../.git HEAD:refs/heads/dev\n  \
+                  cd ../../..; git config core.hooksPath ~/hooks; git config --unset user.name\n  echo true > .git/hooks/pre-push";
     scratch.git(&["config", "user.name", "Joe"]);
     scratch.write(
         QUEUE,
@@ -486,9 +490,9 @@ fn a_base_of_which_git_keeps_no_log_is_followed() {
 /// What the remote has is a person's, too.
 #[test]
 fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
-    let remote = "refs/remotes/origin/tavern";
+    let (theirs, remote) = ("git --git-dir=../../../.git", "refs/remotes/origin/tavern");
     for plant in [
-        format!("git update-ref {remote}/integration $evil"),
+        format!("{theirs} update-ref {remote}/integration $evil"),
         format!(
             "mkdir -p ../../../.git/{remote}\n  echo $evil >../../../.git/{remote}/integration"
         ),
@@ -500,7 +504,7 @@ fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
             let evil = "echo evil > evil.txt; git add evil.txt\n  evil=$(git commit-tree -p HEAD -m Evil $(git write-tree))";
             let scratch = Scratch::pending(&format!(
                 "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n\
-                 - [ ] T-2: Two (empty: allowed)\n  ```sh\n  {evil}\n  git rm -qf evil.txt\n  {plant}\n  git update-ref {moved}\n  ```\n\
+                 - [ ] T-2: Two (empty: allowed)\n  ```sh\n  {evil}\n  git rm -qf evil.txt\n  git push -q ../../../.git $evil:refs/x/evil\n  {plant}\n  {theirs} update-ref {moved}\n  ```\n\
                  - [ ] T-3: Three\n  ```sh\n  echo 3 > 3.txt\n  ```\n"
             ));
             scratch.git(&["remote", "add", "origin", "../nowhere"]);
@@ -550,7 +554,7 @@ fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
 fn a_base_that_a_person_accepts_is_followed() {
     let scratch = board(
         "person",
-        "git update-ref refs/heads/main $(git commit-tree -p HEAD -m New HEAD^{tree})",
+        "git push -q ../../../.git $(git commit-tree -p HEAD -m New HEAD^{tree}):refs/x/new\ngit --git-dir=../../../.git update-ref refs/heads/main refs/x/new",
     );
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     attack(&scratch).ends(4);
