@@ -366,6 +366,16 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
                 "install {program}; if the item is to bring it: `command -v {program} && {command}`"
             )
         }
+        Lack::Rewritten {
+            base,
+            branch,
+            dropped,
+            ..
+        } => format!(
+            "leave them out: git rebase --rebase-merges --onto {0} {dropped} {1} && git switch {0}; or keep them: tavern merge --accept {0}",
+            quoted(base),
+            quoted(branch)
+        ),
         Lack::ForeignTip { branch, tip, known } => format!(
             "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
             quoted(format!("refs/heads/{branch}"))

@@ -355,7 +355,7 @@ fn own_paths(scratch: &Scratch) -> Vec<PathBuf> {
             .into_iter()
             .filter_map(Result::ok)
     };
-    let found = [".tavern", ".git/tavern"]
+    let found = [".tavern", ".git/tavern", ".git/tavern-cells"]
         .into_iter()
         .flat_map(walk)
         .map(walkdir::DirEntry::into_path);

@@ -232,3 +232,64 @@ fn killed_at_any_point_its_cell_is_taken_over_by_the_next() {
         ".git/tavern-cells:\n\n.tavern/worktrees:\n"
     );
 }
+
+#[test]
+fn commits_are_made_by_who_git_says_for_this_repository() {
+    let scratch = board(&["echo 1 >one.txt"]);
+    scratch.git(&["remote", "add", "origin", "https://work.example/team/it"]);
+    scratch.write(
+        "../home/gitconfig",
+        "[user]\n\tname = Ann\n\temail = ann@home.example\n[includeIf \"hasconfig:remote.*.url:https://work.example/**\"]\n\tpath = work\n\
+         [includeIf \"onbranch:main\"]\n\tpath = main\n",
+    );
+    scratch.write("../home/work", "[user]\n\temail = ann@work.example\n");
+    scratch.write("../home/main", "[user]\n\tname = Ann Main\n");
+    let mut agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty"])
+        .variable("GIT_CONFIG_GLOBAL", scratch.folder().join("home/gitconfig"));
+    for name in [
+        "AUTHOR_NAME",
+        "AUTHOR_EMAIL",
+        "COMMITTER_NAME",
+        "COMMITTER_EMAIL",
+    ] {
+        agent = agent.without(&format!("GIT_{name}"));
+    }
+    agent.run().ends(0);
+    let who = [
+        "log",
+        "-2",
+        "--format=%an <%ae> %cn <%ce>",
+        "tavern/integration",
+    ];
+    let ann = "Ann Main <ann@work.example>";
+    assert_eq!(scratch.git(&who), format!("{ann} {ann}\n{ann} {ann}"));
+}
+
+#[test]
+fn a_clean_up_in_a_loop_ends_no_run() {
+    let script = |number: u32| {
+        format!(
+            "for n in 1 2 3; do echo $n >>{number}.txt; git add .; git commit --quiet --message=$n; done"
+        )
+    };
+    let scripts: Vec<String> = (1..=6).map(script).collect();
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let scratch = board(&scripts);
+    let line = "until test -e ../end; do git gc --quiet --prune=now; done";
+    let clean_up = scratch.command(Path::new("sh")).args(&["-c", line]).start();
+    let drained = scratch.run("tavern-drain", &["--agents", "3"]);
+    scratch.write("../end", "");
+    clean_up.end().ends(0);
+    drained.ends(0);
+    assert_eq!(
+        scratch
+            .merged()
+            .lines()
+            .filter(|name| name.ends_with(".txt"))
+            .count(),
+        8
+    );
+    scratch.git(&["fsck", "--strict"]);
+}

@@ -71,6 +71,7 @@ mod readiness;
 mod recovery;
 mod report_html;
 mod review;
+mod rewritten;
 mod rules;
 mod sandbox;
 mod saves;

@@ -626,3 +626,27 @@ fn settings_that_are_gone_are_told() {
         .ends(0)
         .says_not("config.yaml");
 }
+
+#[test]
+fn a_branch_in_the_way_of_taverns_is_told_before_anything_is_claimed() {
+    for (branch, config) in [
+        ("tavern", ""),
+        ("tavern/integration/old", ""),
+        ("tavern", "integration: {branch: next}\n"),
+    ] {
+        let scratch = board(&item("T-1", ""), config);
+        scratch.git(&["branch", branch]);
+        let told = format!("git branch -m {branch} {branch}-old");
+        scratch.run("tavern-check", &[]).ends(5).says(&told);
+        let dry = scratch.run("tavern-agent", &["--once", "--dry-run"]);
+        assert!(format!("{dry}").contains(&told), "{dry}");
+        let drained = scratch.run("tavern-drain", &[]);
+        assert!(format!("{drained}").contains(&told), "{drained}");
+        scratch.stands("T-1", "pending", 0);
+        scratch.git(&["branch", "-m", branch, &format!("{branch}-old")]);
+        if branch == "tavern" {
+            scratch.run("tavern-drain", &[]).ends(0);
+            scratch.stands("T-1", "completed", 1);
+        }
+    }
+}

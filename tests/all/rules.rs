@@ -52,8 +52,7 @@ fn lines_that_are_not_committed_count() {
     }
 }
 
-const HOOK: &str =
-    "hooks=../../../.git/hooks; mkdir -p $hooks; echo true >$hooks/post-commit";
+const HOOK: &str = "hooks=../../../.git/hooks; mkdir -p $hooks; echo true >$hooks/post-commit";
 
 #[test]
 fn an_act_is_asked_about_whatever_its_run_came_to() {

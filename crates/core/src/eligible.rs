@@ -132,6 +132,17 @@ pub enum Lack {
         tip: String,
         known: String,
     },
+    /// The base was reset, amended or rebased, and the integration branch still has what it dropped.
+    Rewritten {
+        base: String,
+        /// The integration branch.
+        branch: String,
+        /// Where the base was, the newest that is known.
+        dropped: String,
+        /// How many commits it dropped, and the first line of the last one.
+        count: usize,
+        subject: String,
+    },
     /// What the runs of its item, queue, day, drain or board may use together is used up.
     Capped {
         scope: CapScope,
@@ -289,6 +300,23 @@ impl fmt::Display for Lack {
                 write!(
                     f,
                     "`{branch}` is at {tip}, where neither Tavern nor you have put it"
+                )
+            }
+            Lack::Rewritten {
+                base,
+                branch,
+                dropped,
+                count,
+                subject,
+            } => {
+                let commits = if *count == 1 {
+                    "a commit".to_owned()
+                } else {
+                    format!("{count} commits")
+                };
+                write!(
+                    f,
+                    "`{base}` was rewritten, and `{branch}` still has {commits} that it dropped, {dropped} {subject}"
                 )
             }
             Lack::Status(status) => write!(f, "it is {status}"),

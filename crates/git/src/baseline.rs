@@ -13,8 +13,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use git2::build::TreeUpdateBuilder;
-use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Tree};
+use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Reference, Tree};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
 use super::history::paths;
@@ -53,6 +55,7 @@ pub(super) struct Baseline<'r> {
 impl Repository {
     /// Remembers what the new worktree at `path` holds beyond its commit, if anything.
     pub(super) fn remember_baseline(&self, path: &Path) -> Result<(), GitError> {
+        let _held = self.hold_clean_up()?;
         let checkout = self.checkout(path)?;
         let reference = reference(path);
         let before = self.tip(&reference)?;
@@ -84,6 +87,7 @@ impl Repository {
 
     /// Takes what was there before out of the commits of the linked worktree's branch that took it in. Files stay as they are.
     pub fn disown_baseline(&self, worktree: &Path) -> Result<(), GitError> {
+        let _held = self.hold_clean_up()?;
         let Some(baseline) = self.baseline(worktree)? else {
             return Ok(());
         };
@@ -97,7 +101,7 @@ impl Repository {
         if head == baseline.start.id() {
             return Ok(());
         }
-        let nested = self.status(&checkout, false)?.nested;
+        let nested = self.status(&checkout)?.nested;
         let tree = self.tree_of_work(&checkout, &nested)?;
         baseline.settle(tip, &tree)?;
         if tip == head {
@@ -197,7 +201,7 @@ impl Repository {
         else {
             return Ok(None);
         };
-        let changes = self.status(checkout, true)?;
+        let changes = self.refreshed_status(checkout)?;
         if changes.is_clean() {
             return Ok(None);
         }
@@ -486,8 +490,12 @@ fn places_taken_back(before: &[u8], held: &[u8], now: &[u8]) -> Vec<u8> {
 }
 
 fn reference(worktree: &Path) -> String {
-    let name = worktree.file_name().unwrap_or_default().to_string_lossy();
-    format!("{BASELINES}{name}")
+    let name = worktree.file_name().unwrap_or_default();
+    let reference = format!("{BASELINES}{}", name.to_string_lossy());
+    if Reference::is_valid_name(&reference) {
+        return reference;
+    }
+    format!("{BASELINES}{:016x}", xxh3_64(name.as_encoded_bytes()))
 }
 
 #[cfg(test)]

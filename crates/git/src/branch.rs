@@ -212,6 +212,11 @@ impl Repository {
                     locks.iter().try_for_each(|lock| self.await_lock(lock))?;
                 }
                 Err(error) => {
+                    if let Some(to) = to
+                        && !self.git.odb().is_ok_and(|objects| objects.exists(oid(to)))
+                    {
+                        return Err(GitError::Pruned { id: to.clone() });
+                    }
                     let found = self.tip(reference)?;
                     if found.as_ref() == expect {
                         return Err(GitError::library(format!("move `{reference}`"))(error));
@@ -301,11 +306,20 @@ impl Repository {
 
     /// The commit that `reference` (`refs/…` in full) is at, if it is there.
     pub(super) fn tip(&self, reference: &str) -> Result<Option<CommitId>, GitError> {
+        self.forget_gone_objects()?;
         match self.git.refname_to_id(reference) {
             Ok(oid) => Ok(Some(oid.into())),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(GitError::library(format!("read `{reference}`"))(error)),
         }
+    }
+
+    /// Why the branch `name`, if it is not there, can't be made beside those that are. [`GitError::NameInTheWay`].
+    pub fn refuse_in_the_way(&self, name: &str) -> Result<(), GitError> {
+        if self.branch_tip(name)?.is_some() {
+            return Ok(());
+        }
+        self.in_the_way(name).map_or(Ok(()), Err)
     }
 
     /// The branch that makes `name` impossible: a file can't be a folder too.

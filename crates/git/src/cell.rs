@@ -161,6 +161,7 @@ impl Repository {
     ///
     /// [`GitError::Program`] if git can't look into it any more.
     pub fn receive(&self, worktree: &Path, left: &LeftCell<'_>) -> Result<(), GitError> {
+        let _held = self.hold_clean_up()?;
         let given = references(&self.given(worktree)?);
         let state = self.look_into(left)?;
         let is_new = |name: &&String| {

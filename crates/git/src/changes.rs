@@ -9,7 +9,7 @@ use git2::Tree;
 
 use super::branch::oid;
 use super::history::{path_of, paths};
-use super::program::THOROUGH;
+use super::program::{Call, THOROUGH};
 use super::repository::Checkout;
 use super::{CommitId, GitError, Head, PatchText, Repository};
 use tavern_sys::files;
@@ -53,7 +53,7 @@ impl Repository {
 
     /// Without what the worktree held before anybody worked there.
     pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
-        let mut changes = self.status(checkout, false)?;
+        let mut changes = self.status(checkout)?;
         if checkout.has_cells() {
             changes.submodules = Repository::dirty_in_cells(checkout);
         }
@@ -106,11 +106,19 @@ impl Repository {
         }))
     }
 
-    /// What git tells, with the index refreshed for all that look later if it `refreshes`.
-    pub(super) fn status(&self, checkout: &Checkout, refreshes: bool) -> Result<Changes, GitError> {
-        let output = self
-            .call(checkout)
-            .env("GIT_OPTIONAL_LOCKS", if refreshes { "1" } else { "0" })
+    /// What git tells.
+    pub(super) fn status(&self, checkout: &Checkout) -> Result<Changes, GitError> {
+        self.status_by(self.call(checkout), checkout)
+    }
+
+    /// The same; all that look later find the index refreshed.
+    pub(super) fn refreshed_status(&self, checkout: &Checkout) -> Result<Changes, GitError> {
+        let call = self.call(checkout).env("GIT_OPTIONAL_LOCKS", "1");
+        self.status_by(call, checkout)
+    }
+
+    fn status_by(&self, call: Call<'_>, checkout: &Checkout) -> Result<Changes, GitError> {
+        let output = call
             .args([
                 "status",
                 "--porcelain=v2",
@@ -167,7 +175,7 @@ impl Repository {
     }
 
     fn uncommitted_at(&self, checkout: &Checkout, limit: usize) -> Result<PatchText, GitError> {
-        let changes = self.status(checkout, false)?;
+        let changes = self.status(checkout)?;
         if let Some(work) = self.work_beyond(checkout, &changes)? {
             return self.patch(&work.head, &work.tree, &[], limit);
         }

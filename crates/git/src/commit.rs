@@ -26,6 +26,7 @@ impl Repository {
         message: &str,
         exclude: &[&str],
     ) -> Result<Option<CommitId>, GitError> {
+        let _held = self.hold_clean_up()?;
         let checkout = self.checkout(worktree)?;
         refuse_rebase(&checkout)?;
         let paths = still_marked(&checkout, changes);

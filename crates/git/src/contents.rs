@@ -35,6 +35,7 @@ impl Repository {
         files: &[(PathBuf, Vec<u8>)],
         message: &str,
     ) -> Result<Option<CommitId>, GitError> {
+        let _held = self.hold_clean_up()?;
         let checkout = self.main_checkout();
         refuse_unfinished(&checkout)?;
         self.refuse_conflicts(&checkout)?;

@@ -74,6 +74,8 @@ pub enum GitError {
         expected: Option<CommitId>,
         found: Option<CommitId>,
     },
+    #[error("a clean-up of git removed {id} before a reference named it")]
+    Pruned { id: CommitId },
     #[error("waited {} s for the lock `{}`", waited.as_secs(), path.display())]
     Busy { path: PathBuf, waited: Duration },
     #[error("`{}` says that a git is at work, or was killed at work", path.display())]
@@ -127,9 +129,10 @@ impl GitError {
             | GitError::Conflicted { .. }
             | GitError::NoBranch { .. }
             | GitError::Unfinished { .. } => GitErrorKind::Refused,
-            GitError::Moved { .. } | GitError::Busy { .. } | GitError::LockedByGit { .. } => {
-                GitErrorKind::Busy
-            }
+            GitError::Moved { .. }
+            | GitError::Pruned { .. }
+            | GitError::Busy { .. }
+            | GitError::LockedByGit { .. } => GitErrorKind::Busy,
             _ => GitErrorKind::Failed,
         }
     }
@@ -194,6 +197,7 @@ impl GitError {
             GitError::Moved { reference, .. } => {
                 format!("look at `git log {}`, then try again", quoted(reference))
             }
+            GitError::Pruned { .. } => "try again, without `git gc --prune=now`".to_owned(),
             GitError::Busy { path, .. } => format!(
                 "see who holds it with `fuser {}`, then try again",
                 quoted(path)

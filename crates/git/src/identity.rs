@@ -1,9 +1,15 @@
-//! In whose name commits are made: the user's, as git would find it, else Tavern's own.
+//! In whose name commits are made: the user's, as git finds it, else Tavern's own.
+
+use std::time::Duration;
 
 use git2::Signature;
 
 use super::program::Call;
 use super::{GitError, Repository};
+use tavern_sys::clock;
+
+/// How long what git said holds for a process that goes on.
+const FRESH: Duration = Duration::from_secs(60);
 
 const NAME: &str = "Tavern";
 const EMAIL: &str = "tavern@localhost";
@@ -15,18 +21,58 @@ pub(super) struct Identity {
 }
 
 impl Repository {
-    /// From `GIT_AUTHOR_*` and `GIT_COMMITTER_*`, then `user.name` and `user.email`; in tests of this room, which must not
-    /// depend on who runs them, from the configuration alone.
+    /// Who git says it is in the main work tree: it knows variables, and settings that hold for a folder, a branch or a remote. In
+    /// tests of this room, which must not depend on who runs them, it is asked for the configuration alone.
     pub(super) fn identity(&self) -> Result<Identity, GitError> {
-        let (author, committer) = if self.config.as_ref().is_some_and(|files| !files.with_names) {
-            (self.git.signature(), self.git.signature())
-        } else {
-            (self.git.author_from_env(), self.git.committer_from_env())
+        if self.config.as_ref().is_some_and(|files| !files.with_names) {
+            let own = || {
+                self.git
+                    .signature()
+                    .or_else(|_| Signature::now(NAME, EMAIL))
+            };
+            let made = || own().map_err(GitError::library("make a signature"));
+            return Ok(Identity {
+                author: made()?,
+                committer: made()?,
+            });
+        }
+        let known = self.known_identity.borrow().clone();
+        let said = match known.filter(|(asked, _)| asked.elapsed() < FRESH) {
+            Some((_, said)) => said,
+            None => {
+                let said = [
+                    self.ident("GIT_AUTHOR_IDENT")?,
+                    self.ident("GIT_COMMITTER_IDENT")?,
+                ];
+                *self.known_identity.borrow_mut() = Some((clock::instant(), said.clone()));
+                said
+            }
         };
+        let [author, committer] = said.map(|who| {
+            let (name, email) = who.unwrap_or_else(|| (NAME.to_owned(), EMAIL.to_owned()));
+            Signature::now(&name, &email).map_err(GitError::library("make a signature"))
+        });
         Ok(Identity {
-            author: or_tavern(author)?,
-            committer: or_tavern(committer)?,
+            author: author?,
+            committer: committer?,
         })
+    }
+
+    /// What `git var` says: a name, an address in angles, and a time. `None` if nobody has told git who they are.
+    fn ident(&self, variable: &str) -> Result<Option<(String, String)>, GitError> {
+        let call = self.call(&self.main_checkout()).args([
+            "-c",
+            "user.useConfigOnly=true",
+            "var",
+            variable,
+        ]);
+        let ran = call.ending(&[0, 128])?;
+        let line = String::from_utf8_lossy(&ran.stdout);
+        let parts = line.split_once(" <").zip(line.rsplit_once('>'));
+        Ok(parts.map(|((name, _), (before, _))| {
+            let email = before.split_once(" <").map_or("", |(_, email)| email);
+            (name.to_owned(), email.to_owned())
+        }))
     }
 }
 
@@ -38,12 +84,4 @@ impl Identity {
             .env("GIT_COMMITTER_NAME", text(self.committer.name_bytes()))
             .env("GIT_COMMITTER_EMAIL", text(self.committer.email_bytes()))
     }
-}
-
-fn or_tavern(
-    found: Result<Signature<'static>, git2::Error>,
-) -> Result<Signature<'static>, GitError> {
-    found
-        .or_else(|_| Signature::now(NAME, EMAIL))
-        .map_err(GitError::library("make a signature"))
 }

@@ -137,7 +137,7 @@ impl Repository {
             }
         }
         let mut places: Vec<(PathBuf, bool)> = self
-            .status(&checkout, false)?
+            .status(&checkout)?
             .nested
             .into_iter()
             .map(|place| (place, false))

@@ -13,6 +13,7 @@ mod baseline;
 mod branch;
 mod cell;
 mod changes;
+mod clean_up;
 mod commit;
 mod commit_id;
 mod config_files;

@@ -39,6 +39,9 @@ pub struct MergeConflict {
 /// Longest [`MergeConflict::patch`], in bytes.
 const MOST_OF_CONFLICT: usize = 4 << 10;
 
+/// The merge that is being verified.
+const MERGING: &str = "refs/tavern/merging";
+
 /// How a branch caught up with another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follow {
@@ -84,6 +87,31 @@ impl Repository {
         Ok(Merge::Clean { commit, left_out })
     }
 
+    /// Merges as [`Repository::merge`], for a branch that is moved there later: until [`Repository::forget_merge`] a reference has it.
+    pub fn merge_kept(
+        &self,
+        into: &CommitId,
+        from: &CommitId,
+        without: &[&str],
+        message: &str,
+    ) -> Result<Merge, GitError> {
+        let _held = self.hold_clean_up()?;
+        let merge = self.merge(into, from, without, message)?;
+        if let Merge::Clean { commit, .. } = &merge {
+            let before = self.tip(MERGING)?;
+            self.swap(MERGING, before.as_ref(), Some(commit), "tavern: merge")?;
+        }
+        Ok(merge)
+    }
+
+    /// What was merged last is named by a branch now, or is not wanted.
+    pub fn forget_merge(&self) -> Result<(), GitError> {
+        match self.tip(MERGING)? {
+            Some(commit) => self.swap(MERGING, Some(&commit), None, "tavern: merged"),
+            None => Ok(()),
+        }
+    }
+
     /// Returns whether all that `from` changed since it left `into` is under `paths`; false if it changed nothing.
     pub fn changes_only(
         &self,
@@ -99,6 +127,7 @@ impl Repository {
     /// Brings the commits of `base` into `branch`: by moving it forward if it has none of its own, else by a merge commit.
     /// The branch moves by compare-and-swap; errors as for [`Repository::advance`].
     pub fn follow(&self, branch: &str, base: &CommitId) -> Result<Follow, GitError> {
+        let _held = self.hold_clean_up()?;
         let reference = branch_reference(branch)?;
         let tip = self
             .tip(&reference)?
@@ -165,6 +194,7 @@ impl Repository {
         from: &CommitId,
         message: &str,
     ) -> Result<Follow, GitError> {
+        let _held = self.hold_clean_up()?;
         let checkout = self.checkout(worktree)?;
         let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) =
             self.head_of(worktree)?

@@ -69,6 +69,8 @@ impl Repository {
         self.fill_cell(worktree, cell)?;
         copy_hooks(&self.common_dir().join("hooks"), &cell.join("hooks"))
             .map_err(GitError::io("write in", cell))?;
+        // A rebase that an earlier run has left, say.
+        carry_state(&entry.admin, cell).map_err(GitError::io("write in", cell))?;
         let shared = |name: &str, from: &Path| {
             let made = std::os::unix::fs::symlink(from, cell.join(name));
             made.map_err(GitError::io("write in", cell))
@@ -106,6 +108,7 @@ impl Repository {
 
     /// Takes over what the worktree's cell has now, while it goes on: its objects, and the item's `branch`.
     pub fn publish_cell(&self, worktree: &Path, branch: &str) -> Result<(), GitError> {
+        let _held = self.hold_clean_up()?;
         let Some(cell) = self.registered(worktree)?.cell(self.common_dir()) else {
             return Ok(());
         };
@@ -123,6 +126,7 @@ impl Repository {
         cell: &Path,
         branch: Option<&str>,
     ) -> Result<CellLeft, GitError> {
+        let _held = self.hold_clean_up()?;
         let name = worktree
             .file_name()
             .unwrap_or_default()
@@ -137,6 +141,9 @@ impl Repository {
         self.see_objects(cell)?;
         let inner = self.inner_worktrees(cell, worktree, &name)?;
         self.absorb(cell)?;
+        if !cell.join("lfs").is_symlink() {
+            self.receive_lfs(cell)?;
+        }
         let refs = refs_of(cell)?;
         let own = branch.map(|branch| format!("refs/heads/{branch}"));
         let mut kept = Vec::new();
@@ -248,7 +255,11 @@ impl Repository {
             let folder = inner.parent().unwrap_or(inner).to_string_lossy();
             let name = entry.file_name().to_string_lossy();
             let is_loose = folder.len() == 2 && name.len() == 38;
-            let is_pack = folder == "pack" && name.starts_with("pack-");
+            let is_pack = folder == "pack"
+                && name.starts_with("pack-")
+                && ["pack", "idx", "rev"]
+                    .iter()
+                    .any(|kind| path.extension().is_some_and(|own| own == *kind));
             if !entry.file_type().is_file() || !(is_loose || is_pack) {
                 continue;
             }
@@ -256,9 +267,9 @@ impl Repository {
             let to = to.join(inner);
             fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(taking())?;
             match fs::hard_link(path, &to) {
+                Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(_) => copied_whole(path, &to).map_err(taking())?,
-                Ok(()) => {}
             }
         }
         if is_packed {
@@ -293,26 +304,7 @@ impl Repository {
     ) -> Result<(), GitError> {
         let admin = &entry.admin;
         let writing = || GitError::io("write in", admin);
-        for name in STATE {
-            let (from, to) = (cell.join(name), admin.join(name));
-            match fs::read(&from) {
-                Ok(bytes) => files::write(&to, &bytes).map_err(writing())?,
-                Err(_) => gone(fs::remove_file(&to)).map_err(writing())?,
-            }
-        }
-        for name in UNDER_WAY {
-            files::remove_tree(&admin.join(name)).map_err(writing())?;
-            for found in WalkDir::new(cell.join(name))
-                .into_iter()
-                .filter_map(Result::ok)
-                .filter(|found| found.file_type().is_file())
-            {
-                let inner = found.path().strip_prefix(cell).expect("it was found there");
-                let to = admin.join(inner);
-                fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(writing())?;
-                fs::copy(found.path(), to).map_err(writing())?;
-            }
-        }
+        carry_state(cell, admin).map_err(writing())?;
         let line = match head {
             Head::Branch { name, commit } => {
                 let reference = format!("refs/heads/{name}");
@@ -406,6 +398,34 @@ fn link_to(worktree: &Path, git_dir: &Path) -> Result<(), GitError> {
     let text = [b"gitdir: ", git_dir.as_os_str().as_encoded_bytes(), b"\n"].concat();
     let link = worktree.join(".git");
     files::write(&link, &text).map_err(GitError::io("write", link))
+}
+
+/// Makes the state of a work tree in the git directory `to` that of `from`, but for `HEAD`.
+fn carry_state(from: &Path, to: &Path) -> io::Result<()> {
+    for name in STATE {
+        let copy = to.join(name);
+        match fs::read(from.join(name)) {
+            Ok(bytes) => {
+                fs::create_dir_all(copy.parent().unwrap_or(to))?;
+                files::write(copy, &bytes)?;
+            }
+            Err(_) => gone(fs::remove_file(copy))?,
+        }
+    }
+    for name in UNDER_WAY {
+        files::remove_tree(&to.join(name))?;
+        let found = WalkDir::new(from.join(name));
+        for found in found.into_iter().filter_map(Result::ok) {
+            let inner = found.path().strip_prefix(from).expect("it was found there");
+            let copy = to.join(inner);
+            if found.file_type().is_dir() {
+                fs::create_dir_all(copy)?;
+            } else if found.file_type().is_file() {
+                fs::copy(found.path(), copy)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Those that git runs.

@@ -7,9 +7,12 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use git2::{ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
 
+use super::clean_up::CleanUpHeld;
 use super::config_files::ConfigFiles;
 use super::endless::remove_endless;
 use super::registration::{self, RegisteredHead, Registration};
@@ -27,8 +30,14 @@ pub struct Repository {
     /// As seen from the main work tree.
     pub(super) git: git2::Repository,
     /// Folders of objects, of cells, that are read too.
-    pub(super) seen: RefCell<HashSet<String>>,
+    pub(super) seen: RefCell<HashSet<PathBuf>>,
+    /// Held against clean-ups now.
+    pub(super) clean_up: RefCell<Weak<CleanUpHeld>>,
+    pub(super) known_identity: RefCell<KnownIdentity>,
 }
+
+/// Names and addresses of author and committer as git said them, if it knows any, and when it was asked.
+pub(super) type KnownIdentity = Option<(Instant, [Option<(String, String)>; 2])>;
 
 /// A git directory and the work tree that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +115,19 @@ impl Repository {
             mainline: String::new(),
             git,
             seen: RefCell::default(),
+            clean_up: RefCell::default(),
+            known_identity: RefCell::default(),
         })
+    }
+
+    /// No clean-up runs until this value and its like are gone: for as long as objects are written that no reference names.
+    pub(super) fn hold_clean_up(&self) -> Result<Arc<CleanUpHeld>, GitError> {
+        if let Some(held) = self.clean_up.borrow().upgrade() {
+            return Ok(held);
+        }
+        let held = Arc::new(CleanUpHeld::take(self.common_dir())?);
+        *self.clean_up.borrow_mut() = Arc::downgrade(&held);
+        Ok(held)
     }
 
     /// The user's own checkout, an absolute path without links.
@@ -169,7 +190,9 @@ impl Repository {
 
     /// From now on objects of the cell are seen.
     pub(super) fn see_objects(&self, cell: &Path) -> Result<(), GitError> {
-        let Some(objects) = cell.join("objects").to_str().map(str::to_owned) else {
+        self.forget_gone_objects()?;
+        let objects = cell.join("objects");
+        let Some(name) = objects.to_str() else {
             return Ok(());
         };
         if !self.seen.borrow_mut().insert(objects.clone()) {
@@ -177,7 +200,19 @@ impl Repository {
         }
         self.git
             .odb()
-            .and_then(|all| all.add_disk_alternate(&objects))
+            .and_then(|all| all.add_disk_alternate(name))
+            .map_err(GitError::library("read the objects"))
+    }
+
+    /// libgit2 finds nothing new any more, where a folder of objects is gone.
+    pub(super) fn forget_gone_objects(&self) -> Result<(), GitError> {
+        let mut seen = self.seen.borrow_mut();
+        if seen.iter().all(|objects| objects.is_dir()) {
+            return Ok(());
+        }
+        seen.clear();
+        git2::Repository::open_bare(&self.common_dir)
+            .and_then(|anew| self.git.set_odb(&anew.odb()?))
             .map_err(GitError::library("read the objects"))
     }
 

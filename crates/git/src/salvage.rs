@@ -45,6 +45,7 @@ impl Repository {
         message: &str,
         merged_into: &[CommitId],
     ) -> Result<Option<Salvage>, GitError> {
+        let _held = self.hold_clean_up()?;
         if !worktree.exists() {
             let Some(lost) = self.lost_head(worktree)? else {
                 return Ok(None);

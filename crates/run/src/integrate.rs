@@ -25,6 +25,9 @@ use tavern_store::{Entry, Found, Note, Queue, walk_log};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
 
+/// So often is merged again what a clean-up of git took away.
+const MOST_PRUNED: usize = 20;
+
 /// What became of an approved task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Integrated {
@@ -106,8 +109,13 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
     if site.board.is_dry() {
         return Ok(Integrated::Untried);
     }
+    let mut pruned = 0;
     loop {
-        match attempt(site, &queue, &task, &work) {
+        let attempted = attempt(site, &queue, &task, &work);
+        site.repository()?.forget_merge()?;
+        match attempted {
+            // The next merge may be named in time.
+            Err(Error::Git(GitError::Pruned { .. })) if pruned < MOST_PRUNED => pruned += 1,
             // It waits until somebody has fetched the rest.
             Err(Error::Git(error @ GitError::Shallow { .. })) => {
                 return Ok(Integrated::Lacks(Lack::NotReady(Error::from(error).into())));
@@ -139,7 +147,15 @@ fn attempt(
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     let merge = site
         .repository()?
-        .merge(&tip, work, &protected, &message(site, task)?)?;
+        .merge_kept(&tip, work, &protected, &message(site, task)?)?;
+    if let Some(dropped) = site.dropped_from(&tip, work)? {
+        let base = site.base()?.0.unwrap_or_default();
+        let reason = format!(
+            "its branch has commits that `{base}` has dropped, {} for one",
+            dropped.short()
+        );
+        return send_back(site, task, &site.config.outcomes.conflict, reason).map(Some);
+    }
     let is_there = merge == Merge::UpToDate;
     let (merged, left_out) = match merge {
         Merge::UpToDate => (tip.clone(), Vec::new()),

@@ -271,9 +271,14 @@ impl Site {
         }))
     }
 
-    /// There is a base, and how the integration branch is related to it is not left out of a shallow clone.
+    /// There is a base, no branch is in the way of Tavern's, and how the integration branch is related to it is not left out of a shallow clone.
     pub fn known_base(&self) -> Result<(), Error> {
         let (_, base) = self.base()?;
+        self.repository()?.refuse_in_the_way(self.integration())?;
+        if !self.integration().starts_with(ITEM_BRANCHES) {
+            let any = format!("{ITEM_BRANCHES}ID");
+            self.repository()?.refuse_in_the_way(&any)?;
+        }
         let tip = self.integration_tip()?;
         tip.map_or(Ok(()), |tip| {
             Ok(self.repository()?.refuse_cut(&tip, &base)?)
@@ -439,7 +444,106 @@ impl Site {
         let Some(tip) = self.integration_tip()? else {
             return Ok(None);
         };
-        Ok(self.foreign(&tip)?.map(|(_, lack)| lack))
+        if let Some((_, lack)) = self.foreign(&tip)? {
+            return Ok(Some(lack));
+        }
+        let dropped = self.rewritten(base.as_deref(), &commit, &tip)?;
+        // Where there is nothing of its own it begins anew by itself.
+        dropped
+            .filter(|dropped| {
+                self.repository()
+                    .is_ok_and(|it| !it.is_ancestor(&tip, dropped).unwrap_or(true))
+            })
+            .map(|dropped| self.lack_of_rewritten(base.as_deref(), &commit, &dropped))
+            .transpose()
+    }
+
+    /// The newest commit of the base that `holder` has and the base, which is at `commit`, has no more: it was reset, amended or rebased.
+    /// `None` if a person has accepted it there.
+    fn rewritten(
+        &self,
+        base: Option<&str>,
+        commit: &CommitId,
+        holder: &CommitId,
+    ) -> Result<Option<CommitId>, Error> {
+        let repository = self.repository()?;
+        let Some(branch) = base.filter(|base| *base != self.integration()) else {
+            return Ok(None);
+        };
+        let tips = repository.remembered_tips(branch)?;
+        if tips.contains(commit) {
+            return Ok(None);
+        }
+        newest_held(repository, &tips, commit, holder)
+    }
+
+    /// Where the base was and is no more, if `work` has that commit, and `tip` of the integration branch has it not.
+    pub(super) fn dropped_from(
+        &self,
+        tip: &CommitId,
+        work: &CommitId,
+    ) -> Result<Option<CommitId>, Error> {
+        let repository = self.repository()?;
+        let (base, commit) = self.base()?;
+        let Some(branch) = base.filter(|base| base != self.integration()) else {
+            return Ok(None);
+        };
+        let tips = repository.remembered_tips(&branch)?;
+        for known in tips.iter().rev().take(MOST_TIPS) {
+            // It may be gone by now, or only not be followed yet.
+            let is_known = repository.commit_of(known.as_str())?.is_some();
+            if is_known
+                && !repository.is_ancestor(known, tip)?
+                && !repository.is_ancestor(known, &commit)?
+                && repository.is_ancestor(known, work)?
+            {
+                return Ok(Some(known.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn lack_of_rewritten(
+        &self,
+        base: Option<&str>,
+        commit: &CommitId,
+        dropped: &CommitId,
+    ) -> Result<Lack, Error> {
+        let (base, own) = (base.unwrap_or("HEAD"), self.integration());
+        let repository = self.repository()?;
+        let gone = match repository.fork(commit, dropped)? {
+            Some(fork) => repository.commits_between(&fork, dropped)?,
+            None => Vec::new(),
+        };
+        Ok(Lack::Rewritten {
+            base: base.to_owned(),
+            branch: own.to_owned(),
+            dropped: dropped.short().to_owned(),
+            count: gone.len(),
+            subject: gone
+                .last()
+                .map_or_else(String::new, |last| last.subject.clone()),
+        })
+    }
+
+    /// Puts the integration branch, which is at `tip` and has nothing of its own, to its base. False if that can't be now.
+    fn begin_anew(&self, tip: &CommitId, base: &CommitId) -> Result<bool, Error> {
+        let (repository, branch) = (self.repository()?, self.integration());
+        if repository.branch_tip(branch)?.as_ref() != Some(tip) {
+            return Ok(false);
+        }
+        repository.remember_tip(branch, base)?;
+        let moved = repository.advance(
+            &format!("refs/heads/{branch}"),
+            tip,
+            base,
+            "tavern: its base was rewritten",
+        );
+        match moved {
+            Ok(()) => Ok(true),
+            Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A person says that the integration branch, or a base that is not followed, is right where it is, at `revision`: which, and that
@@ -453,7 +557,13 @@ impl Site {
         let Some(commit) = repository.commit_of(revision)? else {
             return Ok(None);
         };
-        let is_foreign = self.foreign_base(base.as_deref(), &at)?.is_some();
+        let is_rewritten = || {
+            let tip = self.integration_tip()?;
+            tip.map_or(Ok(false), |tip| {
+                Ok::<_, Error>(self.rewritten(base.as_deref(), &at, &tip)?.is_some())
+            })
+        };
+        let is_foreign = self.foreign_base(base.as_deref(), &at)?.is_some() || is_rewritten()?;
         for branch in [self.integration()]
             .into_iter()
             .chain(base.as_deref().filter(|_| is_foreign))
@@ -503,6 +613,15 @@ impl Site {
         if let Some((_, lack)) = foreign_base {
             return Ok((start, Some(lack)));
         }
+        if let Some(dropped) = self.rewritten(base.as_deref(), &commit, &start)? {
+            let has_own = !self.repository()?.is_ancestor(&start, &dropped)?;
+            if has_own || self.board.is_dry() || !self.begin_anew(&start, &commit)? {
+                let lack = self.lack_of_rewritten(base.as_deref(), &commit, &dropped)?;
+                return Ok((start, Some(lack)));
+            }
+            self.remember_base(base.as_deref(), &commit)?;
+            return Ok((commit, None));
+        }
         if self.board.is_dry() {
             return Ok((self.repository()?.foresee_follow(start, commit)?, None));
         }
@@ -528,7 +647,9 @@ impl Site {
             }
             Ok(_) => None,
             // Somebody else moved it meanwhile, or has it checked out: it is used as it is.
-            Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => None,
+            Err(GitError::Moved { .. } | GitError::CheckedOut { .. } | GitError::Pruned { .. }) => {
+                None
+            }
             Err(error) => return Err(error.into()),
         };
         let tip = self
@@ -550,6 +671,25 @@ impl Site {
     pub fn scratch(&self) -> PathBuf {
         self.board.path("worktrees/integration")
     }
+}
+
+/// So many of the places where the base was are looked at.
+const MOST_TIPS: usize = 64;
+
+/// The newest of `tips` that `holder` has, if `other` has it not.
+fn newest_held(
+    repository: &Repository,
+    tips: &[CommitId],
+    other: &CommitId,
+    holder: &CommitId,
+) -> Result<Option<CommitId>, Error> {
+    for tip in tips.iter().rev().take(MOST_TIPS) {
+        // It may be gone by now.
+        if repository.commit_of(tip.as_str())?.is_some() && repository.is_ancestor(tip, holder)? {
+            return Ok((!repository.is_ancestor(tip, other)?).then(|| tip.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// What Claude is to deny by the rules of the board, before it is done. What has signs that its rules are made of is seen when it is done.

@@ -253,7 +253,7 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     }))
 }
 
-/// Earlier work was taken back on the integration branch, or was ended for breaking a rule. Or it conflicts with that branch, and nobody
+/// Earlier work was taken back on the integration branch, has commits that the base has dropped, or was ended for breaking a rule. Or it conflicts with that branch, and nobody
 /// goes on from it: a script that is run once more does the same upon what is new.
 fn is_outdated(
     site: &Site,
@@ -261,7 +261,9 @@ fn is_outdated(
     tip: &CommitId,
     earlier: &CommitId,
 ) -> Result<bool, Error> {
-    if site.repository()?.reverted(earlier, tip)?.is_some() {
+    if site.repository()?.reverted(earlier, tip)?.is_some()
+        || site.dropped_from(tip, earlier)?.is_some()
+    {
         return Ok(true);
     }
     let runs = runs_of(&site.board, &held.task.id)?;
