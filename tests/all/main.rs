@@ -29,6 +29,7 @@ mod commands;
 mod committing;
 mod crash;
 mod damage;
+mod deeds;
 mod dice;
 mod diff;
 mod drain;

@@ -142,7 +142,7 @@ impl Repository {
             .into_iter()
             .map(|place| (place, false))
             .collect();
-        if checkout.root.join(".gitmodules").exists() {
+        if has_links(&checkout) {
             let links = self.filled_links(&checkout)?.into_iter();
             places.extend(links.map(|place| (place, true)));
         }
@@ -268,6 +268,13 @@ impl Repository {
             .filter_map(bundle)
             .collect())
     }
+}
+
+/// Its index has repositories inside, or can't be read but by git.
+fn has_links(checkout: &Checkout) -> bool {
+    let link = u32::from(git2::FileMode::Commit);
+    git2::Index::open(&checkout.git_dir.join("index"))
+        .map_or(true, |index| index.iter().any(|entry| entry.mode == link))
 }
 
 fn is_git_dir(path: &Path) -> bool {

@@ -13,11 +13,12 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use git2::Oid;
+use git2::{IndexEntryExtendedFlag, IndexEntryFlag, Oid};
 use walkdir::WalkDir;
 
 use super::cell::{KEPT, references};
 use super::endless::remove_endless;
+use super::history::path_of;
 use super::outside::settings_of;
 use super::registration::{OWN, Registration};
 use super::repository::Checkout;
@@ -186,7 +187,10 @@ impl Repository {
         let gone = self.gone_with(cell)?;
         let head = self.head_in(cell);
         match (entry, head) {
-            (Some(entry), Ok(head)) => self.stand_as(&entry, cell, &head, own.as_deref())?,
+            (Some(entry), Ok(head)) => {
+                self.stand_as(&entry, cell, &head, own.as_deref())?;
+                self.show_hidden(&entry)?;
+            }
             (None, Ok(Head::Branch { commit, .. } | Head::Detached { commit })) => {
                 self.keep(&format!("{KEPT}{name}/HEAD"), &commit)?;
             }
@@ -323,6 +327,52 @@ impl Repository {
             files::write(admin.join("HEAD"), line.as_bytes()).map_err(writing())?;
         }
         entry.forsake_cell()
+    }
+
+    /// Takes away the marks by which git does not look at files (`git update-index --assume-unchanged`, and `--skip-worktree` where
+    /// nothing is sparse): what its agent wrote to them would be left behind.
+    fn show_hidden(&self, entry: &Registration) -> Result<(), GitError> {
+        // One that git alone can read has no such marks of an agent's, or is sparse.
+        let Ok(index) = git2::Index::open(&entry.admin.join("index")) else {
+            return Ok(());
+        };
+        let is_there = |path: &[u8]| entry.path.join(path_of(path)).symlink_metadata().is_ok();
+        let is_sparse = self.is_sparse(entry);
+        for (option, mark) in [
+            ("--no-assume-unchanged", IndexEntryFlag::VALID.bits()),
+            ("--no-skip-worktree", 0),
+        ] {
+            let is_marked = |found: &git2::IndexEntry| {
+                if mark != 0 {
+                    return found.flags & mark != 0;
+                }
+                let skips = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+                !is_sparse && found.flags_extended & skips != 0
+            };
+            let marked = index
+                .iter()
+                .filter(|found| is_marked(found) && is_there(&found.path));
+            let list: Vec<u8> = marked
+                .flat_map(|found| [&found.path[..], b"\0"].concat())
+                .collect();
+            if !list.is_empty() {
+                let checkout = Checkout {
+                    git_dir: entry.admin.clone(),
+                    root: entry.path.clone(),
+                };
+                let call = self.call(&checkout);
+                call.args(["update-index", option, "-z", "--stdin"])
+                    .input(&list)?
+                    .read()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_sparse(&self, entry: &Registration) -> bool {
+        let own = git2::Config::open(&entry.admin.join("config.worktree"));
+        let has = |config: git2::Config| config.get_bool("core.sparseCheckout").unwrap_or(false);
+        own.is_ok_and(has) || self.git.config().is_ok_and(has)
     }
 
     /// Worktrees that were made in the cell, as those of agents that work for an agent are: what each holds is kept. Returns the

@@ -232,6 +232,13 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
         let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)?
             || task.allow_empty;
         let tip = site.tip_of(&folder)?;
+        if is_unrelated(site, &tip)? {
+            let why = format!(
+                "its work has no history in common with `{}`: it began a branch from nothing",
+                site.integration()
+            );
+            return Ok((RunResult::failed(why), None));
+        }
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
         if changed_nothing && !may_be_done(task) {
             let nested = match &state {
@@ -355,6 +362,13 @@ fn left_nothing(nested: &[PathBuf]) -> RunResult {
         ),
     };
     RunResult::failed_as(Outcome::Empty, reason)
+}
+
+fn is_unrelated(site: &Site, tip: &CommitId) -> Result<bool, Error> {
+    let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
+        return Ok(false);
+    };
+    Ok(site.repository()?.fork(&integration, tip)?.is_none())
 }
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
