@@ -354,8 +354,15 @@ impl World {
             .flat_map(BTreeMap::keys)
         {
             let of = |trees: &[&Files]| trees.iter().map(|tree| tree.get(path).cloned()).collect();
-            let is_same = files.get(path) == then.get(path) || kept.get(path) == stored.get(path);
             let was_there = kept.get(path) != begun.get(path);
+            let is_stored = kept.get(path) == stored.get(path);
+            let is_same = is_stored || !was_there && files.get(path) == then.get(path);
+            // What git ignored at first, and does not any more, is the agent's.
+            let was_ignored = files.contains_key(path) && !kept.contains_key(path);
+            if was_ignored && stored.contains_key(path) {
+                ways.insert(path.clone(), Vec::new());
+                continue;
+            }
             let mut allowed: Vec<_> = if is_same && was_there {
                 of(&[&begun])
             } else if was_there && kept.contains_key(path) && begun.contains_key(path) {
@@ -398,7 +405,8 @@ impl World {
             repository.join(".git/modules/sub"),
             out.with_file_name("sub"),
         ];
-        for place in std::iter::once(repository.to_owned()).chain(sub) {
+        let places = std::iter::once(repository.to_owned()).chain(sub);
+        for place in places.chain([self.bundled()]) {
             if place.exists() {
                 self.ran(&place, &format!("{{ {KEPT}; }} >'{}'", out.display()));
                 text.extend(fs::read(&out).expect("it was written"));
@@ -417,6 +425,19 @@ impl World {
         made.map(str::to_owned).collect()
     }
 
+    /// A repository of all that was kept as bundles.
+    fn bundled(&self) -> PathBuf {
+        let kept = self.scratch.folder().join("home/kept");
+        let line = format!(
+            "git init -q --bare '{0}'; [ ! -e \"$HOME/sub\" ] || git -C '{0}' fetch -q \"$HOME/sub\" '+refs/*:refs/sub/*'; \
+             for one in .tavern/runs/*/submodules/*.bundle; do [ ! -e \"$one\" ] || \
+             git bundle list-heads \"$one\" | while read id name; do git -C '{0}' fetch -q \"$PWD/$one\" \"$name:refs/kept/$id\"; done; done",
+            kept.display()
+        );
+        self.ran(&self.scratch.work(), &line);
+        kept
+    }
+
     /// Each commit of a submodule that is merged is in a repository that outlives the worktrees.
     fn links_lead_somewhere(&mut self) {
         let work = self.scratch.work();
@@ -424,7 +445,13 @@ impl World {
         for link in self.ran(&work, line).lines() {
             let (id, path) = link[14..].split_once('\t').expect("a path");
             let sub = self.scratch.folder().join("home/sub");
-            let mut places = [work.join(".git/modules").join(path), work.clone(), sub].into_iter();
+            let mut places = [
+                work.join(".git/modules").join(path),
+                work.clone(),
+                sub,
+                self.bundled(),
+            ]
+            .into_iter();
             let has = format!("git cat-file -e {id}");
             let is_there =
                 places.any(|place| place.exists() && self.sh(&place, &has).code == Some(0));

@@ -23,6 +23,7 @@ use super::history::paths;
 use super::program::THOROUGH;
 use super::repository::Checkout;
 use super::salvage::Index;
+use super::worktree::Furnished;
 use super::{CommitId, GitError, Head, Repository};
 
 /// Where baselines are, below it the names of their worktrees.
@@ -54,12 +55,21 @@ pub(super) struct Baseline<'r> {
 
 impl Repository {
     /// Remembers what the new worktree at `path` holds beyond its commit, if anything.
-    pub(super) fn remember_baseline(&self, path: &Path) -> Result<(), GitError> {
+    pub(super) fn remember_baseline(
+        &self,
+        path: &Path,
+        furnished: Furnished,
+    ) -> Result<(), GitError> {
         let _held = self.hold_clean_up()?;
         let checkout = self.checkout(path)?;
         let reference = reference(path);
         let before = self.tip(&reference)?;
-        let commit = self.held_beyond_head(&checkout)?;
+        let may_differ = furnished == Furnished::Something || self.converts_files(&checkout);
+        let commit = if may_differ {
+            self.held_beyond_head(&checkout)?
+        } else {
+            None
+        };
         if commit == before {
             return Ok(());
         }
@@ -69,6 +79,20 @@ impl Repository {
             commit.as_ref(),
             "tavern: a new worktree",
         )
+    }
+
+    /// Attributes or a setting may have git store files otherwise than they are checked out.
+    fn converts_files(&self, checkout: &Checkout) -> bool {
+        let is_set = |name: &str| self.setting(name).ok().flatten().is_some();
+        let has_attributes = |index: git2::Index| {
+            let is_of_them = |path: &[u8]| path.ends_with(b".gitattributes");
+            index.iter().any(|entry| is_of_them(&entry.path))
+        };
+        is_set("core.autocrlf")
+            || is_set("core.attributesFile")
+            || self.common_dir().join("info/attributes").exists()
+            // One that git alone can read may have them.
+            || git2::Index::open(&checkout.git_dir.join("index")).map_or(true, has_attributes)
     }
 
     /// Of a worktree that is gone.

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use super::config_files::ConfigFiles;
-use super::{Changes, CommitId, GitError, Repository};
+use super::{Changes, CommitId, Furnished, GitError, Repository};
 
 /// A repository at `<temporary folder>/repo`, on branch `main`.
 pub(super) struct Fixture {
@@ -71,7 +71,7 @@ impl Fixture {
         let path = self.beside(name);
         self.repository()
             .add_worktree(&path, branch, &self.head(), &self.lock_file(), |_| {
-                Ok::<(), GitError>(())
+                Ok::<_, GitError>(Furnished::Nothing)
             })?;
         Ok(path)
     }

@@ -59,3 +59,4 @@ pub use provenance::Provenance;
 pub use repository::{Head, Repository};
 pub use salvage::Salvage;
 pub use tips::{LastWord, reflog_action};
+pub use worktree::Furnished;

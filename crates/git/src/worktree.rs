@@ -34,6 +34,14 @@ const REMOVED: &str = ".tavern-removed-";
 /// How the `locked` mark of a worktree that is being made begins; its path follows.
 const MAKING: &str = "tavern is making ";
 
+/// Whether a new worktree was given anything beside what is checked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Furnished {
+    Nothing,
+    /// Files were copied to it, say, or a command was run in it.
+    Something,
+}
+
 impl Repository {
     /// A worktree at `path` with `branch` checked out through the user's filters. The branch is made at `start` if there is
     /// none, else it is taken as it is. A new worktree is handed to `furnish` before it counts as made; if that fails, the
@@ -50,7 +58,7 @@ impl Repository {
         branch: &str,
         start: &CommitId,
         lock_file: &Path,
-        furnish: impl FnOnce(&Path) -> Result<(), E>,
+        furnish: impl FnOnce(&Path) -> Result<Furnished, E>,
     ) -> Result<bool, E> {
         let goal = Goal::Branch {
             name: branch,
@@ -59,13 +67,16 @@ impl Repository {
         };
         let made = self.make(path, &goal, lock_file)?;
         let Some(making) = made else { return Ok(false) };
-        if let Err(error) = furnish(&making.entry.path) {
-            drop(making);
-            // What can't be removed now is found half made, and made anew.
-            let _ = self.remove_worktree(path, lock_file);
-            return Err(error);
-        }
-        self.remember_baseline(&making.entry.path)?;
+        let furnished = match furnish(&making.entry.path) {
+            Ok(furnished) => furnished,
+            Err(error) => {
+                drop(making);
+                // What can't be removed now is found half made, and made anew.
+                let _ = self.remove_worktree(path, lock_file);
+                return Err(error);
+            }
+        };
+        self.remember_baseline(&making.entry.path, furnished)?;
         making.finish()?;
         Ok(true)
     }

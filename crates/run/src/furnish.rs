@@ -17,22 +17,29 @@ use super::site::Site;
 use super::surroundings;
 use super::trust::Trust;
 use tavern_core::task::Task;
-use tavern_git::matches;
+use tavern_git::{Furnished, matches};
 use tavern_store::config::Role;
 use tavern_sys::files;
 use tavern_sys::process::{CommandSpec, Mark, run_command};
 
-/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is.
+/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is. Returns whether there
+/// was anything to do.
 pub fn furnish(
     site: &Site,
     role: &Role,
     task: &Task,
     mark: Mark,
     path: &Path,
-) -> Result<(), Error> {
+) -> Result<Furnished, Error> {
     Trust::of(site).settings()?;
     copy_files(site, path)?;
-    set_up(site, role, task, mark, path)
+    set_up(site, role, task, mark, path)?;
+    let settings = &site.config.worktree;
+    Ok(if settings.copy.is_empty() && settings.setup.is_empty() {
+        Furnished::Nothing
+    } else {
+        Furnished::Something
+    })
 }
 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {

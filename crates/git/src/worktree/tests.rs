@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use super::super::Furnished;
 use super::super::fixture::{Fixture, discover, git_in, id, names, write_in};
 use super::super::registration;
 use super::super::{CommitId, GitError, Head, Repository};
@@ -22,7 +23,7 @@ const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
 
 /// Returns whether it is new.
 fn add(fixture: &Fixture, path: &Path, branch: &str, start: &CommitId) -> bool {
-    let furnish = |_: &Path| Ok::<(), GitError>(());
+    let furnish = |_: &Path| Ok::<_, GitError>(Furnished::Nothing);
     let added =
         fixture
             .repository()
@@ -990,7 +991,7 @@ fn a_child_adds_one_worktree() {
         panic!("five lines are given")
     };
     let repository = discover(Path::new(root)).expect("it is a repository");
-    let furnish = |_: &Path| Ok::<(), GitError>(());
+    let furnish = |_: &Path| Ok::<_, GitError>(Furnished::Nothing);
     repository
         .add_worktree(
             Path::new(path),
