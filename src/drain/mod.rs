@@ -37,6 +37,7 @@ use cut::Cut;
 use demand::{first_time, look};
 use foot::Foot;
 use github::{Github, summarise_job};
+use setting_out::setting_out;
 use summary::{Left, Summary, summarise};
 use unfit::Prospect;
 
@@ -48,6 +49,7 @@ mod failing;
 mod foot;
 mod github;
 mod junit;
+mod setting_out;
 mod summary;
 mod unfit;
 
@@ -65,7 +67,7 @@ pub struct Args {
     pub files: Vec<String>,
 
     /// How many agents at once; or how many of each role: `coder=3,reviewer=1,planner=1`
-    #[arg(long, short = 'a', default_value = "5", value_name = "N|ROLE=N,…")]
+    #[arg(long, short = 'a', default_value = "2", value_name = "N|ROLE=N,…")]
     pub agents: Crew,
 
     /// How many run from the beginning, the first roles first [default: all of one role, 1 of several]
@@ -357,6 +359,7 @@ impl Args {
             is_work,
         };
         let open = prospect.worked;
+        let runners = runners(site, queues, crew)?;
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(match prospect.worked {
             0 => format!(
@@ -365,10 +368,15 @@ impl Args {
             ),
             _ => format!(
                 "draining {what}, {}{}",
-                runners(site, queues, crew)?,
+                with_runners(&runners),
                 prospect.rest()
             ),
         });
+        if prospect.worked > 0 {
+            setting_out(site, queues, &runners)
+                .into_iter()
+                .for_each(|line| context.out.note(line));
+        }
         prospect
             .not_run()
             .iter()
@@ -581,7 +589,7 @@ struct WorkPlan {
 }
 
 /// What runs the open items of `queues`, as people are told it: those of the roles where no item is for one yet.
-fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<String, CliError> {
+fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<BTreeSet<String>, CliError> {
     let texts = queues
         .iter()
         .map(|queue| site.board.read(queue))
@@ -612,15 +620,17 @@ fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<String, CliEr
         }
         names.extend(own);
     }
-    let word = if names.len() == 1 {
+    Ok(names)
+}
+
+fn with_runners(runners: &BTreeSet<String>) -> String {
+    let word = if runners.len() == 1 {
         "runner"
     } else {
         "runners"
     };
-    Ok(format!(
-        "{word} {}",
-        names.into_iter().collect::<Vec<_>>().join(", ")
-    ))
+    let names: Vec<&str> = runners.iter().map(String::as_str).collect();
+    format!("{word} {}", names.join(", "))
 }
 
 /// Of a dry run: the items, with what would be run for each.

@@ -28,6 +28,7 @@ use tavern_run::unmerged::Unmerged;
 use tavern_run::{Metadata, Site};
 use tavern_store::{Archived, Entry, Queue, tail_log};
 use tavern_sys::clock;
+use tavern_sys::process::quoted;
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -317,7 +318,13 @@ impl Summary {
         lines.extend(self.open_steps(context));
         lines.extend(self.strayed.iter().map(Strayed::to_string));
         let is_merged = self.ended.iter().any(|one| one.commit.is_some());
-        lines.extend(is_merged.then(|| format!("merged work is on branch {}", site.integration())));
+        lines.extend(is_merged.then(|| {
+            let branch = site.integration();
+            format!(
+                "merged work is on branch {branch}: git merge {}",
+                quoted(branch)
+            )
+        }));
         context.out.record(self, lines.join("\n"))?;
         tell_of_tip(context, site);
         Ok(())

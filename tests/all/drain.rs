@@ -423,3 +423,42 @@ fn who_would_work_is_told_by_the_items() {
         .run("tavern-drain", &["--dry-run"])
         .says("draining 2 items with 2 agents, runners own, shell\n");
 }
+
+#[test]
+fn a_drain_says_where_it_begins_what_is_not_seen_and_what_it_may_cost() {
+    let script = "```sh\n  touch one.txt\n  ```\n";
+    let scratch = Scratch::shell(&format!("- [ ] T-1: One\n  {script}"), "base: main\n");
+    scratch.commit(&["--all"], "Board");
+    let at = scratch.git(&["rev-parse", "--short=7", "main"]);
+    scratch.write("mine.txt", "mine\n");
+    scratch.write("README.md", "changed\n");
+    let queue = scratch.queue();
+    scratch.write(
+        ".tavern/queues/main.md",
+        format!("{queue}- [ ] T-2: Two\n  {script}"),
+    );
+    let ran = scratch.run("tavern-drain", &[]).ends(0);
+    let told = format!(
+        "with 2 agents, runner shell\nfrom `main` at {at}; 2 uncommitted files that agents don't see: README.md, mine.txt\n"
+    );
+    assert!(ran.stderr.contains(&told), "{ran}");
+    assert!(
+        ran.stdout.ends_with(
+            "merged work is on branch tavern/integration: git merge tavern/integration\n"
+        ),
+        "{ran}"
+    );
+    // A program that costs is told of with what it may cost.
+    for (config, cap, told) in [
+        ("", &[][..], "; no limit of cost: --max-usd N sets one\n"),
+        (
+            "caps: {day: {usd: 5}}\n",
+            &["--max-usd", "2"],
+            "; at most $2, at most $5 a day\n",
+        ),
+    ] {
+        let scratch = Scratch::with_agent("true", "- [ ] T-1: One (empty: allowed)\n", config);
+        let ran = scratch.run("tavern-drain", cap);
+        assert!(ran.stderr.contains(told), "{ran}");
+    }
+}

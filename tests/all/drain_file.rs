@@ -106,7 +106,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
          and it gets a fresh one: tavern edit T-7\n\
          TODO.md: T-7 pending — twins too\n  `T-7` is also the ID of the item at line 30; give one of them another ID, or remove its \
          ID and it gets a fresh one: tavern edit T-7\n\
-         merged work is on branch tavern/integration\n"
+         merged work is on branch tavern/integration: git merge tavern/integration\n"
             .replace("T-1@2", &last_run(&scratch, "T-1"))
             .replace("T-2@3", &last_run(&scratch, "T-2"))
     );

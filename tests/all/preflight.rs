@@ -650,3 +650,45 @@ fn a_branch_in_the_way_of_taverns_is_told_before_anything_is_claimed() {
         }
     }
 }
+
+#[test]
+fn a_repository_of_another_user_is_taken_where_git_takes_it() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scratch = board(&item("T-1", ""), "");
+    let work = scratch.work();
+    let chown = ["-R", "12345", &work.to_string_lossy()];
+    let owned = scratch
+        .command(std::path::Path::new("chown"))
+        .args(&chown)
+        .run();
+    owned.succeeds();
+    let refused = scratch.run("tavern-agent", &["--once"]);
+    assert!(format!("{refused}").contains("safe.directory"), "{refused}");
+    for value in [
+        work.to_string_lossy().into_owned(),
+        format!("{}/*", scratch.folder().display()),
+        "*".to_owned(),
+    ] {
+        let checked = scratch
+            .program("tavern-check")
+            .variable("GIT_CONFIG_COUNT", "1")
+            .variable("GIT_CONFIG_KEY_0", "safe.directory")
+            .variable("GIT_CONFIG_VALUE_0", &value)
+            .run();
+        assert!(
+            !format!("{checked}").contains("safe.directory"),
+            "{value}: {checked}"
+        );
+    }
+    scratch.write(
+        "../home/gitconfig",
+        format!("[safe]\n\tdirectory = {}/*\n", scratch.folder().display()),
+    );
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--once"])
+        .variable("GIT_CONFIG_GLOBAL", scratch.folder().join("home/gitconfig"));
+    agent.run().ends(0).says("T-1 merged as");
+}

@@ -46,6 +46,22 @@ struct Work<'r> {
 }
 
 impl Repository {
+    /// The paths in the main work tree that differ from its last commit, or are not tracked, in order. Nothing is written.
+    pub fn own_changes(&self) -> Result<Vec<PathBuf>, GitError> {
+        let changes = self.status(&self.main_checkout())?;
+        let Changes {
+            staged,
+            modified,
+            untracked,
+            conflicted,
+            ..
+        } = changes;
+        let mut paths = [staged, modified, untracked, conflicted].concat();
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+
     /// The changes of a linked worktree, by the path of its root. Nothing is written.
     pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
         self.changes_at(&self.checkout(worktree)?)

@@ -7,12 +7,13 @@
 )]
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use super::GitError;
+use super::lock::FileLock;
 use tavern_sys::clock;
 use tavern_sys::files;
 
@@ -26,6 +27,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(super) struct CleanUpHeld {
     /// git's lock, if it could be had.
     lock: Option<PathBuf>,
+    /// Among Tavern's own, until `lock` is gone. It goes with a process that is killed.
+    _own: FileLock,
 }
 
 impl Drop for CleanUpHeld {
@@ -40,42 +43,46 @@ impl Drop for CleanUpHeld {
 impl CleanUpHeld {
     /// Waits for one that runs in the repository with this git directory.
     pub(super) fn take(git_dir: &Path) -> Result<CleanUpHeld, GitError> {
-        let lock = take(git_dir).map_err(GitError::io("lock clean-ups of", git_dir))?;
-        Ok(CleanUpHeld { lock })
-    }
-}
-
-fn take(git_dir: &Path) -> io::Result<Option<PathBuf>> {
-    let (lock, draft) = (git_dir.join("gc.pid"), git_dir.join("gc.pid.lock"));
-    let deadline = clock::instant() + PATIENCE;
-    while clock::instant() < deadline {
-        match fs::File::create_new(&draft) {
-            Ok(mut file) => {
-                if !is_held(&lock) {
-                    let host = rustix::system::uname();
-                    let written = write!(
-                        file,
-                        "{} {}",
-                        std::process::id(),
-                        host.nodename().to_string_lossy()
-                    );
-                    return written
-                        .and_then(|()| fs::rename(&draft, &lock))
-                        .map(|()| Some(lock));
-                }
-                fs::remove_file(&draft)?;
+        let locking = || GitError::io("lock clean-ups of", git_dir);
+        let folder = git_dir.join("tavern");
+        files::make_folder(&folder).map_err(locking())?;
+        let own = FileLock::take(&folder.join("clean-up"))?;
+        let lock = git_dir.join("gc.pid");
+        let deadline = clock::instant() + PATIENCE;
+        while is_held(&lock) {
+            if clock::instant() >= deadline {
+                return Ok(CleanUpHeld {
+                    lock: None,
+                    _own: own,
+                });
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+            thread::sleep(PAUSE);
         }
-        thread::sleep(PAUSE);
+        write(&lock, &folder).map_err(locking())?;
+        Ok(CleanUpHeld {
+            lock: Some(lock),
+            _own: own,
+        })
     }
-    Ok(None)
 }
 
-/// By a process of this machine that lives.
+/// In one step, in the place of one whose process is gone.
+fn write(lock: &Path, folder: &Path) -> io::Result<()> {
+    let draft = folder.join("gc.pid");
+    let host = rustix::system::uname();
+    let text = format!(
+        "{} {}",
+        std::process::id(),
+        host.nodename().to_string_lossy()
+    );
+    files::write(&draft, text.as_bytes())?;
+    fs::rename(draft, lock)
+}
+
+/// By a clean-up that runs: a process that lives, and is none of Tavern's, since those have the other lock.
 fn is_held(lock: &Path) -> bool {
     let text = files::read_text(lock).unwrap_or_default();
     let pid = text.split(' ').next().unwrap_or_default();
-    !pid.is_empty() && Path::new("/proc").join(pid).exists()
+    let is_own = pid == std::process::id().to_string();
+    !pid.is_empty() && !is_own && Path::new("/proc").join(pid).exists()
 }

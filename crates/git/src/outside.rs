@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::SystemTime;
 
 use git2::Config;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
 use super::{CommitId, GitError, Repository};
+use tavern_sys::files;
+
+/// What git obeys beside settings and hooks, of a whole repository.
+pub(super) const OBEYED: [&str; 3] = ["config.worktree", "info/attributes", "info/exclude"];
 
 /// References, settings and hooks, as they were at one moment; what is kept of it is without the references.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,8 +23,8 @@ pub struct Outside {
     references: BTreeMap<String, CommitId>,
     /// What is made of the values: there are keys among them.
     settings: BTreeMap<String, Vec<u64>>,
-    /// By name, with length and time.
-    hooks: BTreeMap<String, (u64, Option<SystemTime>)>,
+    /// Hooks, and other files that git obeys, by name in the git directory, with mode and what is made of the contents.
+    files: BTreeMap<String, (u32, u64)>,
 }
 
 /// One thing that changed there, in words.
@@ -37,7 +41,8 @@ pub enum OutsideChange {
     Unset {
         key: String,
     },
-    Hook {
+    /// A hook, or another file that git obeys.
+    File {
         name: String,
     },
 }
@@ -50,7 +55,7 @@ impl fmt::Display for OutsideChange {
             }
             OutsideChange::Set { key } => write!(f, "`{key}` was set in .git/config"),
             OutsideChange::Unset { key } => write!(f, "`{key}` was taken out of .git/config"),
-            OutsideChange::Hook { name } => write!(f, ".git/hooks/{name} was changed"),
+            OutsideChange::File { name } => write!(f, ".git/{name} was changed"),
         }
     }
 }
@@ -69,7 +74,7 @@ impl Repository {
         Ok(Outside {
             references,
             settings: settings_of(&self.common_dir().join("config"))?,
-            hooks: self.hooks(),
+            files: self.files_obeyed(),
         })
     }
 
@@ -110,29 +115,34 @@ impl Repository {
                     }
                 }),
         );
-        let hooks: BTreeSet<&String> = before.hooks.keys().chain(now.hooks.keys()).collect();
-        let hooks = hooks
+        let files: BTreeSet<&String> = before.files.keys().chain(now.files.keys()).collect();
+        let files = files
             .into_iter()
-            .filter(|name| before.hooks.get(*name) != now.hooks.get(*name));
-        changes.extend(hooks.map(|name| OutsideChange::Hook { name: name.clone() }));
+            .filter(|name| before.files.get(*name) != now.files.get(*name));
+        changes.extend(files.map(|name| OutsideChange::File { name: name.clone() }));
         Ok(changes)
     }
 
-    /// Those that git runs.
-    fn hooks(&self) -> BTreeMap<String, (u64, Option<SystemTime>)> {
-        let entries = std::fs::read_dir(self.common_dir().join("hooks"));
-        let hooks = entries.into_iter().flatten().flatten().filter_map(|entry| {
-            let (name, metadata) = (
-                entry.file_name().to_string_lossy().into_owned(),
-                entry.metadata().ok()?,
-            );
-            (!name.ends_with(".sample")).then(|| (name, (metadata.len(), metadata.modified().ok())))
+    /// Hooks, but for samples, and what else git reads there.
+    fn files_obeyed(&self) -> BTreeMap<String, (u32, u64)> {
+        let hooks = std::fs::read_dir(self.common_dir().join("hooks"));
+        let hooks = hooks.into_iter().flatten().flatten();
+        let names = hooks
+            .map(|hook| hook.file_name().to_string_lossy().into_owned())
+            .filter(|name| !name.ends_with(".sample"))
+            .map(|name| format!("hooks/{name}"))
+            .chain(OBEYED.map(str::to_owned));
+        let found = names.filter_map(|name| {
+            let path = self.common_dir().join(&name);
+            let mode = path.metadata().ok()?.permissions().mode();
+            let digest = xxh3_64(&files::read(&path).unwrap_or_default());
+            Some((name, (mode, digest)))
         });
-        hooks.collect()
+        found.collect()
     }
 }
 
-/// What a file of settings has, by key, without where branches are pushed to and pulled from, which is nobody's concern.
+/// What a file of settings has, by key.
 pub(super) fn settings_of(file: &Path) -> Result<BTreeMap<String, Vec<u64>>, GitError> {
     let read = || {
         let config = Config::open(file)?;
@@ -146,7 +156,6 @@ pub(super) fn settings_of(file: &Path) -> Result<BTreeMap<String, Vec<u64>>, Git
                 .or_default()
                 .push(value);
         }
-        settings.retain(|key, _| !key.starts_with("branch."));
         Ok(settings)
     };
     read().map_err(GitError::library("read the repository's settings"))

@@ -212,8 +212,9 @@ impl Repository {
         );
         let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
         let is_new = |key: &&&String| {
-            // A cell has none of these.
-            let is_left_out = ["core.worktree", "core.bare"].contains(&key.as_str());
+            // A cell has none of these, or what it pushes says so.
+            let is_left_out = ["core.worktree", "core.bare"].contains(&key.as_str())
+                || key.starts_with("branch.");
             !is_left_out && before.get(**key) != now.get(**key)
         };
         let mut gone: Vec<String> = keys

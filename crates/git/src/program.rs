@@ -38,9 +38,11 @@ pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
 
 /// Settings that win over the user's. Off is what would start a hook, an editor, a daemon, a clean-up or a question, and what
 /// would make git write something that libgit2 can't read. What git has written is there after a power cut.
-const SETTINGS: [&str; 16] = [
+const SETTINGS: [&str; 17] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    // Whoever writes files of `.git` could have it lie about histories.
+    "core.commitGraph=false",
     "core.editor=true",
     "core.safecrlf=false",
     "core.splitIndex=false",

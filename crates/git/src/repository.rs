@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use git2::{ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
 
@@ -17,6 +17,7 @@ use super::config_files::ConfigFiles;
 use super::endless::remove_endless;
 use super::registration::{self, RegisteredHead, Registration};
 use super::{CommitId, GitError};
+use tavern_sys::process::{Spec, run_program};
 
 /// A git repository with a main work tree, opened once: what others do to references, objects and settings meanwhile is seen.
 pub struct Repository {
@@ -76,8 +77,15 @@ impl Repository {
         config: Option<ConfigFiles>,
     ) -> Result<Repository, GitError> {
         let no_ceiling: [&Path; 0] = [];
-        let found = git2::Repository::open_ext(dir, RepositoryOpenFlags::empty(), no_ceiling)
-            .map_err(|error| opening(dir, error))?;
+        let open = || git2::Repository::open_ext(dir, RepositoryOpenFlags::empty(), no_ceiling);
+        let opened = match open() {
+            // It reads `safe.directory` in fewer places than git, and not as a pattern.
+            Err(error) if error.code() == ErrorCode::Owner && is_safe_to_git(dir) => {
+                believe_git_about_owners().and_then(|()| open())
+            }
+            opened => opened,
+        };
+        let found = opened.map_err(|error| opening(dir, error))?;
         let common_dir = canonical(found.commondir())?;
         if found.object_format() != git2::ObjectFormat::Sha1 {
             return Err(GitError::UnsupportedFormat {
@@ -250,6 +258,25 @@ impl Repository {
             root,
         })
     }
+}
+
+/// git itself works in the repository that `dir` is in.
+fn is_safe_to_git(dir: &Path) -> bool {
+    let spec = Spec {
+        env_remove: ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"]
+            .map(OsString::from)
+            .to_vec(),
+        ..Spec::new("git", dir).args(["rev-parse", "--git-dir"])
+    };
+    let ran = run_program(spec, Duration::from_secs(60));
+    ran.is_ok_and(|ran| ran.is_some_and(|ran| ran.exit.is_success()))
+}
+
+/// From now on libgit2 opens what belongs to others.
+#[expect(unsafe_code, reason = "libgit2 has no other way to be told")]
+fn believe_git_about_owners() -> Result<(), git2::Error> {
+    // SAFETY: it sets one number, and no other thread changes it to another value.
+    unsafe { git2::opts::set_verify_owner_validation(false) }
 }
 
 /// The repository as its main work tree sees it. The guess from its place is right only if that leads back.

@@ -87,8 +87,10 @@ pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breac
     let of = |change: &OutsideChange| {
         let act = match change {
             OutsideChange::Published { .. } => Act::Push,
-            OutsideChange::Set { .. } | OutsideChange::Unset { .. } => Act::Settings,
-            OutsideChange::Hook { .. } => Act::Hooks,
+            OutsideChange::File { name } if name.starts_with("hooks/") => Act::Hooks,
+            OutsideChange::Set { .. }
+            | OutsideChange::Unset { .. }
+            | OutsideChange::File { .. } => Act::Settings,
         };
         of_act(rules, act, &change.to_string())
     };

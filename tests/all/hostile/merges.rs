@@ -1,5 +1,7 @@
 //! An agent's own program that would have something merged that nobody has approved.
 
+use std::path::Path;
+
 use crate::support::{AT_ONCE, CONFIG, QUEUE, Ran, Scratch, has};
 
 /// T-1 is looked at by whom it says; the script of T-2 does this to the files of others.
@@ -426,8 +428,14 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
     ]);
     scratch.git(&["push", "--quiet", "origin", "main"]);
     let script = "echo 1 > 1.txt; git add 1.txt; git commit -qm One\n  git push -q origin HEAD:main; git push -q ../../../.git HEAD:refs/heads/dev\n  \
-                  cd ../../..; git config core.hooksPath ~/hooks; git config --unset user.name\n  echo true > .git/hooks/pre-push";
+                  cd ../../..; git config core.hooksPath ~/hooks; git config --unset user.name; git config branch.main.remote evil\n  echo true > .git/hooks/pre-push; \
+                  printf evil > .git/hooks/same; touch -d @0 .git/hooks/same; chmod +x .git/hooks/mode; echo '* -text' > .git/info/attributes";
     scratch.git(&["config", "user.name", "Joe"]);
+    scratch.write(".git/hooks/same", "good");
+    scratch.write(".git/hooks/mode", "good");
+    let old = ["-d", "@0", ".git/hooks/same"];
+    let touched = scratch.command(Path::new("touch")).args(&old).run();
+    touched.succeeds();
     scratch.write(
         QUEUE,
         format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 > 2.txt\n  ```\n"),
@@ -438,7 +446,11 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
         "its work was put on `dev` (",
         "`core.hookspath` was set in .git/config",
         "`user.name` was taken out of .git/config",
+        "`branch.main.remote` was set in .git/config",
         ".git/hooks/pre-push was changed",
+        ".git/hooks/same was changed",
+        ".git/hooks/mode was changed",
+        ".git/info/attributes was changed",
     ];
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
     let [status, log] =

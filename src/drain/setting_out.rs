@@ -1,0 +1,70 @@
+//! What a drain says before its first item: the commit that agents begin from, the files of the checkout that they don't see, and
+//! how much they may cost.
+
+use tavern_core::cap::Cap;
+use tavern_core::problem::listed;
+use tavern_run::Site;
+use tavern_store::Queue;
+
+use super::super::human;
+
+/// In a line; `None` where items need no repository. `runners` are those of the items.
+pub(super) fn setting_out<'r>(
+    site: &Site,
+    queues: &[Queue],
+    runners: impl IntoIterator<Item = &'r String>,
+) -> Option<String> {
+    let (base, commit) = site.base().ok()?;
+    let base = base.as_deref().unwrap_or("HEAD");
+    let mut parts = vec![format!("from `{base}` at {}", commit.short())];
+    parts.extend(unseen(site, queues));
+    if runners
+        .into_iter()
+        .any(|name| !site.config.runs_scripts(name))
+    {
+        parts.push(cost(site));
+    }
+    Some(parts.join("; "))
+}
+
+/// Uncommitted files of the checkout, but for the board's and its queues.
+fn unseen(site: &Site, queues: &[Queue]) -> Option<String> {
+    let repository = site.repository().ok()?;
+    let own: Vec<String> = queues
+        .iter()
+        .flat_map(|queue| site.protected(queue))
+        .collect();
+    let mut paths = repository.own_changes().ok()?;
+    paths.retain(|path| {
+        !own.iter()
+            .any(|own| path.starts_with(own.trim_end_matches('/')))
+    });
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let files = human::count(names.len(), "uncommitted file");
+    (!names.is_empty()).then(|| format!("{files} that agents don't see: {}", listed(&names)))
+}
+
+fn cost(site: &Site) -> String {
+    let caps = &site.config.caps;
+    let own = caps.own.as_ref().map(|own| own.cap.clone());
+    let all = [
+        ("", own),
+        (" a day", Some(caps.day.clone())),
+        (" for the board", Some(caps.board.clone())),
+        (" a queue", Some(caps.queue.clone())),
+        (" an item", Some(caps.item.clone())),
+    ];
+    let usd = |(of, cap): (&str, Option<Cap>)| {
+        let most = cap.and_then(|cap| cap.usd)?;
+        Some(format!("at most ${most}{of}"))
+    };
+    let most: Vec<String> = all.into_iter().filter_map(usd).collect();
+    if most.is_empty() {
+        "no limit of cost: --max-usd N sets one".to_owned()
+    } else {
+        most.join(", ")
+    }
+}
