@@ -290,3 +290,35 @@ fn a_clean_up_in_a_loop_ends_no_run() {
     );
     scratch.git(&["fsck", "--strict"]);
 }
+
+#[test]
+fn what_its_owner_and_others_do_meanwhile_is_not_taken_for_the_runs() {
+    let scratch = board(&[
+        "touch ../../../here; until test -e ../../../go; do sleep 0.02; done; echo 1 >one.txt",
+        "echo 2 >two.txt",
+    ]);
+    let drain = scratch
+        .program("tavern-drain")
+        .args(&["--agents", "2"])
+        .start();
+    wait_until("it works", || scratch.work().join("here").exists());
+    wait_until("the other is merged", || {
+        scratch.item("T-2")["status"] == "completed"
+    });
+    scratch.write("mine.txt", "mine\n");
+    scratch.commit(&["mine.txt"], "Mine");
+    scratch.git(&["tag", "mine"]);
+    scratch.git(&["config", "alias.mine", "status"]);
+    scratch.executable(".git/hooks/pre-push", "#!/bin/sh\n");
+    scratch.write("go", "");
+    drain.end().ends(0);
+    assert_eq!(
+        scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern"]),
+        ""
+    );
+    scratch
+        .run("tavern-log", &[])
+        .ends(0)
+        .says_not("what it put on")
+        .says_not("for itself alone");
+}

@@ -60,11 +60,11 @@ impl Repository {
         path: &Path,
         furnished: Furnished,
     ) -> Result<(), GitError> {
-        let _held = self.hold_clean_up()?;
         let checkout = self.checkout(path)?;
         let reference = reference(path);
         let before = self.tip(&reference)?;
         let may_differ = furnished == Furnished::Something || self.converts_files(&checkout);
+        let _held = may_differ.then(|| self.hold_clean_up()).transpose()?;
         let commit = if may_differ {
             self.held_beyond_head(&checkout)?
         } else {

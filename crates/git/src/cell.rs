@@ -39,6 +39,9 @@ const STASHED: &str = "stashed-";
 /// A file in git's entry for a worktree: whoever works in it has cells, and so may have put any repository inside.
 const MARK: &str = "tavern-cell";
 
+/// A file in a cell: the references that it was given, as in `packed-refs`.
+const GIVEN_LIST: &str = "tavern-given";
+
 /// A file in a cell by which Tavern's programs find the board: where the repository's git directory is.
 const MAIN: &str = "tavern-main";
 
@@ -149,7 +152,10 @@ impl Repository {
         }
         let objects = [common.join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat();
         fs::write(cell.join("objects/info/alternates"), objects).map_err(writing())?;
-        fs::write(cell.join("packed-refs"), self.given(worktree)?).map_err(writing())?;
+        let given = self.given(worktree)?;
+        for name in ["packed-refs", GIVEN_LIST] {
+            fs::write(cell.join(name), &given).map_err(writing())?;
+        }
         let main = [common.as_os_str().as_encoded_bytes(), b"\n"].concat();
         fs::write(cell.join(MAIN), main).map_err(writing())?;
         self.give_stash(worktree, cell)?;
@@ -162,7 +168,7 @@ impl Repository {
     /// [`GitError::Program`] if git can't look into it any more.
     pub fn receive(&self, worktree: &Path, left: &LeftCell<'_>) -> Result<(), GitError> {
         let _held = self.hold_clean_up()?;
-        let given = references(&self.given(worktree)?);
+        let given = references(&given_to(left.cell));
         let state = self.look_into(left)?;
         let is_new = |name: &&String| {
             state.refs.get(*name) != given.get(*name) && Some(name.as_str()) != own(left).as_deref()
@@ -502,6 +508,11 @@ fn state(text: &str) -> CellState {
         }
     }
     state
+}
+
+/// What it was given at its start; what its agent makes of that is for itself alone.
+pub(super) fn given_to(cell: &Path) -> String {
+    files::read_text(cell.join(GIVEN_LIST)).unwrap_or_default()
 }
 
 pub(super) fn references(packed: &str) -> BTreeMap<String, CommitId> {

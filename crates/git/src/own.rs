@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use git2::{IndexEntryExtendedFlag, IndexEntryFlag, Oid};
 use walkdir::WalkDir;
 
-use super::cell::{KEPT, references};
+use super::cell::{KEPT, given_to, references};
 use super::endless::remove_endless;
 use super::history::path_of;
 use super::outside::settings_of;
@@ -40,6 +40,9 @@ const STATE: [&str; 8] = [
 
 /// Likewise folders.
 const UNDER_WAY: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
+
+/// A folder in a cell: what it was given of settings, hooks and the like.
+const BEFORE: &str = "tavern-before";
 
 /// References of a cell that are its run's own, if they are not as they were given.
 const TAKEN: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/notes/"];
@@ -69,6 +72,8 @@ impl Repository {
         let entry = self.registered(worktree)?;
         self.fill_cell(worktree, cell)?;
         copy_hooks(&self.common_dir().join("hooks"), &cell.join("hooks"))
+            .map_err(GitError::io("write in", cell))?;
+        keep_settings(self.common_dir(), &cell.join(BEFORE))
             .map_err(GitError::io("write in", cell))?;
         // A rebase that an earlier run has left, say.
         carry_state(&entry.admin, cell).map_err(GitError::io("write in", cell))?;
@@ -137,7 +142,7 @@ impl Repository {
             Err(GitError::NotAWorktree { .. }) => None,
             entry => Some(entry?),
         };
-        let given = references(&self.given(worktree)?);
+        let given = references(&given_to(cell));
         remove_endless(cell)?;
         self.see_objects(cell)?;
         let inner = self.inner_worktrees(cell, worktree, &name)?;
@@ -184,7 +189,7 @@ impl Repository {
                 pushed.push((short.to_owned(), tip.clone()));
             }
         }
-        let gone = self.gone_with(cell)?;
+        let gone = gone_with(cell)?;
         let head = self.head_in(cell);
         match (entry, head) {
             (Some(entry), Ok(head)) => {
@@ -201,38 +206,6 @@ impl Repository {
             files::remove_tree(&path).map_err(GitError::io("remove", &path))?;
         }
         Ok(CellLeft { kept, gone, pushed })
-    }
-
-    /// What was changed in a cell and stays there, in words.
-    fn gone_with(&self, cell: &Path) -> Result<Vec<String>, GitError> {
-        let common = self.common_dir();
-        let (before, now) = (
-            settings_of(&common.join("config"))?,
-            settings_of(&cell.join("config"))?,
-        );
-        let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-        let is_new = |key: &&&String| {
-            // A cell has none of these, or what it pushes says so.
-            let is_left_out = ["core.worktree", "core.bare"].contains(&key.as_str())
-                || key.starts_with("branch.");
-            !is_left_out && before.get(**key) != now.get(**key)
-        };
-        let mut gone: Vec<String> = keys
-            .iter()
-            .filter(is_new)
-            .map(|key| format!("the setting `{key}`"))
-            .collect();
-        let hooks = fs::read_dir(cell.join("hooks")).into_iter().flatten();
-        let files = hooks
-            .flatten()
-            .map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy()))
-            .chain(["info/exclude", "info/attributes"].map(str::to_owned));
-        let differs = |name: &String| {
-            let read = |folder: &Path| files::read(folder.join(name)).unwrap_or_default();
-            read(common) != read(cell)
-        };
-        gone.extend(files.filter(differs).map(|name| format!("`.git/{name}`")));
-        Ok(gone)
     }
 
     /// Makes the worktree one of this repository again, as it was before its cell, which can't be read.
@@ -443,6 +416,50 @@ impl Repository {
             "what its worktree held",
         )
     }
+}
+
+/// What was changed in a cell and stays there, in words.
+fn gone_with(cell: &Path) -> Result<Vec<String>, GitError> {
+    let given = &cell.join(BEFORE);
+    let (before, now) = (
+        settings_of(&given.join("config"))?,
+        settings_of(&cell.join("config"))?,
+    );
+    let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let is_new = |key: &&&String| {
+        // A cell has none of these, or what it pushes says so.
+        let is_left_out =
+            ["core.worktree", "core.bare"].contains(&key.as_str()) || key.starts_with("branch.");
+        !is_left_out && before.get(**key) != now.get(**key)
+    };
+    let mut gone: Vec<String> = keys
+        .iter()
+        .filter(is_new)
+        .map(|key| format!("the setting `{key}`"))
+        .collect();
+    let hooks = fs::read_dir(cell.join("hooks")).into_iter().flatten();
+    let files = hooks
+        .flatten()
+        .map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy()))
+        .chain(["info/exclude", "info/attributes"].map(str::to_owned));
+    let differs = |name: &String| {
+        let read = |folder: &Path| files::read(folder.join(name)).unwrap_or_default();
+        read(given) != read(cell)
+    };
+    gone.extend(files.filter(differs).map(|name| format!("`.git/{name}`")));
+    Ok(gone)
+}
+
+/// What is compared with at the end.
+fn keep_settings(git_dir: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to.join("info"))?;
+    copy_hooks(&git_dir.join("hooks"), &to.join("hooks"))?;
+    for name in ["config", "info/exclude", "info/attributes"] {
+        if let Ok(bytes) = files::read(git_dir.join(name)) {
+            files::write(to.join(name), &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 fn link_to(worktree: &Path, git_dir: &Path) -> Result<(), GitError> {
