@@ -372,7 +372,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             dropped,
             ..
         } => format!(
-            "leave them out: git rebase --rebase-merges --onto {0} {dropped} {1} && git switch {0}; or keep them: tavern merge --accept {0}",
+            "leave them out: git rebase --autostash --rebase-merges --onto {0} {dropped} {1} && git switch {0}; or keep them: tavern merge --accept {0}",
             quoted(base),
             quoted(branch)
         ),

@@ -187,3 +187,30 @@ fn nothing_of_it_is_left_behind() {
     assert!(!scratch.work().join(".tavern/worktrees/T-2").exists());
     assert!(Path::new(&scratch.work().join("README.md")).exists());
 }
+
+#[test]
+fn modes_and_folders_of_the_set_up_are_no_work() {
+    let scripts = [
+        "echo more >>b.txt",
+        "true",
+        "echo 3 >three.txt\ngit add --all\ngit commit --quiet --message=All",
+    ];
+    let setup = "chmod +x b.txt; rm gone.txt; mkdir gone.txt; echo in >gone.txt/in; rm dir/file; rmdir dir; echo flat >dir";
+    let scratch = board(&scripts, &format!("worktree: {{setup: \"{setup}\"}}\n"));
+    for name in ["b.txt", "gone.txt", "dir/file"] {
+        scratch.write(name, "it\n");
+    }
+    scratch.commit(&["b.txt", "gone.txt", "dir/file"], "Files");
+    work(&scratch);
+    for (id, status) in [("T-1", "completed"), ("T-2", "dead"), ("T-3", "completed")] {
+        let item = scratch.item(id);
+        assert_eq!(item["status"], status, "{item}");
+    }
+    let changed = scratch.git(&["diff", "--raw", "--abbrev=1", "main", "tavern/integration"]);
+    let changed: Vec<&str> = changed.lines().map(|line| &line[..15]).collect();
+    assert_eq!(
+        changed,
+        [":100644 100644 ", ":000000 100644 "],
+        "{changed:?}"
+    );
+}

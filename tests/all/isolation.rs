@@ -99,7 +99,7 @@ fn what_a_run_leaves_on_its_stash_is_kept_and_told() {
     scratch
         .run("tavern-log", &[])
         .ends(0)
-        .says("what it put on `stash` is kept at `refs/tavern/cells/T-1/`");
+        .says("what it put on `stash` is kept at `refs/tavern/cells/T-1/stashed-");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern/cells"]);
     assert_eq!(scratch.git(&["show", &format!("{kept}:b.txt")]), "2");
     assert_eq!(scratch.git(&["stash", "list"]), "");
@@ -274,7 +274,7 @@ fn a_clean_up_in_a_loop_ends_no_run() {
     let scripts: Vec<String> = (1..=6).map(script).collect();
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     let scratch = board(&scripts);
-    let line = "until test -e ../end; do git gc --quiet --prune=now; done";
+    let line = "until test -e ../end; do git gc --quiet --prune=now || true; done";
     let clean_up = scratch.command(Path::new("sh")).args(&["-c", line]).start();
     let drained = scratch.run("tavern-drain", &["--agents", "3"]);
     scratch.write("../end", "");
@@ -321,4 +321,23 @@ fn what_its_owner_and_others_do_meanwhile_is_not_taken_for_the_runs() {
         .ends(0)
         .says_not("what it put on")
         .says_not("for itself alone");
+}
+
+#[test]
+fn what_a_run_rests_on_is_there_whatever_its_owner_removes() {
+    let scratch = board(&[
+        "git merge --quiet --no-ff --message=Feat feat\ntouch ../../../here\nuntil test -e ../../../go; do sleep 0.02; done\necho 1 >one.txt",
+    ]);
+    sh(
+        &scratch,
+        "echo feat >feat.txt; git add feat.txt; id=$(git commit-tree -p HEAD -m F $(git write-tree)); git rm -q --cached feat.txt; rm feat.txt; git update-ref refs/heads/feat $id",
+    );
+    let drain = scratch.program("tavern-drain").start();
+    wait_until("it works", || scratch.work().join("here").exists());
+    scratch.git(&["branch", "--quiet", "-D", "feat"]);
+    scratch.git(&["gc", "--quiet", "--prune=now"]);
+    scratch.write("go", "");
+    drain.end().ends(0);
+    assert_eq!(shown(&scratch, "feat.txt"), "feat");
+    scratch.git(&["fsck", "--strict"]);
 }

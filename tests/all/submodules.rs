@@ -148,3 +148,21 @@ fn a_repository_that_an_agent_made_is_kept_with_its_history() {
         "{item}"
     );
 }
+
+#[test]
+fn a_stash_within_is_kept() {
+    let scratch = board(&[
+        "INIT\n(cd lib && echo 2 >>lib.txt && git stash -q && echo 3 >>lib.txt && git stash -q)\necho 1 >one.txt",
+    ]);
+    work(&scratch);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
+    let heads = sh(
+        &scratch,
+        "git bundle list-heads .tavern/runs/T-1@*/submodules/*.bundle",
+    );
+    assert!(heads.contains("refs/stash"), "{heads}");
+    // The older one, too.
+    let kept = "git -C lib fetch -q \"$PWD\"/.tavern/runs/T-1@*/submodules/1.bundle refs/stash && git -C lib fsck --lost-found 2>/dev/null | wc -l";
+    assert_eq!(sh(&scratch, kept).trim(), "1");
+}

@@ -273,8 +273,7 @@ impl Baseline<'_> {
     }
 
     fn taken_out(&self, tree: &Tree<'_>, newer: Option<&Tree<'_>>) -> Result<Oid, git2::Error> {
-        let mut update = TreeUpdateBuilder::new();
-        let mut is_same = true;
+        let mut changed = Vec::new();
         for path in &self.paths {
             let [before, held, now] =
                 [&self.before, &self.held, tree].map(|tree| entry(tree, path));
@@ -288,37 +287,58 @@ impl Baseline<'_> {
                 // Others have changed it since, and what is here was made of both.
                 now
             };
-            if own == now {
-                continue;
+            if own != now {
+                changed.push((path, own));
             }
-            is_same = false;
-            match own {
-                Some((id, mode)) => update.upsert(path, id, mode),
-                None => update.remove(path),
-            };
         }
-        if is_same {
-            return Ok(tree.id());
+        self.replaced(tree, &changed)
+    }
+
+    /// `tree` with these entries. What is taken out goes first: a folder may make room for a file, or the other way round. A file for
+    /// which there is no room stays out.
+    fn replaced(&self, tree: &Tree<'_>, changed: &[(&PathBuf, Entry)]) -> Result<Oid, git2::Error> {
+        let git = &self.repository.git;
+        let (mut without, mut with) = (TreeUpdateBuilder::new(), TreeUpdateBuilder::new());
+        for (path, _) in changed.iter().filter(|(_, own)| own.is_none()) {
+            without.remove(path);
         }
-        update.create_updated(&self.repository.git, tree)
+        let room = git.find_tree(without.create_updated(git, tree)?)?;
+        let is_in_the_way = |path: &Path| {
+            let is_folder = |entry: git2::TreeEntry<'_>| entry.kind() == Some(ObjectType::Tree);
+            let above = path.ancestors().skip(1);
+            let mut above = above.filter(|above| !above.as_os_str().is_empty());
+            room.get_path(path).is_ok_and(is_folder)
+                || above.any(|above| room.get_path(above).is_ok_and(|entry| !is_folder(entry)))
+        };
+        for (path, own) in changed {
+            if let Some((id, mode)) = own
+                && !is_in_the_way(path)
+            {
+                with.upsert(path, *id, *mode);
+            }
+        }
+        with.create_updated(git, &room)
     }
 
     /// Of a file that all three have, its text without the places that are as they were.
     fn text_without(&self, before: Entry, held: Entry, now: Entry) -> Result<Entry, git2::Error> {
-        let (Some((before, _)), Some((held, _)), Some((id, mode))) = (before, held, now) else {
+        let (Some((before, old_mode)), Some((held, held_mode)), Some((id, mode))) =
+            (before, held, now)
+        else {
             return Ok(now);
         };
+        let mode = if mode == held_mode { old_mode } else { mode };
         let git = &self.repository.git;
         let [before, held, text] = [before, held, id].map(|id| git.find_blob(id));
         let (Ok(before), Ok(held), Ok(text)) = (before, held, text) else {
-            return Ok(now);
+            return Ok(Some((id, mode)));
         };
         let all = [before.content(), held.content(), text.content()];
         if all
             .iter()
             .any(|text| text.len() > MOST_OF_TEXT || text.contains(&0))
         {
-            return Ok(now);
+            return Ok(Some((id, mode)));
         }
         let own = places_taken_back(all[0], all[1], all[2]);
         Ok(Some((git.blob(&own)?, mode)))
@@ -353,16 +373,14 @@ impl Baseline<'_> {
         let git = &self.repository.git;
         let tip = git.find_commit(tip).map_err(settling())?;
         let own = tip.tree().map_err(settling())?;
-        let mut update = TreeUpdateBuilder::new();
+        let mut changed = Vec::new();
         for path in &self.paths {
             let there = entry(tree, path).map_err(settling())?;
-            match there {
-                there if there == entry(&own, path).map_err(settling())? => continue,
-                Some((id, mode)) => update.upsert(path, id, mode),
-                None => update.remove(path),
-            };
+            if there != entry(&own, path).map_err(settling())? {
+                changed.push((path, there));
+            }
         }
-        let held = update.create_updated(git, &own).map_err(settling())?;
+        let held = self.replaced(&own, &changed).map_err(settling())?;
         let commit = self.repository.write_commit(
             &self.repository.found_tree(held)?,
             &[&tip],

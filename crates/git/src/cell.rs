@@ -34,7 +34,7 @@ const GIVEN: [&str; 4] = ["refs/heads/", "refs/tags/", "refs/remotes/", "refs/no
 pub(super) const KEPT: &str = "refs/tavern/cells/";
 
 /// How the names of what was stashed begin there.
-const STASHED: &str = "stashed-";
+pub(super) const STASHED: &str = "stashed-";
 
 /// A file in git's entry for a worktree: whoever works in it has cells, and so may have put any repository inside.
 const MARK: &str = "tavern-cell";

@@ -25,7 +25,7 @@ find "$GIT_DIR/modules" "$GIT_DIR/inner" -name HEAD -type f 2>/dev/null | while 
     module=${head%/HEAD}
     test -d "$module/objects" && test -d "$module/refs" || continue
     number=$((number + 1))
-    if GIT_DIR=$module git bundle create --quiet "$1/$number.bundle" HEAD --branches --not --remotes 2>/dev/null; then
+    if GIT_DIR=$module git bundle create --quiet "$1/$number.bundle" HEAD --all --reflog --not --remotes 2>/dev/null; then
         echo "$number ${module#"$GIT_DIR/"}"
     fi
     if test -n "$(GIT_DIR=$module git config core.worktree)" && test -n "$(GIT_DIR=$module git status --porcelain 2>/dev/null)"; then
@@ -161,7 +161,8 @@ impl Repository {
             };
             let file = out.join(format!("{}.bundle", number + 1));
             let call = self.call(&inner).args(["bundle", "create", "--quiet"]);
-            let refs = ["HEAD", "--branches", "--tags", "--not", "--remotes"];
+            // The stash, too, and what it has below its top.
+            let refs = ["HEAD", "--all", "--reflog", "--not", "--remotes"];
             // One that has nothing new is refused, and so is one without a commit.
             let ran = call.arg(&file).args(refs).limit(THOROUGH);
             if ran.ending(&[0, 1, 128])?.exit.is_success() {

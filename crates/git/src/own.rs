@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use git2::{IndexEntryExtendedFlag, IndexEntryFlag, Oid};
 use walkdir::WalkDir;
 
-use super::cell::{KEPT, given_to, references};
+use super::branch::oid;
+use super::cell::{KEPT, STASHED, given_to, references};
 use super::endless::remove_endless;
 use super::history::path_of;
 use super::outside::settings_of;
@@ -24,6 +25,7 @@ use super::registration::{OWN, Registration};
 use super::repository::Checkout;
 use super::salvage::Index;
 use super::{CommitId, GitError, Head, Repository};
+use tavern_sys::clock;
 use tavern_sys::files::{self, gone};
 
 /// Where the state of a work tree is, beside `HEAD`: files that are there or not.
@@ -44,8 +46,21 @@ const UNDER_WAY: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 /// A folder in a cell: what it was given of settings, hooks and the like.
 const BEFORE: &str = "tavern-before";
 
-/// References of a cell that are its run's own, if they are not as they were given.
-const TAKEN: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/notes/"];
+/// A file in git's entry for a worktree: see [`Repository::left_on`].
+const LEFT_ON: &str = "tavern-left-on";
+
+/// What the log of a worktree says of what is held for its cell.
+const HELD: &str = "tavern: held for its run";
+
+/// References of a cell that are not kept beside the item's branch: copies of a remote's, and git's own of one worktree.
+const PASSED_OVER: [&str; 6] = [
+    "refs/remotes/",
+    "refs/stash",
+    "refs/bisect/",
+    "refs/worktree/",
+    "refs/rewritten/",
+    "refs/tavern/",
+];
 
 /// What came of a cell beside the work on the item's branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +111,31 @@ impl Repository {
         let own = entry.admin.join(OWN);
         fs::write(&own, place.as_os_str().as_encoded_bytes())
             .map_err(GitError::io("write", &own))?;
+        self.hold_given(&entry, cell)?;
         link_to(worktree, cell)
+    }
+
+    /// A clean-up of the owner's must not take what the cell's references name, whatever becomes of the owner's own: git counts
+    /// what the log of a worktree's `HEAD` names.
+    fn hold_given(&self, entry: &Registration, cell: &Path) -> Result<(), GitError> {
+        let (zero, now) = ("0".repeat(40), clock::now().timestamp());
+        let ids: BTreeSet<CommitId> = references(&given_to(cell)).into_values().collect();
+        let lines: String = ids
+            .iter()
+            .map(|id| format!("{zero} {id} Tavern <tavern@localhost> {now} +0000\t{HELD}\n"))
+            .collect();
+        let log = entry.admin.join("logs/HEAD");
+        let write = || {
+            log.parent().map_or(Ok(()), files::make_folder)?;
+            let before = files::read_text(&log).unwrap_or_default();
+            files::write(&log, format!("{}{lines}", without_held(&before)).as_bytes())
+        };
+        write().map_err(GitError::io("write", &log))
+    }
+
+    /// The branch of its own that the worktree's last run left it on, whose commit `HEAD` is at now.
+    pub fn left_on(&self, worktree: &Path) -> Option<String> {
+        files::read_text(self.registered(worktree).ok()?.admin.join(LEFT_ON)).ok()
     }
 
     /// Where the work in the worktree's cell is now, if it has one.
@@ -155,7 +194,7 @@ impl Repository {
         let mut kept = Vec::new();
         for (reference, tip) in &refs {
             let is_new = given.get(reference) != Some(tip) && Some(reference) != own.as_ref();
-            if is_new && TAKEN.iter().any(|start| reference.starts_with(start)) {
+            if is_new && !PASSED_OVER.iter().any(|start| reference.starts_with(start)) {
                 let short = reference.trim_start_matches("refs/").to_owned();
                 let reference = format!("{KEPT}{name}/{short}");
                 self.keep(&reference, tip)?;
@@ -166,12 +205,10 @@ impl Repository {
             }
         }
         let stash = stash_of(cell);
-        if !stash.is_empty() {
-            kept.push(KeptRef {
-                name: "stash".to_owned(),
-                reference: format!("{KEPT}{name}/"),
-            });
-        }
+        kept.extend(stash.iter().map(|id| KeptRef {
+            name: "stash".to_owned(),
+            reference: format!("{KEPT}{name}/{STASHED}{id}"),
+        }));
         self.keep_stash(&name, &stash)?;
         if let Some(branch) = branch {
             self.take_branch(&refs, branch)?;
@@ -203,7 +240,9 @@ impl Repository {
         }
         for (path, inner) in inner {
             kept.push(inner);
-            files::remove_tree(&path).map_err(GitError::io("remove", &path))?;
+            if let Some(path) = path {
+                files::remove_tree(&path).map_err(GitError::io("remove", &path))?;
+            }
         }
         Ok(CellLeft { kept, gone, pushed })
     }
@@ -268,8 +307,24 @@ impl Repository {
         if before.as_ref() == Some(tip) {
             return Ok(());
         }
+        // A branch to which something is missing would break every git that walks it.
+        self.walk_new(tip, before.as_ref())?;
         let log = "tavern: what its agent committed";
         self.swap(&reference, before.as_ref(), Some(tip), log)
+    }
+
+    /// Reads each commit that `tip` has and `before` has not.
+    fn walk_new(&self, tip: &CommitId, before: Option<&CommitId>) -> Result<(), GitError> {
+        let read = || {
+            let mut walk = self.git.revwalk()?;
+            walk.push(oid(tip))?;
+            before.map_or(Ok(()), |before| walk.hide(oid(before)))?;
+            for id in walk {
+                self.git.find_commit(id?)?.tree()?;
+            }
+            Ok(())
+        };
+        read().map_err(GitError::library("read what a run committed"))
     }
 
     /// Puts the entry to where the cell is: `HEAD`, index, a merge or rebase under way; and links the worktree to it.
@@ -297,8 +352,18 @@ impl Repository {
             // It has taken its own branch away.
             Head::Unborn { .. } => own.map_or(String::new(), |own| format!("ref: {own}\n")),
         };
+        match head {
+            Head::Branch { name, .. } if !line.starts_with("ref: ") => {
+                files::write(admin.join(LEFT_ON), name.as_bytes()).map_err(writing())?;
+            }
+            _ => gone(fs::remove_file(admin.join(LEFT_ON))).map_err(writing())?,
+        }
         if !line.is_empty() {
             files::write(admin.join("HEAD"), line.as_bytes()).map_err(writing())?;
+        }
+        let log = admin.join("logs/HEAD");
+        if let Ok(text) = files::read_text(&log) {
+            files::write(&log, without_held(&text).as_bytes()).map_err(writing())?;
         }
         entry.forsake_cell()
     }
@@ -349,14 +414,14 @@ impl Repository {
         own.is_ok_and(has) || self.git.config().is_ok_and(has)
     }
 
-    /// Worktrees that were made in the cell, as those of agents that work for an agent are: what each holds is kept. Returns the
+    /// Worktrees that were made in the cell, as those of agents that work for an agent are: what each holds is kept. With the
     /// folders of those below `worktree`.
     fn inner_worktrees(
         &self,
         cell: &Path,
         worktree: &Path,
         name: &str,
-    ) -> Result<Vec<(PathBuf, KeptRef)>, GitError> {
+    ) -> Result<Vec<(Option<PathBuf>, KeptRef)>, GitError> {
         let mut found = Vec::new();
         for entry in fs::read_dir(cell.join("worktrees"))
             .into_iter()
@@ -387,15 +452,14 @@ impl Repository {
             )?;
             self.absorb(cell)?;
             self.keep(&reference, &tip)?;
-            if root.starts_with(worktree) && root != worktree {
-                found.push((
-                    root,
-                    KeptRef {
-                        name: short,
-                        reference,
-                    },
-                ));
-            }
+            let is_inside = root.starts_with(worktree) && root != worktree;
+            found.push((
+                is_inside.then_some(root),
+                KeptRef {
+                    name: short,
+                    reference,
+                },
+            ));
         }
         Ok(found)
     }
@@ -460,6 +524,11 @@ fn keep_settings(git_dir: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn without_held(log: &str) -> String {
+    let own = log.lines().filter(|line| !line.ends_with(HELD));
+    own.map(|line| format!("{line}\n")).collect()
 }
 
 fn link_to(worktree: &Path, git_dir: &Path) -> Result<(), GitError> {

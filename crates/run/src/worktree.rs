@@ -235,7 +235,10 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     };
     let found = match site.repository()?.head_of(&worktree.path) {
         Ok(Head::Branch { name, .. } | Head::Unborn { name }) => name,
-        Ok(Head::Detached { .. }) => "HEAD".to_owned(),
+        Ok(Head::Detached { .. }) => {
+            let branch = site.repository()?.left_on(&worktree.path);
+            branch.unwrap_or_else(|| "HEAD".to_owned())
+        }
         // Its agent has removed it.
         Err(GitError::NotAWorktree { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
