@@ -280,18 +280,22 @@ impl World {
             "unmerged",
             format!("{who} is {status}"),
         );
-        let mut paths = replay.ways.iter();
+        // Where set-up and agent wrote to one file, what is the agent's is not judged.
+        let is_unclear = replay.ways.values().any(Vec::is_empty);
+        let mut paths = replay.ways.iter().filter(|(_, ways)| !ways.is_empty());
         let has_changed =
             paths.any(|(path, ways)| !ways.contains(&replay.begun.get(path).cloned()));
         let is_work = has_changed || replay.has_commits;
         self.check(
-            !is_completed || is_work,
+            !is_completed || is_work || is_unclear,
             "empty",
             format!("{who} is completed"),
         );
         let is_told = drained.stderr.contains(&format!("{id} blocked: "));
         let is_refused = item.names.iter().any(|name| REFUSED.contains(name));
-        let may_fail = replay.code != Some(0) || !has_changed || is_told || is_refused;
+        // Of two agents at once it is not known at which commit the later item began.
+        let is_open = is_unclear || self.agents > 1;
+        let may_fail = replay.code != Some(0) || !has_changed || is_told || is_refused || is_open;
         let told = format!("{who} is {}: {}", status["status"], status["reason"]);
         self.check(is_completed || may_fail, "refused", told);
         self.check(!is_completed || replay.code == Some(0), "passed", &who);
