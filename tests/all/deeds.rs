@@ -209,7 +209,10 @@ impl World {
         for (nth, item) in items.iter().enumerate() {
             let twin = &twins[nth];
             base = self.look_at(item, twin, &base, &drained);
-            made.extend(self.made_in(twin));
+            // The later of two that failed may have begun at another commit, where it made nothing.
+            if self.agents == 1 || self.scratch.item(&item.id)["status"] == "completed" {
+                made.extend(self.made_in(twin));
+            }
         }
         let kept = self.made_in(&work);
         for lost in made.difference(&kept) {
