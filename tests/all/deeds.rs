@@ -624,7 +624,7 @@ fn tree_of(text: &str) -> Files {
 #[test]
 fn what_agents_do_to_git_is_merged_or_kept_and_the_owners_stays() {
     let first = number("TAVERN_TEST_SEED", 1 + 1000 * slice().unwrap_or(0) as u64);
-    let rounds = number("TAVERN_TEST_ROUNDS", share(64, 16).into());
+    let rounds = number("TAVERN_TEST_ROUNDS", share(64, 32).into());
     let mut wrong = Vec::new();
     for seed in first..first + rounds {
         let mut world = World::begin(seed);
