@@ -8,6 +8,7 @@
     reason = "git owns the worktrees, and waits for other processes of git"
 )]
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,6 @@ use std::path::{Path, PathBuf};
 use git2::build::TreeUpdateBuilder;
 use git2::{Commit, ErrorCode, FileMode, ObjectType, Oid, Reference, Tree};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
@@ -24,7 +24,7 @@ use super::program::THOROUGH;
 use super::repository::Checkout;
 use super::salvage::Index;
 use super::worktree::Furnished;
-use super::{CommitId, GitError, Head, Repository};
+use super::{CommitId, GitError, Repository};
 
 /// Where baselines are, below it the names of their worktrees.
 const BASELINES: &str = "refs/tavern/baseline/";
@@ -97,28 +97,17 @@ impl Repository {
 
     /// Of a worktree that is gone.
     pub(super) fn forget_baseline(&self, path: &Path) -> Result<(), GitError> {
-        let reference = reference(path);
-        match self.tip(&reference)? {
-            Some(commit) => self.swap(
-                &reference,
-                Some(&commit),
-                None,
-                "tavern: a worktree is gone",
-            ),
-            None => Ok(()),
-        }
+        self.forget(&reference(path), "tavern: a worktree is gone")
     }
 
     /// Takes what was there before out of the commits of the linked worktree's branch that took it in. Files stay as they are.
     pub fn disown_baseline(&self, worktree: &Path) -> Result<(), GitError> {
-        let _held = self.hold_clean_up()?;
         let Some(baseline) = self.baseline(worktree)? else {
             return Ok(());
         };
+        let _held = self.hold_clean_up()?;
         let checkout = self.checkout(worktree)?;
-        let (Head::Branch { commit, .. } | Head::Detached { commit }) =
-            self.head_in(&checkout.git_dir)?
-        else {
+        let Some(commit) = self.head_in(&checkout.git_dir)?.commit() else {
             return Ok(());
         };
         let (head, tip) = (oid(&commit), baseline.rewritten(oid(&commit))?);
@@ -220,9 +209,7 @@ impl Repository {
 
     /// A commit on top of `HEAD` of all that is there and not ignored; `None` if `HEAD` has it.
     fn held_beyond_head(&self, checkout: &Checkout) -> Result<Option<CommitId>, GitError> {
-        let (Head::Branch { commit: head, .. } | Head::Detached { commit: head }) =
-            self.head_in(&checkout.git_dir)?
-        else {
+        let Some(head) = self.head_in(&checkout.git_dir)?.commit() else {
             return Ok(None);
         };
         let changes = self.refreshed_status(checkout)?;
@@ -249,10 +236,7 @@ impl Repository {
         checkout: &Checkout,
         nested: &[PathBuf],
     ) -> Result<Tree<'_>, GitError> {
-        let tree = Index::copied(self, checkout.clone())?.tree_without(nested)?;
-        self.git
-            .find_tree(tree)
-            .map_err(GitError::library("read a tree"))
+        Index::copied(self, checkout.clone())?.tree_without(nested)
     }
 }
 
@@ -406,7 +390,7 @@ impl Baseline<'_> {
         for known in [Some(self.start.id()), self.mainline].into_iter().flatten() {
             walk.hide(known).map_err(reading())?;
         }
-        let mut now = std::collections::HashMap::new();
+        let mut now = HashMap::new();
         for id in walk {
             let id = id.map_err(reading())?;
             let commit = git.find_commit(id).map_err(reading())?;

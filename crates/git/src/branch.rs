@@ -258,6 +258,14 @@ impl Repository {
         }
     }
 
+    /// Takes `reference` away, if it is there.
+    pub(super) fn forget(&self, reference: &str, log: &str) -> Result<(), GitError> {
+        match self.tip(reference)? {
+            Some(tip) => self.swap(reference, Some(&tip), None, log),
+            None => Ok(()),
+        }
+    }
+
     /// A commit at the present time, in the name of whoever git says; no reference names it yet.
     pub(super) fn write_commit(
         &self,

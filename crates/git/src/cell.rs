@@ -102,13 +102,22 @@ impl Repository {
     /// merge under way, the branches of the repository, and those that were made in its earlier cells.
     pub fn make_cell(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
         let checkout = self.fill_cell(worktree, cell)?;
+        [
+            "index",
+            "MERGE_HEAD",
+            "MERGE_MSG",
+            "MERGE_MODE",
+            "info/sparse-checkout",
+        ]
+        .iter()
+        .try_for_each(|name| copied(&checkout.git_dir.join(name), &cell.join(name)))?;
         std::os::unix::fs::symlink(self.common_dir().join("hooks"), cell.join("hooks"))
             .map_err(GitError::io("write in", cell))?;
         fs::write(checkout.git_dir.join(MARK), "")
             .map_err(GitError::io("write in", &checkout.git_dir))
     }
 
-    /// All of a cell but hooks.
+    /// All of a cell but hooks, the index, and what is under way.
     pub(super) fn fill_cell(&self, worktree: &Path, cell: &Path) -> Result<Checkout, GitError> {
         let checkout = self.checkout(worktree)?;
         let writing = || GitError::io("write in", cell);
@@ -123,18 +132,7 @@ impl Repository {
         }
         let common = self.common_dir();
         for (from, names) in [
-            (
-                &checkout.git_dir,
-                &[
-                    "HEAD",
-                    "index",
-                    "MERGE_HEAD",
-                    "MERGE_MSG",
-                    "MERGE_MODE",
-                    "config.worktree",
-                ][..],
-            ),
-            (&checkout.git_dir, &["info/sparse-checkout"]),
+            (&checkout.git_dir, &["HEAD", "config.worktree"][..]),
             (
                 &common.to_owned(),
                 &["config", "shallow", "info/exclude", "info/attributes"],

@@ -11,7 +11,7 @@ use super::branch::oid;
 use super::history::{path_of, paths};
 use super::program::{Call, THOROUGH};
 use super::repository::Checkout;
-use super::{CommitId, GitError, Head, PatchText, Repository};
+use super::{CommitId, GitError, PatchText, Repository};
 use tavern_sys::files;
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
@@ -104,9 +104,7 @@ impl Repository {
         let Some(baseline) = self.baseline(&checkout.root)? else {
             return Ok(None);
         };
-        let (Head::Branch { commit, .. } | Head::Detached { commit }) =
-            self.head_in(&checkout.git_dir)?
-        else {
+        let Some(commit) = self.head_in(&checkout.git_dir)?.commit() else {
             return Ok(None);
         };
         let tree = self.tree_of_work(checkout, &changes.nested)?;

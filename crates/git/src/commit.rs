@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::Oid;
-
 use super::baseline::Baseline;
 use super::branch::oid;
 use super::cell::gitlinks;
@@ -70,16 +68,12 @@ impl Repository {
         baseline: &Baseline<'_>,
         message: &str,
     ) -> Result<Option<CommitId>, GitError> {
-        let (Head::Branch { commit: head, .. } | Head::Detached { commit: head }) =
-            self.head_in(&checkout.git_dir)?
-        else {
+        let Some(head) = self.head_in(&checkout.git_dir)?.commit() else {
             return Err(GitError::UnknownReference {
                 name: "HEAD".to_owned(),
             });
         };
-        let staged = self.call(checkout).arg("write-tree").read()?;
-        let staged = Oid::from_str(String::from_utf8_lossy(&staged).trim())
-            .map_err(GitError::library("read a tree id"))?;
+        let staged = self.written_tree(self.call(checkout))?;
         let tip = baseline.rewritten(oid(&head))?;
         let mut parents = vec![self.find_commit(&tip.into())?];
         for merged in files::read_text(checkout.git_dir.join("MERGE_HEAD"))
@@ -92,7 +86,6 @@ impl Repository {
         }
         // A merge brings the mainline.
         let at = parents[parents.len() - 1].id();
-        let staged = self.found_tree(staged)?;
         let tree = self.found_tree(baseline.without(&staged, at)?)?;
         let is_new = parents.len() > 1 || tree.id() != parents[0].tree_id();
         let commit = if is_new {
@@ -120,7 +113,7 @@ impl Repository {
             .collect();
         let exclude: Vec<&str> = exclude
             .into_iter()
-            .filter(|path| !path.is_empty() && !is_behind(checkout, Path::new(path)))
+            .filter(|path| !path.is_empty() && !checkout.is_behind_link(Path::new(path)))
             .collect();
         let mut call = self
             .call(checkout)
@@ -158,7 +151,7 @@ impl Repository {
             let listing = ["ls-files", "--stage", "-z"];
             paths.extend(gitlinks(&self.call(checkout).args(listing).read()?));
         }
-        paths.retain(|path| !is_behind(checkout, path));
+        paths.retain(|path| !checkout.is_behind_link(path));
         Ok(paths)
     }
 
@@ -178,13 +171,6 @@ impl Repository {
             .exit
             .is_success())
     }
-}
-
-/// Behind a link there is nothing to be staged, and git refuses to look.
-fn is_behind(checkout: &Checkout, path: &Path) -> bool {
-    path.ancestors()
-        .skip(1)
-        .any(|above| checkout.root.join(above).is_symlink())
 }
 
 pub(super) fn refuse_rebase(checkout: &Checkout) -> Result<(), GitError> {

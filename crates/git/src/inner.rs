@@ -106,13 +106,10 @@ impl Repository {
                 "HEAD",
             ])?));
         }
-        let is_own = |path: &Path| {
-            !path
-                .ancestors()
-                .any(|above| checkout.root.join(above).is_symlink())
-        };
-        let git = |path: &Path| checkout.root.join(path).join(".git");
-        links.retain(|path| is_own(path) && git(path).symlink_metadata().is_ok());
+        links.retain(|path| {
+            let git = path.join(".git");
+            !checkout.is_behind_link(&git) && checkout.root.join(git).symlink_metadata().is_ok()
+        });
         links.sort();
         links.dedup();
         Ok(links)

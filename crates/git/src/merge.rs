@@ -11,7 +11,7 @@ use git2::{Commit, ErrorCode, Oid, Tree};
 use super::branch::branch_reference;
 use super::history::{path_of, paths};
 use super::program::{THOROUGH, records};
-use super::{CommitId, GitError, Head, Repository};
+use super::{CommitId, GitError, Repository};
 
 /// How a merge came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,10 +106,7 @@ impl Repository {
 
     /// What was merged last is named by a branch now, or is not wanted.
     pub fn forget_merge(&self) -> Result<(), GitError> {
-        match self.tip(MERGING)? {
-            Some(commit) => self.swap(MERGING, Some(&commit), None, "tavern: merged"),
-            None => Ok(()),
-        }
+        self.forget(MERGING, "tavern: merged")
     }
 
     /// Returns whether all that `from` changed since it left `into` is under `paths`; false if it changed nothing.
@@ -196,9 +193,7 @@ impl Repository {
     ) -> Result<Follow, GitError> {
         let _held = self.hold_clean_up()?;
         let checkout = self.checkout(worktree)?;
-        let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) =
-            self.head_of(worktree)?
-        else {
+        let Some(tip) = self.head_of(worktree)?.commit() else {
             return Ok(Follow::Conflict(Vec::new()));
         };
         let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(from)?);

@@ -14,7 +14,7 @@ use super::{CommitId, GitError, Repository};
 use tavern_sys::files;
 
 /// What git obeys beside settings and hooks, of a whole repository.
-pub(super) const OBEYED: [&str; 3] = ["config.worktree", "info/attributes", "info/exclude"];
+const OBEYED: [&str; 3] = ["config.worktree", "info/attributes", "info/exclude"];
 
 /// References, settings and hooks, as they were at one moment; what is kept of it is without the references.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,13 +125,7 @@ impl Repository {
 
     /// Hooks, but for samples, and what else git reads there.
     fn files_obeyed(&self) -> BTreeMap<String, (u32, u64)> {
-        let hooks = std::fs::read_dir(self.common_dir().join("hooks"));
-        let hooks = hooks.into_iter().flatten().flatten();
-        let names = hooks
-            .map(|hook| hook.file_name().to_string_lossy().into_owned())
-            .filter(|name| !name.ends_with(".sample"))
-            .map(|name| format!("hooks/{name}"))
-            .chain(OBEYED.map(str::to_owned));
+        let names = hooks_in(self.common_dir()).chain(OBEYED.map(str::to_owned));
         let found = names.filter_map(|name| {
             let path = self.common_dir().join(&name);
             let mode = path.metadata().ok()?.permissions().mode();
@@ -140,6 +134,18 @@ impl Repository {
         });
         found.collect()
     }
+}
+
+/// The hooks of a git directory, within that, but for samples.
+pub(super) fn hooks_in(git_dir: &Path) -> impl Iterator<Item = String> {
+    let hooks = std::fs::read_dir(git_dir.join("hooks"));
+    hooks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|hook| hook.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.ends_with(".sample"))
+        .map(|name| format!("hooks/{name}"))
 }
 
 /// What a file of settings has, by key.

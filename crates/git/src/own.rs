@@ -13,15 +13,15 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use git2::{IndexEntryExtendedFlag, IndexEntryFlag, Oid};
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid};
 use walkdir::WalkDir;
 
 use super::branch::oid;
 use super::cell::{KEPT, STASHED, given_to, references};
 use super::endless::remove_endless;
 use super::history::path_of;
-use super::outside::settings_of;
-use super::registration::{OWN, Registration};
+use super::outside::{hooks_in, settings_of};
+use super::registration::{OWN, Registration, link_to};
 use super::repository::Checkout;
 use super::salvage::Index;
 use super::{CommitId, GitError, Head, Repository};
@@ -86,12 +86,12 @@ impl Repository {
     pub fn enter_cell(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
         let entry = self.registered(worktree)?;
         self.fill_cell(worktree, cell)?;
-        copy_hooks(&self.common_dir().join("hooks"), &cell.join("hooks"))
+        let common = self.common_dir();
+        copy_hooks(common, cell)
+            .and_then(|()| keep_settings(common, &cell.join(BEFORE)))
+            // A rebase that an earlier run has left, say.
+            .and_then(|()| carry_state(&entry.admin, cell))
             .map_err(GitError::io("write in", cell))?;
-        keep_settings(self.common_dir(), &cell.join(BEFORE))
-            .map_err(GitError::io("write in", cell))?;
-        // A rebase that an earlier run has left, say.
-        carry_state(&entry.admin, cell).map_err(GitError::io("write in", cell))?;
         let shared = |name: &str, from: &Path| {
             let made = std::os::unix::fs::symlink(from, cell.join(name));
             made.map_err(GitError::io("write in", cell))
@@ -103,16 +103,17 @@ impl Repository {
         if modules.exists() {
             shared("modules", &modules)?;
         }
-        let lfs = self.common_dir().join("lfs");
+        let lfs = common.join("lfs");
         if lfs.exists() {
             shared("lfs", &lfs)?;
         }
-        let place = cell.strip_prefix(self.common_dir()).unwrap_or(cell);
+        let place = cell.strip_prefix(common).unwrap_or(cell);
         let own = entry.admin.join(OWN);
         fs::write(&own, place.as_os_str().as_encoded_bytes())
             .map_err(GitError::io("write", &own))?;
         self.hold_given(&entry, cell)?;
-        link_to(worktree, cell)
+        let link = worktree.join(".git");
+        files::write(&link, &link_to(cell)).map_err(GitError::io("write", link))
     }
 
     /// A clean-up of the owner's must not take what the cell's references name, whatever becomes of the owner's own: git counts
@@ -145,18 +146,15 @@ impl Repository {
         };
         remove_endless(&cell)?;
         self.see_objects(&cell)?;
-        Ok(match self.head_in(&cell)? {
-            Head::Branch { commit, .. } | Head::Detached { commit } => Some(commit),
-            Head::Unborn { .. } => None,
-        })
+        Ok(self.head_in(&cell)?.commit())
     }
 
     /// Takes over what the worktree's cell has now, while it goes on: its objects, and the item's `branch`.
     pub fn publish_cell(&self, worktree: &Path, branch: &str) -> Result<(), GitError> {
-        let _held = self.hold_clean_up()?;
         let Some(cell) = self.registered(worktree)?.cell(self.common_dir()) else {
             return Ok(());
         };
+        let _held = self.hold_clean_up()?;
         remove_endless(&cell)?;
         self.absorb(&cell)?;
         let refs = refs_of(&cell)?;
@@ -191,19 +189,7 @@ impl Repository {
         }
         let refs = refs_of(cell)?;
         let own = branch.map(|branch| format!("refs/heads/{branch}"));
-        let mut kept = Vec::new();
-        for (reference, tip) in &refs {
-            let is_new = given.get(reference) != Some(tip) && Some(reference) != own.as_ref();
-            if is_new && !PASSED_OVER.iter().any(|start| reference.starts_with(start)) {
-                let short = reference.trim_start_matches("refs/").to_owned();
-                let reference = format!("{KEPT}{name}/{short}");
-                self.keep(&reference, tip)?;
-                kept.push(KeptRef {
-                    name: short,
-                    reference,
-                });
-            }
-        }
+        let mut kept = self.keep_refs(&name, &given, &refs, own.as_deref())?;
         let stash = stash_of(cell);
         kept.extend(stash.iter().map(|id| KeptRef {
             name: "stash".to_owned(),
@@ -213,19 +199,7 @@ impl Repository {
         if let Some(branch) = branch {
             self.take_branch(&refs, branch)?;
         }
-        let mut pushed = Vec::new();
-        let base = own.as_ref().and_then(|own| given.get(own));
-        let work = own.as_ref().and_then(|own| refs.get(own));
-        for (reference, tip) in &refs {
-            if let Some(short) = reference.strip_prefix("refs/remotes/")
-                && given.get(reference) != Some(tip)
-                && let (Some(base), Some(work)) = (base, work)
-                && self.is_ancestor(tip, work)?
-                && !self.is_ancestor(tip, base)?
-            {
-                pushed.push((short.to_owned(), tip.clone()));
-            }
-        }
+        let pushed = self.pushed(&given, &refs, own.as_deref())?;
         let gone = gone_with(cell)?;
         let head = self.head_in(cell);
         match (entry, head) {
@@ -233,10 +207,11 @@ impl Repository {
                 self.stand_as(&entry, cell, &head, own.as_deref())?;
                 self.show_hidden(&entry)?;
             }
-            (None, Ok(Head::Branch { commit, .. } | Head::Detached { commit })) => {
-                self.keep(&format!("{KEPT}{name}/HEAD"), &commit)?;
+            (None, Ok(head)) => {
+                let at = head.commit();
+                at.map_or(Ok(()), |at| self.keep(&format!("{KEPT}{name}/HEAD"), &at))?;
             }
-            _ => {}
+            (_, Err(_)) => {}
         }
         for (path, inner) in inner {
             kept.push(inner);
@@ -245,6 +220,54 @@ impl Repository {
             }
         }
         Ok(CellLeft { kept, gone, pushed })
+    }
+
+    /// Keeps what was put on references other than the item's `own` branch.
+    fn keep_refs(
+        &self,
+        name: &str,
+        given: &BTreeMap<String, CommitId>,
+        refs: &BTreeMap<String, CommitId>,
+        own: Option<&str>,
+    ) -> Result<Vec<KeptRef>, GitError> {
+        let is_kept = |(reference, tip): &(&String, &CommitId)| {
+            given.get(*reference) != Some(tip)
+                && Some(reference.as_str()) != own
+                && !PASSED_OVER.iter().any(|start| reference.starts_with(start))
+        };
+        let keep = |(reference, tip): (&String, &CommitId)| {
+            let short = reference.trim_start_matches("refs/").to_owned();
+            let reference = format!("{KEPT}{name}/{short}");
+            self.keep(&reference, tip)?;
+            Ok(KeptRef {
+                name: short,
+                reference,
+            })
+        };
+        refs.iter().filter(is_kept).map(keep).collect()
+    }
+
+    /// The remote-tracking branches that have work of the item's `own` branch now.
+    fn pushed(
+        &self,
+        given: &BTreeMap<String, CommitId>,
+        refs: &BTreeMap<String, CommitId>,
+        own: Option<&str>,
+    ) -> Result<Vec<(String, CommitId)>, GitError> {
+        let Some((base, work)) = own.and_then(|own| given.get(own).zip(refs.get(own))) else {
+            return Ok(Vec::new());
+        };
+        let mut pushed = Vec::new();
+        for (reference, tip) in refs {
+            if let Some(short) = reference.strip_prefix("refs/remotes/")
+                && given.get(reference) != Some(tip)
+                && self.is_ancestor(tip, work)?
+                && !self.is_ancestor(tip, base)?
+            {
+                pushed.push((short.to_owned(), tip.clone()));
+            }
+        }
+        Ok(pushed)
     }
 
     /// Makes the worktree one of this repository again, as it was before its cell, which can't be read.
@@ -338,26 +361,25 @@ impl Repository {
         let admin = &entry.admin;
         let writing = || GitError::io("write in", admin);
         carry_state(cell, admin).map_err(writing())?;
-        let line = match head {
+        let own_line = |own: &str| format!("ref: {own}\n");
+        let (line, left_on) = match head {
             Head::Branch { name, commit } => {
-                let reference = format!("refs/heads/{name}");
-                if own == Some(&reference) {
-                    format!("ref: {reference}\n")
-                } else {
+                match own.filter(|own| own.strip_prefix("refs/heads/") == Some(name)) {
+                    Some(own) => (own_line(own), None),
                     // That branch was its own.
-                    format!("{commit}\n")
+                    None => (format!("{commit}\n"), Some(name)),
                 }
             }
-            Head::Detached { commit } => format!("{commit}\n"),
+            Head::Detached { commit } => (format!("{commit}\n"), None),
             // It has taken its own branch away.
-            Head::Unborn { .. } => own.map_or(String::new(), |own| format!("ref: {own}\n")),
+            Head::Unborn { .. } => (own.map(own_line).unwrap_or_default(), None),
         };
-        match head {
-            Head::Branch { name, .. } if !line.starts_with("ref: ") => {
-                files::write(admin.join(LEFT_ON), name.as_bytes()).map_err(writing())?;
-            }
-            _ => gone(fs::remove_file(admin.join(LEFT_ON))).map_err(writing())?,
+        let note = admin.join(LEFT_ON);
+        match left_on {
+            Some(name) => files::write(note, name.as_bytes()),
+            None => gone(fs::remove_file(note)),
         }
+        .map_err(writing())?;
         if !line.is_empty() {
             files::write(admin.join("HEAD"), line.as_bytes()).map_err(writing())?;
         }
@@ -377,35 +399,32 @@ impl Repository {
         };
         let is_there = |path: &[u8]| entry.path.join(path_of(path)).symlink_metadata().is_ok();
         let is_sparse = self.is_sparse(entry);
-        for (option, mark) in [
-            ("--no-assume-unchanged", IndexEntryFlag::VALID.bits()),
-            ("--no-skip-worktree", 0),
-        ] {
-            let is_marked = |found: &git2::IndexEntry| {
-                if mark != 0 {
-                    return found.flags & mark != 0;
-                }
-                let skips = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
-                !is_sparse && found.flags_extended & skips != 0
-            };
+        let is_assumed = |found: &IndexEntry| found.flags & IndexEntryFlag::VALID.bits() != 0;
+        let is_skipped = |found: &IndexEntry| {
+            let skips = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+            !is_sparse && found.flags_extended & skips != 0
+        };
+        let unmark = |option: &str, is_marked: &dyn Fn(&IndexEntry) -> bool| {
             let marked = index
                 .iter()
                 .filter(|found| is_marked(found) && is_there(&found.path));
             let list: Vec<u8> = marked
                 .flat_map(|found| [&found.path[..], b"\0"].concat())
                 .collect();
-            if !list.is_empty() {
-                let checkout = Checkout {
-                    git_dir: entry.admin.clone(),
-                    root: entry.path.clone(),
-                };
-                let call = self.call(&checkout);
-                call.args(["update-index", option, "-z", "--stdin"])
-                    .input(&list)?
-                    .read()?;
+            if list.is_empty() {
+                return Ok(());
             }
-        }
-        Ok(())
+            let checkout = Checkout {
+                git_dir: entry.admin.clone(),
+                root: entry.path.clone(),
+            };
+            let call = self
+                .call(&checkout)
+                .args(["update-index", option, "-z", "--stdin"]);
+            call.input(&list)?.read().map(drop)
+        };
+        unmark("--no-assume-unchanged", &is_assumed)?;
+        unmark("--no-skip-worktree", &is_skipped)
     }
 
     fn is_sparse(&self, entry: &Registration) -> bool {
@@ -501,11 +520,7 @@ fn gone_with(cell: &Path) -> Result<Vec<String>, GitError> {
         .filter(is_new)
         .map(|key| format!("the setting `{key}`"))
         .collect();
-    let hooks = fs::read_dir(cell.join("hooks")).into_iter().flatten();
-    let files = hooks
-        .flatten()
-        .map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy()))
-        .chain(["info/exclude", "info/attributes"].map(str::to_owned));
+    let files = hooks_in(cell).chain(["info/exclude", "info/attributes"].map(str::to_owned));
     let differs = |name: &String| {
         let read = |folder: &Path| files::read(folder.join(name)).unwrap_or_default();
         read(given) != read(cell)
@@ -517,7 +532,7 @@ fn gone_with(cell: &Path) -> Result<Vec<String>, GitError> {
 /// What is compared with at the end.
 fn keep_settings(git_dir: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to.join("info"))?;
-    copy_hooks(&git_dir.join("hooks"), &to.join("hooks"))?;
+    copy_hooks(git_dir, to)?;
     for name in ["config", "info/exclude", "info/attributes"] {
         if let Ok(bytes) = files::read(git_dir.join(name)) {
             files::write(to.join(name), &bytes)?;
@@ -529,12 +544,6 @@ fn keep_settings(git_dir: &Path, to: &Path) -> io::Result<()> {
 fn without_held(log: &str) -> String {
     let own = log.lines().filter(|line| !line.ends_with(HELD));
     own.map(|line| format!("{line}\n")).collect()
-}
-
-fn link_to(worktree: &Path, git_dir: &Path) -> Result<(), GitError> {
-    let text = [b"gitdir: ", git_dir.as_os_str().as_encoded_bytes(), b"\n"].concat();
-    let link = worktree.join(".git");
-    files::write(&link, &text).map_err(GitError::io("write", link))
 }
 
 /// Makes the state of a work tree in the git directory `to` that of `from`, but for `HEAD`.
@@ -565,16 +574,11 @@ fn carry_state(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Those that git runs.
+/// From one git directory to another.
 fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
-    for hook in fs::read_dir(from).into_iter().flatten().flatten() {
-        let is_sample = hook.path().extension().is_some_and(|kind| kind == "sample");
-        if !is_sample && hook.path().is_file() {
-            fs::copy(hook.path(), to.join(hook.file_name()))?;
-        }
-    }
-    Ok(())
+    fs::create_dir(to.join("hooks"))?;
+    let mut hooks = hooks_in(from).filter(|hook| from.join(hook).is_file());
+    hooks.try_for_each(|hook| fs::copy(from.join(&hook), to.join(&hook)).map(drop))
 }
 
 fn refs_of(cell: &Path) -> Result<BTreeMap<String, CommitId>, GitError> {

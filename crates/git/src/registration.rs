@@ -275,9 +275,8 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, GitError> {
 impl Registration {
     /// Writes the folder's `.git` file.
     pub(super) fn link(&self) -> Result<(), GitError> {
-        let text = [b"gitdir: ", self.admin.as_os_str().as_bytes(), b"\n"].concat();
         let link = self.path.join(".git");
-        fs::write(&link, text).map_err(GitError::io("write", link))
+        fs::write(&link, link_to(&self.admin)).map_err(GitError::io("write", link))
     }
 
     /// The cell that the worktree has now.
@@ -320,6 +319,11 @@ impl Registration {
             .map_err(GitError::io("write", gitdir))?;
         self.link()
     }
+}
+
+/// What a folder's `.git` file says that leads to this git directory.
+pub(super) fn link_to(git_dir: &Path) -> Vec<u8> {
+    [b"gitdir: ", git_dir.as_os_str().as_bytes(), b"\n"].concat()
 }
 
 /// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.

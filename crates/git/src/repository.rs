@@ -63,6 +63,25 @@ pub enum Head {
     },
 }
 
+impl Head {
+    /// The commit that it is at; `None` where there is none yet.
+    pub fn commit(self) -> Option<CommitId> {
+        match self {
+            Head::Branch { commit, .. } | Head::Detached { commit } => Some(commit),
+            Head::Unborn { .. } => None,
+        }
+    }
+}
+
+impl Checkout {
+    /// A folder above `path` is a link: there is nothing to be staged, and git refuses to look.
+    pub(super) fn is_behind_link(&self, path: &Path) -> bool {
+        path.ancestors()
+            .skip(1)
+            .any(|above| self.root.join(above).is_symlink())
+    }
+}
+
 impl Repository {
     /// The repository that `dir` is in, also from within a linked worktree, a submodule or a subfolder.
     ///

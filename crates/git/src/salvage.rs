@@ -19,7 +19,7 @@ use super::cell::gitlinks;
 use super::history::path_of;
 use super::program::{Call, THOROUGH, pathspec, records};
 use super::repository::Checkout;
-use super::{CommitId, GitError, Head, Repository};
+use super::{CommitId, GitError, Repository};
 
 /// What was rescued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +57,8 @@ impl Repository {
         if Repository::is_half_made(&checkout) {
             return Ok(None);
         }
-        let head = match self.head_in(&checkout.git_dir)? {
-            Head::Branch { commit, .. } | Head::Detached { commit } => {
-                Some(self.find_commit(&commit)?)
-            }
-            Head::Unborn { .. } => None,
-        };
+        let head = self.head_in(&checkout.git_dir)?.commit();
+        let head = head.map(|head| self.find_commit(&head)).transpose()?;
         let rescued = match self.changes_at(&checkout) {
             Ok(changes) if changes.is_clean() => None,
             Ok(changes) => {
@@ -136,6 +132,13 @@ impl Repository {
             return Ok(id);
         }
         self.write_commit(&self.found_tree(tree)?, head.as_slice(), message)
+    }
+
+    /// The tree that `git write-tree` writes, as `call` is prepared.
+    pub(super) fn written_tree(&self, call: Call<'_>) -> Result<git2::Tree<'_>, GitError> {
+        let output = call.arg("write-tree").read()?;
+        let id = Oid::from_str(String::from_utf8_lossy(&output).trim());
+        self.found_tree(id.map_err(GitError::library("read a tree id"))?)
     }
 
     pub(super) fn found_tree(&self, id: Oid) -> Result<git2::Tree<'_>, GitError> {
@@ -225,20 +228,14 @@ impl<'r> Index<'r> {
 
     /// The tree of what a commit takes: without `nested` repositories, and submodules as the index has them where git is not
     /// to look into them.
-    pub(super) fn tree_without(self, nested: &[PathBuf]) -> Result<Oid, GitError> {
+    pub(super) fn tree_without(self, nested: &[PathBuf]) -> Result<git2::Tree<'r>, GitError> {
         let excluded = self.repository.not_staged(&self.checkout, nested)?;
         let add = ["add", "--all", "--sparse", "--", ":/"];
         let excluded = excluded
             .iter()
             .map(|path| pathspec("exclude,top,literal", path));
         self.call().args(add).args(excluded).read()?;
-        self.written()
-    }
-
-    fn written(&self) -> Result<Oid, GitError> {
-        let output = self.call().arg("write-tree").read()?;
-        Oid::from_str(String::from_utf8_lossy(&output).trim())
-            .map_err(GitError::library("read a tree id"))
+        self.repository.written_tree(self.call())
     }
 
     /// The tree of everything in the work tree, and what could not be read. The files of `submodules`, and of untracked
@@ -273,7 +270,7 @@ impl<'r> Index<'r> {
             unsaved.extend(missed.into_iter().map(|path| inner.join(path)));
             self.graft(&inner, tree)?;
         }
-        Ok((self.written()?, unsaved))
+        Ok((self.repository.written_tree(self.call())?.id(), unsaved))
     }
 
     /// `git add`, as much as can be had, without `nested`. Returns what could not.

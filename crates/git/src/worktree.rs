@@ -24,7 +24,7 @@ use super::lock::FileLock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
 use super::repository::Checkout;
-use super::{CommitId, GitError, Head, Repository};
+use super::{CommitId, GitError, Repository};
 use tavern_sys::clock;
 use tavern_sys::files::{self, gone};
 
@@ -149,7 +149,7 @@ impl Repository {
     /// Errors as for [`Repository::advance`].
     pub fn bring_home(&self, path: &Path, branch: &str) -> Result<bool, GitError> {
         let reference = branch_reference(branch)?;
-        let (Head::Branch { commit, .. } | Head::Detached { commit }) = self.head_of(path)? else {
+        let Some(commit) = self.head_of(path)?.commit() else {
             return Ok(false);
         };
         let Some(tip) = self.branch_tip(branch)? else {

@@ -661,10 +661,8 @@ impl Site {
 
     /// The commit that a worktree's HEAD is at.
     pub fn tip_of(&self, worktree: &Path) -> Result<CommitId, Error> {
-        match self.repository()?.head_of(worktree)? {
-            Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
-            Head::Unborn { .. } => Err(Error::NoCommits),
-        }
+        let head = self.repository()?.head_of(worktree)?;
+        head.commit().ok_or(Error::NoCommits)
     }
 
     /// Where the integration worktree is, in which merges are verified.

@@ -129,24 +129,13 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Er
             | GitError::Library { .. }),
         )) => {
             let aside = put_aside(&cell, BROKEN)?;
-            if let Some(name) = run.worktree.file_name() {
-                // It may be gone.
-                drop(
-                    site.repository()?
-                        .forsake_cell(&site.board.path("worktrees").join(name)),
-                );
-            }
+            // It may be gone.
+            drop(site.repository()?.forsake_cell(&worktree_of(site, run)?));
             let why = format!(
                 "its git directory can't be read, and is kept in {}: {error}",
                 aside.display()
             );
-            let (task, run) = (Some(task.clone()), Some(run.run.clone()));
-            site.board.note(Entry {
-                task,
-                run,
-                cause: Some(why.clone()),
-                ..Entry::new(Kind::Noted, clock::now())
-            })?;
+            note(site, task, &run.run, why.clone())?;
             Ok(Taken {
                 broken: Some(why),
                 pushed: Vec::new(),
@@ -174,16 +163,7 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, Com
     if !cell.git().exists() {
         return Ok(Vec::new());
     }
-    let out = cell.out();
-    let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
-    made.map_err(Error::io("make anew", &out))?;
-    // It may have been moved with its repository.
-    let worktree = run
-        .worktree
-        .file_name()
-        .map(|name| site.board.path("worktrees").join(name));
-    let worktree = worktree
-        .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
+    let worktree = worktree_of(site, run)?;
     if cell.is_open() {
         let left = site
             .repository()?
@@ -191,6 +171,9 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, Com
         tell_left(site, run, &left)?;
         return Ok(left.pushed);
     }
+    let out = cell.out();
+    let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
+    made.map_err(Error::io("make anew", &out))?;
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell {
         cell: &cell.git(),
@@ -217,15 +200,25 @@ fn tell_left(site: &Site, run: &Metadata, left: &CellLeft) -> Result<(), Error> 
         .gone
         .iter()
         .map(|what| format!("it changed {what} for itself alone: that is gone with its run"));
-    for cause in kept.chain(gone) {
-        site.board.note(Entry {
-            task: Some(run.task.clone()),
-            run: Some(run.run.clone()),
-            cause: Some(cause),
-            ..Entry::new(Kind::Noted, clock::now())
-        })?;
-    }
-    Ok(())
+    kept.chain(gone)
+        .try_for_each(|cause| note(site, &run.task, &run.run, cause))
+}
+
+/// Where the run worked. It may have been moved with its repository.
+fn worktree_of(site: &Site, run: &Metadata) -> Result<PathBuf, Error> {
+    let name = run.worktree.file_name();
+    name.map(|name| site.board.path("worktrees").join(name))
+        .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))
+}
+
+/// Says it in the log.
+fn note(site: &Site, task: &TaskId, run: &str, cause: String) -> Result<(), Error> {
+    Ok(site.board.note(Entry {
+        task: Some(task.clone()),
+        run: Some(run.to_owned()),
+        cause: Some(cause),
+        ..Entry::new(Kind::Noted, clock::now())
+    })?)
 }
 
 /// What was committed in repositories inside the worktree, in no cell, before that is removed.
@@ -270,16 +263,11 @@ fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> 
         } else {
             String::new()
         };
-        let cause = Some(format!(
+        let cause = format!(
             "{what}{also}, and it is kept for git to fetch from in {}",
             kept.display()
-        ));
-        site.board.note(Entry {
-            task: Some(task.clone()),
-            run: Some(run.to_owned()),
-            cause,
-            ..Entry::new(Kind::Noted, clock::now())
-        })?;
+        );
+        note(site, task, run, cause)?;
     }
     Ok(())
 }

@@ -26,10 +26,7 @@ pub struct Unmerged<'r> {
 impl<'r> Unmerged<'r> {
     /// Looks once for all items. `integration` is the branch that work is merged into.
     pub fn of(repository: &'r Repository, integration: &str) -> Unmerged<'r> {
-        let head = || match repository.head() {
-            Ok(Head::Branch { commit, .. } | Head::Detached { commit }) => Some(commit),
-            Ok(Head::Unborn { .. }) | Err(_) => None,
-        };
+        let head = || repository.head().ok().and_then(Head::commit);
         let tip = repository
             .branch_tip(integration)
             .ok()
