@@ -341,3 +341,13 @@ fn what_a_run_rests_on_is_there_whatever_its_owner_removes() {
     assert_eq!(shown(&scratch, "feat.txt"), "feat");
     scratch.git(&["fsck", "--strict"]);
 }
+
+#[test]
+fn no_folder_outside_is_removed_with_a_worktree_within() {
+    let scratch = board(&[
+        "git worktree add --quiet inner\necho \"$PWD/../../../victim/.git\" >\"$(git rev-parse --git-common-dir)/worktrees/inner/gitdir\"\necho 1 >one.txt",
+    ]);
+    scratch.write("victim/precious.txt", "precious\n");
+    work(&scratch);
+    assert_eq!(scratch.read("victim/precious.txt"), "precious\n");
+}
