@@ -21,7 +21,7 @@ use super::cell::{KEPT, STASHED, given_to, references};
 use super::endless::remove_endless;
 use super::history::path_of;
 use super::outside::{hooks_in, settings_of};
-use super::registration::{OWN, Registration, link_to};
+use super::registration::{OWN, Registration, link_to, resolved};
 use super::repository::Checkout;
 use super::salvage::Index;
 use super::{CommitId, GitError, Head, Repository};
@@ -441,7 +441,7 @@ impl Repository {
         worktree: &Path,
         name: &str,
     ) -> Result<Vec<(Option<PathBuf>, KeptRef)>, GitError> {
-        let mut found = Vec::new();
+        let (worktree, mut found) = (resolved(worktree)?, Vec::new());
         for entry in fs::read_dir(cell.join("worktrees"))
             .into_iter()
             .flatten()
@@ -451,7 +451,8 @@ impl Repository {
             let Ok(link) = files::read_text(git_dir.join("gitdir")) else {
                 continue;
             };
-            let Some(root) = Path::new(link.trim_end()).parent().map(Path::to_owned) else {
+            // An agent may have written what leads elsewhere.
+            let Some(Ok(root)) = Path::new(link.trim_end()).parent().map(resolved) else {
                 continue;
             };
             let Ok(inside) = git2::Repository::open(&git_dir) else {
@@ -471,7 +472,7 @@ impl Repository {
             )?;
             self.absorb(cell)?;
             self.keep(&reference, &tip)?;
-            let is_inside = root.starts_with(worktree) && root != worktree;
+            let is_inside = root.starts_with(&worktree) && root != worktree;
             found.push((
                 is_inside.then_some(root),
                 KeptRef {
