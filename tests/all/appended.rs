@@ -27,7 +27,7 @@ fn append(scratch: &Scratch, path: &str, title: &str) {
         .append(true)
         .open(scratch.work().join(path))
         .expect("it is there");
-    writeln!(file, "- [ ] {title} (worktree: false, empty: allowed)").expect("it can be written");
+    writeln!(file, "- [ ] {title} (worktree: false, result: answer)").expect("it can be written");
 }
 
 /// Of each title how it stands, once.
@@ -84,7 +84,7 @@ fn a_line_stays_pending_whoever_goes_on_in_the_text_that_it_was_appended_to() {
         let scratch = board(last);
         let mut buffer = scratch.queue();
         for title in ["a", "b", "c"] {
-            buffer += &format!("- [ ] {title} (worktree: false, empty: allowed)\n");
+            buffer += &format!("- [ ] {title} (worktree: false, result: answer)\n");
             scratch.write(QUEUE, &buffer);
             scratch.settle();
             scratch.write(QUEUE, &buffer);
@@ -295,7 +295,7 @@ fn what_was_edited_stays_where_a_line_is_appended_at_the_same_moment() {
         let expected = [
             "T-1: one, edited",
             "T-3: three",
-            "a (worktree: false, empty: allowed)",
+            "a (worktree: false, result: answer)",
             "four",
         ];
         assert_eq!(titles, expected, "{place}\n{queue}");
@@ -308,7 +308,7 @@ fn what_was_edited_stays_where_a_line_is_appended_at_the_same_moment() {
 fn a_line_that_was_moved_or_ticked_once_it_was_known_stays_so() {
     for last in LANES {
         let scratch = board(last);
-        let line = "- [ ] a (worktree: false, empty: allowed)\n";
+        let line = "- [ ] a (worktree: false, result: answer)\n";
         append(&scratch, QUEUE, "a");
         scratch.settle();
         // Ticked, where it stands and where it stood.

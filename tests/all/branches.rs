@@ -556,7 +556,7 @@ fn an_item_that_got_a_longer_title_and_its_id_is_the_same_on_another_branch() {
 fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before() {
     let scratch = board(
         EMPTY,
-        &pending("- [ ] one (worktree: false, empty: allowed)\n"),
+        &pending("- [ ] one (worktree: false, result: answer)\n"),
     );
     scratch.git(&["branch", "third"]);
     let [id, token] = taken(&scratch);
@@ -604,7 +604,7 @@ fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_sav
     for [was_archived, is_saved_since] in [[false, false], [true, false], [true, true]] {
         let scratch = board(
             EMPTY,
-            &pending(&FOUR.replace("one", "one (worktree: false, empty: allowed)")),
+            &pending(&FOUR.replace("one", "one (worktree: false, result: answer)")),
         );
         scratch.write(ARCHIVE, "# Archive of main\n");
         scratch.git(&["add", ARCHIVE]);
@@ -903,7 +903,7 @@ fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
 #[test]
 fn what_was_committed_stays_whoever_goes_on_in_a_text_from_after_an_archiving() {
     let done: String = (5..9)
-        .map(|n| format!("- [ ] T-{n}: done (worktree: false, empty: allowed)\n"))
+        .map(|n| format!("- [ ] T-{n}: done (worktree: false, result: answer)\n"))
         .collect();
     let scratch = Scratch::board(&pending(&format!("{done}{FOUR}")));
     for item in ["T-5", "T-6", "T-7", "T-8"] {
@@ -1133,7 +1133,7 @@ fn what_was_committed_just_before_a_pull_is_there() {
 #[test]
 fn what_was_archived_and_is_pulled_is_not_opened_by_whoever_loaded_what_git_wrote() {
     let [origin, clone] =
-        clone_of("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+        clone_of("- [ ] T-1: one (worktree: false, result: answer)\n- [ ] T-2: two\n");
     let token = clone.claim("T-1", &[]);
     clone
         .run("tavern-report", &["T-1", "--token", &token, "--done"])
@@ -1464,7 +1464,7 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
 /// What stood in others' commits below those that git puts there anew was never here.
 #[test]
 fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
-    let plain = "(worktree: false, empty: allowed)";
+    let plain = "(worktree: false, result: answer)";
     for lines in [
         &["pull --quiet --rebase"][..],
         &["fetch --quiet", "rebase --quiet --apply origin/main"],
@@ -1515,7 +1515,7 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
 fn a_rebase_that_skips_a_commit_undoes_nothing() {
     for is_last in [true, false] {
         let [origin, clone] =
-            clone_of("- [ ] T-1: do (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+            clone_of("- [ ] T-1: do (worktree: false, result: answer)\n- [ ] T-2: two\n");
         let changed = |scratch: &Scratch, text: &str| {
             scratch.write("code", text);
             scratch.git(&["add", "code"]);

@@ -421,7 +421,7 @@ fn an_old_text_takes_no_other_line_for_one_that_was_typed_since() {
 #[test]
 fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
     let items =
-        "- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n- [ ] T-3: three\n";
+        "- [ ] T-1: one (worktree: false, result: answer)\n- [ ] T-2: two\n- [ ] T-3: three\n";
     let scratch = Scratch::board(&format!(
         "## Pending\n\n{items}\n## In Progress\n\n## Completed\n"
     ));
@@ -445,7 +445,7 @@ fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
     let parts = [
         "T-9: nine\n",
         "T-2: two, others'\n",
-        "- [x] T-1: one\n  (worktree: false, empty: allowed, attempt: 1, completed: ",
+        "- [x] T-1: one\n  (worktree: false, result: answer, attempt: 1, completed: ",
     ];
     has(&scratch.queue(), &parts);
     scratch.stands("T-1", "completed", 1);
@@ -614,7 +614,7 @@ fn who_takes_most_items_out_of_the_newest_text_is_asked() {
 #[test]
 fn what_was_typed_in_an_item_stays_though_somebody_had_typed_in_it_before_it_was_taken() {
     let scratch =
-        Scratch::pending("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+        Scratch::pending("- [ ] T-1: one (worktree: false, result: answer)\n- [ ] T-2: two\n");
     scratch.settle();
     save(
         &scratch,
@@ -660,7 +660,7 @@ fn what_was_typed_in_a_held_item_stays_whoever_goes_on_in_a_text_from_before() {
             save(
                 &scratch,
                 &(scratch.queue()
-                    + "- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n"),
+                    + "- [ ] T-1: one (worktree: false, result: answer)\n- [ ] T-2: two\n"),
             );
             let token = scratch.claim("T-1", &[]);
             let loaded = scratch.queue();

@@ -123,7 +123,7 @@ fn what_the_parent_has_committed_is_verified_with_what_its_children_made() {
 #[test]
 fn children_that_fail_do_what_is_set_for_each() {
     let scratch = board(
-        "- [ ] T-1: Break it up (empty: allowed)\n",
+        "- [ ] T-1: Break it up (result: answer)\n",
         "max_attempts: 1\n",
     );
     let add = "tavern add --parent Fails --done-when false --on-failure go_on\n\
@@ -522,7 +522,7 @@ fn a_plain_checklist_grows_while_it_is_drained() {
 #[test]
 fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     let scratch = board(
-        "- [ ] T-1: Break it up (empty: allowed)\n",
+        "- [ ] T-1: Break it up (result: answer)\n",
         "max_attempts: 1\n",
     );
     let add = "tavern add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
@@ -584,7 +584,7 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
 #[test]
 fn a_queue_without_reviews_is_no_way_round_those_of_the_board() {
     let scratch = board(
-        "- [ ] T-1: Hand it out (empty: allowed)\n",
+        "- [ ] T-1: Hand it out (result: answer)\n",
         "review: [person]\n",
     );
     scratch.write(".tavern/queues/chores.md", "---\nreview: none\n---\n");

@@ -406,7 +406,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     );
     let task = "id title description status attempt returns not_before agent started completed commit reason retried allowed author \
                 approvals rounds mode question answer answers priority due after role tags parent runner model needs done_when touches \
-                budget worktree allow_empty fail_empty max_attempts approve review on_failure trigger lane";
+                budget worktree result max_attempts approve review on_failure trigger lane";
     let outcome = "task run outcome reason commit resets_at";
     let mut token = String::new();
     scratch.write(".tavern/worktrees/T-404/x", "");

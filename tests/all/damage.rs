@@ -881,7 +881,7 @@ fn a_lease_that_cannot_be_read_is_written_again_from_the_log() {
 #[test]
 fn what_is_trusted_is_asked_again_where_its_file_is_damaged() {
     let origin = Scratch::shell(
-        "## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n",
+        "## Pending\n\n- [ ] T-1: One (result: answer)\n  ```sh\n  true\n  ```\n",
         "",
     );
     origin.commit(&["--all"], "A board");

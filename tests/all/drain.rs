@@ -457,7 +457,7 @@ fn a_drain_says_where_it_begins_what_is_not_seen_and_what_it_may_cost() {
             "; at most $2, at most $5 a day\n",
         ),
     ] {
-        let scratch = Scratch::with_agent("true", "- [ ] T-1: One (empty: allowed)\n", config);
+        let scratch = Scratch::with_agent("true", "- [ ] T-1: One (result: answer)\n", config);
         let ran = scratch.run("tavern-drain", cap);
         assert!(ran.stderr.contains(told), "{ran}");
     }

@@ -635,8 +635,8 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
 
 #[test]
 fn a_queue_says_for_all_of_its_items_whether_they_may_change_nothing() {
-    let items = "- [ ] T-1: a\n  ```sh\n  true\n  ```\n- [ ] T-2: b (empty: fail, max_attempts: 1)\n  ```sh\n  true\n  ```\n";
-    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    let items = "- [ ] T-1: a\n  ```sh\n  true\n  ```\n- [ ] T-2: b (result: change, max_attempts: 1)\n  ```sh\n  true\n  ```\n";
+    let scratch = with_file(&format!("---\nresult: answer\n---\n{items}"));
     let ran = drain(&scratch, &["TODO.md"])
         .ends(1)
         .says("1 of 2 completed, 1 failed, 0 left");
@@ -1489,7 +1489,7 @@ fn what_guards_an_item_in_a_plain_yaml_block_is_told_and_an_example_is_not() {
     ];
     scratch.write(
         "TODO.md",
-        format!("---\nempty: allowed\n---\n{}", examples.concat()),
+        format!("---\nresult: answer\n---\n{}", examples.concat()),
     );
     drain(&scratch, &["TODO.md"]).ends(0);
     assert!(!scratch.read("TODO.md").contains("[ ]"));
@@ -1510,7 +1510,7 @@ fn prose_that_names_no_item_and_code_are_title() {
     let items = titles
         .map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n"))
         .concat();
-    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    let scratch = with_file(&format!("---\nresult: answer\n---\n{items}"));
     scratch
         .run("tavern-check", &["TODO.md"])
         .ends(0)
@@ -1533,7 +1533,7 @@ fn words_of_a_person_are_kept_beside_keys_of_theirs() {
     let items = titles
         .map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n"))
         .concat();
-    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    let scratch = with_file(&format!("---\nresult: answer\n---\n{items}"));
     let said =
         "`reason` is no key of an item without an ID, so this parenthesis is part of the title";
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
@@ -1553,7 +1553,7 @@ fn an_item_goes_by_its_title_without_its_last_parenthesis() {
         "Thaw (after: Freeze)",
     ];
     let items = items.map(|item| format!("- [ ] {item}\n{script}")).concat();
-    let scratch = with_file(&format!("---\nempty: allowed\n---\n{items}"));
+    let scratch = with_file(&format!("---\nresult: answer\n---\n{items}"));
     drain(&scratch, &["TODO.md"]).ends(0);
     assert!(!scratch.read("TODO.md").contains("[ ]"));
     // Of two such titles nobody knows which is meant; the title itself comes before both.

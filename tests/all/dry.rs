@@ -560,7 +560,7 @@ fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
 #[test]
 fn a_dry_report_names_the_commands_that_would_have_to_pass() {
     let scratch = board();
-    let item = "- [ ] T-1: One (empty: fail, done_when: [\"test -s one\", \"false\"])\n";
+    let item = "- [ ] T-1: One (result: change, done_when: [\"test -s one\", \"false\"])\n";
     scratch.begin(&(item.to_owned() + "- [ ] T-2: Two (worktree: false)\n"));
     let token = scratch.claim("T-2", &["--agent", "Rosie"]);
     let (plan, done) = planned_and_done(

@@ -93,7 +93,7 @@ impl Desk {
             "lease: 1h\noutcomes: {failed: {backoff: 0s}}\narchive: {keep: 4}\nmax_returns: 9999\n";
         scratch.write(CONFIG, at_once);
         let item = |number| {
-            format!("- [ ] A-{number}: item {number} ü (worktree: false, empty: allowed)\n")
+            format!("- [ ] A-{number}: item {number} ü (worktree: false, result: answer)\n")
         };
         let items: String = (0..ITEMS).map(item).collect();
         let lanes = "## In Progress\n\n## Waiting\n\n## Dead Letter\n\n## Completed\n";

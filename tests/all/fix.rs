@@ -254,7 +254,7 @@ fn a_file_that_goes_by_two_names_is_one_queue() {
 /// To give it another ID would be to do the same work twice.
 #[test]
 fn a_copy_of_an_item_is_left_to_a_person() {
-    let item = "- [ ] T-1: Do it (empty: allowed)\n  ```sh\n  true\n  ```\n";
+    let item = "- [ ] T-1: Do it (result: answer)\n  ```sh\n  true\n  ```\n";
     for has_ended in [false, true] {
         let scratch = Scratch::board(&format!(
             "## Pending\n\n{item}\n## In Progress\n\n## Completed\n"
@@ -327,7 +327,7 @@ fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
 fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
     for is_folder in [false, true] {
         let scratch = Scratch::board(
-            "## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n",
+            "## Pending\n\n- [ ] T-1: One (result: answer)\n  ```sh\n  true\n  ```\n",
         );
         let before = scratch.queue();
         let removed = scratch
@@ -375,7 +375,7 @@ fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
 #[test]
 fn a_queue_that_a_role_takes_from_is_made_by_whoever_needs_it_first() {
     let scratch =
-        Scratch::board("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+        Scratch::board("## Pending\n\n- [ ] T-1: One (result: answer)\n  ```sh\n  true\n  ```\n");
     scratch.write(
         CONFIG,
         "roles: {coder: {runner: shell, queues: [urgent, main]}}\n",

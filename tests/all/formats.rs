@@ -645,7 +645,7 @@ fn what_stands_between_two_rules_at_the_head_is_worked() {
 #[test]
 fn keys_do_not_come_between_a_title_and_what_is_drawn_under_it() {
     for drawn in ["===", "---", "--- | :---", "|---|---|\n  | 1 | 2 |"] {
-        let item = format!("- [ ] T-1: a | b (worktree: false, empty: allowed)\n  {drawn}\n");
+        let item = format!("- [ ] T-1: a | b (worktree: false, result: answer)\n  {drawn}\n");
         let scratch = Scratch::board(&format!("## Pending\n\n{item}\n## Completed\n"));
         let token = scratch.json("tavern-claim", &[])["lease"]["token"].to_string();
         scratch

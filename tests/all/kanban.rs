@@ -156,7 +156,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
 #[test]
 fn headings_in_other_words_are_lanes_of_any_queue_that_says_so() {
     let scratch = Scratch::initialized();
-    let queue = "---\nlanes: {Offen: pending, \"Sprint 1\": archive, Fertig: completed}\n---\n# Sprint 1\n\n- [ ] old\n\n# Sprint 2\n\n- [ ] mine\n\n# 📋 Offen\n\n- [ ] T-1: do it (worktree: false, empty: allowed)\n\n# Fertig\n";
+    let queue = "---\nlanes: {Offen: pending, \"Sprint 1\": archive, Fertig: completed}\n---\n# Sprint 1\n\n- [ ] old\n\n# Sprint 2\n\n- [ ] mine\n\n# 📋 Offen\n\n- [ ] T-1: do it (worktree: false, result: answer)\n\n# Fertig\n";
     scratch.write("TODO.md", queue);
     let token = scratch.claim("T-1", &["--queue", "TODO.md"]);
     scratch
@@ -207,7 +207,7 @@ fn a_save_of_the_plugin_takes_nothing_of_tavern() {
     scratch.change(
         "Board.md",
         "(priority: 1",
-        "(worktree: false, empty: allowed, priority: 1",
+        "(worktree: false, result: answer, priority: 1",
     );
     let told = || {
         let mut item = scratch.item(id);
@@ -240,7 +240,7 @@ fn a_save_of_the_plugin_takes_nothing_of_tavern() {
         &after,
         &[
             "**Complete**\n- [x] ",
-            ": Say hi\n    (worktree: false, empty: allowed, priority: 1, ",
+            ": Say hi\n    (worktree: false, result: answer, priority: 1, ",
             "    ```yaml task\n    done_when:\n      - \"true\"\n    ```\n",
         ],
     );

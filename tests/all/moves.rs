@@ -291,7 +291,7 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
     let sh = "\n  ```sh\n  true\n  ```";
     let text = MAIN
         .replace("- [ ] four\n", "")
-        .replace(": Two", &format!(": Two (empty: allowed){sh}"));
+        .replace(": Two", &format!(": Two (result: answer){sh}"));
     let text = text
         .replace(": One", ": One (role: planner)")
         .replace(": Three", ": Three (role: planner)");
@@ -473,7 +473,7 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
     let scratch = Scratch::initialized();
     append(
         &scratch,
-        "- [ ] one (empty: allowed)\n  ```sh\n  true\n  ```\n- [ ] two (role: planner)\n",
+        "- [ ] one (result: answer)\n  ```sh\n  true\n  ```\n- [ ] two (role: planner)\n",
     );
     append(&scratch, "- [ ] T-9: Nine (role: planner)\n");
     scratch

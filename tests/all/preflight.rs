@@ -618,7 +618,7 @@ fn settings_that_are_gone_are_told() {
     let scratch = Scratch::repository();
     scratch.write(
         "TODO.md",
-        "- [ ] One (empty: allowed)\n  ```sh\n  true\n  ```\n",
+        "- [ ] One (result: answer)\n  ```sh\n  true\n  ```\n",
     );
     scratch.run("tavern-drain", &["TODO.md"]).ends(0);
     scratch

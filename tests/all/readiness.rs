@@ -288,7 +288,7 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
     let items = [
         "Plan it (role: planner)\n",
         &format!("Write it (role: codr){sh}"),
-        &format!("Do nothing (empty: allowed){sh}"),
+        &format!("Do nothing (result: answer){sh}"),
         &format!("T-9: Do it (approve: start){sh}"),
     ];
     scratch.write(

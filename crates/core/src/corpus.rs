@@ -4,7 +4,7 @@ use crate::document::{Document, Item, open, parse, parse_as_markdown};
 use crate::lane::LaneKind;
 use crate::problem::Severity;
 use crate::state::Phase;
-use crate::task::{Budget, Consent, Mode, OnFailure, State, Status, Task, TaskId};
+use crate::task::{Budget, Consent, Expected, Mode, OnFailure, State, Status, Task, TaskId};
 
 /// An item with these keys, as it reads with the status.
 pub(super) fn task_with(status: Status, keys: &str) -> Task {
@@ -839,7 +839,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, needs: [docker, ./.env], due: 2026-12-01T10:00:00+01:00, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
+- [ ] T-1: Add a login endpoint (priority: HIGH, needs: [docker, ./.env], due: 2026-12-01T10:00:00+01:00, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", result: answer, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
   Follow the spec:
 
       indented
@@ -891,8 +891,7 @@ max_attempts: 5
             memory_mb: Some(512),
         },
         worktree: false,
-        allow_empty: true,
-        fail_empty: false,
+        result: Some(Expected::Answer),
         max_attempts: Some(3),
         max_wait: None,
         approve: Consent::ALL.to_vec(),
@@ -958,7 +957,7 @@ fn queue_defaults_fill_what_the_item_leaves_open() {
         (
             bare.priority,
             bare.worktree,
-            bare.allow_empty,
+            bare.result.is_some(),
             bare.max_attempts
         ),
         (2, true, false, None)

@@ -18,7 +18,7 @@ use crate::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::near::{mistyped, nearest};
 use crate::period::Period;
 use crate::problem::{Problem, Severity};
-use crate::status::{Consent, words};
+use crate::status::{Consent, Expected, words};
 use crate::watch_rules::WatchSetting;
 use crate::yaml;
 
@@ -55,8 +55,8 @@ pub struct Front {
     pub approve: Vec<Consent>,
     /// Who reviews the work: roles, or `person`.
     pub review: Option<Vec<String>>,
-    /// Whether done without any change is fine.
-    pub empty: Option<bool>,
+    /// As of its items that name none.
+    pub result: Option<Expected>,
     /// How the runs of its items are watched.
     pub watch: Option<WatchSetting>,
     /// What it is to come to, for a planner.
@@ -91,7 +91,7 @@ const KEYS: [(&str, Shape); 15] = [
     ("role", Shape::Word),
     ("approve", Shape::Moments),
     ("review", Shape::Words),
-    ("empty", Shape::Empty),
+    ("result", Shape::Expected),
     ("watch", Shape::Watch),
     ("goal", Shape::Text),
     (LANES, Shape::Lanes),
@@ -381,7 +381,7 @@ impl Front {
             ("max_attempts", Some(Field::Number(number))) => self.max_attempts = Some(number),
             ("max_wait", Some(Field::Period(period))) => self.max_wait = Some(period),
             ("approve", Some(Field::Moments(moments))) => self.approve = moments,
-            ("empty", Some(Field::Flag(is_allowed))) => self.empty = Some(is_allowed),
+            ("result", Some(Field::Expected(result))) => self.result = Some(result),
             ("review", Some(Field::Texts(names))) if names.iter().all(|name| is_word(name)) => {
                 self.review = Some(names.into_iter().map(Cow::into_owned).collect());
             }
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nempty: fail\r\nwatch: false\r\ngoal: a shop\r\nlanes: {Сделано: completed}\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
+                    max_attempts: 3\r\nmax_wait: 2d\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nresult: change\r\nwatch: false\r\ngoal: a shop\r\nlanes: {Сделано: completed}\r\nkanban-plugin: board\r\ntags: [x]\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -455,7 +455,7 @@ mod tests {
                 role: Some("coder".into()),
                 approve: vec![Consent::Merge],
                 review: Some(vec!["reviewer".into(), "person".into()]),
-                empty: Some(false),
+                result: Some(Expected::Change),
                 watch: Some(WatchSetting::Flag(false)),
                 goal: Some("a shop".into()),
                 is_broken: false,
@@ -502,9 +502,9 @@ mod tests {
                 Some("main"),
             ),
             (
-                "---\nid: main\nempty: maybe\n---\n",
+                "---\nid: main\nresult: maybe\n---\n",
                 "wrong-type",
-                "empty: maybe",
+                "result: maybe",
                 Some("main"),
             ),
             (

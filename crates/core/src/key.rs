@@ -3,7 +3,7 @@
 use crate::id::{BadId, TaskId};
 use crate::lane::LaneKind;
 use crate::near::{mistyped, slipped};
-use crate::status::{Mode, OnFailure, Status};
+use crate::status::{Expected, Mode, OnFailure, Status};
 
 /// What a key's value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Shape {
     Budget,
     Flag,
     /// `allowed` or `fail`.
-    Empty,
+    Expected,
     Count,
     Time,
     /// A length of time.
@@ -104,7 +104,7 @@ keys! {
     Touches     "touches"      Words     Person,
     Budget      "budget"       Budget    Person,
     Worktree    "worktree"     Flag      Person,
-    Empty       "empty"        Empty     Person,
+    Result      "result"       Expected  Person,
     Attempt     "attempt"      Count     State,
     Returns     "returns"      Count     State,
     MaxAttempts "max_attempts" Count     Person,
@@ -260,7 +260,7 @@ impl Shape {
         match self {
             Shape::Priority => PRIORITIES.to_vec(),
             Shape::Flag => vec!["true", "false"],
-            Shape::Empty => vec!["allowed", "fail"],
+            Shape::Expected => Expected::ALL.map(Expected::as_str).to_vec(),
             Shape::Status => Status::ALL.map(Status::as_str).to_vec(),
             Shape::Lane => vec![Status::Draft.as_str(), Status::Pending.as_str()],
             Shape::Mode => Mode::ALL.map(Mode::as_str).to_vec(),
@@ -283,7 +283,7 @@ impl Shape {
                 "write {usd: 2.00, minutes: 30, tokens: 500000, turns: 50, memory_mb: 2048} or some of these"
             }
             Shape::Flag => "write true or false",
-            Shape::Empty => "write `allowed` or `fail`",
+            Shape::Expected => "write `answer` or `change`",
             Shape::Count => "write a whole number",
             Shape::Time => {
                 "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are"

@@ -211,7 +211,7 @@ pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
             .prop_map(|usd| Value::Mapping([("usd".into(), usd.into())].into_iter().collect()))
             .boxed(),
         Shape::Flag | Shape::Watch => any::<bool>().prop_map(Value::from).boxed(),
-        Shape::Empty => select(vec!["allowed", "fail"])
+        Shape::Expected => select(vec!["answer", "change"])
             .prop_map(Value::from)
             .boxed(),
         Shape::Count => (0u32..100).prop_map(Value::from).boxed(),

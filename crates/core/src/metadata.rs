@@ -11,7 +11,7 @@ use crate::id::TaskId;
 use crate::key::Shape;
 use crate::lane::LaneKind;
 use crate::period::Period;
-use crate::status::{Consent, Mode, OnFailure, Status, Timestamp};
+use crate::status::{Consent, Expected, Mode, OnFailure, Status, Timestamp};
 use crate::watch_rules::WatchSetting;
 
 pub use crate::key::{Key, Owner};
@@ -51,6 +51,7 @@ pub enum Field<'t> {
     Moments(Vec<Consent>),
     Mode(Mode),
     OnFailure(OnFailure),
+    Expected(Expected),
     Lanes(Vec<(String, LaneKind)>),
     Watch(WatchSetting),
 }
@@ -359,9 +360,9 @@ mod tests {
             ("attempt: 3.5", None),
             ("worktree: false", Some(Field::Flag(false))),
             ("worktree: maybe", None),
-            ("empty: allowed", Some(Field::Flag(true))),
-            ("empty: fail", Some(Field::Flag(false))),
-            ("empty: true", None),
+            ("result: answer", Some(Field::Expected(Expected::Answer))),
+            ("result: change", Some(Field::Expected(Expected::Change))),
+            ("result: maybe", None),
             (
                 "not_before: 2026-11-22T10:00:00Z",
                 Some(Field::Time(

@@ -13,7 +13,7 @@ use crate::metadata::{Key, Meaning};
 use crate::near::nearest;
 use crate::new_item::{NewItem, render, written_ids};
 use crate::problem::{Problem, Severity};
-use crate::task::{BadId, State, Status, Task, TaskId};
+use crate::task::{BadId, Expected, State, Status, Task, TaskId};
 
 /// The keys that planned items may have.
 pub const KEYS: [Key; 8] = [
@@ -24,7 +24,7 @@ pub const KEYS: [Key; 8] = [
     Key::DoneWhen,
     Key::Touches,
     Key::Worktree,
-    Key::Empty,
+    Key::Result,
 ];
 
 /// What a plan is held against.
@@ -305,11 +305,8 @@ impl Judge<'_, '_> {
             .into_iter()
             .collect();
         fields.extend((!task.worktree).then(|| (Key::Worktree, Value::from(false))));
-        fields.extend(
-            task.allow_empty
-                .then(|| (Key::Empty, Value::from("allowed"))),
-        );
-        fields.extend(task.fail_empty.then(|| (Key::Empty, Value::from("fail"))));
+        let result = task.result.map(Expected::as_str);
+        fields.extend(result.map(|result| (Key::Result, Value::from(result))));
         let mut yaml_fields = vec![(Key::DoneWhen, task.done_when.clone().into())];
         yaml_fields.extend(
             (!task.touches.is_empty()).then(|| (Key::Touches, task.touches.clone().into())),
@@ -482,7 +479,7 @@ Two steps.
   done_when: [cargo test table]
   touches: [src/db/**]
   ~~~
-- [ ] Log in (after: [P-1, T-1], role: drone, tags: ui, done_when: cargo test login, worktree: false, empty: allowed)
+- [ ] Log in (after: [P-1, T-1], role: drone, tags: ui, done_when: cargo test login, worktree: false, result: answer)
 ";
 
     #[test]
@@ -501,7 +498,7 @@ Two steps.
     - cargo test table
   touches: [src/db/**]
   ```
-- [ ] T-9.2: Log in (after: [T-9.1, T-1], tags: [ui], role: drone, worktree: false, empty: allowed)
+- [ ] T-9.2: Log in (after: [T-9.1, T-1], tags: [ui], role: drone, worktree: false, result: answer)
 
   ```yaml task
   done_when:

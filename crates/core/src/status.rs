@@ -115,6 +115,16 @@ impl OnFailure {
 }
 
 words! {
+    /// The result that an item is to have.
+    Expected {
+        /// Its agent's last words; a change is welcome, and not needed.
+        Answer "answer",
+        /// A change, whatever its commands say.
+        Change "change",
+    }
+}
+
+words! {
     /// When a person is asked about an item.
     Consent {
         /// Before it is started.

@@ -14,7 +14,7 @@ use super::watch_rules::WatchSetting;
 pub use super::budget::Budget;
 pub use super::id::{BadId, MAX_ID, TaskId};
 pub use super::state::{Approval, State};
-pub use super::status::{Consent, Mode, OnFailure, Status, Timestamp};
+pub use super::status::{Consent, Expected, Mode, OnFailure, Status, Timestamp};
 
 /// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -49,10 +49,8 @@ pub struct Task {
     pub budget: Budget,
     /// False: the item needs no repository and is run in an empty scratch folder.
     pub worktree: bool,
-    /// True: done without any change is fine.
-    pub allow_empty: bool,
-    /// True: done without any change is not, whatever its commands say.
-    pub fail_empty: bool,
+    /// `None`: a change, or commands that pass without one.
+    pub result: Option<Expected>,
     pub max_attempts: Option<u32>,
     /// How long it waits for a person, or for its children, before it is dead; `None`: as config.yaml says.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +89,6 @@ impl Task {
     /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
     pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
         let texts = |key| keys.texts(key).unwrap_or_default();
-        let empty = keys.flag(Key::Empty).or(queue.empty);
         let priority = keys
             .number(Key::Priority)
             .map(|number| u8::try_from(number).unwrap_or(u8::MAX));
@@ -125,8 +122,11 @@ impl Task {
                 Budget::default()
             },
             worktree: keys.flag(Key::Worktree).unwrap_or(true),
-            allow_empty: empty == Some(true),
-            fail_empty: empty == Some(false),
+            result: if let Some(Field::Expected(result)) = keys.get(Key::Result) {
+                Some(*result)
+            } else {
+                queue.result
+            },
             max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
             max_wait: keys.period(Key::MaxWait).or(queue.max_wait),
             approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
@@ -197,8 +197,7 @@ impl Task {
             touches,
             budget,
             worktree,
-            allow_empty,
-            fail_empty,
+            result,
             max_attempts,
             approve,
             review,
@@ -227,8 +226,7 @@ impl Task {
             touches,
             budget,
             worktree: (!worktree).then_some(false),
-            allow_empty: allow_empty.then_some(true),
-            fail_empty: fail_empty.then_some(true),
+            result: *result,
             max_attempts: *max_attempts,
             approve,
             review: review.as_deref(),
@@ -383,9 +381,7 @@ struct Words<'t> {
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    allow_empty: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fail_empty: Option<bool>,
+    result: Option<Expected>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u32>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

@@ -123,6 +123,7 @@ impl<'a> Brief<'a> {
             earlier: attempts(site, held, &earlier, &entries),
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
+            result: site.expected(held).map(|result| result.to_string()),
             attended: false,
             answer_tool: answer_tool.map(str::to_owned),
             review,

@@ -127,21 +127,23 @@ pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, S
 /// What an answerer's run that says that it is done came to: its question is answered, and nothing else is to be done. `said` are its
 /// last words.
 pub fn answered(said: &str) -> RunResult {
-    let Some(first) = without_signal(said)
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-    else {
+    let Some(first) = first_line(said) else {
         return RunResult::failed("it gave no answer");
     };
     let plan = Plan {
-        words: first.to_owned(),
+        words: first.clone(),
         ..Plan::default()
     };
     RunResult::Planned {
         plan,
-        reason: first.to_owned(),
+        reason: first,
     }
+}
+
+/// Returns the first line of an answer that has words.
+pub fn first_line(said: &str) -> Option<String> {
+    let mut lines = without_signal(said).lines().map(str::trim);
+    lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Why its last words are no answer, while its session is open.

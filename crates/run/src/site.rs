@@ -15,7 +15,7 @@ use tavern_core::eligible::{Lack, NotReady};
 use tavern_core::event::Kind;
 use tavern_core::near::nearest;
 use tavern_core::rule::BoardRules;
-use tavern_core::task::{Task, TaskId};
+use tavern_core::task::{Expected, Task, TaskId};
 use tavern_git::{CommitId, Follow, GitError, Head, LastWord, Repository};
 use tavern_store::config::{Config, Does, Integration, Role, RunnerKind};
 use tavern_store::{Board, Claimed, Entry, Queue, Seek};
@@ -194,6 +194,12 @@ impl Site {
             .roles
             .get(&held.lease.role)
             .is_some_and(|role| role.does == what)
+    }
+
+    /// The result that its item is to have, as that says, its queue or its holder's role.
+    pub fn expected(&self, held: &Claimed) -> Option<Expected> {
+        let of_role = || self.config.roles.get(&held.lease.role)?.result;
+        held.task.result.or_else(of_role)
     }
 
     /// What an agent of that role and name takes from `queues`.

@@ -17,7 +17,7 @@ use super::site::Site;
 use super::worktree::make_plain;
 use crate::runner::Outcome;
 use tavern_core::markup;
-use tavern_core::task::{Status, Task};
+use tavern_core::task::{Expected, Status, Task};
 use tavern_git::{Changes, CommitId};
 use tavern_store::Claimed;
 use tavern_store::config::{Dirty, Does};
@@ -101,6 +101,11 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
             proven,
         } => (reason, is_silent, proven),
     };
+    let run = run_name(&held.task.id, held.lease.token);
+    let reason = match site.expected(held) {
+        Some(Expected::Answer) => plan::first_line(&said(site, &run)).unwrap_or(reason),
+        Some(Expected::Change) | None => reason,
+    };
     let shown_by = match held.task.done_when.is_empty() {
         false => ShownBy::Commands,
         true if is_silent => ShownBy::Nothing,
@@ -114,11 +119,8 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
             shown_by,
         });
     }
-    let run = run_name(&held.task.id, held.lease.token);
     if site.does(held, Does::Answer) {
-        return over(plan::answered(
-            &Artifacts::open(&site.board, &run).read("result.txt"),
-        ));
+        return over(plan::answered(&said(site, &run)));
     }
     if site.does(held, Does::Plan) {
         let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
@@ -161,9 +163,9 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         };
     }
     let tip = site.tip_of(&folder)?;
-    let may_be_empty =
-        held.task.allow_empty || children::has_completed(&site.board.children(&held.task.id));
-    if !may_be_empty && !may_be_done(&held.task) && is_empty(site, held, &tip)? {
+    let may_be_empty = site.expected(held) == Some(Expected::Answer)
+        || children::has_completed(&site.board.children(&held.task.id));
+    if !may_be_empty && !may_be_done(site, held) && is_empty(site, held, &tip)? {
         return over(left_nothing(&[]));
     }
     let proven = proven.filter(|proven| *proven == tip);
@@ -230,7 +232,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
     } else {
         commit_left(site, held, &state)?;
         let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)?
-            || task.allow_empty;
+            || site.expected(held) == Some(Expected::Answer);
         let tip = site.tip_of(&folder)?;
         if is_unrelated(site, &tip)? {
             let why = format!(
@@ -240,7 +242,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
             return Ok((RunResult::failed(why), None));
         }
         changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
-        if changed_nothing && !may_be_done(task) {
+        if changed_nothing && !may_be_done(site, held) {
             let nested = match &state {
                 WorkState::Uncommitted(changes) => &changes.nested[..],
                 _ => &[],
@@ -313,7 +315,7 @@ pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(),
 }
 
 /// What a person may do about it; no agent is told to.
-pub const IF_RIGHT: &str = "; if that is right, give the item `empty: allowed`";
+pub const IF_RIGHT: &str = "; if that is right, give the item `result: answer`";
 
 const UNSAID: &str = "its agent did not say that it is done, and no command shows it";
 
@@ -347,9 +349,14 @@ fn words(task: &Task) -> Vec<&str> {
         .collect()
 }
 
+/// Returns the last words of the agent of `run`.
+fn said(site: &Site, run: &str) -> String {
+    Artifacts::open(&site.board, run).read("result.txt")
+}
+
 /// Its commands say whether it was done before anybody took it.
-fn may_be_done(task: &Task) -> bool {
-    !task.done_when.is_empty() && !task.fail_empty
+fn may_be_done(site: &Site, held: &Claimed) -> bool {
+    !held.task.done_when.is_empty() && site.expected(held) != Some(Expected::Change)
 }
 
 /// Beside repositories of its own in these places, which no commit holds.

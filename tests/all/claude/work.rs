@@ -291,7 +291,7 @@ fn a_branch_that_only_touches_the_board_has_changed_nothing() {
     );
     has(
         item["reason"].as_str().expect("it says why"),
-        &["empty: allowed"],
+        &["result: answer"],
     );
     project.assert_tidy();
 }

@@ -13,7 +13,7 @@ fn board(review: &str, attack: &str) -> Scratch {
         attack.replace("QUEUE", "../../queues/main.md"),
     );
     let items = format!(
-        "- [ ] T-1: One (review: {review})\n  {work}\n- [ ] T-2: Two (role: thief, empty: allowed)\n  ```sh\n  sh -eu ~/attack.sh\n  ```\n"
+        "- [ ] T-1: One (review: {review})\n  {work}\n- [ ] T-2: Two (role: thief, result: answer)\n  ```sh\n  sh -eu ~/attack.sh\n  ```\n"
     );
     scratch.write(
         CONFIG,
@@ -516,7 +516,7 @@ fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
             let evil = "echo evil > evil.txt; git add evil.txt\n  evil=$(git commit-tree -p HEAD -m Evil $(git write-tree))";
             let scratch = Scratch::pending(&format!(
                 "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n\
-                 - [ ] T-2: Two (empty: allowed)\n  ```sh\n  {evil}\n  git rm -qf evil.txt\n  git push -q ../../../.git $evil:refs/x/evil\n  {plant}\n  {theirs} update-ref {moved}\n  ```\n\
+                 - [ ] T-2: Two (result: answer)\n  ```sh\n  {evil}\n  git rm -qf evil.txt\n  git push -q ../../../.git $evil:refs/x/evil\n  {plant}\n  {theirs} update-ref {moved}\n  ```\n\
                  - [ ] T-3: Three\n  ```sh\n  echo 3 > 3.txt\n  ```\n"
             ));
             scratch.git(&["remote", "add", "origin", "../nowhere"]);

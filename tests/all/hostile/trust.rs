@@ -1431,7 +1431,7 @@ fn what_looks_like_a_comment_and_is_none_is_shown() {
 
 #[test]
 fn what_a_pull_says_of_a_child_is_not_told_to_its_parent() {
-    let ours = "## Pending\n\n- [ ] T-1: One (runner: own, empty: allowed)\n\n## Completed\n";
+    let ours = "## Pending\n\n- [ ] T-1: One (runner: own, result: answer)\n\n## Completed\n";
     let children = "- [x] T-7: Obey them (parent: T-1)\n- [x] T-8: Obey them (parent: T-1, status: cancelled, reason: Obey them)\n";
     let own = pulled(
         ours,

@@ -182,11 +182,7 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Priority, One(text)) => priority(&text).map(Field::Number),
         (Shape::Count, One(text)) => text.parse().ok().map(Field::Number),
         (Shape::Flag, One(text)) => flag(&text).map(Field::Flag),
-        (Shape::Empty, One(text)) => match &*text {
-            "allowed" => Some(Field::Flag(true)),
-            "fail" => Some(Field::Flag(false)),
-            _ => None,
-        },
+        (Shape::Expected, One(text)) => text.parse().ok().map(Field::Expected),
         (Shape::Time, One(text)) => time(&text).map(Field::Time),
         (Shape::Status, One(text)) => text.parse().ok().map(Field::Status),
         (Shape::Lane, One(text)) => {

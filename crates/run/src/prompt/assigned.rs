@@ -27,6 +27,8 @@ pub struct Assigned {
     pub mode: String,
     /// The branch that work is merged to.
     pub integration: String,
+    /// answer or change, where the task says so.
+    pub result: Option<String>,
     /// A person talks with it.
     pub attended: bool,
     /// With which its verdict or plan is given; `None`: in words.
@@ -231,6 +233,7 @@ impl Assigned {
             }],
             mode: "unify".into(),
             integration: "tavern/integration".into(),
+            result: Some("answer".into()),
             attended: true,
             answer_tool: Some("StructuredOutput".into()),
             review: Some(ReviewTask {

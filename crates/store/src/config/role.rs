@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use tavern_core::status::words;
-use tavern_core::task::Budget;
+use tavern_core::task::{Budget, Expected};
 use tavern_core::watch_rules::WatchSetting;
 
 use tavern_core::period::Period;
@@ -75,6 +75,8 @@ pub struct Role {
     pub watch: Option<WatchSetting>,
     /// Attempts of an item of this role; `None`: as the item, its queue or the board says.
     pub max_attempts: Option<u32>,
+    /// The result that its items are to have; `None`: as the item or its queue says.
+    pub result: Option<Expected>,
     /// Its agents end after one item.
     pub once: bool,
     /// Claude's mode of asking, which must be one that answers by itself.
@@ -106,6 +108,7 @@ impl Default for Role {
             prods: 3,
             watch: None,
             max_attempts: None,
+            result: None,
             once: false,
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"]

@@ -58,7 +58,7 @@ const OF_ITEM: [Key; 16] = [
     Key::Model,
     Key::Budget,
     Key::Worktree,
-    Key::Empty,
+    Key::Result,
     Key::MaxAttempts,
     Key::MaxWait,
     Key::Approve,
