@@ -146,7 +146,8 @@ pub(super) fn exit(outcome: Outcome) -> Exit {
         | Outcome::Auth
         | Outcome::PermissionDenied
         | Outcome::Empty
-        | Outcome::Crashed => Exit::Failed,
+        | Outcome::Crashed
+        | Outcome::NotFound => Exit::Failed,
     }
 }
 

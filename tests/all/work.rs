@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::{AT_ONCE, CONFIG, Scratch, item, wait_until};
+use crate::support::{AT_ONCE, CONFIG, Scratch, has, item, wait_until};
 
 fn board(queue: &str, config: &str) -> Scratch {
     Scratch::shell(queue, &format!("base: main\n{AT_ONCE}{config}"))
@@ -823,7 +823,7 @@ fn what_was_done_before_is_done_if_its_commands_say_so() {
             "it changed nothing, and `test -s one` exited with code 1",
         ),
         (
-            "done_when: true, empty: fail",
+            "done_when: true, result: change",
             "it changed nothing; if that is right",
         ),
         ("priority: 1", "it changed nothing; if that is right"),
@@ -835,5 +835,111 @@ fn what_was_done_before_is_done_if_its_commands_say_so() {
                 .is_some_and(|told| told.contains(reason)),
             "{keys}: {item:#}"
         );
+    }
+}
+
+/// An item with this script and these keys.
+fn scripted(id: &str, keys: &str, script: &str) -> String {
+    format!("- [ ] {id}: One{keys}\n  ```sh\n  {script}\n  ```\n")
+}
+
+#[test]
+fn the_answer_is_the_result_where_item_queue_or_role_say_so() {
+    let says = "echo The disk is full.; echo Look at /var.; echo DONE";
+    for (keys, front, role) in [
+        (" (result: answer)", "", ""),
+        ("", "---\nresult: answer\n---\n", ""),
+        ("", "", "roles: {coder: {result: answer}}\n"),
+        (
+            " (result: answer)",
+            "---\nresult: change\n---\n",
+            "roles: {coder: {result: change}}\n",
+        ),
+    ] {
+        let scratch = board("", role);
+        let queue = format!("{front}## Pending\n\n{}", scripted("T-1", keys, says));
+        scratch.begin(&queue);
+        agent(&scratch);
+        scratch.stands("T-1", "completed", 1);
+        scratch
+            .run("tavern-runs", &["show", "T-1"])
+            .says("The disk is full.");
+        scratch
+            .run("tavern-status", &["T-1"])
+            .says("The disk is full.");
+        assert_eq!(scratch.merged(), "README.md");
+    }
+}
+
+#[test]
+fn an_answer_with_a_change_is_merged_and_a_change_that_is_missing_is_not_done() {
+    let queue = [
+        scripted("T-1", " (result: answer)", "echo found it; echo 1 > one"),
+        scripted("T-2", " (result: change, done_when: true)", "true"),
+    ];
+    let scratch = board(&queue.concat(), "");
+    agent(&scratch);
+    scratch.stands("T-1", "completed", 1);
+    scratch.stands("T-2", "dead", 1);
+    assert_eq!(scratch.merged(), "README.md\none");
+}
+
+#[test]
+fn what_the_same_script_will_not_mend_is_tried_once() {
+    let queue = [
+        scripted("T-1", "", "true"),
+        scripted("T-2", "", "no-such-program"),
+        scripted("T-3", "", "exit 1"),
+    ];
+    let scratch = board(&queue.concat(), "");
+    agent(&scratch);
+    for (id, attempts, reason) in [
+        (
+            "T-1",
+            1,
+            "it changed nothing; if that is right, give the item `result: answer`",
+        ),
+        ("T-2", 1, "no-such-program"),
+        ("T-3", 3, "exited with code 1"),
+    ] {
+        let item = scratch.stands(id, "dead", attempts);
+        has(item["reason"].as_str().expect("it says why"), &[reason]);
+    }
+}
+
+#[test]
+fn each_outcome_is_tried_as_the_configuration_says() {
+    let config =
+        "outcomes: {not_found: {retry: true}, failed: {retry: false}, empty: {attempt: false}}\n";
+    let queue = [
+        scripted("T-1", "", "true"),
+        scripted("T-2", "", "no-such-program"),
+        scripted("T-3", "", "exit 1"),
+    ];
+    let scratch = Scratch::shell(&queue.concat(), &format!("base: main\n{config}"));
+    agent(&scratch);
+    scratch.stands("T-1", "waiting", 0);
+    scratch.stands("T-2", "dead", 3);
+    scratch.stands("T-3", "dead", 1);
+}
+
+#[test]
+fn a_back_off_that_is_typed_holds_for_scripts_also_where_it_is_the_usual_one() {
+    let config = "base: main\noutcomes: {failed: {backoff: 30s}}\n";
+    let scratch = Scratch::shell(&scripted("T-1", "", "exit 1"), config);
+    scratch.run("tavern-agent", &["--once"]);
+    let item = scratch.stands("T-1", "pending", 1);
+    assert!(item["not_before"].is_string(), "{item:#}");
+}
+
+#[test]
+fn a_script_that_others_kill_uses_no_attempt() {
+    for (signal, returns) in [("KILL", true), ("TERM", true), ("SEGV", false)] {
+        let script = format!(
+            "test -e ../../killed || {{ touch ../../killed; kill -{signal} $$; }}; echo 1 > one"
+        );
+        let scratch = board(&scripted("T-1", "", &script), "");
+        agent(&scratch);
+        scratch.stands("T-1", "completed", if returns { 1 } else { 2 });
     }
 }

@@ -238,6 +238,8 @@ pub fn retry(
             task.state.returns + 1,
         )
     };
+    // The bound is reached with the first.
+    let most = if policy.retry { most } else { 0 };
     Retry {
         blame,
         not_before: resets_at.or_else(|| back_off(wait(site, task, policy, nth, role))),
@@ -257,7 +259,7 @@ fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) 
         .and_then(|runner| runner.backoff(policy))
         .filter(|_| policy.attempt);
     OutcomePolicy {
-        backoff: own.unwrap_or(policy.backoff),
+        backoff: own.or(policy.backoff),
         ..policy.clone()
     }
     .wait(nth)
@@ -278,6 +280,7 @@ pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
         Outcome::Capped => &outcomes.capped,
         Outcome::Empty => &outcomes.empty,
         Outcome::Crashed => &outcomes.crashed,
+        Outcome::NotFound => &outcomes.not_found,
         Outcome::NotReady => &outcomes.not_ready,
     }
 }

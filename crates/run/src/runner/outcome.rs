@@ -44,6 +44,8 @@ pub enum Outcome {
     Empty,
     /// The program ended without an answer, and nobody here ended it.
     Crashed,
+    /// Its script names a program that is not installed.
+    NotFound,
     /// This machine, its board or its repository lacks what the run needs (decided above): a program, room, a sandbox.
     NotReady,
 }
@@ -164,7 +166,7 @@ impl SessionEnd {
 
 impl Outcome {
     /// Each, as it is written in the configuration and in records.
-    pub const NAMES: [(Outcome, &str); 14] = [
+    pub const NAMES: [(Outcome, &str); 15] = [
         (Outcome::Success, "success"),
         (Outcome::Failed, "failed"),
         (Outcome::Timeout, "timeout"),
@@ -178,6 +180,7 @@ impl Outcome {
         (Outcome::Capped, "capped"),
         (Outcome::Empty, "empty"),
         (Outcome::Crashed, "crashed"),
+        (Outcome::NotFound, "not_found"),
         (Outcome::NotReady, "not_ready"),
     ];
 

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use rustix::process::Signal as ProcessSignal;
+
 use tavern_sys::process::excerpt::Excerpt;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
 
@@ -12,6 +14,19 @@ use super::job::Job;
 use super::outcome::{EndReason, Outcome, SessionEnd};
 use super::session::{Session, Speaker};
 use super::signal::Signal;
+
+/// How a shell ends that didn't find a command.
+const NOT_FOUND: i32 = 127;
+
+/// Signals that a program's own fault raises.
+const FAULTS: [ProcessSignal; 6] = [
+    ProcessSignal::ABORT,
+    ProcessSignal::BUS,
+    ProcessSignal::FPE,
+    ProcessSignal::ILL,
+    ProcessSignal::SEGV,
+    ProcessSignal::SYS,
+];
 
 /// What a program has written, both ends of it.
 struct PlainText {
@@ -45,10 +60,15 @@ impl Speaker for PlainText {
             (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
             (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
             (exit, None) => {
-                let outcome = if matches!(exit, ProgramExit::Code(_)) {
-                    Outcome::Failed
-                } else {
-                    Outcome::Crashed
+                let outcome = match exit {
+                    ProgramExit::Code(NOT_FOUND) => Outcome::NotFound,
+                    ProgramExit::Code(_) => Outcome::Failed,
+                    ProgramExit::Signal(signal)
+                        if !FAULTS.iter().any(|fault| fault.as_raw() == signal) =>
+                    {
+                        Outcome::Killed
+                    }
+                    ProgramExit::Signal(_) | ProgramExit::Lost => Outcome::Crashed,
                 };
                 // What git and others advise behind an error is not the error.
                 let is_advice = |line: &str| {
@@ -164,8 +184,20 @@ mod tests {
                 Signal::None,
             ),
             (
-                "kill -9 $$",
+                "no-such-program",
+                Outcome::NotFound,
+                "exited with code 127: ",
+                Signal::None,
+            ),
+            (
+                "kill -SEGV $$",
                 Outcome::Crashed,
+                "was ended by signal 11",
+                Signal::None,
+            ),
+            (
+                "kill -9 $$",
+                Outcome::Killed,
                 "was ended by signal 9",
                 Signal::None,
             ),

@@ -18,6 +18,8 @@ pub struct Outcomes {
     pub conflict: OutcomePolicy,
     /// Its program ended without a result.
     pub crashed: OutcomePolicy,
+    /// Its script names a program that is not installed.
+    pub not_found: OutcomePolicy,
     /// It was denied what it needed.
     pub permission_denied: OutcomePolicy,
     /// It spent its money, tokens or turns.
@@ -44,11 +46,16 @@ pub struct Outcomes {
 pub struct OutcomePolicy {
     /// The agent is to blame: it uses one of the item's attempts.
     pub attempt: bool,
-    /// Wait before the second try; doubled at each further one.
-    pub backoff: Period,
+    /// The item is tried again, while it has attempts or returns left.
+    pub retry: bool,
+    /// Wait before the second try; doubled at each further one. `None`: none for a script, else [`BACKOFF`].
+    pub backoff: Option<Period>,
     /// The longest wait.
     pub max_backoff: Period,
 }
+
+/// An agent's wait after the first of its own failures.
+pub const BACKOFF: Period = Period::seconds(30);
 
 impl OutcomePolicy {
     /// Of what is nobody's fault; the waits in seconds.
@@ -56,8 +63,17 @@ impl OutcomePolicy {
         let (backoff, max_backoff) = (Period::seconds(backoff), Period::seconds(max_backoff));
         OutcomePolicy {
             attempt: false,
-            backoff,
+            retry: true,
+            backoff: Some(backoff),
             max_backoff,
+        }
+    }
+
+    /// Of what a second try does not mend.
+    fn once() -> OutcomePolicy {
+        OutcomePolicy {
+            retry: false,
+            ..OutcomePolicy::default()
         }
     }
 
@@ -65,6 +81,7 @@ impl OutcomePolicy {
     pub fn wait(&self, nth: u32) -> Duration {
         let factor = 1_u32.checked_shl(nth.saturating_sub(1)).unwrap_or(u32::MAX);
         self.backoff
+            .unwrap_or(BACKOFF)
             .duration()
             .saturating_mul(factor)
             .min(self.max_backoff.duration())
@@ -75,6 +92,7 @@ impl Default for OutcomePolicy {
     fn default() -> OutcomePolicy {
         OutcomePolicy {
             attempt: true,
+            backoff: None,
             ..OutcomePolicy::blameless(30, 600)
         }
     }
@@ -87,10 +105,11 @@ impl Default for Outcomes {
             timeout: OutcomePolicy::default(),
             conflict: OutcomePolicy::blameless(0, 0),
             crashed: OutcomePolicy::default(),
+            not_found: OutcomePolicy::once(),
             permission_denied: OutcomePolicy::default(),
             budget: OutcomePolicy::default(),
             capped: OutcomePolicy::blameless(0, 0),
-            empty: OutcomePolicy::default(),
+            empty: OutcomePolicy::once(),
             killed: OutcomePolicy::blameless(0, 300),
             usage_limit: OutcomePolicy::blameless(1800, 21_600),
             overloaded: OutcomePolicy::blameless(60, 1800),

@@ -77,10 +77,10 @@ impl RunnerConfig {
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
     }
 
-    /// The wait for a second try, if it is not that of `outcome`: a script is tried again at once where that is the default.
+    /// The wait for a second try after a failure of its own, where `outcome` names none: a script is tried again at once.
     pub fn backoff(&self, outcome: &OutcomePolicy) -> Option<Period> {
-        let is_at_once = self.kind == RunnerKind::Shell && *outcome == OutcomePolicy::default();
-        self.backoff.or(is_at_once.then(|| Period::seconds(0)))
+        let of_script = (self.kind == RunnerKind::Shell).then(|| Period::seconds(0));
+        self.backoff.or(outcome.backoff).or(of_script)
     }
 
     /// What contradicts itself in it, and what to write instead.

@@ -151,7 +151,7 @@ fn what_is_set_goes_over_the_defaults() {
     let limit = &config.outcomes.usage_limit;
     assert_eq!(
         (limit.attempt, limit.backoff, limit.max_backoff),
-        (false, Period::minutes(60), Period::minutes(360))
+        (false, Some(Period::minutes(60)), Period::minutes(360))
     );
     assert_eq!(config.names, ["Ada"]);
 }
@@ -199,7 +199,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         (
             "roles: {coder: {colour: red}}\n",
             "config.yaml:1:17: unknown key `colour` in `roles.coder`\n1 | roles: {coder: {colour: red}}\n  |                 ^^^^^^",
-            "one of: does, runner, queues, template, model, effort, fallback_model, budget, idle, prods, watch, max_attempts, once, permission_mode, allowed_tools, denied_tools, sandbox, writable, network",
+            "one of: does, runner, queues, template, model, effort, fallback_model, budget, idle, prods, watch, max_attempts, result, once, permission_mode, allowed_tools, denied_tools, sandbox, writable, network",
         ),
         (
             "roles:\n  coder:\n    network: none\n",
