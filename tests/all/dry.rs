@@ -593,7 +593,7 @@ fn a_dry_report_names_the_commands_that_would_have_to_pass() {
         .run("tavern-report", &[&report[..], &["--dry-run"]].concat())
         .ends(1);
     assert!(
-        plan.stdout.starts_with("T-1 pending: it changed nothing"),
+        plan.stdout.starts_with("T-1 dead: it changed nothing"),
         "{plan}"
     );
     fs::write(folder.join("one"), "1\n").expect("the folder is ours");
