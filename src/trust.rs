@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use tavern_run::{Stranger, Trust};
+use tavern_run::{Site, Stranger, Trust};
 use tavern_store::config::{FILE, without_comments};
+use tavern_sys::process::quoted;
 
 use super::flags::DryRun;
 use super::human::Painted;
@@ -66,33 +67,71 @@ impl Verb for Args {
             return Ok(Exit::Done);
         }
         site.named = context.files(&site.board, &self.files)?;
-        let trust = Trust::of(&site);
-        let unknown = trust.unknown();
+        let unknown = Trust::of(&site).unknown();
         if unknown.is_empty() {
-            context
-                .out
-                .note("there is nothing here that git has brought and nobody has trusted");
+            let files = if self.files.is_empty() {
+                "; of a task file: tavern trust FILE"
+            } else {
+                ""
+            };
+            context.out.note(format!(
+                "there is nothing here that git has brought and nobody has trusted{files}"
+            ));
             return Ok(Exit::Done);
         }
+        let count = human::count(unknown.len(), "thing");
         for one in &unknown {
             show(context, site.board.root(), one)?;
         }
         context.out.flush()?;
-        let count = human::count(unknown.len(), "thing");
         if !self.yes && (self.plan.dry_run || !is_wanted(&count)?) {
+            let files: String = self
+                .files
+                .iter()
+                .map(|file| format!(" {}", quoted(file)))
+                .collect();
             return Err(CliError::refused(
                 format!("not trusted: {count}"),
-                "if all of it may be run: tavern trust --yes",
+                format!("if all of it may be run: tavern trust --yes{files}"),
             ));
         }
-        if !self.plan.dry_run {
-            // So that it is known what is taken away later.
-            site.board.settle()?;
-            trust.allow(unknown)?;
+        if self.plan.dry_run {
+            tell(context, &count);
+        } else {
+            allow(context, &site, unknown)?;
         }
-        context.out.note(format!("trusted from now on: {count}"));
         Ok(Exit::Done)
     }
+}
+
+/// Shows what is not trusted and asks for it, where a person can answer. Returns whether all of it is trusted from now on.
+pub(super) fn offer(context: &Context, site: &Site) -> Result<bool, CliError> {
+    if !can_ask() || !io::stdout().is_terminal() {
+        return Ok(false);
+    }
+    let unknown = Trust::of(site).unknown();
+    for one in &unknown {
+        show(context, site.board.root(), one)?;
+    }
+    context.out.flush()?;
+    if !is_wanted(&human::count(unknown.len(), "thing"))? {
+        return Ok(false);
+    }
+    allow(context, site, unknown)?;
+    Ok(true)
+}
+
+fn allow(context: &Context, site: &Site, unknown: Vec<Stranger>) -> Result<(), CliError> {
+    let count = human::count(unknown.len(), "thing");
+    // So that it is known what is taken away later.
+    site.board.settle()?;
+    Trust::of(site).allow(unknown)?;
+    tell(context, &count);
+    Ok(())
+}
+
+fn tell(context: &Context, count: &str) {
+    context.out.note(format!("trusted from now on: {count}"));
 }
 
 fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> {
@@ -147,9 +186,12 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// Asked where somebody can see it and answer.
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 fn is_wanted(count: &str) -> Result<bool, CliError> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !can_ask() {
         return Ok(false);
     }
     let mut terminal = anstream::stderr().lock();

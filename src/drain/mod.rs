@@ -28,7 +28,7 @@ use super::need::tell_of_queues;
 use super::overview::queue_read::QueueRead;
 use super::report_html::{page_file, write_page};
 use super::sibling::sibling;
-use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread};
+use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread, trust};
 
 use super::flags::{AgentProgram, OwnCaps};
 use by_hand::ByHand;
@@ -137,11 +137,13 @@ impl Verb for Args {
             if context.is_dry {
                 show_plan(context, &site, &queues, &crew)?;
             }
-            let file = queues
-                .iter()
-                .map(|queue| queue.id.as_str())
-                .find(|id| id.ends_with(".md"));
-            return Err(CliError::from(Error::from(untrusted)).with_hint(hints::trust(file)));
+            if context.is_dry || !trust::offer(context, &site)? {
+                let file = queues
+                    .iter()
+                    .map(|queue| queue.id.as_str())
+                    .find(|id| id.ends_with(".md"));
+                return Err(CliError::from(Error::from(untrusted)).with_hint(hints::trust(file)));
+            }
         }
         let begun = crew
             .iter()

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::{CONFIG, QUEUE, Ran, Scratch};
+use crate::terminal::Window;
 
 /// Each leaves a file in the home of who runs it.
 const ITEMS: &str = "\
@@ -207,6 +208,45 @@ fn a_clone_is_only_read() {
         .run("tavern-check", &[])
         .says("git has brought what nobody has trusted here: config.yaml");
     clone.run("tavern-status", &["T-3"]).says("tavern trust");
+}
+
+#[test]
+fn a_drain_on_a_terminal_shows_what_it_would_run_and_asks() {
+    let origin = Scratch::repository();
+    origin.write("TODO.md", "- [ ] One\n  ```sh\n  echo 1 >one.txt\n  ```\n");
+    origin.commit(&["TODO.md"], "Plan");
+    for (key, code, last) in [
+        ("y\r", 0, "1 of 1 completed"),
+        ("n\r", 4, "tavern trust TODO.md"),
+    ] {
+        let clone = clone_of(&origin);
+        let mut window = Window::start(&clone, 24, 100, "tavern-drain TODO.md");
+        window.shows(&["echo 1 >one.txt", "Trust all of this (1 thing)?"]);
+        window.press(key);
+        window.shows(&[last]);
+        window.end(code);
+    }
+}
+
+#[test]
+fn the_command_that_trust_names_is_the_one_that_helps() {
+    let origin = Scratch::repository();
+    origin.write(
+        "my list.md",
+        "- [ ] One\n  ```sh\n  echo 1 >one.txt\n  ```\n",
+    );
+    origin.commit(&["my list.md"], "Plan");
+    let clone = clone_of(&origin);
+    clone
+        .run("tavern-trust", &["--yes"])
+        .says("of a task file: tavern trust FILE");
+    let hint = "tavern trust --yes 'my list.md'";
+    clone
+        .run("tavern-trust", &["my list.md"])
+        .ends(4)
+        .says(hint);
+    clone.line(hint).run().succeeds();
+    clone.run("tavern-drain", &["my list.md"]).succeeds();
 }
 
 #[test]
