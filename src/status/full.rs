@@ -2,15 +2,18 @@
 
 use crate::{CliError, Context, hints, human, need};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
+use tavern_core::event::Kind;
 use tavern_core::lease::{Freshness, Lease};
 use tavern_core::need::NeedKind;
 use tavern_core::steps::Steps;
-use tavern_core::task::{Mode, Status, TaskId, Timestamp};
+use tavern_core::task::{Expected, Mode, Status, Task, TaskId, Timestamp};
+use tavern_run::artifacts::Artifacts;
 use tavern_run::expiry::expiries;
-use tavern_run::record::{last_output, runs_of};
+use tavern_run::record::{Metadata, last_output, runs_of};
+use tavern_run::runner::signal::without_signal;
 use tavern_run::unmerged::kept;
 use tavern_store::config::Config;
-use tavern_store::{Board, Error, NamedItem, Then};
+use tavern_store::{Board, Error, NamedItem, Then, walk_log};
 use tavern_sys::clock;
 
 use super::record::{Child, Record};
@@ -191,8 +194,8 @@ fn tell(
     task.approvals()
         .iter()
         .for_each(|approval| row("approved by", approval.to_string()));
-    let reviewers = Config::load(board.dir()).unwrap_or_default().review;
-    let open = task.open_reviews(&task.reviewers(&reviewers));
+    let config = Config::load(board.dir()).unwrap_or_default();
+    let open = task.open_reviews(&task.reviewers(&config.review));
     if matches!(task.status(), Status::InReview | Status::Reviewing) && !open.is_empty() {
         row("waits for", open.join(", "));
     }
@@ -330,5 +333,58 @@ fn tell(
             hints::lack(&Lack::Approval, id, queue).unwrap_or_default(),
         );
     }
+    let mut beneath = |heading: &str, words: &str| {
+        if !words.trim().is_empty() {
+            text.push_str(&format!("\n{heading}\n{}", indented(words)));
+        }
+    };
+    beneath("text", &task.description);
+    if then.is_none() {
+        beneath("rejected", &findings(board, task));
+        beneath("answer", &answer(board, &config, task, &runs));
+    }
     told(&record, text.trim_end())
+}
+
+/// The findings of the last review that rejected it, while it is not merged.
+fn findings(board: &Board, task: &Task) -> String {
+    let mut found = String::new();
+    if task.state.rounds > 0 && task.status() != Status::Completed {
+        // A log that can't be read is for `tavern check` to tell.
+        drop(walk_log(board, Some(&task.id), &mut |entry| {
+            if entry.kind == Kind::Rejected {
+                found = entry.cause.unwrap_or_default();
+            }
+            found.is_empty()
+        }));
+    }
+    found
+}
+
+/// The last words of the run that completed an item whose result they are.
+fn answer(board: &Board, config: &Config, task: &Task, runs: &[Metadata]) -> String {
+    let expected = |run: &Metadata| {
+        let of_role = || config.roles.get(&run.role)?.result;
+        task.result.or_else(of_role)
+    };
+    let said = runs
+        .last()
+        .filter(|run| task.status() == Status::Completed && expected(run) == Some(Expected::Answer))
+        .map(|run| Artifacts::open(board, &run.run).read("result.txt"));
+    said.map(|said| without_signal(&said).to_owned())
+        .unwrap_or_default()
+}
+
+/// As many lines as a screen has room for.
+fn indented(words: &str) -> String {
+    const MOST: usize = 40;
+    let lines = || words.trim_matches('\n').lines();
+    let mut text: String = lines()
+        .take(MOST)
+        .map(|line| format!("  {}\n", human::printable(line)))
+        .collect();
+    if let more @ 1.. = lines().count().saturating_sub(MOST) {
+        text.push_str(&format!("  … {} more\n", human::count(more, "line")));
+    }
+    text
 }

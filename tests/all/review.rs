@@ -57,6 +57,10 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     let commit = scratch.git(&["rev-parse", "tavern/T-1"]);
     assert!(scratch.queue().contains("## In Review\n\n- [ ] T-1: Count"));
     agent(&scratch, "reviewer", "Sam").says("T-1 rejected: it stops at one, now pending");
+    scratch
+        .run("tavern-status", &["T-1"])
+        .says("\ntext\n  Up to three.\n")
+        .says("\nrejected\n  it stops at one\n  - blocker T-1.txt:1: two is missing\n");
     let first = scratch.note("T-1/1");
     assert!(
         first.ends_with(&format!("{commit}\n")),

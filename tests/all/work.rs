@@ -866,7 +866,7 @@ fn the_answer_is_the_result_where_item_queue_or_role_say_so() {
             .says("The disk is full.");
         scratch
             .run("tavern-status", &["T-1"])
-            .says("The disk is full.");
+            .says("\nanswer\n  The disk is full.\n  Look at /var.\n");
         assert_eq!(scratch.merged(), "README.md");
     }
 }
