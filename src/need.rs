@@ -22,9 +22,14 @@ pub struct Need {
     pub todo: String,
 }
 
-/// What an item that lacks all that needs of a person.
-pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<Need> {
-    let (lack, need, why) = need_of(lacks)?;
+/// What an item that lacks all that needs of a person; `reason` is why it died.
+pub(super) fn of(
+    lacks: &[Lack],
+    reason: Option<&str>,
+    task: Option<&TaskId>,
+    queue: &str,
+) -> Option<Need> {
+    let (lack, need, why) = need_of(lacks, reason)?;
     let todo = hints::lack(lack, task, Some(queue)).unwrap_or_default();
     Some(Need { need, why, todo })
 }

@@ -380,9 +380,11 @@ pub(super) fn summarise(
             let ours = since_then(&runs, before);
             summary.usd += usd(&ours);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
+            // What died has a line of its own.
             let need = lacking
                 .as_ref()
-                .and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
+                .filter(|_| item.status != Status::Dead)
+                .and_then(|one| need::of(&one.lacks, None, item.id.as_ref(), &queue.id));
             if matches!(item.status, Status::Completed | Status::Cancelled) {
                 if let Some(id) = &item.id {
                     summary.add_ended(&became, ended(queue.id.clone(), &document, item, id, &ours));
@@ -561,7 +563,9 @@ fn why(
         (_, Some(lack @ Lack::Approval)) if let Some(reason) = reason => {
             Some(format!("{lack}: {reason}"))
         }
-        (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
+        (status, Some(lack)) if status != Status::Dead && NeedKind::of(lack).is_some() => {
+            Some(lack.to_string())
+        }
         (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
         _ if reason.is_some() => reason.map(str::to_owned),
         (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),

@@ -5,6 +5,7 @@ use ratatui::crossterm::style::ContentStyle;
 use ratatui::layout::{Position, Rect};
 use ratatui::prelude::IntoCrossterm;
 use ratatui::style::{Modifier, Style};
+use tavern_core::task::Status;
 use unicode_width::UnicodeWidthStr;
 
 use crate::human;
@@ -277,6 +278,10 @@ impl Pen {
                 ("r release", release),
             ];
             keys.extend(["s stream", "d diff", "a answer"]);
+            let is_dead = screen
+                .subject()
+                .is_some_and(|subject| subject.status == Some(Status::Dead));
+            keys.extend(is_dead.then_some("r revive"));
             keys.extend(
                 offered
                     .iter()

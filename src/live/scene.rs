@@ -240,6 +240,7 @@ fn need_row(
         NeedKind::Permission | NeedKind::Approval => "y approves",
         NeedKind::Release => "r releases",
         NeedKind::Child => "Enter shows it",
+        NeedKind::Dead => "r revives",
     };
     SceneRow {
         key: format!("need {}", key_of(&subject)),

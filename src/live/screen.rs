@@ -91,7 +91,7 @@ pub const KEYS: [(&str, &str); 15] = [
     ("p", "pause its run; of an item that waits: let it go on"),
     (
         "r",
-        "release it: back-off and waiting end, a draft may begin",
+        "release it: back-off and waiting end, a draft may begin, a dead item is tried again",
     ),
     ("!", "a shell in its worktree"),
     ("e", "edit the item, or the queue, in your editor"),
@@ -311,6 +311,9 @@ impl Screen {
                 (TypedLine::resume(&name()), &Ok(()))
             }
             Key::Char('p') => (TypedLine::pause(&name()), &Ok(())),
+            Key::Char('r') if subject.status == Some(Status::Dead) => {
+                (TypedLine::revive(&name()), &Ok(()))
+            }
             Key::Char('r') => (TypedLine::release(&name()), &offers.release),
             _ => return None,
         };

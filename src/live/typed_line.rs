@@ -117,6 +117,16 @@ impl TypedLine {
         )
     }
 
+    pub fn revive(name: &str) -> TypedLine {
+        TypedLine::new(
+            Needs::Assent,
+            name,
+            "have NAME tried again? Enter does, Esc does not",
+            &["release", NAME, "--revive"],
+            "",
+        )
+    }
+
     /// The item goes by another name from now on.
     pub fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.name);

@@ -243,7 +243,13 @@ impl Listing {
             let apart = LazyCell::new(|| document.apart());
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
-                if let Some(need) = need::of(&lacks[index], task, &queue.id) {
+                // Of an item without keys there is nothing to read.
+                let keyed = task.filter(|_| item.metadata.is_some() || item.block.is_some());
+                let reason = || {
+                    let id = keyed.filter(|_| item.status == Status::Dead)?;
+                    document.task(item, id.clone()).reason().map(str::to_owned)
+                };
+                if let Some(need) = need::of(&lacks[index], reason().as_deref(), task, &queue.id) {
                     listing.needs.push(NeedLine {
                         queue: queue.id.clone(),
                         line,
@@ -252,8 +258,7 @@ impl Listing {
                     });
                 }
                 // What a person has to do is told of below.
-                let is_told =
-                    |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none() || is_dead(lack);
+                let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none();
                 let lack = lacks[index].iter().find(is_told);
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
@@ -283,19 +288,8 @@ impl Listing {
                 let titled = roles.as_ref().map_or(Cow::Borrowed(item), |roles| {
                     for_roles(document, item, roles)
                 });
-                // Of an item without keys there is nothing to read.
-                let keyed = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let mode = keyed.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
-                let reason = || {
-                    keyed.and_then(|id| document.task(item, id.clone()).reason().map(str::to_owned))
-                };
-                let not_ready = lack.map(|lack| match reason().filter(|_| is_dead(lack)) {
-                    Some(reason) => format!(
-                        "{reason}; {}",
-                        hints::lack(lack, task, None).unwrap_or_default()
-                    ),
-                    None => hints::sentence(lack, task, Some(&queue.id)),
-                });
+                let not_ready = lack.map(|lack| hints::sentence(lack, task, Some(&queue.id)));
                 let may_be_taken = matches!(
                     item.status,
                     Status::Pending | Status::InReview | Status::Waiting
@@ -345,9 +339,4 @@ fn problem(item: &Item<'_>, problems: &[Problem], lack: Option<&Lack>) -> Option
         .min_by_key(|problem| problem.span.start);
     own.map(|problem| problem.message.clone())
         .or_else(|| lack.map(ToString::to_string))
-}
-
-/// Only a person brings it back.
-fn is_dead(lack: &Lack) -> bool {
-    matches!(lack, Lack::Status(Status::Dead))
 }

@@ -66,9 +66,6 @@ pub(super) struct OpenNeed {
     pub todo: Legible,
 }
 
-/// The rank of what is dead: nobody waits for a person's word there, but only a person brings it back.
-pub(super) const DEAD: usize = 5;
-
 /// An item went from one status to another.
 #[derive(Clone, Debug)]
 pub(super) struct Move {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use indicatif::ProgressBar;
 
 use super::chronicle::{
-    Chronicle, DEAD, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory,
+    Chronicle, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory,
 };
 use crate::legible::{Ends, Extract, Legible};
 use crate::{CliError, Context, hints, need};
@@ -203,7 +203,7 @@ impl Draft {
             .map(hints::lacking)
             .unwrap_or_default();
         let reason = task.reason().unwrap_or_default();
-        let need = need::of(lacks, id, queue).map(|need| {
+        let need = need::of(lacks, task.reason(), id, queue).map(|need| {
             let (rank, word) = word_of(need.need);
             OpenNeed {
                 rank,
@@ -213,26 +213,14 @@ impl Draft {
             }
         });
         let other = || {
-            let is_dead = status == Status::Dead;
             // What others wait for is told of by itself.
-            let is_meant =
-                |lack: &&Lack| is_dead || lack.is_stuck() && !matches!(lack, Lack::Dependencies(_));
+            let is_meant = |lack: &&Lack| lack.is_stuck() && !matches!(lack, Lack::Dependencies(_));
             let lack = lacks.iter().find(is_meant)?;
-            let (rank, word) = if is_dead {
-                (DEAD, "dead")
-            } else {
-                (DEAD + 1, "stuck")
-            };
-            let why = if is_dead && !reason.is_empty() {
-                reason.to_owned()
-            } else {
-                hints::lacking(lack)
-            };
             let todo = hints::lack(lack, id, Some(queue)).unwrap_or_default();
             Some(OpenNeed {
-                rank,
-                word,
-                why: Legible::line(&why),
+                rank: 6,
+                word: "stuck",
+                why: Legible::line(&hints::lacking(lack)),
                 todo: Legible::line(&todo),
             })
         };
@@ -273,6 +261,7 @@ fn word_of(need: NeedKind) -> (usize, &'static str) {
         NeedKind::Approval => (2, "asks to be merged"),
         NeedKind::Release => (3, "came back too often"),
         NeedKind::Child => (4, "has a failed part"),
+        NeedKind::Dead => (5, "dead"),
     }
 }
 

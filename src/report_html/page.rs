@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::chronicle::{Chronicle, DEAD, Hue, OpenNeed, PartForm, RunPart, RunStory};
+use super::chronicle::{Chronicle, Hue, OpenNeed, PartForm, RunPart, RunStory};
 use super::graph::{Graph, NODE};
 use super::share_table::ShareTable;
 use super::timeline::{Chart, WIDTH};
@@ -129,10 +129,7 @@ pub(super) fn page(told: &Chronicle) -> String {
         .collect();
     needs.sort_by_key(|(_, need)| need.rank);
     let needs_left_out = needs.len().saturating_sub(MOST_NEEDS);
-    let tiles = tiles(
-        told,
-        needs.iter().filter(|(_, need)| need.rank != DEAD).count(),
-    );
+    let tiles = tiles(told, needs.len());
     needs.truncate(MOST_NEEDS);
     let mut order: Vec<usize> = (0..told.items.len()).collect();
     order.sort_by_key(|number| {

@@ -24,6 +24,7 @@ enum ErrandKind {
     Pause,
     Resume,
     Release,
+    Revive,
     Merge,
 }
 
@@ -41,6 +42,7 @@ impl Errand {
             ErrandKind::Pause => TypedLine::pause(item.as_str()),
             ErrandKind::Resume => TypedLine::resume(item.as_str()),
             ErrandKind::Release => TypedLine::release(item.as_str()),
+            ErrandKind::Revive => TypedLine::revive(item.as_str()),
             ErrandKind::Merge => return Ok(vec!["merge".to_owned(), item.to_string()]),
         };
         line.words_for(&self.text)

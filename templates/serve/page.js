@@ -88,7 +88,7 @@ const HUES = {
 };
 const NEEDS = {
   answer: "asks", release: "needs a release", permission: "waits for your leave", approval: "waits for your approval",
-  child: "has a child that failed",
+  child: "has a child that failed", dead: "is dead",
 };
 
 /** Cards of a column that are shown at first. */
@@ -150,7 +150,7 @@ function drawNeeds({ needs, left_out: more }) {
   shows("no-needs", needs.length === 0);
   sync(byId("need-list"), needs, nameOf, (need) => {
     const name = nameOf(need);
-    const item = el("li", need.need === "child" ? "bad" : "wait",
+    const item = el("li", ["child", "dead"].includes(need.need) ? "bad" : "wait",
       el("p", "", button([own(name)], "", name), " ", el("span", "word", NEEDS[need.need] || "waits")));
     const why = el("p", "why", need.why);
     why.dir = "auto";
@@ -445,6 +445,7 @@ function deedsFor(item, need) {
   if (held) deeds.push(["tell", "Tell its agent", "must"], ["pause", "Pause", "may"]);
   if (item.status === "waiting" && kind !== "answer") deeds.push(["resume", "Let it go on", "may"]);
   if (["waiting", "draft"].includes(item.status) || kind === "release") deeds.push(["release", "Release", ""]);
+  if (kind === "dead") deeds.push(["revive", "Try again", ""]);
   return deeds;
 }
 

@@ -667,7 +667,7 @@ fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
         &later,
         &[": nothing has ended; 0 runs\n", "  T-1 asks: red or blue?"],
     );
-    assert!(!later.contains("T-2 "), "{later}");
+    assert!(!later.contains("\ndead:"), "{later}");
     let kinds: Vec<String> = since("+0", &["--format", "json"])
         .records()
         .iter()
@@ -684,6 +684,7 @@ fn a_digest_tells_what_needs_a_person_and_what_has_ended_since() {
         [
             "digest null",
             "need \"T-1\"",
+            "need \"T-2\"",
             "ended \"T-2\"",
             "ended \"T-3\""
         ]

@@ -426,7 +426,7 @@ fn what_died_and_queues_that_are_lost_are_shown() {
     scratch.run("tavern-agent", &["--once"]);
     let mut top = Top::usual(&scratch);
     top.choose("T-1");
-    assert!(top.chosen().contains("dead"), "{}", top.screen());
+    top.shows(&["T-1       dead", "T-1       exited with code 1 (r revives)"]);
     top.press("x");
     top.shows(&["`T-1` is dead, so it can't be rejected"]);
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
@@ -601,4 +601,34 @@ fn a_broken_item_says_what_is_wrong_with_it() {
         top.screen()
     );
     top.quit();
+}
+
+#[test]
+fn what_died_needs_a_person_in_every_view_and_r_has_it_tried_again() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  echo oh; exit 3\n  ```\n");
+    scratch.run("tavern-agent", &["--until-empty"]);
+    scratch.stands("T-1", "dead", 3);
+    let why = "exited with code 3: oh";
+    let todo = "tavern release T-1 --revive";
+    let needs = format!("waits for you:\n  T-1: {why} — bring it back: {todo}\n");
+    for arguments in [&[][..], &["--since", "1h ago"], &["--items"]] {
+        scratch.run("tavern-status", arguments).says(&needs);
+    }
+    scratch
+        .run("tavern-status", &["--metrics"])
+        .says("need=\"dead\"} 1");
+    scratch.run("tavern-report-html", &[]).succeeds();
+    has(&scratch.read("tavern-report.html"), &[why, todo]);
+    let mut top = Top::usual(&scratch);
+    top.shows(&["1 item needs you", why]);
+    top.choose("T-1");
+    top.shows(&["r revive"]);
+    top.press("r");
+    top.shows(&["have T-1 tried again?"]);
+    top.press("\r");
+    wait_until("it is pending", || {
+        scratch.item("T-1")["status"] == "pending"
+    });
+    top.press("q");
+    top.end(0);
 }

@@ -1,7 +1,7 @@
 //! What of an item waits for a person.
 
 use super::eligible::Lack;
-use super::status::words;
+use super::status::{Status, words};
 
 words! {
     /// What kind of thing a person is to do.
@@ -16,6 +16,8 @@ words! {
         Approval "approval",
         /// A child failed that it does not go on without.
         Child "child",
+        /// It used up its attempts.
+        Dead "dead",
     }
 }
 
@@ -28,20 +30,24 @@ impl NeedKind {
             Lack::Permission => NeedKind::Permission,
             Lack::Approval | Lack::NoReviewer(_) | Lack::NoJudge { .. } => NeedKind::Approval,
             Lack::Release(_) => NeedKind::Release,
+            Lack::Status(Status::Dead) => NeedKind::Dead,
             _ => return None,
         })
     }
 }
 
-/// What of all that an item lacks a person is to do, and why in words: the question, where one was asked.
-pub fn need_of(lacks: &[Lack]) -> Option<(&Lack, NeedKind, String)> {
+/// What of all that an item lacks a person is to do, and why in words: the question, where one was asked; of a dead item its `reason`.
+pub fn need_of<'l>(
+    lacks: &'l [Lack],
+    reason: Option<&str>,
+) -> Option<(&'l Lack, NeedKind, String)> {
     let (lack, kind) = lacks
         .iter()
         .find_map(|lack| Some((lack, NeedKind::of(lack)?)))?;
-    let why = if let Lack::Answer(question) = lack {
-        question.clone()
-    } else {
-        lack.to_string()
+    let why = match (lack, reason) {
+        (Lack::Answer(question), _) => question.clone(),
+        (_, Some(reason)) if kind == NeedKind::Dead => reason.to_owned(),
+        _ => lack.to_string(),
     };
     Some((lack, kind, why))
 }

@@ -558,7 +558,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
                 continue;
             }
             let lacks = lacks(site, id, &text.queue.id);
-            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks) else {
+            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks, None) else {
                 continue;
             };
             let todo = (site.todo)(lack, Some(id), Some(&text.queue.id));
@@ -613,7 +613,11 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
         NoticeKind::Test | NoticeKind::Request => return None,
         NoticeKind::NeedsYou => {
             let lacks = lacks(site, task?, queue?);
-            let (lack, _, why) = need_of(&lacks)?;
+            let (lack, kind, why) = need_of(&lacks, None)?;
+            // Its death is told by itself.
+            if kind == NeedKind::Dead {
+                return None;
+            }
             let asks = if let Lack::Answer(_) = lack {
                 "asks"
             } else {
