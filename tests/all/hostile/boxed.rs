@@ -3,6 +3,7 @@
 //! Where no sandbox can be had these hold that nothing is begun.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -661,6 +662,56 @@ fn a_filter_of_the_users_is_run_in_a_sandbox_over_what_was_worked_in_one() {
         "WORK"
     );
     assert!(!is_at_home(&scratch, "escaped") && !scratch.work().join(".git/escaped").exists());
+}
+
+/// As git-lfs does it: `.lfsconfig` of the work says whom it asks.
+const LFS: &str = r#"#!/bin/sh
+port=$(git config --file .lfsconfig lfs.url | tr -dc 0-9)
+perl -MIO::Socket::INET -e "exit !IO::Socket::INET->new(q(127.0.0.1:$port))" && echo "$1" >>"$HOME/reached"
+store=$(git rev-parse --path-format=absolute --git-common-dir)/lfs/objects
+if [ "$1" = smudge ]; then
+    read -r id
+    exec cat "$store/$(echo "$id" | cut -c1-2)/$(echo "$id" | cut -c3-4)/$id"
+fi
+mkdir -p "$store" && cat >"$store/$$" || exit
+id=$(sha256sum <"$store/$$" | cut -c1-64)
+folder=$store/$(echo "$id" | cut -c1-2)/$(echo "$id" | cut -c3-4)
+mkdir -p "$folder" && mv "$store/$$" "$folder/$id" && echo "$id"
+"#;
+
+#[test]
+fn git_lfs_asks_nobody_whom_the_work_names() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a loopback");
+    let port = listener.local_addr().expect("it has one").port();
+    listener.set_nonblocking(true).expect("it can be asked");
+    let script = format!("git config --file .lfsconfig lfs.url http:{port}\necho big >x.bin\n");
+    let role = json!({"coder": {"sandbox": true, "network": "none"}});
+    let Some(scratch) = board(&script, &["grep big x.bin"], &json!({ "roles": role })) else {
+        return;
+    };
+    scratch.executable("../home/bin/git-lfs", LFS);
+    scratch.write(".gitattributes", "*.bin filter=lfs\n");
+    scratch.commit(&[".gitattributes"], "Large files");
+    for name in ["clean", "smudge"] {
+        let line = format!("git-lfs {name} -- %f");
+        scratch.git(&["config", &format!("filter.lfs.{name}"), &line]);
+    }
+    scratch.git(&["config", "filter.lfs.required", "true"]);
+    let bin = scratch.folder().join("home/bin");
+    let path = std::env::var_os("PATH").expect("it is set");
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
+    let agent = scratch.program("tavern-agent").args(&["--until-empty"]);
+    let agent = agent.variable("PATH", path.expect("none has a colon"));
+    agent.run().succeeds();
+    is_done(&scratch);
+    let id = scratch.git(&["show", "tavern/integration:x.bin"]);
+    let kept = format!(".git/lfs/objects/{}/{}/{id}", &id[..2], &id[2..4]);
+    assert_eq!(scratch.read(kept), "big\n");
+    assert!(
+        listener.accept().is_err() && !is_at_home(&scratch, "reached"),
+        "{}",
+        scratch.read("../home/reached")
+    );
 }
 
 #[test]
