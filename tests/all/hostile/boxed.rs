@@ -122,6 +122,69 @@ fn a_link_in_a_folder_that_may_be_written_to_lets_nobody_out() {
     scratch.run("tavern-agent", &["--once"]).ends(1);
 }
 
+/// Of `writable`, what people's programs and shells obey, and what they find on PATH.
+#[test]
+fn nothing_that_is_run_or_obeyed_may_be_written_to() {
+    let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else {
+        return;
+    };
+    let home = scratch.folder().join("home");
+    for folder in [
+        ".cargo/bin",
+        ".cargo/registry",
+        "tools/bin",
+        "apart",
+        ".npm/_cacache",
+    ] {
+        fs::create_dir_all(home.join(folder)).expect("it is ours");
+    }
+    let tool = scratch.executable("../home/apart/tool", "#!/bin/sh\n");
+    symlink(tool, home.join(".cargo/bin/tool")).expect("it is ours");
+    symlink(home.join(".cargo"), home.join("link")).expect("it is ours");
+    let path = std::env::var_os("PATH").expect("it is set");
+    let own = std::iter::once(home.join(".cargo/bin"));
+    let path = std::env::join_paths(own.chain(std::env::split_paths(&path)));
+    let path = path.expect("none has a colon");
+    let begin = |program: &str, arguments: &[&str], place: &str| {
+        let role = json!({"coder": {"sandbox": true, "writable": [place]}});
+        scratch.write(CONFIG, json!({"base": "main", "roles": role}).to_string());
+        let program = scratch.program(program).args(arguments);
+        program.variable("PATH", &path).run()
+    };
+    for (place, why) in [
+        ("~/.cargo", "`~/.cargo/bin`, which is on PATH"),
+        ("~/.cargo/bin/tool", "`~/.cargo/bin`, which is on PATH"),
+        ("~/link", "`~/.cargo/bin`, which is on PATH"),
+        ("~/apart", "`~/.cargo/bin/tool`, which is on PATH"),
+        ("~/tools", "`~/tools/bin`"),
+        ("~", "~/"),
+        ("/", "/"),
+        ("~/.npm", "`~/.npm/_npx`"),
+        ("~/.bashrc", "`~/.bashrc`"),
+        ("~/.profile", "`~/.profile`"),
+        ("~/.config", "`~/.config`"),
+        ("~/.config/fish", "`~/.config`"),
+        ("~/.gitconfig", "`~/.gitconfig`"),
+        ("~/.ssh", "`~/.ssh`"),
+        ("~/.claude/settings.json", "`~/.claude`"),
+        ("~/.local", "`~/.local/bin`"),
+        ("~/.local/share", "`~/.local/share"),
+    ] {
+        let ran = begin("tavern-check", &[], place).ends(5);
+        ran.says(&format!("`writable` has {place}")).says(why);
+        begin("tavern-agent", &["--once"], place).ends(1);
+    }
+    begin("tavern-check", &[], "~/.cargo").says("~/.cargo/registry, ~/.cargo/git");
+    for place in [
+        "~/.cargo/registry",
+        "~/.npm/_cacache",
+        "~/.cache/go-build",
+        "~/new",
+    ] {
+        begin("tavern-check", &[], place).says_not("`writable` has");
+    }
+}
+
 #[test]
 fn the_set_up_is_bounded_too() {
     let Some(scratch) = board(
