@@ -6,7 +6,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
@@ -523,6 +523,78 @@ fn pipes_in_the_worktree_hang_nobody() {
     };
     work(&scratch);
     is_done(&scratch);
+}
+
+/// Makes pipes again and again, also in the place of what is tracked.
+const PIPES: &str = r#"echo x >x.txt
+while [ ! -e "$HOME/go" ]; do
+    rm -f README.md
+    mkfifo README.md .gitattributes .gitignore 2>/dev/null || true
+done
+rm -f README.md .gitattributes .gitignore
+git checkout README.md
+"#;
+
+fn has_pipe(scratch: &Scratch) -> bool {
+    let place = scratch.work().join(".tavern/worktrees/T-1/.gitignore");
+    place
+        .symlink_metadata()
+        .is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[test]
+fn pipes_that_are_made_again_and_again_hang_nobody() {
+    let Some(scratch) = board(PIPES, &["test -e x.txt"], &json!({})) else {
+        return;
+    };
+    let agent = scratch
+        .program("tavern-agent")
+        .args(&["--until-empty", "--name", "Frodo"])
+        .start();
+    wait_until("it makes pipes", || has_pipe(&scratch));
+    for words in [["tavern", "diff"], ["tavern", "status"]] {
+        let timed = [&["30"], &words[..], &["T-1"]].concat();
+        let ran = scratch.command(Path::new("timeout")).args(&timed).run();
+        assert_ne!(ran.code, Some(124), "{words:?}: {ran}");
+    }
+    let is_looking = || {
+        let all = scratch.processes();
+        all.iter().any(|line| line.contains(" --porcelain=v2 "))
+    };
+    wait_until("nobody looks", || !is_looking());
+    let diff = scratch.program("tavern-diff").args(&["T-1"]).start();
+    wait_until("git waits for a pipe", is_looking);
+    diff.kill();
+    wait_until("git has ended with who started it", || !is_looking());
+    scratch.write("../home/go", "");
+    agent.end().ends(0);
+    is_done(&scratch);
+}
+
+/// The looks at its files are made by the program that keeps its limits.
+#[test]
+fn pipes_that_are_made_again_and_again_are_within_the_limit() {
+    let settings = json!({
+        "roles": {"coder": {"sandbox": true, "budget": {"minutes": 0.2}}},
+        "rules": {"small": {"lines": 1000, "then": "pause"}},
+        "watch": {"every": "1s"},
+        "max_attempts": 1,
+    });
+    let Some(scratch) = board(PIPES, &[], &settings) else {
+        return;
+    };
+    let timed = ["60", "tavern", "drain"];
+    let ran = scratch.command(Path::new("timeout")).args(&timed).run();
+    assert_ne!(ran.code, Some(124), "{ran}");
+    let item = scratch.item("T-1");
+    assert_eq!(item["status"], "dead", "{item:#}");
+    assert!(
+        item["reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("time")),
+        "{item:#}"
+    );
+    scratch.has_no_process();
 }
 
 /// Puts letters of its own into the mailbox.
