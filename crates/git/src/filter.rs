@@ -1,15 +1,18 @@
 //! The user's filters, as they are run over what agents in a sandbox have made: in a sandbox of their own.
 //!
 //! git starts a filter in the folder of the work, so its command line may lead to a program there (`./clean.sh`, `make clean`, a module
-//! of Python), which is an agent's by then. Which do can't be told from the words. So all are run so, but git-lfs: that
-//! obeys nothing that lies there, and has to write to the git directory.
+//! of Python), which is an agent's by then. Which do can't be told from the words. Others read their settings there: git-lfs obeys
+//! `.lfsconfig`, which says whom it asks, with the user's keys. So all are run so. git-lfs alone writes there, to its own store.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
-/// The settings that are command lines of filters, for `git config --get-regexp`.
-pub(super) const FILTERS: &str = r"^filter\..*\.(clean|smudge|process)$";
+/// The settings that are command lines of filters, and where git-lfs keeps its files, for `git config --get-regexp`.
+pub(super) const FILTERS: &str = r"^(filter\..*\.(clean|smudge|process)|lfs\.storage)$";
+
+const LFS_STORAGE: &[u8] = b"lfs.storage";
 
 /// A setting that wins over the user's. It must succeed, or git would take the contents as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +39,8 @@ fn variable(number: usize) -> String {
     format!("TAVERN_FILTER_{number}")
 }
 
-/// The filters that `git config --null --get-regexp` lists, each started by `sandbox`.
-pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString]) -> Vec<Overruled> {
+/// The filters that `git config --null --get-regexp` lists, each started by `sandbox`, in the repository with this common directory.
+pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString], common: &Path) -> Vec<Overruled> {
     // Of several lines the last one counts.
     let mut all: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
     for record in listed.split(|byte| *byte == 0) {
@@ -45,13 +48,17 @@ pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString]) -> Vec<Overruled> 
             all.insert(&record[..end], &record[end + 1..]);
         }
     }
-    all.retain(|_, line| !line.is_empty() && !is_lfs(line));
+    let storage = all.remove(LFS_STORAGE).filter(|place| !place.is_empty());
+    let store = common.join(storage.map_or(OsStr::new("lfs"), OsStr::from_bytes));
+    all.retain(|_, line| !line.is_empty());
+    let [sandbox, with_store] = [started_by(sandbox), started_by_with(sandbox, &store)];
     let mut overruled = BTreeMap::new();
     for (setting, line) in all {
         let start = setting
             .iter()
             .rposition(|byte| *byte == b'.')
             .unwrap_or_default();
+        let sandbox = if is_lfs(line) { &with_store } else { &sandbox };
         // To the process git speaks of each path, in the other lines it puts the path itself.
         let value = if setting.ends_with(b".process") {
             process(line, sandbox)
@@ -82,18 +89,42 @@ fn is_lfs(line: &[u8]) -> bool {
     })
 }
 
-fn process(line: &[u8], sandbox: &[OsString]) -> Vec<u8> {
-    let words = sandbox.iter().map(OsString::as_os_str);
-    let words = words
-        .chain(["sh", "-c"].map(OsStr::new))
-        .map(OsStrExt::as_bytes)
-        .chain([line])
-        .map(quoted);
+/// The beginning of a command line that goes on with a program and its arguments.
+fn started_by(sandbox: &[OsString]) -> Vec<u8> {
+    let words = sandbox.iter().map(|word| quoted(word.as_bytes()));
     [b"exec ".to_vec(), words.collect::<Vec<_>>().join(&b' ')].concat()
 }
 
+/// The same, in which all below `store` can be written to.
+fn started_by_with(sandbox: &[OsString], store: &Path) -> Vec<u8> {
+    let Some((end, options)) = sandbox.split_last() else {
+        return started_by(sandbox);
+    };
+    let bind = [
+        OsStr::new("--bind"),
+        store.as_os_str(),
+        store.as_os_str(),
+        end,
+    ];
+    let all: Vec<OsString> = options
+        .iter()
+        .cloned()
+        .chain(bind.map(OsString::from))
+        .collect();
+    let make = [
+        b"mkdir -p ".to_vec(),
+        quoted(store.as_os_str().as_bytes()),
+        b" && ".to_vec(),
+    ];
+    [make.concat(), started_by(&all)].concat()
+}
+
+fn process(line: &[u8], sandbox: &[u8]) -> Vec<u8> {
+    [sandbox, b" 'sh' '-c' ", &quoted(line)].concat()
+}
+
 /// The same for a line in which git puts the path for `%f`, and `%` for `%%`. A path must not stand within other quotes.
-fn once(line: &[u8], sandbox: &[OsString]) -> Vec<u8> {
+fn once(line: &[u8], sandbox: &[u8]) -> Vec<u8> {
     let mut given = Vec::new();
     let mut rest = line;
     while let Some((first, after)) = rest.split_first() {
@@ -122,10 +153,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_but_git_lfs_are_started_by_the_sandbox() {
+    fn all_are_started_by_the_sandbox_where_git_lfs_writes_to_its_store() {
         let listed = b"filter.a.b.clean\n./it's %f 100%%\0filter.lfs.clean\ngit-lfs clean -- %f\0filter.p.process\nrun %f\0\
-            filter.p.process\nwalk %f\0filter.odd.clean\ngit-lfs clean; ./x\0filter.none.smudge\n\0filter.no-value.clean\0";
-        let found = in_sandbox(listed, &["box".into(), "/100%".into()]);
+            filter.p.process\nwalk %f\0filter.odd.clean\ngit-lfs clean; ./x\0filter.none.smudge\n\0filter.no-value.clean\0\
+            filter.lfs.process\ngit-lfs filter-process\0";
+        let sandbox = ["box".into(), "/100%".into(), "--".into()];
+        let found = in_sandbox(listed, &sandbox, Path::new("/r/.git"));
         let found: Vec<(&str, &str)> = found
             .iter()
             .map(|all| {
@@ -140,17 +173,37 @@ mod tests {
             [
                 (
                     "filter.a.b.clean",
-                    r#"exec 'box' '/100%%' 'sh' '-c' './it'\''s "$1" 100%%' sh %f"#
+                    r#"exec 'box' '/100%%' '--' 'sh' '-c' './it'\''s "$1" 100%%' sh %f"#
                 ),
                 ("filter.a.b.required", "true"),
                 (
+                    "filter.lfs.clean",
+                    "mkdir -p '/r/.git/lfs' && exec 'box' '/100%%' '--bind' '/r/.git/lfs' '/r/.git/lfs' '--' \
+                     'sh' '-c' 'git-lfs clean -- \"$1\"' sh %f"
+                ),
+                (
+                    "filter.lfs.process",
+                    "mkdir -p '/r/.git/lfs' && exec 'box' '/100%' '--bind' '/r/.git/lfs' '/r/.git/lfs' '--' \
+                     'sh' '-c' 'git-lfs filter-process'"
+                ),
+                ("filter.lfs.required", "true"),
+                (
                     "filter.odd.clean",
-                    "exec 'box' '/100%%' 'sh' '-c' 'git-lfs clean; ./x' sh %f"
+                    "exec 'box' '/100%%' '--' 'sh' '-c' 'git-lfs clean; ./x' sh %f"
                 ),
                 ("filter.odd.required", "true"),
-                ("filter.p.process", "exec 'box' '/100%' 'sh' '-c' 'walk %f'"),
+                (
+                    "filter.p.process",
+                    "exec 'box' '/100%' '--' 'sh' '-c' 'walk %f'"
+                ),
                 ("filter.p.required", "true"),
             ]
+        );
+        let elsewhere = b"filter.lfs.process\ngit lfs filter-process\0lfs.storage\n/big\0";
+        let found = in_sandbox(elsewhere, &sandbox, Path::new("/r/.git"));
+        assert_eq!(
+            found[0].value,
+            "mkdir -p '/big' && exec 'box' '/100%' '--bind' '/big' '/big' '--' 'sh' '-c' 'git lfs filter-process'"
         );
     }
 }

@@ -256,9 +256,11 @@ impl Call<'_> {
         };
         let ran = call.once()?;
         match ran.exit {
-            ProgramExit::Code(0 | 1) => {
-                Ok(in_sandbox(&ran.stdout, &self.repository.filter_sandbox))
-            }
+            ProgramExit::Code(0 | 1) => Ok(in_sandbox(
+                &ran.stdout,
+                &self.repository.filter_sandbox,
+                self.repository.common_dir(),
+            )),
             exit => Err(GitError::Program {
                 command: call.describe(),
                 dir: call.dir,
