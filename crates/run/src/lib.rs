@@ -70,6 +70,7 @@ mod syscalls;
 mod take_over;
 mod tracked;
 mod trust;
+mod writable;
 
 pub use ask_git::ASK_GIT;
 pub use error::Error;

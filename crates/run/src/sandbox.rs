@@ -14,6 +14,7 @@ use super::enclosure::{
 use super::error::Error;
 use super::site::Site;
 use super::syscalls;
+use super::writable::{refuse_trusted, writable};
 use crate::runner::shell::SCRIPT;
 use crate::runner::{PROMPT, ProgramHome, ProgramState};
 use tavern_core::eligible::NotReady;
@@ -209,65 +210,16 @@ fn show_writable(line: &mut Vec<OsString>, writable: &[PathBuf]) {
     hide_secrets(line, writable);
 }
 
-/// What else the role lets be written to, but for what is in another of that anyway.
+/// Checks that the program is there, and that nothing is [let be written to](Role::writable) that gets an agent out. Looks at files only.
 ///
 /// # Errors
-/// Something is in what another role lets be written to: whoever writes there can put a link in its place, which would be followed
-/// out of the sandbox.
-fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
-    let of = |role: &Role| {
-        role.writable
-            .iter()
-            .map(|path| at_home(path))
-            .collect::<Vec<_>>()
-    };
-    let is_in = |path: &Path, outer: &Path| {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        path != outer
-            && (path.starts_with(outer)
-                || path
-                    .parent()
-                    .is_some_and(|own| real(own).starts_with(real(outer))))
-    };
-    let mut own = of(role);
-    let all = own.clone();
-    own.retain(|path| !all.iter().any(|outer| is_in(path, outer)));
-    for (name, other) in site.config.roles.iter().filter(|(_, other)| other.sandbox) {
-        for outer in of(other) {
-            if let Some(path) = own.iter().find(|path| is_in(path, &outer)) {
-                let (path, outer) = (path.display(), outer.display());
-                let message = format!(
-                    "`writable` has {path}, which is in {outer}: an agent of the role `{name}` could put a link there"
-                );
-                return Err(NotReady::new(
-                    message,
-                    "name the outer one for both roles, in .tavern/config.yaml",
-                ));
-            }
-        }
-    }
-    Ok(own)
-}
-
-fn at_home(path: &str) -> PathBuf {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    match (
-        path.strip_prefix('~')
-            .map(|rest| rest.trim_start_matches('/')),
-        home,
-    ) {
-        (Some(""), Some(home)) => home,
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(path),
-    }
-}
-
-/// Checks that the program is there. Looks at files only.
-///
-/// # Errors
-/// It is not.
+/// It is not so.
 pub fn check(role: &Role) -> Result<(), NotReady> {
-    if !role.sandbox || find_program(OsStr::new(PROGRAM)).is_some() {
+    if !role.sandbox {
+        return Ok(());
+    }
+    refuse_trusted(role)?;
+    if find_program(OsStr::new(PROGRAM)).is_some() {
         return Ok(());
     }
     Err(NotReady::new(

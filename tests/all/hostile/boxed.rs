@@ -152,10 +152,10 @@ fn nothing_that_is_run_or_obeyed_may_be_written_to() {
         program.variable("PATH", &path).run()
     };
     for (place, why) in [
-        ("~/.cargo", "`~/.cargo/bin`, which is on PATH"),
-        ("~/.cargo/bin/tool", "`~/.cargo/bin`, which is on PATH"),
-        ("~/link", "`~/.cargo/bin`, which is on PATH"),
-        ("~/apart", "`~/.cargo/bin/tool`, which is on PATH"),
+        ("~/.cargo", "`~/.cargo/bin` is on PATH"),
+        ("~/.cargo/bin/tool", "`~/.cargo/bin` is on PATH"),
+        ("~/link", "`~/.cargo/bin` is on PATH"),
+        ("~/apart", "`~/.cargo/bin/tool` is on PATH"),
         ("~/tools", "`~/tools/bin`"),
         ("~", "~/"),
         ("/", "/"),
