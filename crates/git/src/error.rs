@@ -42,6 +42,8 @@ pub enum GitError {
         status: String,
         stderr: String,
     },
+    #[error("a pipe or a device stands in the place of a file in `{}`: git was ended, which waited for it", dir.display())]
+    AtPipe { dir: PathBuf },
     #[error("`{command}` was ended after {} s in `{}`", after.as_secs(), dir.display())]
     TimedOut {
         command: String,
@@ -175,6 +177,10 @@ impl GitError {
                     "run the same command by hand in {} to see all of it",
                     quoted(dir)
                 )
+            }
+            GitError::AtPipe { .. } => {
+                "a program that runs there makes them again and again: end it, or wait until its run is over"
+                    .to_owned()
             }
             GitError::TimedOut { .. } => {
                 "a filter or a slow disk may have hung it: run the same command by hand and look"

@@ -176,7 +176,7 @@ impl Call<'_> {
     }
 
     pub(super) fn input(self, bytes: &[u8]) -> Result<Self, GitError> {
-        // A file, which a git that outlives us reads to its end all the same.
+        // A file, which nobody has to write while git reads it.
         // Not in the user's folder for such files, which need not be there: git writes beside it anyway.
         let folder = self.repository.common_dir();
         let spooled =
@@ -191,19 +191,22 @@ impl Call<'_> {
 
     /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a
     /// lock stays in the way. A git that is killed from outside is started once more. What it would wait for in a
-    /// linked worktree is removed before.
+    /// linked worktree is removed before; one that comes upon a pipe that was made since is started once more, too.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
-        if self.dir == self.repository.main_worktree() {
-            refuse_pipes(&self.dir)?;
-        } else {
-            remove_endless(&self.dir)?;
-        }
+        self.make_way()?;
         if self.is_over_sandboxed() {
             self.filters = self.filters_in_sandbox()?;
         }
         let (deadline, mut was_killed) = (clock::instant() + LOCK_PATIENCE, false);
         loop {
-            let ran = self.once()?;
+            let ran = match self.once() {
+                Err(GitError::AtPipe { .. }) if !was_killed => {
+                    was_killed = true;
+                    self.make_way()?;
+                    continue;
+                }
+                ran => ran?,
+            };
             if ran.exit == ProgramExit::Signal(Signal::KILL.as_raw()) && !was_killed {
                 was_killed = true;
                 continue;
@@ -230,6 +233,15 @@ impl Call<'_> {
             if !self.repository.remove_stale_lock(&lock)? {
                 thread::sleep(LOCK_PAUSE);
             }
+        }
+    }
+
+    /// Leaves nothing in its folder that git would wait for.
+    fn make_way(&self) -> Result<(), GitError> {
+        if self.dir == self.repository.main_worktree() {
+            refuse_pipes(&self.dir)
+        } else {
+            remove_endless(&self.dir)
         }
     }
 
@@ -291,10 +303,16 @@ impl Call<'_> {
             env: self.env.iter().cloned().chain(values).collect(),
             env_remove: FOREIGN.map(OsString::from).to_vec(),
             stdin,
+            is_guarded: true,
             ..Spec::new("git", &self.dir)
         };
         let begun = clock::instant();
         let ran = run_program(spec, self.limit).map_err(|source| {
+            if source.kind() == ErrorKind::Deadlock {
+                return GitError::AtPipe {
+                    dir: self.dir.clone(),
+                };
+            }
             // A missing folder gives the same error as a missing program.
             if source.kind() == ErrorKind::NotFound && self.dir.is_dir() {
                 GitError::ProgramMissing

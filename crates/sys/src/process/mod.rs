@@ -5,11 +5,12 @@
 //!   that is ended.
 //! - [`log`] and [`follow`]: its output as a file; [`bell`]: how waits are woken.
 //! - [`command`], [`output`], [`mod@foreground`]: a shell command or a program, run to its end; one that is given the terminal.
+//! - `waits` and `with_parent`: how one that may come upon a pipe is kept from waiting for ever.
 //! - [`identity`], [`file_in_use`], [`mod@first_program`]: what other rooms ask of processes and commands.
 //! - [`descriptors`], [`no_terminal`]: what this process was given and hands on to none.
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
-//! [`table`], [`identity`], [`file_in_use`], [`descriptors`] and [`end`].
+//! [`table`], `waits`, [`identity`], [`file_in_use`], [`descriptors`] and [`end`].
 
 pub mod ancestry;
 pub mod bell;
@@ -31,6 +32,8 @@ mod pipe;
 pub mod running_program;
 pub mod start;
 pub mod table;
+mod waits;
+mod with_parent;
 
 pub use bell::Bell;
 pub use command::{CommandEnd, CommandResult, CommandSpec, argument, quoted, run_command};

@@ -1,7 +1,8 @@
 //! A program that is run to its end within a time limit, with what it printed. It doesn't judge how it ended.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::pipe::read_all;
 use super::running_program::ProgramExit;
 use super::start::{Spec, start};
+use super::waits::Waits;
 use crate::clock::{self, Deadline};
 
 /// What a program printed, and how it ended.
@@ -26,7 +28,8 @@ pub struct Ran {
 /// For programs that leave nothing running behind them; what may do so is run by [`super::run_command`].
 ///
 /// # Errors
-/// What the system says, with the program's or the folder's name in it.
+/// What the system says, with the program's or the folder's name in it. [`ErrorKind::Deadlock`]: the program, which is
+/// [guarded](Spec::is_guarded), came upon a pipe or a device in the place of a file, and was killed likewise.
 pub fn run_program(spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
     run(spec, limit, |pid| Some(Bounded::begin(pid)))
 }
@@ -49,16 +52,28 @@ fn run(
     let (stderr, into_stderr) = io::pipe()?;
     spec.stdout = into_stdout.into();
     spec.stderr = into_stderr.into();
+    let is_guarded = spec.is_guarded;
     let mut child = start(spec)?;
     let bounded = bound(child.pid());
+    let mut waits = is_guarded.then(|| Waits::of(child.pid()));
+    let mut is_over = || deadline.has_passed() || waits.as_mut().is_some_and(Waits::are_endless);
     let [stdout, stderr] =
         [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
-    let printed = stdout
-        .recv_timeout(deadline.left())
-        .ok()
-        .zip(stderr.recv_timeout(deadline.left()).ok());
-    let Some(((stdout, stderr), exit)) = printed.zip(child.wait(deadline.left())) else {
+    let mut all_of = |pipe: &Receiver<Vec<u8>>| {
+        loop {
+            match pipe.recv_timeout(deadline.left().min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if !is_over() => {}
+                received => return received.ok(),
+            }
+        }
+    };
+    let printed = all_of(&stdout).and_then(|stdout| Some((stdout, all_of(&stderr)?)));
+    let ended = printed.and_then(|printed| Some((printed, child.wait(deadline.left())?)));
+    let Some(((stdout, stderr), exit)) = ended else {
         child.end(Duration::ZERO);
+        if is_guarded && !deadline.has_passed() {
+            return Err(ErrorKind::Deadlock.into());
+        }
         return Ok(None);
     };
     child.reap();
@@ -71,6 +86,9 @@ fn run(
         stderr,
     }))
 }
+
+/// How often is looked what a guarded program waits for.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Since when those run that have not ended, by their pids. Without a time: it was over.
 static RUNNING: Mutex<BTreeMap<u32, Option<Instant>>> = Mutex::new(BTreeMap::new());
@@ -118,7 +136,6 @@ impl Drop for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::ErrorKind;
 
     fn run(script: &str, limit: Duration) -> Option<Ran> {
         run_program(Spec::new("sh", "/").args(["-c", script]), limit).expect("there is a shell")
@@ -150,6 +167,29 @@ mod tests {
                 "{lasting}"
             );
         }
+    }
+
+    #[test]
+    fn a_guarded_program_waits_for_no_pipe_in_the_place_of_a_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let run = |script: &str| {
+            let spec = Spec {
+                is_guarded: true,
+                ..Spec::new("sh", folder.path()).args(["-c", script])
+            };
+            run_program(spec, Duration::from_secs(60))
+        };
+        run("mkfifo opened held").expect("the folder is ours");
+        std::thread::scope(|all| {
+            for script in ["read x <opened", "exec 3<>held; read x <&3"] {
+                all.spawn(move || {
+                    let error = run(script).expect_err("nobody writes");
+                    assert_eq!(error.kind(), ErrorKind::Deadlock, "{script}");
+                });
+            }
+            let ran = run("sleep 4; cat </dev/null; exit 3").expect("it starts");
+            assert_eq!(ran.expect("it ends").exit, ProgramExit::Code(3));
+        });
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use super::family;
 use super::mark::Mark;
 use super::running_program::{Root, RunningProgram};
+use super::with_parent::end_with_us;
 
 /// A program to start. Its environment is `env` and the mark, over this process's own if it inherits that: without the variables
 /// that point git at another repository, and without `env_remove`. To git each object is what its ID names.
@@ -28,6 +29,9 @@ pub struct Spec {
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub env_remove: Vec<OsString>,
+    /// It reads what others change meanwhile, as git does in a worktree: it ends with us, and soon if it comes upon a pipe in the place of a
+    /// file. Only for [`run_program`](super::run_program).
+    pub is_guarded: bool,
     /// For Tavern's own helpers. What works for an item is given what it is to have.
     pub inherits: bool,
     pub cwd: PathBuf,
@@ -81,6 +85,7 @@ impl Spec {
             args: Vec::new(),
             env: Vec::new(),
             env_remove: Vec::new(),
+            is_guarded: false,
             inherits: true,
             cwd: cwd.into(),
             stdin: Stdio::null(),
@@ -118,6 +123,9 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
         .stdin(stdin)
         .stdout(spec.stdout)
         .stderr(spec.stderr);
+    if spec.is_guarded {
+        end_with_us(&mut command);
+    }
     let mut live = family::lock();
     let started = command.spawn();
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
