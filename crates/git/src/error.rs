@@ -168,10 +168,6 @@ impl GitError {
             GitError::ProgramMissing | GitError::ProgramTooOld => {
                 "install git 2.38 or later and put it into PATH".to_owned()
             }
-            GitError::Program { stderr, .. } if stderr.contains("Error downloading object") => {
-                "fetch what git-lfs lacks: `git lfs fetch --all` (over work of a sandbox it reaches nobody)"
-                    .to_owned()
-            }
             GitError::Program { dir, .. } => {
                 format!(
                     "run the same command by hand in {} to see all of it",

@@ -14,6 +14,13 @@ pub(super) const FILTERS: &str = r"^(filter\..*\.(clean|smudge|process)|lfs\.sto
 
 const LFS_STORAGE: &[u8] = b"lfs.storage";
 
+/// With it git-lfs leaves the pointer in the place of what it has not and can't fetch: else an agent that makes one up would stop all that
+/// comes after it.
+const KEEPS_POINTERS: &str = "GIT_LFS_SKIP_DOWNLOAD_ERRORS";
+
+/// It would try for a minute.
+const FEW_TRIES: (&[u8], &[u8]) = (b"lfs.transfer.maxretries", b"1");
+
 /// A setting that wins over the user's. It must succeed, or git would take the contents as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Overruled {
@@ -58,7 +65,12 @@ pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString], common: &Path) -> 
             .iter()
             .rposition(|byte| *byte == b'.')
             .unwrap_or_default();
-        let sandbox = if is_lfs(line) { &with_store } else { &sandbox };
+        let sandbox = if is_lfs(line) {
+            overruled.insert(FEW_TRIES.0.to_vec(), FEW_TRIES.1.to_vec());
+            &with_store
+        } else {
+            &sandbox
+        };
         // To the process git speaks of each path, in the other lines it puts the path itself.
         let value = if setting.ends_with(b".process") {
             process(line, sandbox)
@@ -100,16 +112,21 @@ fn started_by_with(sandbox: &[OsString], store: &Path) -> Vec<u8> {
     let Some((end, options)) = sandbox.split_last() else {
         return started_by(sandbox);
     };
-    let bind = [
-        OsStr::new("--bind"),
-        store.as_os_str(),
-        store.as_os_str(),
+    let [bind, set] = ["--bind", "--setenv"].map(OsStr::new);
+    let place = store.as_os_str();
+    let own = [
+        bind,
+        place,
+        place,
+        set,
+        KEEPS_POINTERS.as_ref(),
+        "1".as_ref(),
         end,
     ];
     let all: Vec<OsString> = options
         .iter()
         .cloned()
-        .chain(bind.map(OsString::from))
+        .chain(own.map(OsString::from))
         .collect();
     let make = [
         b"mkdir -p ".to_vec(),
@@ -178,12 +195,12 @@ mod tests {
                 ("filter.a.b.required", "true"),
                 (
                     "filter.lfs.clean",
-                    "mkdir -p '/r/.git/lfs' && exec 'box' '/100%%' '--bind' '/r/.git/lfs' '/r/.git/lfs' '--' \
+                    "mkdir -p '/r/.git/lfs' && exec 'box' '/100%%' '--bind' '/r/.git/lfs' '/r/.git/lfs' '--setenv' 'GIT_LFS_SKIP_DOWNLOAD_ERRORS' '1' '--' \
                      'sh' '-c' 'git-lfs clean -- \"$1\"' sh %f"
                 ),
                 (
                     "filter.lfs.process",
-                    "mkdir -p '/r/.git/lfs' && exec 'box' '/100%' '--bind' '/r/.git/lfs' '/r/.git/lfs' '--' \
+                    "mkdir -p '/r/.git/lfs' && exec 'box' '/100%' '--bind' '/r/.git/lfs' '/r/.git/lfs' '--setenv' 'GIT_LFS_SKIP_DOWNLOAD_ERRORS' '1' '--' \
                      'sh' '-c' 'git-lfs filter-process'"
                 ),
                 ("filter.lfs.required", "true"),
@@ -197,13 +214,14 @@ mod tests {
                     "exec 'box' '/100%' '--' 'sh' '-c' 'walk %f'"
                 ),
                 ("filter.p.required", "true"),
+                ("lfs.transfer.maxretries", "1"),
             ]
         );
         let elsewhere = b"filter.lfs.process\ngit lfs filter-process\0lfs.storage\n/big\0";
         let found = in_sandbox(elsewhere, &sandbox, Path::new("/r/.git"));
         assert_eq!(
             found[0].value,
-            "mkdir -p '/big' && exec 'box' '/100%' '--bind' '/big' '/big' '--' 'sh' '-c' 'git lfs filter-process'"
+            "mkdir -p '/big' && exec 'box' '/100%' '--bind' '/big' '/big' '--setenv' 'GIT_LFS_SKIP_DOWNLOAD_ERRORS' '1' '--' 'sh' '-c' 'git lfs filter-process'"
         );
     }
 }
