@@ -587,6 +587,9 @@ fn is_telling(value: &str) -> bool {
 }
 
 #[cfg(test)]
+mod corpus;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::{any, prop, proptest};
