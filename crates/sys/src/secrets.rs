@@ -1,176 +1,38 @@
-//! Secrets in a text, and the text without them: values of variables that look like keys, and what tokens of known services look
-//! like. It knows neither where a text comes from nor where it goes.
+//! Secrets in a text, and the text without them: values of variables that are called as keys are, what tokens of known services look
+//! like, and what a text gives to a name of a secret. It knows neither where a text comes from nor where it goes.
 //!
 //! What stands in their place has nothing that JSON would have to escape, so a line of JSON stays one.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
-use base64::Engine as _;
-use base64::engine::GeneralPurpose;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
-/// What is looked for.
+use assigned::assigned_at;
+use spellings::spellings;
+use text::{BEFORE, Text, is_apart, is_word};
+use tokens::token_at;
+use variables::keys;
+
+mod assigned;
+mod names;
+mod shape;
+mod spellings;
+mod text;
+mod tokens;
+mod variables;
+
+/// What is looked for beside what looks like a secret itself.
 #[derive(Debug)]
 struct Secrets {
-    beginnings: AhoCorasick,
-    /// Of each beginning.
-    what: Vec<Secret>,
-    /// Bytes of the longest beginning.
+    /// What variables hold, in all spellings.
+    values: Option<AhoCorasick>,
+    /// Of the variable of each.
+    names: Vec<String>,
+    /// Bytes of the longest value.
     longest: usize,
 }
-
-#[derive(Debug)]
-enum Secret {
-    /// The value of this variable.
-    Value(String),
-    Token(&'static TokenShape),
-}
-
-/// The tokens of a service.
-#[derive(Debug)]
-struct TokenShape {
-    name: &'static str,
-    begins: &'static str,
-    /// Where what begins so ends, if it is a token; given what follows.
-    ends: fn(&[u8]) -> Option<usize>,
-}
-
-/// As the services document them, and as gitleaks' rules have them.
-const TOKENS: [TokenShape; 26] = [
-    TokenShape {
-        name: "Anthropic key",
-        begins: "sk-ant-",
-        ends: |rest| run(rest, is_word, 20),
-    },
-    TokenShape {
-        name: "OpenAI key",
-        begins: "sk-proj-",
-        ends: |rest| run(rest, is_word, 20),
-    },
-    TokenShape {
-        name: "OpenAI key",
-        begins: "sk-svcacct-",
-        ends: |rest| run(rest, is_word, 20),
-    },
-    TokenShape {
-        name: "OpenRouter key",
-        begins: "sk-or-v1-",
-        ends: |rest| run(rest, is_word, 32),
-    },
-    TokenShape {
-        name: "OpenAI key",
-        begins: "sk-",
-        ends: |rest| run(rest, is_plain, 40),
-    },
-    TokenShape {
-        name: "GitHub token",
-        begins: "ghp_",
-        ends: |rest| run(rest, is_plain, 30),
-    },
-    TokenShape {
-        name: "GitHub token",
-        begins: "gho_",
-        ends: |rest| run(rest, is_plain, 30),
-    },
-    TokenShape {
-        name: "GitHub token",
-        begins: "ghu_",
-        ends: |rest| run(rest, is_plain, 30),
-    },
-    TokenShape {
-        name: "GitHub token",
-        begins: "ghs_",
-        ends: |rest| run(rest, is_plain, 30),
-    },
-    TokenShape {
-        name: "GitHub token",
-        begins: "ghr_",
-        ends: |rest| run(rest, is_plain, 30),
-    },
-    TokenShape {
-        name: "GitHub token",
-        begins: "github_pat_",
-        ends: |rest| run(rest, is_word, 30),
-    },
-    TokenShape {
-        name: "GitLab token",
-        begins: "glpat-",
-        ends: |rest| run(rest, is_word, 20),
-    },
-    TokenShape {
-        name: "Slack token",
-        begins: "xoxb-",
-        ends: |rest| run(rest, is_word, 10),
-    },
-    TokenShape {
-        name: "Slack token",
-        begins: "xoxa-",
-        ends: |rest| run(rest, is_word, 10),
-    },
-    TokenShape {
-        name: "Slack token",
-        begins: "xoxp-",
-        ends: |rest| run(rest, is_word, 10),
-    },
-    TokenShape {
-        name: "Slack token",
-        begins: "xoxr-",
-        ends: |rest| run(rest, is_word, 10),
-    },
-    TokenShape {
-        name: "Slack token",
-        begins: "xoxs-",
-        ends: |rest| run(rest, is_word, 10),
-    },
-    TokenShape {
-        name: "AWS key",
-        begins: "AKIA",
-        ends: |rest| run(rest, is_capital, 16).filter(|end| *end == 16),
-    },
-    TokenShape {
-        name: "AWS key",
-        begins: "ASIA",
-        ends: |rest| run(rest, is_capital, 16).filter(|end| *end == 16),
-    },
-    TokenShape {
-        name: "Google key",
-        begins: "AIza",
-        ends: |rest| run(rest, is_word, 35),
-    },
-    TokenShape {
-        name: "npm token",
-        begins: "npm_",
-        ends: |rest| run(rest, is_plain, 36),
-    },
-    TokenShape {
-        name: "PyPI token",
-        begins: "pypi-AgE",
-        ends: |rest| run(rest, is_word, 50),
-    },
-    TokenShape {
-        name: "Stripe key",
-        begins: "sk_live_",
-        ends: |rest| run(rest, is_plain, 20),
-    },
-    TokenShape {
-        name: "Hugging Face token",
-        begins: "hf_",
-        ends: |rest| run(rest, is_plain, 30),
-    },
-    TokenShape {
-        name: "JSON web token",
-        begins: "eyJ",
-        ends: web_token,
-    },
-    TokenShape {
-        name: "private key",
-        begins: "-----BEGIN ",
-        ends: private_key,
-    },
-];
 
 /// `text` without secrets that this process knows of.
 pub fn redact(text: &str) -> Cow<'_, str> {
@@ -210,9 +72,6 @@ pub struct Redacting {
 
 /// What is held back of an output for what may follow.
 const MOST_HELD: usize = 64 * 1024;
-
-/// What stands before a token tells whether it is one.
-const BEFORE: usize = 32;
 
 impl Redacting {
     pub fn new() -> Redacting {
@@ -288,302 +147,126 @@ enum More {
 
 impl Secrets {
     fn new(values: &BTreeMap<String, String>) -> Secrets {
-        let (mut beginnings, mut what) = (Vec::new(), Vec::new());
+        let (mut all, mut names) = (Vec::new(), Vec::new());
         for (value, name) in values {
             for spelling in spellings(value) {
-                beginnings.push(spelling);
-                what.push(Secret::Value(name.clone()));
+                all.push(spelling);
+                names.push(name.clone());
             }
         }
-        for token in &TOKENS {
-            beginnings.push(token.begins.to_owned());
-            what.push(Secret::Token(token));
-        }
-        let longest = beginnings.iter().map(String::len).max().unwrap_or(0);
-        let found = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(&beginnings);
+        let longest = all.iter().map(String::len).max().unwrap_or(0);
+        // Most programs know of none and show little: building costs more than looking.
+        let found = (!all.is_empty()).then(|| {
+            let found = AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::NoncontiguousNFA))
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(&all);
+            found.expect("a few short texts are no more than it takes")
+        });
         Secrets {
-            beginnings: found.expect("a few short texts are no more than it takes"),
-            what,
+            values: found,
+            names,
             longest,
         }
     }
 
     /// `text` from `start` on, and where what is returned of it ends: of an open part the end may be the beginning of a secret.
     fn without(&self, text: &[u8], start: usize, more: More) -> (Vec<u8>, usize) {
-        let (mut redacted, mut at) = (Vec::with_capacity(text.len() - start), start);
+        let (mut redacted, mut copied) = (Vec::with_capacity(text.len() - start), start);
         let is_open =
             |from: usize| more == More::MayCome && text.len() - from < MOST_HELD.max(self.longest);
-        // From here on all may belong to a token that goes on.
-        let tail = text.len() - text.iter().rev().take_while(|byte| is_part(**byte)).count();
-        while let Some(found) = self.beginnings.find(Input::new(text).span(at..text.len())) {
-            let (begin, what) = (found.start(), &self.what[found.pattern().as_usize()]);
-            // What is no token wherever it ends is not followed: a text may be all beginnings.
-            let is_whole = matches!(what, Secret::Value(_)) || is_apart(&text[..begin]);
-            let may_go_on = begin + self.longest > text.len() || found.end() >= tail;
-            if is_whole && is_open(begin) && may_go_on {
-                redacted.extend_from_slice(&text[at..begin]);
-                return (redacted, begin);
-            }
-            let (end, name) = match what {
-                Secret::Value(name) => (Some(found.end()), name.as_str()),
-                Secret::Token(token) => {
-                    let ends = |rest| (token.ends)(rest).map(|end| found.end() + end);
-                    (
-                        is_whole.then(|| ends(&text[found.end()..])).flatten(),
-                        token.name,
-                    )
-                }
-            };
-            let next = end.unwrap_or(begin + 1);
-            let kept = if next == begin + 1 { next } else { begin };
-            redacted.extend_from_slice(&text[at..kept]);
-            if kept == begin {
-                redacted.extend_from_slice(format!("[redacted {name}]").as_bytes());
-            }
-            at = next;
-        }
+        // Where a value that goes on may begin.
         let held = if more == More::MayCome {
-            (self.longest - 1).min(text.len() - at)
+            self.longest.saturating_sub(1)
         } else {
             0
         };
-        redacted.extend_from_slice(&text[at..text.len() - held]);
-        (redacted, text.len() - held)
-    }
-}
-
-/// A value as it stands, and as JSON, addresses and base64 have it.
-fn spellings(value: &str) -> BTreeSet<String> {
-    std::iter::once(value.to_owned())
-        .chain(in_json(value))
-        .chain(in_addresses(value))
-        .chain(in_base64(value))
-        .collect()
-}
-
-/// Some programs escape slashes, and some all but ASCII.
-fn in_json(value: &str) -> [String; 4] {
-    let json = serde_json::to_string(value).unwrap_or_default();
-    let json = json
-        .strip_prefix('"')
-        .and_then(|json| json.strip_suffix('"'))
-        .unwrap_or_default();
-    let mut units = [0; 2];
-    let mut ascii = String::new();
-    for letter in json.chars() {
-        match letter {
-            letter if letter.is_ascii() => ascii.push(letter),
-            letter => ascii.extend(
-                letter
-                    .encode_utf16(&mut units)
-                    .iter()
-                    .map(|unit| format!("\\u{unit:04x}")),
-            ),
-        }
-    }
-    [
-        json.replace('/', "\\/"),
-        ascii.replace('/', "\\/"),
-        json.to_owned(),
-        ascii,
-    ]
-}
-
-/// Some programs leave a slash as it is, some write the digits small, and forms have a plus for a blank.
-fn in_addresses(value: &str) -> impl Iterator<Item = String> {
-    let spelt = |left: &[u8], is_small: bool| {
-        let letter = |byte: u8| match byte {
-            byte if is_word(byte) || b".~".contains(&byte) || left.contains(&byte) => {
-                char::from(byte).to_string()
+        let limit = text.len().saturating_sub(held).max(start);
+        let (text, mut at) = (Text::new(text), start);
+        let mut value = self.value(&text, at);
+        while at < limit {
+            if value.as_ref().is_some_and(|value| value.begin < at) {
+                value = self.value(&text, at);
             }
-            byte if is_small => format!("%{byte:02x}"),
-            byte => format!("%{byte:02X}"),
-        };
-        value.bytes().map(letter).collect()
-    };
-    let all: [String; 4] = [
-        spelt(b"", false),
-        spelt(b"/", false),
-        spelt(b"", true),
-        spelt(b"/", true),
-    ];
-    all.into_iter()
-        .flat_map(|spelt| [spelt.replace("%20", "+"), spelt])
-}
-
-/// Three bytes are four letters: what stands before the value decides which letters it is, and the outermost are not its own
-/// alone.
-fn in_base64(value: &str) -> impl Iterator<Item = String> {
-    let spelt = move |engine: &GeneralPurpose, before: usize| {
-        let letters = engine.encode([vec![0; before], value.as_bytes().to_vec()].concat());
-        let (first, end) = ((before * 8).div_ceil(6), (before + value.len()) * 8 / 6);
-        letters[first..end].to_owned()
-    };
-    [STANDARD_NO_PAD, URL_SAFE_NO_PAD]
-        .into_iter()
-        .flat_map(move |engine| (0..3).map(move |before| spelt(&engine, before)))
-}
-
-/// A token is no part of a longer word. A character as JSON or an address spells it is none, nor what sets a colour.
-fn is_apart(before: &[u8]) -> bool {
-    let are_hex = |digits: &[&u8]| digits.iter().all(|digit| digit.is_ascii_hexdigit());
-    match before {
-        [.., b'\\', b'n' | b'r' | b't'] => true,
-        [.., b'%', one, two] if are_hex(&[one, two]) => true,
-        [.., b'\\', b'u', one, two, three, four] if are_hex(&[one, two, three, four]) => true,
-        [start @ .., b'm'] => {
-            let is_colour = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
-            let colours = start
-                .iter()
-                .rev()
-                .take(BEFORE - 2)
-                .take_while(is_colour)
-                .count();
-            start[..start.len() - colours].ends_with(b"[")
+            let found = if value.as_ref().is_some_and(|value| value.begin == at) {
+                value.clone()
+            } else {
+                let found = shaped(&text, at);
+                let goes_on = found.as_ref().is_some_and(|found| found.end > limit);
+                if (text.has_ended() || goes_on) && is_open(at) {
+                    break;
+                }
+                found
+            };
+            let Some(found) = found else {
+                at += 1;
+                continue;
+            };
+            // The name of a variable tells more than that of a shape.
+            let found = match &value {
+                Some(value) if value.begin < found.end => found.with(value),
+                _ => found,
+            };
+            redacted.extend_from_slice(&text.bytes()[copied..found.begin]);
+            redacted.extend_from_slice(b"[redacted ");
+            redacted.extend_from_slice(found.name);
+            redacted.push(b']');
+            (at, copied) = (found.end, found.end);
         }
-        [.., last] => !is_word(*last),
-        [] => true,
+        redacted.extend_from_slice(&text.bytes()[copied..at]);
+        (redacted, at)
+    }
+
+    /// The first value of a variable from `at` on.
+    fn value<'a>(&'a self, text: &Text<'a>, at: usize) -> Option<Found<'a>> {
+        let rest = Input::new(text.bytes()).span(at..text.bytes().len());
+        let found = self.values.as_ref()?.find(rest)?;
+        Some(Found {
+            begin: found.start(),
+            end: found.end(),
+            name: self.names[found.pattern().as_usize()].as_bytes(),
+        })
     }
 }
 
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
+/// A secret in a text.
+#[derive(Clone, Debug)]
+struct Found<'t> {
+    begin: usize,
+    end: usize,
+    name: &'t [u8],
 }
 
-fn is_word(byte: u8) -> bool {
-    is_plain(byte) || matches!(byte, b'_' | b'-')
+impl<'t> Found<'t> {
+    /// What is in either, under the name of `value`.
+    fn with(&self, value: &Found<'t>) -> Found<'t> {
+        Found {
+            begin: self.begin.min(value.begin),
+            end: self.end.max(value.end),
+            name: value.name,
+        }
+    }
 }
 
-fn is_capital(byte: u8) -> bool {
-    byte.is_ascii_uppercase() || byte.is_ascii_digit()
-}
-
-/// It may belong to a token.
-fn is_part(byte: u8) -> bool {
-    is_word(byte)
-        || matches!(byte, b'.' | b'+' | b'/' | b'=' | b':' | b',' | b'\\')
-        || byte.is_ascii_whitespace()
-}
-
-/// The end of the bytes that are such ones, if there are `least` of them.
-fn run(rest: &[u8], is_part: fn(u8) -> bool, least: usize) -> Option<usize> {
-    let end = rest
-        .iter()
-        .position(|byte| !is_part(*byte))
-        .unwrap_or(rest.len());
-    (end >= least).then_some(end)
-}
-
-/// Three parts, of which the first two are JSON.
-fn web_token(rest: &[u8]) -> Option<usize> {
-    let first = rest.iter().position(|byte| !is_word(*byte))?;
-    if first < 10 || !rest[first..].starts_with(b".eyJ") {
+/// What begins at `at` and looks like a secret, by itself or by its name.
+fn shaped<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
+    let byte = text.bytes()[at];
+    if !is_word(byte) && byte != b'*' || !(byte == b'-' || is_apart(text.before(at))) {
         return None;
     }
-    let end = run(rest, |byte| is_word(byte) || byte == b'.', 30)?;
-    let has_three = rest[..end].split(|byte| *byte == b'.').nth(2).is_some();
-    has_three.then_some(end)
-}
-
-/// PEM: to its last line, or as far as it goes, on lines of its own or in a text of JSON.
-fn private_key(rest: &[u8]) -> Option<usize> {
-    const LABEL: &[u8] = b"PRIVATE KEY";
-    const IS_ONE: &[u8] = b"PRIVATE KEY-----";
-    const END: &[u8] = b"-----END ";
-    let find =
-        |part: &[u8], text: &[u8]| text.windows(part.len()).position(|window| window == part);
-    let label = rest
-        .iter()
-        .position(|byte| !is_capital(*byte) && *byte != b' ')?;
-    let head = label + IS_ONE.len() - LABEL.len();
-    if !rest[..label].ends_with(LABEL) || !rest[label..].starts_with(b"-----") {
-        return None;
-    }
-    let mut end = head;
-    while end < rest.len() {
-        let slashes = rest[end..]
-            .iter()
-            .take_while(|byte| **byte == b'\\')
-            .count();
-        let next = rest.get(end + slashes).copied();
-        if rest[end..].starts_with(END) {
-            let last = find(IS_ONE, &rest[end..rest.len().min(end + 50)]);
-            return Some(last.map_or(rest.len().min(end + END.len()), |last| {
-                end + last + IS_ONE.len()
-            }));
+    let is_token = byte != b'-' || is_apart(text.before(at)) || text.has(at, "-----BEGIN ");
+    let found = |(begin, end, name)| Found { begin, end, name };
+    is_token.then_some(())?;
+    let token = token_at(text, at).map(|(begin, end, name)| (begin, end, name.as_bytes()));
+    let named = || {
+        let (begin, end, name) = assigned_at(text, at)?;
+        // A token is called by what it is.
+        match token_at(text, begin) {
+            Some((_, last, token)) if last >= end => Some((begin, last, token.as_bytes())),
+            _ => Some((begin, end, name)),
         }
-        let is_escape = slashes > 0 && matches!(next, Some(b'n' | b'r' | b't'));
-        let is_text = next.is_some_and(|byte| is_word(byte) || b"+/=:, \n\r\t".contains(&byte));
-        if slashes > 0 && !is_escape || !is_text {
-            return Some(end);
-        }
-        end += slashes + 1;
-    }
-    Some(end)
-}
-
-/// Words at the end of a part of a variable's name that tell of a key.
-const KEYS: [&str; 9] = [
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "AUTHORIZATION",
-];
-
-/// Last parts of a name that tell where a key is, or something else of it.
-const PLACES: [&str; 11] = [
-    "COMMAND", "DIR", "FILE", "HELPER", "HOST", "ID", "NAME", "PATH", "SOCK", "TYPE", "VERSION",
-];
-
-/// The name that stands for each secret in the variable `name`: the value of one that looks like a key, the password in an address.
-fn keys(name: &str, value: &str) -> Vec<(String, String)> {
-    let upper = name.to_ascii_uppercase();
-    let last = upper.rsplit('_').next().unwrap_or_default();
-    let is_key = |part: &str| {
-        KEYS.iter().any(|key| part.ends_with(key)) || matches!(part, "PAT" | "AUTH" | "PWD")
     };
-    let is_own = ["PWD", "OLDPWD"].contains(&upper.as_str()) || upper.starts_with("TAVERN_");
-    let is_named = !is_own && !PLACES.contains(&last) && upper.split('_').any(is_key);
-    let password = value.split_once("://").and_then(|(_, rest)| {
-        let (user, _) = rest.split('/').next()?.rsplit_once('@')?;
-        Some(user.split_once(':')?.1)
-    });
-    let found = [
-        Some(value).filter(|value| is_named && !is_identifier(value)),
-        password,
-    ];
-    found
-        .into_iter()
-        .flatten()
-        .filter(|value| is_telling(value))
-        .map(|value| (name.to_owned(), value.to_owned()))
-        .collect()
-}
-
-/// Up to three words, as folders, branches and caches are called (`node_modules`): no secret, whatever the variable is called.
-fn is_identifier(value: &str) -> bool {
-    let words: Vec<&str> = value.split(['_', '-', '.', '/', ':', ' ']).collect();
-    let is_word = |word: &&str| {
-        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        let is_cased = letters.chars().skip(1).all(|c| c.is_ascii_lowercase())
-            || letters.chars().all(|c| c.is_ascii_uppercase());
-        let is_long = word.len() >= 16 || word.len() > letters.len() + 1;
-        !letters.is_empty() && !is_long && is_cased
-    };
-    words.len() <= 3 && words.iter().all(is_word)
-}
-
-/// Short values, numbers and plain words stand in many texts, and are no secret there.
-fn is_telling(value: &str) -> bool {
-    let is_word = value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_alphabetic());
-    value.len() >= 8 && !is_word && !value.bytes().all(|byte| byte.is_ascii_digit())
+    token.or_else(named).map(found)
 }
 
 #[cfg(test)]
@@ -718,16 +401,16 @@ mod tests {
             ("czNjcmV0LXZhbHVl", "[redacted MY_KEY]"),
             // `joe:s3cret-value`, `jo:s3cret-value.`, `j:s3cret-value..`
             (
-                "Basic am9lOnMzY3JldC12YWx1ZQ==",
-                "Basic am9lOn[redacted MY_KEY]Q==",
+                "of am9lOnMzY3JldC12YWx1ZQ==",
+                "of am9lOn[redacted MY_KEY]Q==",
             ),
             (
-                "Basic am86czNjcmV0LXZhbHVlLg==",
-                "Basic am86[redacted MY_KEY]Lg==",
+                "of am86czNjcmV0LXZhbHVlLg==",
+                "of am86[redacted MY_KEY]Lg==",
             ),
             (
-                "Basic ajpzM2NyZXQtdmFsdWUuLg==",
-                "Basic ajp[redacted MY_KEY]UuLg==",
+                "of ajpzM2NyZXQtdmFsdWUuLg==",
+                "of ajp[redacted MY_KEY]UuLg==",
             ),
         ] {
             assert_eq!(redacted(text), expected);

@@ -1,0 +1,141 @@
+//! A text that is read byte by byte, and knows whether its end was seen: then what follows may change what was found.
+
+use std::cell::Cell;
+
+#[derive(Debug)]
+pub(super) struct Text<'t> {
+    bytes: &'t [u8],
+    has_ended: Cell<bool>,
+}
+
+/// Bytes of a value that are looked at.
+pub(super) const MOST: usize = 2048;
+
+/// Bytes before a place that tell what stands there.
+pub(super) const BEFORE: usize = 160;
+
+impl<'t> Text<'t> {
+    pub(super) fn new(bytes: &'t [u8]) -> Text<'t> {
+        Text {
+            bytes,
+            has_ended: Cell::new(false),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &'t [u8] {
+        self.bytes
+    }
+
+    /// Whether the end was seen since it was asked last.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.take()
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<u8> {
+        let byte = self.bytes.get(at).copied();
+        if byte.is_none() {
+            self.has_ended.set(true);
+        }
+        byte
+    }
+
+    pub(super) fn has(&self, at: usize, part: impl AsRef<[u8]>) -> bool {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        if rest.len() < part.as_ref().len() && part.as_ref().starts_with(rest) {
+            self.has_ended.set(true);
+        }
+        rest.starts_with(part.as_ref())
+    }
+
+    /// The end of the bytes that are such ones.
+    pub(super) fn run(&self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        if let Some(length) = rest.iter().position(|byte| !is_part(*byte)) {
+            return at + length;
+        }
+        self.has_ended.set(true);
+        at + rest.len()
+    }
+
+    /// The same of no more than `MOST` bytes and one: each of many words may be followed by a run of the same bytes.
+    pub(super) fn bounded(&self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
+        let most = self.bytes.len().min(at.saturating_add(MOST + 1));
+        let rest = self.bytes.get(at..most).unwrap_or_default();
+        let length = rest
+            .iter()
+            .position(|byte| !is_part(*byte))
+            .unwrap_or(rest.len());
+        if length <= MOST && at + length >= self.bytes.len() {
+            self.has_ended.set(true);
+        }
+        at + length
+    }
+
+    /// The same, without the dots that end a sentence.
+    pub(super) fn sentence(&self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
+        let end = self.bounded(at, is_part);
+        let dots = self.bytes[at.min(end)..end].iter().rev();
+        end - dots.take_while(|byte| **byte == b'.').count()
+    }
+
+    /// Those just before `at`.
+    pub(super) fn before(&self, at: usize) -> &'t [u8] {
+        &self.bytes[at.saturating_sub(BEFORE)..at]
+    }
+
+    /// The same, on its line.
+    pub(super) fn line_before(&self, at: usize) -> &'t [u8] {
+        let before = self.before(at);
+        let start = before.iter().rposition(|byte| *byte == b'\n');
+        &before[start.map_or(0, |start| start + 1)..]
+    }
+
+    /// What stands before `at` on its line, where that is short, or on a line of a text of JSON.
+    pub(super) fn margin(&self, at: usize) -> &'t [u8] {
+        let line = self.line_before(at);
+        let line = match line.iter().rposition(|byte| matches!(byte, b'"' | b'\\')) {
+            Some(quote) if line[quote] == b'"' => &line[quote + 1..],
+            Some(escape) => line.get(escape + 2..).unwrap_or_default(),
+            None => line,
+        };
+        if line.len() <= 40 { line } else { &[] }
+    }
+}
+
+/// A token is no part of a longer word. A character as JSON or an address spells it is none, nor what sets a colour.
+pub(super) fn is_apart(before: &[u8]) -> bool {
+    let are_hex = |digits: &[&u8]| digits.iter().all(|digit| digit.is_ascii_hexdigit());
+    match before {
+        [] => true,
+        [.., last] if !is_word(*last) => true,
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., b'%', one, two] if are_hex(&[one, two]) => true,
+        [.., b'\\', b'u', one, two, three, four] if are_hex(&[one, two, three, four]) => true,
+        [start @ .., b'm'] => {
+            let is_colour = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+            let colours = start.iter().rev().take(30).take_while(is_colour).count();
+            start[..start.len() - colours].ends_with(b"[")
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+pub(super) fn is_word(byte: u8) -> bool {
+    is_plain(byte) || matches!(byte, b'_' | b'-')
+}
+
+pub(super) fn is_base64(byte: u8) -> bool {
+    is_plain(byte) || matches!(byte, b'+' | b'/')
+}
+
+pub(super) fn is_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+pub(super) fn is_capital(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}

@@ -1,0 +1,61 @@
+//! The secrets in a variable of the environment.
+
+use super::names::{Named, named};
+use super::shape::{is_password, is_password_in_address, is_random};
+
+/// The name that stands for each secret in the variable `name`: the value of one that is called as keys are, without what is around
+/// it, each key of several, each line of one, and the password in an address.
+pub(super) fn keys(name: &str, value: &str) -> Vec<(String, String)> {
+    let is_own = ["PWD", "OLDPWD"].contains(&name) || name.starts_with("TAVERN_");
+    // `KEY` alone is one here.
+    let kind = named(b"private", name.as_bytes()).filter(|_| !is_own);
+    let value = value.trim();
+    let value = ['"', '\'']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
+        .unwrap_or(value);
+    let is_phrase = kind == Some(Named::Password) && value.split(' ').nth(3).is_some();
+    let mut found: Vec<&str> = Vec::new();
+    if kind.is_some() && (is_phrase || is_password(value.as_bytes())) {
+        found.push(value);
+        let parts = value.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+        // Of JSON what looks like a key is found by itself.
+        let parts = parts.filter(|part| part.len() < value.len() && is_random(part.as_bytes()));
+        found.extend(parts.filter(|_| !value.starts_with('{')));
+    }
+    let password = password_in_address(value);
+    let spelt = password
+        .map(decoded)
+        .filter(|spelt| Some(spelt.as_str()) != password);
+    found.extend(password);
+    let all = found.into_iter().map(str::to_owned);
+    all.chain(spelt)
+        .map(|value| (name.to_owned(), value))
+        .collect()
+}
+
+fn password_in_address(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let (user, _) = rest.split('/').next()?.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    is_password_in_address(password.as_bytes()).then_some(password)
+}
+
+/// Without the percent signs.
+fn decoded(value: &str) -> String {
+    let mut parts = value.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend([b"%", part.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| value.to_owned())
+}
