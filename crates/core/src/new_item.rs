@@ -21,13 +21,16 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    /// The same with all that it says in other words.
+    /// The same with all that it says in other words, but for its commands: they are run as they were typed.
     #[must_use]
     pub fn with_words(self, told: impl Fn(&str) -> String) -> NewItem {
         let of = |fields: Vec<(Key, Value)>| {
             fields
                 .into_iter()
-                .map(|(key, value)| (key, reworded(value, &told)))
+                .map(|(key, value)| match key {
+                    Key::DoneWhen => (key, value),
+                    _ => (key, reworded(value, &told)),
+                })
                 .collect()
         };
         let (fields, yaml_fields) = (of(self.fields), of(self.yaml_fields));
@@ -37,6 +40,14 @@ impl NewItem {
             fields,
             yaml_fields,
             ..self
+        }
+    }
+
+    /// Says its commands in other words.
+    pub(super) fn tell_commands(&mut self, told: &impl Fn(&str) -> String) {
+        let fields = self.fields.iter_mut().chain(&mut self.yaml_fields);
+        for (_, value) in fields.filter(|(key, _)| *key == Key::DoneWhen) {
+            *value = reworded(std::mem::take(value), told);
         }
     }
 }
@@ -162,4 +173,30 @@ fn yaml_block(fields: &[(Key, Value)]) -> String {
     }
     block.push_str("  ```\n");
     block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_run_as_it_was_typed_whatever_words_are_changed() {
+        let told = |text: &str| text.replace("abc", "[redacted]");
+        let new = NewItem {
+            title: "Use abc".to_owned(),
+            fields: vec![
+                (Key::DoneWhen, "test abc".into()),
+                (Key::Role, "abc".into()),
+            ],
+            yaml_fields: vec![(Key::DoneWhen, Value::Sequence(vec!["curl abc".into()]))],
+            ..NewItem::default()
+        };
+        let mut changed = new.clone().with_words(told);
+        assert_eq!(changed.title, "Use [redacted]");
+        assert_eq!(changed.fields[0], new.fields[0]);
+        assert_eq!(changed.fields[1].1, Value::from("[redacted]"));
+        assert_eq!(changed.yaml_fields, new.yaml_fields);
+        changed.tell_commands(&told);
+        assert_eq!(changed.fields[0].1, Value::from("test [redacted]"));
+    }
 }

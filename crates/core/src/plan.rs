@@ -82,6 +82,8 @@ impl Plan {
         self.words = told(&self.words);
         for item in &mut self.items {
             item.new = std::mem::take(&mut item.new).with_words(told);
+            // An agent wrote them, and they are committed.
+            item.new.tell_commands(told);
         }
     }
 }
