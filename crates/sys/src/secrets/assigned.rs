@@ -58,7 +58,7 @@ fn in_assignment<'t>(text: &Text<'t>, at: usize, end: usize) -> Option<Found<'t>
         (Some(closer), ..) => closing(text, value, closer),
         (None, Named::Cookie, _) => line_end(text, value),
         (None, _, Joint::Tag) => {
-            text.bounded(value, |byte| byte != b'<' && !byte.is_ascii_whitespace())
+            text.bounded(value, 4, |byte| byte != b'<' && !byte.is_ascii_whitespace())
         }
         (None, _, joint) => unquoted(text, value, is_dump, joint == Joint::Encoded),
     };
@@ -169,7 +169,7 @@ fn closing(text: &Text<'_>, value: usize, closer: &Closer) -> usize {
 }
 
 fn line_end(text: &Text<'_>, value: usize) -> usize {
-    text.bounded(value, |byte| {
+    text.bounded(value, 6, |byte| {
         !matches!(byte, b'\n' | b'\r' | b'"' | b'\'' | b'\\')
     })
 }
@@ -182,16 +182,20 @@ fn unquoted(text: &Text<'_>, value: usize, is_dump: bool, is_encoded: bool) -> u
             && byte >= b' '
             && (is_dump || !b",;&|)}]".contains(&byte))
     };
-    let mut end = text.bounded(value, is_part);
-    // `key=${{ secrets.KEY }}`
+    let tag = 8 + usize::from(is_dump);
+    let mut end = text.bounded(value, tag, is_part);
     if is_encoded {
         let ends =
             |part: &[u8]| matches!(part, b"%26" | b"%22" | b"%27" | b"%0A" | b"%0D" | b"%20");
         let found = text.bytes()[value..end].windows(3).position(ends);
         end = found.map_or(end, |found| value + found);
     }
-    while text.get(end) == Some(b',') && !is_dump && end > value && is_listed(text, value, end) {
-        end = text.bounded(end + 1, is_part);
+    while text.get(end) == Some(b',')
+        && !is_dump
+        && (value + 1..value + MOST).contains(&end)
+        && is_listed(text, value, end)
+    {
+        end = text.bounded(end + 1, tag, is_part);
     }
     let kept = text.bytes()[value..end].iter().rev();
     end - kept.take_while(|byte| b".,:;".contains(byte)).count()
@@ -208,7 +212,7 @@ fn is_listed(text: &Text<'_>, value: usize, comma: usize) -> bool {
 }
 
 fn is_list(value: &[u8]) -> bool {
-    value.iter().any(|byte| b", ;".contains(byte))
+    value.iter().take(256).any(|byte| b", ;".contains(byte))
 }
 
 /// `Bearer ` and the like before what is secret.
@@ -226,7 +230,7 @@ fn after_scheme(text: &Text<'_>, value: usize) -> usize {
 
 fn in_header<'t>(text: &Text<'t>, name: &'t [u8], value: usize) -> Option<Found<'t>> {
     let is_part = |byte: u8| is_word(byte) || b"._~+/=".contains(&byte);
-    let end = text.sentence(value, is_part);
+    let end = text.sentence(value, 18, is_part);
     let found = &text.bytes()[value..end];
     let fits = if name.eq_ignore_ascii_case(b"basic") {
         has_credentials(found)
@@ -256,7 +260,7 @@ fn has_credentials(value: &[u8]) -> bool {
 /// The password after the user, or a user that is a key.
 fn in_address<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     let is_part = |byte: u8| byte > b' ' && byte < 0x7f && !b"/?#\"'`\\<>@()[]|".contains(&byte);
-    let end = text.bounded(at, is_part);
+    let end = text.bounded(at, 12, is_part);
     if text.get(end) != Some(b'@') || end - at > MOST {
         return None;
     }
@@ -298,7 +302,11 @@ fn in_flag<'t>(text: &Text<'t>, at: usize, end: usize) -> Option<Found<'t>> {
     };
     let (value, closer) = opener(text, value);
     let last = closer.map_or_else(
-        || text.bounded(value, |byte| byte > b' ' && !b"\"'`\\<>;|&".contains(&byte)),
+        || {
+            text.bounded(value, 14, |byte| {
+                byte > b' ' && !b"\"'`\\<>;|&".contains(&byte)
+            })
+        },
         |closer| closing(text, value, &closer),
     );
     if last - value > MOST {
@@ -363,7 +371,7 @@ fn in_pgpass<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
         return None;
     }
     let begin = password + 1;
-    let end = text.bounded(begin, |byte| byte > b' ' && !b":\"'\\".contains(&byte));
+    let end = text.bounded(begin, 16, |byte| byte > b' ' && !b":\"'\\".contains(&byte));
     let is_last = text
         .get(end)
         .is_none_or(|byte| byte.is_ascii_whitespace() || byte == b'"' || byte == b'\\');

@@ -14,10 +14,20 @@ pub(super) fn is_random(value: &[u8]) -> bool {
         && pieces.letters > 0
         && (pieces.longest >= 20
             || is_hex && letters >= 16 && pieces.digits > 0
-            || pieces.count * 3 >= letters && (letters >= 16 || pieces.digits > 0))
+            || pieces.digits > 0 && pieces.count * 3 >= letters
+            // `RSAPrivateKey` has many capitals, too.
+            || letters >= 16 && pieces.count * 12 >= letters * 5)
 }
 
-pub(super) fn has_digit(value: &[u8]) -> bool {
+/// No words with something between them, of small letters or capitals alone.
+pub(super) fn is_body(value: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| value.iter().any(is);
+    has_digit(value)
+        || has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase)
+        || Pieces::of(value).longest >= 20
+}
+
+fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
 }
 
@@ -63,21 +73,24 @@ pub(super) fn stands_for_value(value: &[u8]) -> bool {
         "redacted",
         "insert",
     ];
+    let value = &value[..value.len().min(256)];
     let starts = |part: &str| value.starts_with(part.as_bytes());
     let is_name = |bytes: &[u8]| bytes.iter().all(|byte| super::text::is_word(*byte));
     let is_variable = starts("$") && is_name(&value[1..]) || starts("%") && value.ends_with(b"%");
     let name = value.iter().position(|byte| matches!(byte, b'(' | b'['));
     let is_call = name.is_some_and(|end| {
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:&".contains(byte);
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:&!".contains(byte);
         end > 0 && value[..end].iter().all(is_name)
     });
     let mut others = value.iter().filter(|byte| **byte != value[0]);
     let is_one = others
         .next()
         .is_none_or(|other| others.all(|byte| byte == other));
-    ["${", "$(", "`", "<", "{", "[", "*", "%{"]
-        .into_iter()
-        .any(starts)
+    [
+        "${", "$(", "(", "`", "self.", "this.", "<", "{", "[", "*", "%{",
+    ]
+    .into_iter()
+    .any(starts)
         || is_variable
         || is_call
         || is_one
@@ -163,11 +176,9 @@ impl Pieces {
             } else if first.is_ascii_alphabetic() {
                 pieces.letters += end;
                 let capitals = run.iter().filter(|byte| byte.is_ascii_uppercase()).count();
-                let is_one = capitals == end;
-                pieces.count += if is_one {
-                    1
-                } else {
-                    capitals + usize::from(first.is_ascii_lowercase())
+                pieces.count += match capitals {
+                    capitals if capitals == end => 1,
+                    capitals => capitals + usize::from(first.is_ascii_lowercase()),
                 };
                 let of_a_case =
                     run.chunk_by(|one, next| one.is_ascii_lowercase() == next.is_ascii_lowercase());

@@ -6,6 +6,7 @@ use std::cell::Cell;
 pub(super) struct Text<'t> {
     bytes: &'t [u8],
     has_ended: Cell<bool>,
+    last_run: Cell<(usize, usize, usize)>,
 }
 
 /// Bytes of a value that are looked at.
@@ -19,6 +20,7 @@ impl<'t> Text<'t> {
         Text {
             bytes,
             has_ended: Cell::new(false),
+            last_run: Cell::default(),
         }
     }
 
@@ -57,23 +59,31 @@ impl<'t> Text<'t> {
         at + rest.len()
     }
 
-    /// The same of no more than `MOST` bytes and one: each of many words may be followed by a run of the same bytes.
-    pub(super) fn bounded(&self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
-        let most = self.bytes.len().min(at.saturating_add(MOST + 1));
-        let rest = self.bytes.get(at..most).unwrap_or_default();
-        let length = rest
-            .iter()
-            .position(|byte| !is_part(*byte))
-            .unwrap_or(rest.len());
-        if length <= MOST && at + length >= self.bytes.len() {
+    /// The same of no more than `MOST` bytes and one. Each of many words may be followed by the same run, which is read once:
+    /// those of a kind have the same `tag`.
+    pub(super) fn bounded(&self, at: usize, tag: usize, is_part: impl Fn(u8) -> bool) -> usize {
+        let (kind, from, known) = self.last_run.get();
+        let end = if kind == tag && (from..known).contains(&at) {
+            known
+        } else {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let length = rest.iter().position(|byte| !is_part(*byte));
+            let end = at + length.unwrap_or(rest.len());
+            self.last_run.set((tag, at, end));
+            end
+        };
+        if end - at > MOST {
+            return at + MOST + 1;
+        }
+        if end >= self.bytes.len() {
             self.has_ended.set(true);
         }
-        at + length
+        end
     }
 
     /// The same, without the dots that end a sentence.
-    pub(super) fn sentence(&self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
-        let end = self.bounded(at, is_part);
+    pub(super) fn sentence(&self, at: usize, tag: usize, is_part: impl Fn(u8) -> bool) -> usize {
+        let end = self.bounded(at, tag, is_part);
         let dots = self.bytes[at.min(end)..end].iter().rev();
         end - dots.take_while(|byte| **byte == b'.').count()
     }

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::shape::{has_digit, is_random};
+use super::shape::{is_body, is_random};
 use super::text::{Text, is_base64, is_capital, is_hex, is_plain, is_word};
 
 /// The tokens of a service that begin alike.
@@ -186,7 +186,7 @@ impl Token {
         let (end, fits) = match self.rest {
             Other(end) => return end(text, rest),
             AtLeast(is_part, least) => {
-                let end = text.sentence(rest, is_part);
+                let end = text.sentence(rest, is_part as usize, is_part);
                 (end, end - rest >= least)
             }
             Exactly(is_part, count) => {
@@ -199,7 +199,7 @@ impl Token {
         };
         // `xoxb-your-token-here`
         let body = &text.bytes()[rest..end.min(rest + 256)];
-        (fits && (has_digit(body) || is_random(body))).then_some(end)
+        (fits && is_body(body)).then_some(end)
     }
 }
 
@@ -239,7 +239,7 @@ fn web_token(text: &Text<'_>, rest: usize) -> Option<usize> {
     if first - rest < 10 || !text.has(first, ".eyJ") {
         return None;
     }
-    let end = text.sentence(rest, is_dotted);
+    let end = text.sentence(rest, 1, is_dotted);
     let has_three = text.bytes()[rest..end]
         .split(|byte| *byte == b'.')
         .nth(2)

@@ -16,7 +16,9 @@ pub(super) fn keys(name: &str, value: &str) -> Vec<(String, String)> {
         .unwrap_or(value);
     let is_phrase = kind == Some(Named::Password) && value.split(' ').nth(3).is_some();
     let mut found: Vec<&str> = Vec::new();
-    if kind.is_some() && (is_phrase || is_password(value.as_bytes())) {
+    // What a text has for a value begins so, and a password may.
+    let rest = value.trim_start_matches(['{', '[', '(', '*']);
+    if kind.is_some() && (is_phrase || is_password(rest.as_bytes())) {
         found.push(value);
         let parts = value.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
         // Of JSON what looks like a key is found by itself.
