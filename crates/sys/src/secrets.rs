@@ -521,6 +521,8 @@ mod tests {
             pieces in prop::collection::vec(prop::sample::select(vec![
                 "s3cret-value", "s3cret", "ghp_0123456789abcdefABCDEF0123456789abcd", "ghp_", "ö", " ", "\n", "\"", "\\n",
                 PEM, "-----BEGIN ", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijkl", "x",
+                "password", "=", ": ", "token", "--token ", "a1B2c3D4e5F6g7H8", "joe:", "https://", "@", "%22", "%3D", "\\\"", "'",
+                "Bearer ", "-u ", "*:", "cookie", "AKIA0123456789ABCDEF", "bot123456789:AA", ",", ".", "|", "login -p ",
             ]), 0..12),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         ) {

@@ -1,7 +1,7 @@
 //! The secrets in a variable of the environment.
 
 use super::names::{Named, named};
-use super::shape::{is_password, is_password_in_address, is_random};
+use super::shape::{is_password, is_password_in_address, is_random, stands_for_value};
 
 /// The name that stands for each secret in the variable `name`: the value of one that is called as keys are, without what is around
 /// it, each key of several, each line of one, and the password in an address.
@@ -14,7 +14,10 @@ pub(super) fn keys(name: &str, value: &str) -> Vec<(String, String)> {
         .iter()
         .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
         .unwrap_or(value);
-    let is_phrase = kind == Some(Named::Password) && value.split(' ').nth(3).is_some();
+    let is_long = kind == Some(Named::Password) && value.split(' ').nth(3).is_some();
+    let is_phrase = value.len() >= 8
+        && (is_long || value.contains(' ') && value.contains(|c: char| c.is_ascii_digit()))
+        && !stands_for_value(value.as_bytes());
     let mut found: Vec<&str> = Vec::new();
     // What a text has for a value begins so, and a password may.
     let rest = value.trim_start_matches(['{', '[', '(', '*']);
