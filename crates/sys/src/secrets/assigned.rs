@@ -60,7 +60,7 @@ fn in_assignment<'t>(text: &Text<'t>, at: usize, end: usize) -> Option<Found<'t>
         (None, _, Joint::Tag) => {
             text.bounded(value, 4, |byte| byte != b'<' && !byte.is_ascii_whitespace())
         }
-        (None, _, joint) => unquoted(text, value, is_dump, joint == Joint::Encoded),
+        (None, _, joint) => unquoted(text, value, if is_dump { Joint::Dump } else { joint }),
     };
     if last - value > MOST {
         return None;
@@ -87,6 +87,8 @@ fn in_assignment<'t>(text: &Text<'t>, at: usize, end: usize) -> Option<Found<'t>
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Joint {
     Equals,
+    /// That of a variable among others.
+    Dump,
     Colon,
     /// As addresses have either.
     Encoded,
@@ -175,7 +177,8 @@ fn line_end(text: &Text<'_>, value: usize) -> usize {
 }
 
 /// In a dump of the environment a value is all up to a blank.
-fn unquoted(text: &Text<'_>, value: usize, is_dump: bool, is_encoded: bool) -> usize {
+fn unquoted(text: &Text<'_>, value: usize, joint: Joint) -> usize {
+    let is_dump = joint == Joint::Dump;
     let is_part = |byte: u8| {
         !byte.is_ascii_whitespace()
             && !b"\"'`\\<>".contains(&byte)
@@ -184,7 +187,7 @@ fn unquoted(text: &Text<'_>, value: usize, is_dump: bool, is_encoded: bool) -> u
     };
     let tag = 8 + usize::from(is_dump);
     let mut end = text.bounded(value, tag, is_part);
-    if is_encoded {
+    if joint == Joint::Encoded {
         let ends =
             |part: &[u8]| matches!(part, b"%26" | b"%22" | b"%27" | b"%0A" | b"%0D" | b"%20");
         let found = text.bytes()[value..end].windows(3).position(ends);
