@@ -48,7 +48,7 @@ pub struct OutcomePolicy {
     pub attempt: bool,
     /// The item is tried again, while it has attempts or returns left.
     pub retry: bool,
-    /// Wait before the second try; doubled at each further one. `None`: none for a script, else [`BACKOFF`].
+    /// Wait before the second try; doubled at each further one. `None`: none for a script, else 30 s.
     pub backoff: Option<Period>,
     /// The longest wait.
     pub max_backoff: Period,
