@@ -37,6 +37,7 @@ use cut::Cut;
 use demand::{first_time, look};
 use foot::Foot;
 use github::{Github, summarise_job};
+use put_back::Saved;
 use setting_out::setting_out;
 use summary::{Left, Summary, summarise};
 use unfit::Prospect;
@@ -49,6 +50,7 @@ mod failing;
 mod foot;
 mod github;
 mod junit;
+mod put_back;
 mod setting_out;
 mod summary;
 mod unfit;
@@ -124,6 +126,7 @@ impl Verb for Args {
         self.program.choose(&mut site);
         let mut queues = context.files(&site.board, &self.files)?;
         let unread = self.unread(&site.board, &mut queues)?;
+        let saved = Saved::of(&site.board, &queues);
         tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage(
@@ -182,6 +185,7 @@ impl Verb for Args {
         }
         // Where nothing can be written no agent could say it better.
         site.board.settle()?;
+        let is_put_back = saved.tell_of_ended(context, &site.board, &queues);
         process::adopt_orphans()?;
         let (started, before) = (clock::instant(), site.board.last_seq()?);
         site.config.caps.own = self.caps.own(clock::now(), None);
@@ -247,7 +251,9 @@ impl Verb for Args {
         };
         match exit {
             Some(exit) => Ok(exit),
-            None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
+            None if is_well && (is_misread || is_put_back) && summary.is_idle() => {
+                Ok(Exit::NothingToDo)
+            }
             None if is_well && summary.left.is_empty() && unread.is_empty() => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
             None if is_well && (summary.is_broken() || !unread.is_empty()) => {

@@ -1652,3 +1652,52 @@ fn a_script_is_told_what_stands_above_also_where_an_old_copy_was_saved_over_its_
         "# Shop"
     );
 }
+
+#[test]
+fn boxes_that_are_open_again_are_named_and_never_silently_old() {
+    let list = "# Nightly\n\n- [ ] Write the report\n  ```sh\n  date +%N >report.txt\n  ```\n\
+                - [ ] Update the index\n  ```sh\n  date +%N >index.txt\n  ```\n";
+    for save in ["cp list.md TODO.md", "git checkout -q -- TODO.md"] {
+        let scratch = with_file(list);
+        scratch.write("list.md", list);
+        scratch.commit(&["list.md", "TODO.md"], "Plan");
+        drain(&scratch, &["TODO.md"]).ends(0);
+        scratch
+            .command("sh".as_ref())
+            .args(&["-c", save])
+            .run()
+            .succeeds();
+        let second = drain(&scratch, &["TODO.md"]).ends(3);
+        let id = second
+            .stderr
+            .split_once("tavern release --reopen ")
+            .unwrap_or_else(|| panic!("{second}"))
+            .1
+            .lines()
+            .next()
+            .expect("an ID")
+            .to_owned();
+        let second = second
+            .says("TODO.md: 2 open items ended before, and stay so: ")
+            .says(" Write the report, ");
+        assert!(second.stderr.contains(" Update the index; "), "{second}");
+        scratch.run("tavern-release", &["--reopen", &id]).succeeds();
+        drain(&scratch, &["TODO.md"])
+            .ends(0)
+            .says("1 of 1 completed")
+            .says_not("ended before");
+    }
+}
+
+#[test]
+fn a_new_item_with_the_title_of_one_that_ended_is_worked() {
+    let item = "- [ ] Write the report\n  ```sh\n  date +%N >report.txt\n  ```\n";
+    let scratch = with_file(item);
+    drain(&scratch, &["TODO.md"]).ends(0);
+    let text = scratch.read("TODO.md");
+    scratch.write("TODO.md", text + item);
+    drain(&scratch, &["TODO.md"])
+        .ends(0)
+        .says("1 of 1 completed")
+        .says_not("ended before");
+}
