@@ -1,5 +1,6 @@
 //! `tavern-claim`: take the next eligible item under a lease.
 
+use std::io;
 use std::time::Duration;
 
 use memchr::memmem;
@@ -10,7 +11,7 @@ use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::event::{Blame, Event, Retry};
 use tavern_core::lease::{Lease, Life};
-use tavern_core::task::{Task, TaskId};
+use tavern_core::task::{Task, TaskId, Timestamp};
 use tavern_run::readiness::{Unready, stuck, unready};
 use tavern_run::{Preflight, Site, Trust};
 use tavern_store::config::Period;
@@ -18,11 +19,12 @@ use tavern_store::{
     self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch, Text,
 };
 use tavern_sys::clock::{self, Deadline};
-use tavern_sys::process::Bell;
+use tavern_sys::process::{Bell, ProgramExit, Spec, start};
 
 use super::flags::{DryRun, agent_name};
 use super::need::tell_removed;
 use super::shared::person;
+use super::sibling::sibling;
 use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
 
 /// Take the next item that may be worked on, under a lease
@@ -135,6 +137,7 @@ impl Verb for Args {
         let bell = Bell::new();
         let _subscription = interrupt.map(|interrupt| bell.ring_at(interrupt));
         self.wait.map_or(Ok(()), |_| board.make_folders())?;
+        let mut next_reap = Deadline::after(Duration::ZERO);
         loop {
             // Only who waits needs a watch, and it must be there before the look.
             let watch = self
@@ -161,25 +164,26 @@ impl Verb for Args {
                 ));
             }
             let switch = board.switch();
-            let (wake_at, why) =
-                if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
-                    if let Switch::Stopped(_) = switch {
-                        // Not worth a wait: every loop is to end.
-                        return Err(CliError {
-                            exit: Exit::Refused,
-                            ..paused
-                        });
-                    }
-                    (None, paused)
-                } else {
-                    let look = Preflight::of(&site);
-                    if seek.is_for_program {
-                        look.disk()?;
-                    }
-                    let is_ready = |queue: &str,
-                                    document: &Document<'_>,
-                                    item: &Item<'_>,
-                                    purpose| match &seek.item {
+            let (wake_at, why) = if let Some(paused) =
+                CliError::switched(Exit::NothingToDo, &switch)
+            {
+                if let Switch::Stopped(_) = switch {
+                    // Not worth a wait: every loop is to end.
+                    return Err(CliError {
+                        exit: Exit::Refused,
+                        ..paused
+                    });
+                }
+                (None, paused)
+            } else {
+                let look = Preflight::of(&site);
+                if seek.is_for_program {
+                    look.disk()?;
+                }
+                let is_ready =
+                    |queue: &str, document: &Document<'_>, item: &Item<'_>, purpose| match &seek
+                        .item
+                    {
                         _ if seek.is_for_program => {
                             look.ready(queue, document, item, purpose, Some(&seek.role))
                         }
@@ -187,32 +191,42 @@ impl Verb for Args {
                         // A person means this one, and is told.
                         Some(_) => Ok(()),
                     };
-                    match board.claim(&seek, &is_ready)? {
-                        Ok(held) => {
-                            let told = print(context, &board, &held, self.runner.as_deref());
-                            let exit = told.inspect_err(|_| give_back(&site, &held))?;
-                            // Of what was not named it was asked before it was taken.
-                            if seek.item.is_some()
-                                && let Err(untrusted) =
-                                    Trust::of(&site).item_of(&held.queue, &held.task)
-                            {
-                                context.out.note(format!(
-                                    "{untrusted}; {}",
-                                    hints::trust(Some(&held.queue.id))
-                                ));
-                            }
-                            if let Err(lack) = look.has_needs(&held.task) {
-                                context.out.note(hints::sentence(
-                                    &lack,
-                                    Some(&held.task.id),
-                                    Some(&held.queue.id),
-                                ));
-                            }
-                            return Ok(exit);
+                match board.claim(&seek, &is_ready)? {
+                    Ok(held) => {
+                        let told = print(context, &board, &held, self.runner.as_deref());
+                        let exit = told.inspect_err(|_| give_back(&site, &held))?;
+                        // Of what was not named it was asked before it was taken.
+                        if seek.item.is_some()
+                            && let Err(untrusted) =
+                                Trust::of(&site).item_of(&held.queue, &held.task)
+                        {
+                            context.out.note(format!(
+                                "{untrusted}; {}",
+                                hints::trust(Some(&held.queue.id))
+                            ));
                         }
-                        Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
+                        if let Err(lack) = look.has_needs(&held.task) {
+                            context.out.note(hints::sentence(
+                                &lack,
+                                Some(&held.task.id),
+                                Some(&held.queue.id),
+                            ));
+                        }
+                        return Ok(exit);
                     }
-                };
+                    Err(_)
+                        if !context.is_dry && next_reap.has_passed() && reap(context, &board) =>
+                    {
+                        next_reap = Deadline::after(BETWEEN_REAPS);
+                        continue;
+                    }
+                    Err(nothing) => {
+                        let ends = lease_ends(&board, next_reap);
+                        let wake_at = nothing.look_again().into_iter().chain(ends).min();
+                        (wake_at, explain(&site, &seek, &nothing)?)
+                    }
+                }
+            };
             let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else {
                 return Err(why);
             };
@@ -253,6 +267,47 @@ impl Args {
             role,
         })
     }
+}
+
+/// A reaper may have to look twice.
+const BETWEEN_REAPS: Duration = Duration::from_secs(30);
+
+/// Gives back what a lease that is over keeps from being taken, by `tavern reap`: that may have to end processes and to keep work in git.
+/// Returns whether there was anything.
+fn reap(context: &Context, board: &Board) -> bool {
+    let leases = board.leases().unwrap_or_default();
+    leases.iter().any(is_over)
+        && reaped(context, board).is_ok_and(|exit| exit == ProgramExit::Code(0))
+}
+
+/// One whose holder lives is for the second look of a reaper.
+fn is_over(lease: &Lease) -> bool {
+    tavern_store::life(&lease.holder) == Life::Gone || !lease.is_live(clock::now())
+}
+
+fn reaped(context: &Context, board: &Board) -> io::Result<ProgramExit> {
+    let (program, verb) = sibling("reap")?;
+    let spec = Spec::new(program, context.here())
+        .args(verb)
+        .args(["--quiet", "--dir"])
+        .args([board.dir()]);
+    Ok(start(spec)?
+        .wait(Duration::MAX)
+        .unwrap_or(ProgramExit::Lost))
+}
+
+/// When there may be something to reap.
+fn lease_ends(board: &Board, next_reap: Deadline) -> Option<Timestamp> {
+    let next = clock::now() + next_reap.left();
+    let leases = board.leases().unwrap_or_default();
+    let ends = leases.iter().map(|lease| {
+        if is_over(lease) {
+            next
+        } else {
+            lease.expires_at()
+        }
+    });
+    ends.min()
 }
 
 /// Nobody was told the token. Where this fails too, the lease runs out.

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::support::{ENDLESS, Scratch, wait_until};
+use crate::support::{AT_ONCE, ENDLESS, Scratch, wait_until};
 
 /// The process of [`ENDLESS`]' script, once it runs.
 fn sleeper(scratch: &Scratch) -> Pid {
@@ -213,4 +213,41 @@ fn an_idle_agent_takes_what_another_queue_has_set_free() {
     });
     agent.signal(Signal::INT);
     agent.end().ends(130);
+}
+
+#[test]
+fn a_claim_gives_back_what_a_dead_holder_or_an_old_lease_keeps() {
+    let scratch = Scratch::shell("- [ ] T-1: One\n- [ ] T-2: Two\n", AT_ONCE);
+    let mut holder = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("sleep starts");
+    let pid = holder.id().to_string();
+    scratch.claim("T-1", &["--agent", "Frodo", "--pid", &pid]);
+    scratch.claim("T-2", &["--agent", "Sam", "--lease", "10m"]);
+    scratch.run("tavern-claim", &["--agent", "Merry"]).ends(3);
+    holder.kill().expect("it is ours");
+    holder.wait().expect("it is ours");
+    let taken = scratch.json("tavern-claim", &["--agent", "Merry", "--lease", "2h"]);
+    assert_eq!(taken["id"], "T-1", "{taken:#}");
+    assert_eq!(taken["lease"]["agent"], "Merry");
+    scratch.run("tavern-claim", &["--agent", "Pippin"]).ends(3);
+    scratch
+        .at("+700", "tavern-claim", &["--agent", "Pippin"])
+        .ends(0)
+        .says("T-2");
+    // A dry run gives nothing back.
+    scratch.at("+90000", "tavern-claim", &["--dry-run"]).ends(3);
+    assert_eq!(scratch.item("T-2")["lease"]["agent"], "Pippin");
+}
+
+#[test]
+fn who_waits_for_work_is_woken_when_a_lease_ends() {
+    let scratch = Scratch::shell("- [ ] T-1: One\n", AT_ONCE);
+    scratch.claim("T-1", &["--agent", "Frodo", "--lease", "1s"]);
+    scratch
+        .run("tavern-claim", &["--agent", "Sam", "--wait=60s"])
+        .ends(0)
+        .says("T-1");
+    assert_eq!(scratch.item("T-1")["lease"]["agent"], "Sam");
 }
