@@ -67,6 +67,10 @@ impl Verb for Args {
         }
         let board = context.board_or_place(&self.queues)?;
         let queues = context.files(&board, &self.queues)?;
+        if queues.is_empty() && board.last_seq()? == 0 {
+            // Nothing was ever done here: a page about nothing would look like a result.
+            context.board()?;
+        }
         let scope = PageScope {
             queues: &queues,
             is_all: self.queues.is_empty(),

@@ -537,3 +537,17 @@ fn a_drain_writes_the_page_of_its_queues() {
         .ends(2)
         .says("name a file, such as report.html");
 }
+
+#[test]
+fn where_there_is_no_board_no_page_is_written() {
+    let scratch = Scratch::repository();
+    scratch
+        .run("tavern-report-html", &[])
+        .ends(1)
+        .says("no board in");
+    assert!(!scratch.work().join("tavern-report.html").exists());
+    scratch.write("TODO.md", "- [ ] One\n  ```sh\n  echo 1 >one.txt\n  ```\n");
+    scratch.commit(&["TODO.md"], "Plan");
+    scratch.run("tavern-drain", &["TODO.md"]).succeeds();
+    scratch.run("tavern-report-html", &[]).succeeds();
+}
