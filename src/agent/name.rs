@@ -6,6 +6,9 @@ use tavern_store::config::Does;
 use tavern_store::{Error, Queue, Seek, Slot};
 use tavern_sys::clock;
 
+/// So often the names of config.yaml are gone through, from the second time on with a number: `Frodo-2`.
+const ROUNDS: usize = 100;
+
 /// The name asked for, or the first free one; no second agent goes by it while the slot is held.
 pub(crate) fn take_name(
     site: &Site,
@@ -34,6 +37,20 @@ pub(crate) fn take_name(
         }
         first = first.or_else(|| Some((name.clone(), slot)));
     }
+    if let Some(first) = first {
+        return Ok(first);
+    }
+    for round in 2..=ROUNDS {
+        for name in &site.config.names {
+            let name = format!("{name}-{round}");
+            if let Some(slot) = board.agent_slot(&name)? {
+                return Ok((name, slot));
+            }
+        }
+    }
     let hint = "give it one with --name, or add names to config.yaml";
-    first.ok_or_else(|| CliError::refused("all names of config.yaml are taken", hint))
+    Err(CliError::refused(
+        "all names of config.yaml are taken",
+        hint,
+    ))
 }

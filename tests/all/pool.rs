@@ -4,7 +4,7 @@
 use std::thread;
 
 use crate::review::{APPROVE, ONE, REJECT, board, verdict};
-use crate::support::{Scratch, wait_until};
+use crate::support::{ENDLESS, Scratch, item, wait_until};
 
 const THREE: &str = "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n\n## In Review\n\n## Completed\n";
 
@@ -178,4 +178,20 @@ fn agents_of_a_drain_that_is_killed_give_back_what_they_hold_and_end() {
         .run("tavern-drain", &["--agents", "2"])
         .ends(0)
         .says("4 of 4 completed, 0 left");
+}
+
+#[test]
+fn names_go_on_when_all_are_taken() {
+    let queue = format!("{ENDLESS}{}{}", item("T-2", ""), item("T-3", ""));
+    let scratch = Scratch::shell(&queue, "names: [Frodo]\n");
+    let first = scratch.program("tavern-agent").start();
+    wait_until("it works", || scratch.work().join("pid").exists());
+    for _ in 0..2 {
+        scratch
+            .run("tavern-agent", &["--once"])
+            .ends(0)
+            .says("Frodo-2: T-");
+    }
+    first.signal(rustix::process::Signal::TERM);
+    first.end();
 }
