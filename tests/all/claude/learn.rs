@@ -137,7 +137,7 @@ fn a_command_that_was_refused_and_goes_well_otherwise_is_known() {
     has(
         &went.stderr,
         &[&format!(
-            "0 of 1 run that knew {id} went well, 1 of 3 runs that did not"
+            "0 of 1 run that knew {id} went well, 1 of 1 run that did not"
         )],
     );
 }
