@@ -108,6 +108,15 @@ impl Output {
         self.print(&pairs.join(" "))
     }
 
+    /// Prints an address of this program's own, with the key to it: it is made to be seen here, so nothing of it is taken out.
+    pub fn address(&self, record: &impl Serialize, address: &str) -> Result<(), CliError> {
+        match self.format {
+            Format::Text => self.print(address),
+            Format::Json => self.print(&serde_json::to_string(record)?),
+            Format::Env => Err(no_variables()),
+        }
+    }
+
     /// A line that is for people only (a heading, a total): not there in JSON.
     pub fn text(&self, text: impl Into<Painted>) -> Result<(), CliError> {
         if self.format == Format::Text {

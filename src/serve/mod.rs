@@ -123,13 +123,13 @@ impl Verb for Args {
         // From now on a signal ends it in order.
         context.interrupt()?;
         begin(listener, Arc::clone(&served))?;
-        context.out.record(
+        context.out.address(
             &Record {
                 url: &url,
                 address,
                 write: self.write,
             },
-            url.as_str(),
+            &url,
         )?;
         context.out.flush()?;
         if !is_loopback(address.ip()) {
