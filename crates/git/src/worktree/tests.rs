@@ -15,7 +15,6 @@ use super::super::Furnished;
 use super::super::fixture::{Fixture, discover, git_in, id, names, write_in};
 use super::super::registration;
 use super::super::{CommitId, GitError, Head, Repository};
-use super::{Goal, Stage};
 use tavern_sys::clock;
 
 /// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
@@ -443,7 +442,7 @@ fn what_was_not_furnished_to_the_end_is_made_anew() {
 }
 
 #[test]
-fn while_the_git_of_a_killed_process_goes_on_nobody_else_begins() {
+fn the_git_of_a_killed_process_ends_with_it_and_the_next_begins_anew() {
     let fixture = Fixture::new();
     let filter = fixture.script(
         "filter",
@@ -468,21 +467,13 @@ fn while_the_git_of_a_killed_process_goes_on_nobody_else_begins() {
     wait_until("the checkout has begun", || {
         fixture.beside("started").exists()
     });
+    let lock = admin(&fixture, "w").join("index.lock");
+    assert!(lock.exists());
     child.kill().expect("it is ours");
     child.wait().expect("it is ours");
-    // The orphaned git still has `index.lock`; a second git would fail on it, or worse, take it away.
-    let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
-    let goal = Goal::Branch {
-        name: "x",
-        reference: "refs/heads/x".to_owned(),
-        start: &start,
-    };
-    let step = repository.register(&path, &goal).expect("it can be read");
-    assert!(matches!(step, Stage::StillBeingMade(_)));
-    let step = repository.detach(&path).expect("it can be read");
-    assert!(matches!(step, Stage::StillBeingMade(_)) && path.exists());
+    wait_until("its git has taken its lock away", || !lock.exists());
     fs::write(fixture.beside("go"), "").expect("the folder is writable");
-    let made = fixture.add("w", "x").expect("the orphan has ended");
+    let made = fixture.add("w", "x").expect("nobody is at it");
     assert!(is_clean(&fixture.repository(), &made));
     assert_eq!(names(&made), [".gitattributes", "a", "go-once", "m", "z"]);
 }
