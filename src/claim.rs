@@ -1,6 +1,5 @@
 //! `tavern-claim`: take the next eligible item under a lease.
 
-use std::io;
 use std::time::Duration;
 
 use memchr::memmem;
@@ -19,12 +18,12 @@ use tavern_store::{
     self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch, Text,
 };
 use tavern_sys::clock::{self, Deadline};
-use tavern_sys::process::{Bell, ProgramExit, Spec, start};
+use tavern_sys::process::{Bell, ProgramExit};
 
 use super::flags::{DryRun, agent_name};
 use super::need::tell_removed;
 use super::shared::person;
-use super::sibling::sibling;
+use super::sibling::run_sibling;
 use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
 
 /// Take the next item that may be worked on, under a lease
@@ -220,16 +219,16 @@ impl Verb for Args {
                         next_reap = Deadline::after(BETWEEN_REAPS);
                         continue;
                     }
-                    Err(nothing) => {
-                        let ends = lease_ends(&board, next_reap);
-                        let wake_at = nothing.look_again().into_iter().chain(ends).min();
-                        (wake_at, explain(&site, &seek, &nothing)?)
-                    }
+                    Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
                 }
             };
             let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else {
                 return Err(why);
             };
+            let wake_at = wake_at
+                .into_iter()
+                .chain(lease_ends(&board, next_reap))
+                .min();
             let back_off = wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
             let longest = Duration::from_secs(3600);
             bell.wait(
@@ -277,23 +276,13 @@ const BETWEEN_REAPS: Duration = Duration::from_secs(30);
 fn reap(context: &Context, board: &Board) -> bool {
     let leases = board.leases().unwrap_or_default();
     leases.iter().any(is_over)
-        && reaped(context, board).is_ok_and(|exit| exit == ProgramExit::Code(0))
+        && run_sibling("reap", &context.here(), board)
+            .is_ok_and(|exit| exit == ProgramExit::Code(0))
 }
 
 /// One whose holder lives is for the second look of a reaper.
 fn is_over(lease: &Lease) -> bool {
     tavern_store::life(&lease.holder) == Life::Gone || !lease.is_live(clock::now())
-}
-
-fn reaped(context: &Context, board: &Board) -> io::Result<ProgramExit> {
-    let (program, verb) = sibling("reap")?;
-    let spec = Spec::new(program, context.here())
-        .args(verb)
-        .args(["--quiet", "--dir"])
-        .args([board.dir()]);
-    Ok(start(spec)?
-        .wait(Duration::MAX)
-        .unwrap_or(ProgramExit::Lost))
 }
 
 /// When there may be something to reap.

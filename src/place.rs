@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tavern_core::document::parse;
 use tavern_core::near::nearest;
@@ -16,11 +14,11 @@ use tavern_store::{Board, Error, Queue, fault_of_name};
 use tavern_sys::clock;
 use tavern_sys::files;
 use tavern_sys::interrupt::Interrupt;
-use tavern_sys::process::{Spec, quoted, start};
+use tavern_sys::process::quoted;
 
 use super::init::QUEUE;
 use super::shared::{held_here, known_person};
-use super::sibling::sibling;
+use super::sibling::run_sibling;
 use super::{CliError, Context, Exit, OwnRun, hints};
 
 impl Context {
@@ -120,16 +118,7 @@ impl Context {
         // Whoever reads our output need not wait for git.
         drop(self.out.flush());
         let known = board.committed().obstacle;
-        let commit = || -> io::Result<()> {
-            let (program, verb) = sibling("commit")?;
-            let spec = Spec::new(program, self.here())
-                .args(verb)
-                .args(["--format", "text", "--dir"])
-                .args([board.dir()]);
-            start(spec)?.wait(Duration::MAX);
-            Ok(())
-        };
-        if let Err(error) = commit() {
+        if let Err(error) = run_sibling("commit", &self.here(), &board) {
             self.out.note(format!(
                 "the queues are not committed for now: tavern commit can't be started: {error}"
             ));

@@ -2,7 +2,11 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tavern_store::Board;
+use tavern_sys::process::{ProgramExit, Spec, start};
 
 /// How to start the program that `tavern VERB` means, as a process of its own: `tavern-VERB` beside this one, else the
 /// `tavern` that this is or that is beside it, with the verb as its first argument.
@@ -21,4 +25,16 @@ pub(super) fn sibling(verb: &str) -> io::Result<(PathBuf, Option<OsString>)> {
         },
         Some(verb.into()),
     ))
+}
+
+/// Runs the program that `tavern VERB` means to its end, for `board`, in the folder `here`. It asks for nothing and prints nothing.
+pub(super) fn run_sibling(verb: &str, here: &Path, board: &Board) -> io::Result<ProgramExit> {
+    let (program, verb) = sibling(verb)?;
+    let spec = Spec::new(program, here)
+        .args(verb)
+        .args(["--format", "text", "--dir"])
+        .args([board.dir()]);
+    Ok(start(spec)?
+        .wait(Duration::MAX)
+        .unwrap_or(ProgramExit::Lost))
 }

@@ -236,9 +236,18 @@ fn a_claim_gives_back_what_a_dead_holder_or_an_old_lease_keeps() {
         .at("+700", "tavern-claim", &["--agent", "Pippin"])
         .ends(0)
         .says("T-2");
+    // What a shell has set for its own output is not the reaper's.
+    scratch
+        .program("tavern-claim")
+        .variable("TAVERN_TEST_NOW", "+2000")
+        .variable("TAVERN_FORMAT", "env")
+        .args(&["--agent", "Bilbo"])
+        .run()
+        .ends(0)
+        .says("TAVERN_TASK=T-2");
     // A dry run gives nothing back.
     scratch.at("+90000", "tavern-claim", &["--dry-run"]).ends(3);
-    assert_eq!(scratch.item("T-2")["lease"]["agent"], "Pippin");
+    assert_eq!(scratch.item("T-2")["lease"]["agent"], "Bilbo");
 }
 
 #[test]
