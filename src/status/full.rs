@@ -363,13 +363,11 @@ fn findings(board: &Board, task: &Task) -> String {
 
 /// The last words of the run that completed an item whose result they are.
 fn answer(board: &Board, config: &Config, task: &Task, runs: &[Metadata]) -> String {
-    let expected = |run: &Metadata| {
-        let of_role = || config.roles.get(&run.role)?.result;
-        task.result.or_else(of_role)
-    };
+    let is_answer = |run: &&Metadata| config.expected(task, &run.role) == Some(Expected::Answer);
     let said = runs
         .last()
-        .filter(|run| task.status() == Status::Completed && expected(run) == Some(Expected::Answer))
+        .filter(|_| task.status() == Status::Completed)
+        .filter(is_answer)
         .map(|run| Artifacts::open(board, &run.run).read("result.txt"));
     said.map(|said| without_signal(&said).to_owned())
         .unwrap_or_default()

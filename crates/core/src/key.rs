@@ -20,7 +20,7 @@ pub enum Shape {
     Commands,
     Budget,
     Flag,
-    /// `allowed` or `fail`.
+    /// `answer` or `change`.
     Expected,
     Count,
     Time,

@@ -198,8 +198,7 @@ impl Site {
 
     /// The result that its item is to have, as that says, its queue or its holder's role.
     pub fn expected(&self, held: &Claimed) -> Option<Expected> {
-        let of_role = || self.config.roles.get(&held.lease.role)?.result;
-        held.task.result.or_else(of_role)
+        self.config.expected(&held.task, &held.lease.role)
     }
 
     /// What an agent of that role and name takes from `queues`.

@@ -17,7 +17,7 @@ use tavern_core::front::EmptyBehavior;
 
 use tavern_core::near::nearest;
 use tavern_core::rule::BoardRules;
-use tavern_core::task::PERSON;
+use tavern_core::task::{Expected, PERSON, Task};
 use tavern_core::wake::WakeCause;
 use tavern_core::watch_rules::WatchRules;
 use tavern_core::yaml::{self, YamlError};
@@ -424,6 +424,12 @@ impl Config {
         self.runners
             .get(runner)
             .is_some_and(|entry| entry.kind == RunnerKind::Shell)
+    }
+
+    /// Returns the result that the task is to have, as it says, its queue or the role of who works on it.
+    pub fn expected(&self, task: &Task, role: &str) -> Option<Expected> {
+        task.result
+            .or_else(|| self.roles.get(role).and_then(|role| role.result))
     }
 
     /// The roles, by what their agents do.
