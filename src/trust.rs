@@ -79,11 +79,7 @@ impl Verb for Args {
             ));
             return Ok(Exit::Done);
         }
-        let count = human::count(unknown.len(), "thing");
-        for one in &unknown {
-            show(context, site.board.root(), one)?;
-        }
-        context.out.flush()?;
+        let count = shown(context, &site, &unknown)?;
         if !self.yes && (self.plan.dry_run || !is_wanted(&count)?) {
             let files: String = self
                 .files
@@ -110,15 +106,20 @@ pub(super) fn offer(context: &Context, site: &Site) -> Result<bool, CliError> {
         return Ok(false);
     }
     let unknown = Trust::of(site).unknown();
-    for one in &unknown {
-        show(context, site.board.root(), one)?;
-    }
-    context.out.flush()?;
-    if !is_wanted(&human::count(unknown.len(), "thing"))? {
+    if !is_wanted(&shown(context, site, &unknown)?)? {
         return Ok(false);
     }
     allow(context, site, unknown)?;
     Ok(true)
+}
+
+/// Shows all of it, and returns how much that is.
+fn shown(context: &Context, site: &Site, unknown: &[Stranger]) -> Result<String, CliError> {
+    for one in unknown {
+        show(context, site.board.root(), one)?;
+    }
+    context.out.flush()?;
+    Ok(human::count(unknown.len(), "thing"))
 }
 
 fn allow(context: &Context, site: &Site, unknown: Vec<Stranger>) -> Result<(), CliError> {
