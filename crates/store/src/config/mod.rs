@@ -469,14 +469,18 @@ impl Config {
         if is_empty {
             return Ok(Config::default());
         }
-        // Once on its own, so that what is wrong is told with its place; a merged value has none.
-        yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
-        let set: Value = yaml::read(text).map_err(from_yaml)?;
-        let defaults =
-            serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(error.into()))?;
-        let set = with_coders_runner(set);
-        let config: Config = serde_yaml::from_value(merged(defaults, set))
-            .map_err(|error| from_yaml(error.into()))?;
+        let set = yaml::read::<Value>(text);
+        let has_null = set.as_ref().is_ok_and(has_null);
+        let config = set.and_then(|set| {
+            let defaults = serde_yaml::to_value(Config::default())?;
+            let merged = merged(defaults, with_coders_runner(set));
+            Ok(serde_yaml::from_value::<Config>(merged)?)
+        });
+        // An error of a merged value has no place, and a null is merged as the default: the text itself is read.
+        if config.is_err() || has_null {
+            yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
+        }
+        let config = config.map_err(from_yaml)?;
         match config.fault() {
             None => Ok(config),
             Some((keys, message, hint)) => Err(flawed(Flaw::at(
@@ -745,6 +749,15 @@ fn read_saved(path: &Path) -> io::Result<String> {
             return Ok(text);
         }
         thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Sequence(values) => values.iter().any(has_null),
+        Value::Mapping(values) => values.values().any(has_null),
+        _ => false,
     }
 }
 
