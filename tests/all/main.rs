@@ -11,6 +11,7 @@ compile_error!(
 
 mod account;
 mod actors;
+mod answers;
 mod appended;
 mod archive;
 mod ask;

@@ -188,15 +188,16 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
 }
 
 #[test]
-fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
+fn a_planner_may_ask_a_person_or_give_none_and_a_file_is_no_answer() {
     let scratch = board("", EMPTY);
     plan(&scratch, 1, "What is a page?\n\nWAITING: which page?\n");
     plan(&scratch, 2, "I have read it all.\nDONE\n");
-    plan(&scratch, 3, "DONE\n");
-    scratch.write(
-        "../home/steps/3.file",
-        "- [ ] Log in (done_when: test -s work.txt)\n",
+    plan(
+        &scratch,
+        3,
+        "```markdown NONCE\n- [ ] Log in (done_when: test -s work.txt)\n```\nDONE\n",
     );
+    scratch.write("../home/steps/2.file", "- [ ] Planted (done_when: ls)\n");
     scratch
         .run("tavern-plan", &["A page", "--id", "L-1", "--draft"])
         .ends(0);

@@ -109,7 +109,7 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
 }
 
 /// What a program prints that is no verdict of its agent, though there is one in it.
-const NOT_GIVEN: [(&str, &str); 7] = [
+const NOT_GIVEN: [(&str, &str); 10] = [
     ("an echo of its prompt", "cat prompt.seen; echo DONE"),
     (
         "an echo on the other stream",
@@ -132,7 +132,50 @@ const NOT_GIVEN: [(&str, &str); 7] = [
         "one that is not closed",
         "sed \"s/yaml/yaml $TAVERN_NONCE/; \\$d\" verdict.md; echo DONE",
     ),
+    (
+        "a draft on the other stream",
+        "echo 'I reject it.'; sed \"s/yaml/yaml $TAVERN_NONCE/\" verdict.md >&2; echo DONE >&2",
+    ),
+    (
+        "only on the other stream",
+        "sed \"s/yaml/yaml $TAVERN_NONCE/\" verdict.md >&2; echo DONE",
+    ),
+    (
+        "a file that any of its programs can write",
+        "grep -v '```' verdict.md >\"$TAVERN_RUN/verdict.yaml\"; echo DONE",
+    ),
 ];
+
+/// How a program may print the verdict that its agent gives.
+const GIVEN: [(&str, &str); 4] = [
+    ("with DONE", "given; echo DONE"),
+    ("and nothing else", "given"),
+    (
+        "with chatter on the other stream",
+        "echo thinking >&2; given; echo DONE; printf 'tokens used\\n12,345\\n' >&2",
+    ),
+    (
+        "in colour",
+        "given | sed \"s/.*/$(printf '\\033')[1;32m&$(printf '\\033')[0m/\"; echo DONE",
+    ),
+];
+
+#[test]
+fn a_verdict_at_the_end_of_what_the_agent_says_is_taken() {
+    for (how, prints) in GIVEN {
+        let agent_text = format!(
+            "#!/bin/sh -eu\ncat >prompt.seen\n\
+             given() {{ printf '```yaml %s\\nverdict: approve\\nsummary: fine\\n```\\n' $TAVERN_NONCE; }}\n\
+             case $TAVERN_ROLE in\n\
+             coder) rm prompt.seen; echo one >T-1.txt; git add T-1.txt; git commit -qm One; echo DONE ;;\n\
+             reviewer) {prints} ;;\nesac\n"
+        );
+        let scratch = Scratch::with_agent(&agent_text, ONE, "review: [reviewer]\n");
+        agent(&scratch, "coder", "Frodo").says("now in review");
+        agent(&scratch, "reviewer", "Sam").says("T-1 approved: fine");
+        assert_eq!(scratch.item("T-1")["status"], "completed", "{how}");
+    }
+}
 
 #[test]
 fn no_verdict_is_taken_that_the_agent_did_not_give() {

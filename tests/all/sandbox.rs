@@ -315,7 +315,7 @@ fn who_plans_in_a_sandbox_plans_for_those_in_one() {
         ),
     ] {
         let scratch = Scratch::initialized();
-        let script = "cat >/dev/null\n(: >\"$HOME/escaped\") 2>/dev/null\ncp \"$PLAN\" \"$TAVERN_RUN/plan.md\"\necho DONE\n";
+        let script = "cat >/dev/null\n(: >\"$HOME/escaped\") 2>/dev/null\nprintf '```markdown %s\\n%s\\n```\\nDONE\\n' $TAVERN_NONCE \"$(cat \"$PLAN\")\"\n";
         let program = scratch.executable(
             "../home/planner",
             &format!("#!/bin/sh\nPLAN=$HOME/plan.md\n{script}"),

@@ -9,14 +9,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::prompt::head;
-use crate::runner::{AgentEvent, LOG_MIB, LOGS, THREAD_LOG};
+use crate::runner::{AgentEvent, LOG_MIB, LOGS, OUTPUT_PARTS, THREAD_LOG};
 use tavern_store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
 use tavern_sys::files;
 use tavern_sys::secrets::{Redacting, redact};
 
-/// A reviewer's verdict in the run's folder: its agent may write it there, else it is taken from the agent's answer.
-pub const VERDICT: &str = "verdict.yaml";
-/// A planner's plan, likewise.
+/// A planner's plan, as its answer gave it.
 pub const PLAN: &str = "plan.md";
 /// What `done_when` printed at the commit of the work.
 pub const VERIFY: &str = "verify.txt";
@@ -88,6 +86,7 @@ impl Artifacts {
     /// it wrote them itself, so that nothing is lost when its supervisor dies.
     pub fn redact_logs(&self) -> Result<(), Error> {
         LOGS.iter()
+            .chain(&OUTPUT_PARTS)
             .map(|name| self.path(name))
             .try_for_each(|path| redact_file(&path).map_err(Error::io("write", &path)))
     }

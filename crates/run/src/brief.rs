@@ -142,7 +142,11 @@ impl<'a> Brief<'a> {
             },
             knowledge: known_of(site, task),
             refutation: None,
-            nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
+            nonce: if runner.hears() {
+                String::new()
+            } else {
+                uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
+            },
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
         let templates = templates(site.role(&lease.role)?)
@@ -263,9 +267,9 @@ impl<'a> Brief<'a> {
         )
     }
 
-    /// What a verdict or a plan in words names, drawn for this run.
-    pub fn nonce(&self) -> &str {
-        &self.values.nonce
+    /// What a block of an answer names, drawn for this run; `None` where its program tells its agent's words from all others.
+    pub fn nonce(&self) -> Option<&str> {
+        Some(self.values.nonce.as_str()).filter(|nonce| !nonce.is_empty())
     }
 
     /// What holds for every task of the role.

@@ -170,10 +170,9 @@ impl<'a> Launch<'a> {
             nonce: None,
             script: held.script.clone(),
         };
-        if form.is_some() && runner.answer_tool().is_none() {
-            let nonce = brief.nonce().to_owned();
-            job.env.push(("TAVERN_NONCE".to_owned(), nonce.clone()));
-            job.nonce = Some(nonce);
+        if let Some(nonce) = brief.nonce() {
+            job.env.push(("TAVERN_NONCE".to_owned(), nonce.to_owned()));
+            job.nonce = Some(nonce.to_owned());
         }
         if site.config.runs_scripts(&metadata.runner) {
             job.env.push((
@@ -364,7 +363,9 @@ impl<'a> Launch<'a> {
         if self.job.opening == Opening::New {
             NEW_SESSION.clone_into(&mut self.job.session);
         }
-        self.job.prompt = self.job.prompt.replace(self.brief.nonce(), NEW_NONCE);
+        if let Some(nonce) = self.brief.nonce() {
+            self.job.prompt = self.job.prompt.replace(nonce, NEW_NONCE);
+        }
         let spec = self.spec()?;
         let words =
             std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));

@@ -1,7 +1,7 @@
 //! The proof of what an agent says while its session is open: what it lacks the agent is told there, and mends it in the same attempt.
 //! What is decided rests on `verify`, once the program has ended.
 
-use super::artifacts::{Artifacts, VERDICT, VERIFY};
+use super::artifacts::{Artifacts, VERIFY};
 use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, run_commands, run_one};
@@ -39,8 +39,8 @@ pub fn prove(
     said: &str,
 ) -> Live {
     let refutation = match launch.role.does {
-        Does::Plan => plan::refutation(site, held, artifacts, said, launch.job.nonce.as_deref()),
-        Does::Review => Verdict::read(&artifacts.read(VERDICT), said, launch.job.nonce.as_deref())
+        Does::Plan => plan::refutation(site, held, said, launch.job.nonce.as_deref()),
+        Does::Review => Verdict::read(said, launch.job.nonce.as_deref())
             .err()
             .map(|why| Refutation {
                 reason: format!("it gave no verdict: {why}"),

@@ -35,12 +35,10 @@ fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
 pub fn refutation(
     site: &Site,
     held: &Claimed,
-    artifacts: &Artifacts,
     said: &str,
     nonce: Option<&str>,
 ) -> Option<Refutation> {
-    let text = Some(artifacts.read(PLAN)).filter(|text| !text.trim().is_empty());
-    let text = match text.map_or_else(|| checklist(said, nonce), Ok) {
+    let text = match checklist(said, nonce) {
         Ok(text) => text,
         Err(why) => {
             return Some(Refutation {
@@ -64,11 +62,9 @@ pub fn judge(
     said: &str,
     nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
-    if artifacts.read(PLAN).trim().is_empty() {
-        match checklist(said, nonce) {
-            Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
-            Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
-        }
+    match checklist(said, nonce) {
+        Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
+        Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
     }
     let (result, problems) = look(site, held, artifacts);
     if !problems.is_empty() {
@@ -372,13 +368,15 @@ fn specs(root: &Path) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::prompt::Template;
-    use crate::runner::answer::last_block;
 
     #[test]
     fn what_planners_are_shown_is_a_plan() {
         let template = Template::built_in("rules-plan.md").expect("it is built in");
-        let shown = last_block(&template.text, &["markdown"]).expect("it shows one");
-        assert!(!shown.text.contains("nonce"), "an echo of it is no plan");
+        let (_, shown) = template
+            .text
+            .split_once("<example>\n")
+            .expect("it shows one");
+        let (shown, _) = shown.split_once("</example>").expect("it ends");
         let roles = [DEFAULT_ROLE.to_owned()];
         let rules = Rules {
             roles: &roles,
@@ -387,7 +385,7 @@ mod tests {
             may_be_empty: false,
             status_of: &|_| None,
         };
-        let plan = read(&shown.text, &rules).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        let plan = read(shown, &rules).unwrap_or_else(|problems| panic!("{problems:#?}"));
         assert_eq!(plan.items.len(), 2);
         for key in tavern_core::plan::KEYS {
             assert!(

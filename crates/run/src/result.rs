@@ -288,13 +288,9 @@ const FORM_OF_VERDICT: &str = "its verdict has another form than this: `verdict:
     `summary: …`, `findings: [{severity: nit, minor, major or blocker, file: …, line: …, text: …}]`";
 
 impl Verdict {
-    /// The verdict that `written` (a file of its own) or the `answer` gives, which names the `nonce` if there is one, or why it is none.
-    pub fn read(written: &str, answer: &str, nonce: Option<&str>) -> Result<Verdict, String> {
-        let block = if written.trim().is_empty() {
-            final_block(without_signal(answer), &["yaml", "json"], nonce)?
-        } else {
-            written.to_owned()
-        };
+    /// The verdict that the `answer` gives, which names the `nonce` if there is one, or why it is none.
+    pub fn read(answer: &str, nonce: Option<&str>) -> Result<Verdict, String> {
+        let block = final_block(without_signal(answer), &["yaml", "json"], nonce)?;
         // JSON is YAML.
         yaml::read::<Value>(&block)
             .map_err(|error| format!("its verdict can't be read: {error}"))?;
@@ -369,17 +365,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_read_from_a_file_or_from_the_answer() {
+    fn a_verdict_is_read_from_the_answer() {
         let answer = "It leaks.\n\n```yaml 5f1e\nverdict: reject\nsummary: It leaks.\nfindings:\n  - {severity: nit, text: spelling}\n  - severity: blocker\n    file: src/a.rs\n    line: 7\n    text: never closed\n```\nDONE";
-        let verdict = Verdict::read("", answer, Some("5f1e")).expect("it is one");
+        let verdict = Verdict::read(answer, Some("5f1e")).expect("it is one");
         assert_eq!(verdict.verdict, Ruling::Reject);
         assert_eq!(
             verdict.words(),
             "It leaks.\n- blocker src/a.rs:7: never closed\n- nit: spelling"
         );
-        let file = Verdict::read("{\"verdict\": \"approve\"}", answer, Some("5f1e"))
-            .expect("the file goes first");
-        assert_eq!((file.verdict, file.words().as_str()), (Ruling::Approve, ""));
     }
 
     #[test]
@@ -402,7 +395,7 @@ mod tests {
                 "does not begin with ```yaml 5f1e",
             ),
         ] {
-            let error = Verdict::read("", answer, Some("5f1e")).expect_err(answer);
+            let error = Verdict::read(answer, Some("5f1e")).expect_err(answer);
             assert!(error.contains(why), "{answer}: {error}");
         }
     }

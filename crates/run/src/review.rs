@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::artifacts::{Artifacts, VERDICT};
+use super::artifacts::Artifacts;
 use super::error::Error;
 use super::result::{AgentAnswer, Ruling, RunResult, Verdict};
 use super::site::Site;
@@ -58,7 +58,7 @@ pub fn judge(
         let why = "it left the commit that it was to look at, so its verdict is void";
         return Ok(RunResult::failed(why).into());
     }
-    let verdict = match Verdict::read(&artifacts.read(VERDICT), said, nonce) {
+    let verdict = match Verdict::read(said, nonce) {
         Ok(verdict) => Verdict {
             commit: commit.map(|commit| commit.as_str().to_owned()),
             ..verdict

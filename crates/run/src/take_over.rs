@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::artifacts::{Artifacts, PLAN, VERDICT};
+use super::artifacts::Artifacts;
 use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, run_of};
@@ -29,9 +29,6 @@ const BROKEN: &str = ".broken-";
 
 /// Bundles of what a run committed in submodules, in its folder.
 pub const SUBMODULES: &str = "submodules";
-
-/// Bytes of a result that are taken.
-const MOST_BYTES: usize = 1 << 20;
 
 /// A cell of which there is nothing to be had any more.
 #[derive(Clone, Debug)]
@@ -107,7 +104,6 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Er
     if !cell.is_there() {
         return Ok(Taken::default());
     }
-    take_results(site, &cell, &run.run)?;
     let taken = take_git(site, &cell, run);
     failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
     match taken {
@@ -143,19 +139,6 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Er
         }
         Err(error) => Err(error),
     }
-}
-
-/// Two files that agents write; everything else in the folder of results is for themselves.
-fn take_results(site: &Site, cell: &Cell, run: &str) -> Result<(), Error> {
-    for name in [VERDICT, PLAN] {
-        let text = match files::read_text(cell.results().join(name)) {
-            Ok(text) if text.len() <= MOST_BYTES => text,
-            // It gave none that could be read.
-            _ => continue,
-        };
-        Artifacts::open(&site.board, run).write_durable(name, &text)?;
-    }
-    Ok(())
 }
 
 /// Returns to which remote-tracking branches it has pushed.

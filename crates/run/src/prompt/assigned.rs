@@ -52,7 +52,8 @@ pub struct Assigned {
     pub knowledge: Vec<Learned>,
     /// Why it is not done, though its agent says so.
     pub refutation: Option<Refutation>,
-    /// What the fence of its verdict or plan names where that is given in words; another in each run.
+    /// What the fence of its verdict, plan or question names, of a program that may print more than its agent's words; another in each
+    /// run. Else empty.
     pub nonce: String,
 }
 

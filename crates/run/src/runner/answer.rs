@@ -1,42 +1,5 @@
 //! What stands in an agent's answer for Tavern to read: fenced blocks. Pure.
 
-/// A fenced block.
-pub struct AnswerBlock {
-    pub text: String,
-    /// What stands behind the marks of its opening fence.
-    info: String,
-    is_closed: bool,
-    /// It is closed, and nothing stands behind it.
-    pub is_at_end: bool,
-}
-
-/// The last fenced block of `text` whose info string begins with one of `kinds`; an empty kind takes a bare fence. One that is
-/// not closed goes to the end.
-///
-/// Models put fences of the same kind inside, indented under their items: only one that stands no further in closes the
-/// block.
-pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
-    let lines: Vec<&str> = text.lines().collect();
-    let is_kind = |block: &FencedLines<'_>| {
-        kinds
-            .iter()
-            .any(|kind| kind.eq_ignore_ascii_case(block.open.kind()))
-    };
-    let FencedLines { open, at, close } = fenced(&lines).into_iter().rev().find(is_kind)?;
-    let is_at_end =
-        close.is_some_and(|close| lines[close + 1..].iter().all(|line| line.trim().is_empty()));
-    let text = lines[at..close.unwrap_or(lines.len())]
-        .iter()
-        .map(|line| format!("{line}\n"))
-        .collect();
-    Some(AnswerBlock {
-        text,
-        info: open.info.to_owned(),
-        is_closed: close.is_some(),
-        is_at_end,
-    })
-}
-
 /// The length of the longest fence of `text`; 0 if it has none.
 pub fn longest_fence(text: &str) -> usize {
     text.lines()
@@ -66,21 +29,39 @@ pub fn unfenced(text: &str) -> Vec<&str> {
 
 /// Returns the block that `answer`, without its signal, ends with, or why it ends with none: its fence names one of `kinds`. Of a
 /// program that may print more than its agent's words, the fence names the run's `nonce`, too: nothing has it that is quoted or echoed.
+///
+/// Models put fences of the same kind inside, indented under their items: only one that stands no further in closes the
+/// block.
 pub fn final_block(answer: &str, kinds: &[&str], nonce: Option<&str>) -> Result<String, String> {
     let kind = kinds[0];
-    let block = last_block(answer, kinds)
-        .filter(|block| block.is_at_end || !block.is_closed)
+    let lines: Vec<&str> = answer.lines().collect();
+    let is_kind =
+        |open: &CodeFence<'_>| kinds.iter().any(|it| it.eq_ignore_ascii_case(open.kind()));
+    let named = nonce.and_then(|nonce| {
+        // What was printed before is no matter, such as a fence that is not closed.
+        (0..lines.len()).rev().find_map(|at| {
+            let open = CodeFence::of(lines[at])?;
+            (is_kind(&open) && open.names(nonce)).then(|| FencedLines::from(&lines, open, at + 1))
+        })
+    });
+    let quoted = || {
+        fenced(&lines)
+            .into_iter()
+            .rfind(|block| is_kind(&block.open))
+    };
+    let (is_named, block) = (named.is_some(), named.or_else(quoted));
+    let end = lines.iter().rposition(|line| !line.trim().is_empty());
+    let FencedLines { at, close, .. } = block
+        .filter(|block| block.close.is_none() || block.close == end)
         .ok_or_else(|| format!("its answer does not end with a ```{kind} block"))?;
-    if !block.is_closed {
-        return Err(format!("the ```{kind} block of its answer is not closed"));
-    }
-    let names = |nonce: &str| block.info.split_whitespace().any(|word| word == nonce);
-    match nonce.filter(|nonce| !names(nonce)) {
-        Some(nonce) => Err(format!(
+    let close = close.ok_or_else(|| format!("the ```{kind} block of its answer is not closed"))?;
+    if let Some(nonce) = nonce.filter(|_| !is_named) {
+        return Err(format!(
             "the ```{kind} block of its answer does not begin with ```{kind} {nonce}"
-        )),
-        None => Ok(block.text),
+        ));
     }
+    let text = lines[at..close].iter().map(|line| format!("{line}\n"));
+    Ok(text.collect())
 }
 
 /// A block: from which line on its text stands, and which line closes it.
@@ -90,19 +71,24 @@ struct FencedLines<'t> {
     close: Option<usize>,
 }
 
+impl<'t> FencedLines<'t> {
+    fn from(lines: &[&'t str], open: CodeFence<'t>, at: usize) -> FencedLines<'t> {
+        let is_close = |line: &&str| CodeFence::of(line).is_some_and(|fence| fence.closes(&open));
+        let length = lines[at..].iter().position(is_close);
+        let close = length.map(|length| at + length);
+        FencedLines { open, at, close }
+    }
+}
+
 fn fenced<'t>(lines: &[&'t str]) -> Vec<FencedLines<'t>> {
     let (mut blocks, mut at) = (Vec::new(), 0);
     while at < lines.len() {
         let open = CodeFence::of(lines[at]);
         at += 1;
         let Some(open) = open else { continue };
-        let is_close = |line: &&str| CodeFence::of(line).is_some_and(|fence| fence.closes(&open));
-        let close = lines[at..]
-            .iter()
-            .position(is_close)
-            .map(|length| at + length);
-        blocks.push(FencedLines { open, at, close });
-        at = close.unwrap_or(lines.len()) + 1;
+        let block = FencedLines::from(lines, open, at);
+        at = block.close.unwrap_or(lines.len()) + 1;
+        blocks.push(block);
     }
     blocks
 }
@@ -120,6 +106,10 @@ impl<'t> CodeFence<'t> {
     /// The first word behind the marks.
     fn kind(&self) -> &'t str {
         self.info.split_whitespace().next().unwrap_or_default()
+    }
+
+    fn names(&self, nonce: &str) -> bool {
+        self.info.split_whitespace().any(|word| word == nonce)
     }
 
     fn of(line: &'t str) -> Option<CodeFence<'t>> {
@@ -189,10 +179,6 @@ mod tests {
                 "```markdown 5f1e\n- [ ] a\n```\n```sh\nls\n```\n",
                 "does not end with",
             ),
-            (
-                "```sh\n```markdown 5f1e\n- [ ] a\n```\n",
-                "does not end with",
-            ),
             ("```markdown 5f1e\n- [ ] a", "is not closed"),
             (
                 "```markdown\n- [ ] a\n```\n",
@@ -213,22 +199,24 @@ mod tests {
 
     #[test]
     fn the_last_block_of_its_kind_counts() {
-        let text = "I looked.\n\n```yaml\na: 1\n```\nNo:\n\n```YAML verdict\nb: 2\nc: |\n  ```x\n```\n\n```sh\nls\n```\nDONE\n";
-        let last = |text: &str, kind: &str| {
-            last_block(text, &[kind]).map(|block| (block.text, block.is_at_end))
-        };
-        assert_eq!(
-            last(text, "yaml"),
-            Some(("b: 2\nc: |\n  ```x\n".to_owned(), false))
-        );
-        assert_eq!(last(text, "json"), None);
-        assert_eq!(
-            last("```x```\n```\nx\n```\n\n", ""),
-            Some(("x\n".to_owned(), true))
-        );
-        assert_eq!(
-            last("```yaml\ncut off", "yaml"),
-            Some(("cut off\n".to_owned(), false))
-        );
+        let text =
+            "I looked.\n\n```yaml\na: 1\n```\nNo:\n\n```YAML verdict\nb: 2\nc: |\n  ```x\n```\n\n";
+        let of = |text: &str, kind: &str| final_block(text, &[kind], None).ok();
+        assert_eq!(of(text, "yaml").as_deref(), Some("b: 2\nc: |\n  ```x\n"));
+        assert_eq!(of(text, "json"), None);
+        assert_eq!(of("```yaml\ncut off", "yaml"), None);
+        assert_eq!(of("~~~~\nnot closed\n```yaml\na: 1\n```\n", "yaml"), None);
+    }
+
+    #[test]
+    fn what_is_not_closed_before_keeps_no_block_with_the_nonce_away() {
+        for before in ["```sh\nls\n", "~~~~\n", "```yaml\nverdict: reject\n"] {
+            let text = format!("{before}```yaml 5f1e\na: 1\n```\n");
+            assert_eq!(
+                final_block(&text, &["yaml"], Some("5f1e")).as_deref(),
+                Ok("a: 1\n"),
+                "{text}"
+            );
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 use std::env::temp_dir;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::process::ChildStdin;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
@@ -17,13 +16,12 @@ use super::outcome::{EndReason, SessionEnd, Usage};
 use super::permission::{self, Leave};
 use super::question;
 use super::reading::Reading;
-use super::session::{Session, Speaker};
+use super::session::{Session, Speaker, Stream};
 use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;
 use super::{STDERR_LOG, THREAD_LOG};
 use tavern_sys::clock;
-use tavern_sys::files;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
 
 /// How often the CLI is asked at most what it has spent.
@@ -53,16 +51,14 @@ struct Conversation {
     /// What the session had used before; `None` until the CLI has said so. From 2.1.330 on its figures contain that.
     before: Option<Usage>,
     transcript: Transcript,
-    stderr: File,
-    stderr_before: u64,
+    /// What it wrote to standard error last.
+    last_error: String,
 }
 
 /// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
 pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
-    let log = files::open_to_append(job.run_dir.join(STDERR_LOG))?;
-    let (stderr, stderr_before) = (log.try_clone()?, log.metadata()?.len());
     let transcript = Transcript::of(job);
-    Session::start(spec, job, THREAD_LOG, Some(log), |child| {
+    Session::start(spec, job, [THREAD_LOG, STDERR_LOG], |child| {
         let mut conversation = Conversation {
             job: job.clone(),
             input: child.take_stdin().map(write_lines),
@@ -78,8 +74,7 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
             requests: 0,
             before: (job.opening == Opening::New).then(Usage::default),
             transcript,
-            stderr,
-            stderr_before,
+            last_error: String::new(),
         };
         if may_forbid(&job.forbids) {
             // Seconds, after which a call is made that nobody has judged.
@@ -290,23 +285,20 @@ impl Conversation {
         }
         true
     }
-
-    /// The end of what it wrote to standard error in this run; some failures dump kilobytes.
-    fn stderr_tail(&mut self) -> std::io::Result<String> {
-        const MOST: u64 = 4096;
-        let length = self.stderr.metadata()?.len();
-        self.stderr.seek(SeekFrom::Start(
-            self.stderr_before.max(length.saturating_sub(MOST)),
-        ))?;
-        let mut tail = Vec::new();
-        self.stderr.read_to_end(&mut tail)?;
-        Ok(String::from_utf8_lossy(&tail).into_owned())
-    }
 }
 
 impl Speaker for Conversation {
-    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
-        if line.cut > 0 {
+    fn read(
+        &mut self,
+        stream: Stream,
+        line: LogLine,
+        events: &mut VecDeque<AgentEvent>,
+    ) -> Option<EndReason> {
+        if stream == Stream::Error && !line.text.trim().is_empty() {
+            self.last_error = line.text;
+            return None;
+        }
+        if stream != Stream::Output || line.cut > 0 {
             return None;
         }
         let mut why = None;
@@ -372,9 +364,7 @@ impl Speaker for Conversation {
     }
 
     fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
-        // Without what it wrote there, the reason is only less well told.
-        let stderr = self.stderr_tail().unwrap_or_default();
-        let mut end = self.reading.judge(exit, ended_by_us, &stderr);
+        let mut end = self.reading.judge(exit, ended_by_us, &self.last_error);
         if self.reading.is_turn_open || self.reading.turn.is_none() {
             let recorded = self.transcript.usage();
             if recorded.total() > end.usage.total() {

@@ -101,7 +101,7 @@ mod tests {
             let said = Form::Plan.words(&json!({"plan": plan, "question": ""}));
             let plan = final_block(without_signal(&said), &["markdown"], None);
             assert_eq!(plan.as_deref(), Ok(items), "{said}");
-            assert_eq!(Signal::read(&said), Signal::Done, "{said}");
+            assert_eq!(Signal::read(&said, None), Signal::Done, "{said}");
         }
     }
 
@@ -136,7 +136,11 @@ mod tests {
             ),
         ];
         for (form, answer, signal) in rows {
-            assert_eq!(Signal::read(&form.words(&answer)), *signal, "{answer}");
+            assert_eq!(
+                Signal::read(&form.words(&answer), None),
+                *signal,
+                "{answer}"
+            );
         }
     }
 }

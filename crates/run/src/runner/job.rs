@@ -50,7 +50,7 @@ pub struct Job {
     pub is_proven_live: bool,
     /// What it is held to answer in, where its program can do that.
     pub form: Option<Form>,
-    /// Drawn for this run: a verdict or a plan names it, where its program may print more than its agent's words.
+    /// Drawn for this run: a verdict, plan or question names it, where its program may print more than its agent's words.
     pub nonce: Option<String>,
     /// The item's own script, for the shell runner.
     pub script: Option<String>,

@@ -55,11 +55,13 @@ pub use signal::Signal;
 
 /// The log of a run of an agent that writes JSON lines, in the run's folder.
 pub const THREAD_LOG: &str = "thread.jsonl";
-/// The log of a run of any other program, in the run's folder.
+/// The log of a run of any other program, in the run's folder: what it wrote to both outputs, in the order in which it was seen.
 pub const OUTPUT_LOG: &str = "output.log";
+/// What such a program has written to each, until it is all in the log.
+pub const OUTPUT_PARTS: [&str; 2] = ["stdout.part", "stderr.part"];
 /// What an agent that writes JSON lines says besides, in the run's folder.
 const STDERR_LOG: &str = "stderr.log";
-/// All that programs write themselves.
+/// What people read of what programs write.
 pub const LOGS: [&str; 3] = [THREAD_LOG, OUTPUT_LOG, STDERR_LOG];
 
 /// Bytes that are kept of an agent's last words, from both ends; its log has all of them.

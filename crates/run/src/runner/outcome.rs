@@ -103,8 +103,10 @@ pub struct SessionEnd {
     pub tool_calls: u32,
     /// The session to resume, if it can be: `None` if the program never began it or doesn't know it any more.
     pub session: Option<String>,
-    /// The agent's final text.
+    /// The agent's final text, for people.
     pub result: String,
+    /// The end of what the agent itself said, in one piece: a verdict or a plan stands nowhere else.
+    pub answer: String,
     pub signal: Signal,
     pub denials: Vec<Denial>,
     /// Calls that it was refused and that a person can allow.
@@ -131,6 +133,7 @@ impl SessionEnd {
         SessionEnd {
             reason: told(&self.reason),
             result: told(&self.result),
+            answer: told(&self.answer),
             signal,
             denials,
             refused,
@@ -156,6 +159,7 @@ impl SessionEnd {
             tool_calls: 0,
             session: None,
             result: String::new(),
+            answer: String::new(),
             signal: Signal::None,
             denials: Vec::new(),
             refused: Vec::new(),

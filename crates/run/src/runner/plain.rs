@@ -1,19 +1,23 @@
 //! A program that writes plain text and whose exit status decides. It doesn't know which program.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
 
+use anstream::adapter::strip_str;
 use rustix::process::Signal as ProcessSignal;
 
+use tavern_sys::files;
 use tavern_sys::process::excerpt::Excerpt;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
 
-use super::MOST_ANSWER;
-use super::OUTPUT_LOG;
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
 use super::outcome::{EndReason, Outcome, SessionEnd};
-use super::session::{Session, Speaker};
+use super::session::{Session, Speaker, Stream};
 use super::signal::Signal;
+use super::{MOST_ANSWER, OUTPUT_LOG, OUTPUT_PARTS};
 
 /// How a shell ends that didn't find a command.
 const NOT_FOUND: i32 = 127;
@@ -30,31 +34,69 @@ const FAULTS: [ProcessSignal; 6] = [
 
 /// What a program has written, both ends of it.
 struct PlainText {
+    /// By its agent: what came by standard output.
     said: Excerpt,
+    /// By anything in it, in the order in which it came.
+    all: Excerpt,
+    /// The same for people, all of it, as far as it could be written.
+    log: File,
+    is_logged: bool,
+    parts: [PathBuf; 2],
+    nonce: Option<String>,
 }
 
-/// Starts `spec` with both output streams in the run's output log, in the order in which they are written.
+/// Starts `spec`. What its two output streams bring, each into a file of its own, is put together in the run's output log as it comes.
 pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
-    Session::start(spec, job, OUTPUT_LOG, None, |_| {
-        Box::new(PlainText {
-            said: Excerpt::new(MOST_ANSWER),
-        })
-    })
+    let text = PlainText {
+        said: Excerpt::new(MOST_ANSWER),
+        all: Excerpt::new(MOST_ANSWER),
+        log: files::open_to_append(job.run_dir.join(OUTPUT_LOG))?,
+        is_logged: true,
+        parts: OUTPUT_PARTS.map(|name| job.run_dir.join(name)),
+        nonce: job.nonce.clone(),
+    };
+    Session::start(spec, job, OUTPUT_PARTS, |_| Box::new(text))
 }
 
 impl Speaker for PlainText {
-    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
-        self.said.push(line.text.as_bytes());
-        self.said.push(b"\n");
+    fn read(
+        &mut self,
+        stream: Stream,
+        line: LogLine,
+        events: &mut VecDeque<AgentEvent>,
+    ) -> Option<EndReason> {
+        let mut raw = line.text;
+        if line.cut > 0 {
+            raw += &format!(" [… {} bytes left out …]", line.cut);
+        }
+        raw.push('\n');
+        self.is_logged &= self.log.write_all(raw.as_bytes()).is_ok();
+        if stream == Stream::Late {
+            return None;
+        }
+        // Colours are no words.
+        let line = strip_str(&raw).to_string();
+        self.all.push(line.as_bytes());
+        if stream == Stream::Output {
+            self.said.push(line.as_bytes());
+        }
+        let text = line.trim_end_matches('\n').to_owned();
         events.push_back(AgentEvent::Text {
-            text: line.text,
+            text,
             nesting: Nesting::Main,
         });
         None
     }
 
     fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
-        let result = self.said.text().trim_end_matches('\n').to_owned();
+        if self.is_logged && !ended_by_us.is_some_and(EndReason::is_urgent) {
+            // What is left of one that can't be removed is there twice.
+            self.parts
+                .iter()
+                .for_each(|part| drop(files::remove_tree(part)));
+        }
+        let text = |excerpt: &Excerpt| excerpt.text().trim_end_matches('\n').to_owned();
+        let result = text(&self.all);
         let (outcome, reason) = match (exit, ended_by_us) {
             // A clean exit counts even if an ending had begun in the same moment.
             (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
@@ -89,14 +131,17 @@ impl Speaker for PlainText {
                 (outcome, format!("{exit}{}", said.unwrap_or_default()))
             }
         };
-        let signal = if outcome == Outcome::Success {
-            Signal::read(&result)
-        } else {
-            Signal::None
-        };
+        if outcome != Outcome::Success {
+            return SessionEnd {
+                result,
+                ..SessionEnd::of(outcome, reason)
+            };
+        }
+        let answer = self.said.end();
         SessionEnd {
-            result,
-            signal,
+            result: text(&self.said),
+            signal: Signal::read(&answer, self.nonce.as_deref()),
+            answer,
             ..SessionEnd::of(outcome, reason)
         }
     }
@@ -211,6 +256,33 @@ mod tests {
             );
             assert!(ended.reason.starts_with(reason), "{script}: {ended:?}");
         }
+    }
+
+    #[test]
+    fn only_standard_output_is_the_answer_and_the_log_has_both_in_order() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = folder.path().join("run").join(OUTPUT_LOG);
+        let script = format!(
+            "seen() {{ until grep -q $1 '{}'; do sleep 0.01; done; }}\n\
+             echo one; seen one; echo two >&2; seen two; printf '\\033[1mDONE\\033[0m\\n'; seen DONE; echo chatter >&2",
+            log.display()
+        );
+        let ended = shell(folder.path(), &script).1.finish();
+        assert_eq!(
+            (ended.result.as_str(), ended.answer.as_str(), ended.signal),
+            ("one\nDONE", "one\nDONE\n", Signal::Done)
+        );
+        assert_eq!(
+            fs::read_to_string(&log).expect("it is there"),
+            "one\ntwo\n\u{1b}[1mDONE\u{1b}[0m\nchatter\n"
+        );
+        for part in OUTPUT_PARTS {
+            assert!(!folder.path().join("run").join(part).exists(), "{part}");
+        }
+        let ended = run("echo no; echo DONE >&2");
+        assert_eq!(ended.signal, Signal::None);
+        let ended = run("echo one; echo two >&2; exit 1");
+        assert!(ended.result.contains("one") && ended.result.contains("two"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use serde_yaml::Value;
 
-use super::answer::last_block;
+use super::answer::final_block;
 use tavern_core::yaml;
 
 /// The Claude CLI's tool for questions. It fails where nobody sits before it.
@@ -12,10 +12,11 @@ pub const TOOL: &str = "AskUserQuestion";
 /// The longest question kept, in characters.
 pub const LONGEST: usize = 4000;
 
-/// The question in the block that `text` ends with: a mapping with `question`, and `options` perhaps.
-pub fn in_answer(text: &str) -> Option<String> {
-    let block = last_block(text, &["yaml", "yml", "json"]).filter(|block| block.is_at_end)?;
-    asked(&yaml::read(&block.text).ok()?)
+/// The question in the block that `text` ends with, which names the `nonce` if there is one: a mapping with `question`, and `options`
+/// perhaps.
+pub fn in_answer(text: &str, nonce: Option<&str>) -> Option<String> {
+    let block = final_block(text, &["yaml", "yml", "json"], nonce).ok()?;
+    asked(&yaml::read(&block).ok()?)
 }
 
 /// What an agent that calls the tool with `input` asks, all of it.
@@ -103,7 +104,7 @@ mod tests {
             ("", None),
         ];
         for (text, question) in rows {
-            assert_eq!(in_answer(text).as_deref(), question, "{text}");
+            assert_eq!(in_answer(text, None).as_deref(), question, "{text}");
         }
     }
 

@@ -203,7 +203,7 @@ impl Reading {
 
     /// What the agent says of its work at the end of it, in words or with its own tool.
     pub fn signal(&self) -> Signal {
-        match (Signal::read(self.result()), &self.asked) {
+        match (Signal::read(self.result(), None), &self.asked) {
             (Signal::None, Some(question)) => Signal::Waiting(question.clone()),
             (signal, _) => signal,
         }
@@ -229,19 +229,25 @@ impl Reading {
         error.is_some_and(|error| error.starts_with("No conversation found"))
     }
 
-    /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
-    /// there, shown to people where nothing else is known.
-    pub fn judge(&self, exit: ProgramExit, ended: Option<EndReason>, stderr: &str) -> SessionEnd {
+    /// Decide. `ended` is why the run was ended from here, if it was; `last_error` is what the program wrote to
+    /// standard error last, shown to people where nothing else is known.
+    pub fn judge(
+        &self,
+        exit: ProgramExit,
+        ended: Option<EndReason>,
+        last_error: &str,
+    ) -> SessionEnd {
         let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
         let end = match turn {
             Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
-            _ => self.judge_broken_off(turn, exit, ended, stderr),
+            _ => self.judge_broken_off(turn, exit, ended, last_error),
         };
         SessionEnd {
             usage: self.usage.clone(),
             turns: self.turns,
             tool_calls: self.tool_calls,
             result: self.result().to_owned(),
+            answer: self.result().to_owned(),
             signal: if end.outcome == Outcome::Success {
                 self.last_signal()
             } else {
@@ -325,7 +331,7 @@ impl Reading {
         turn: Option<&TurnResult>,
         exit: ProgramExit,
         ended: Option<EndReason>,
-        stderr: &str,
+        last_error: &str,
     ) -> SessionEnd {
         if let Some(why) = ended {
             // Silence after a refusal is the provider's, not the agent's.
@@ -359,11 +365,7 @@ impl Reading {
         let error = turn
             .and_then(|turn| turn.errors.first())
             .map(String::as_str);
-        let last = stderr
-            .lines()
-            .rev()
-            .map(str::trim)
-            .find(|line| !line.is_empty());
+        let last = Some(last_error.trim()).filter(|line| !line.is_empty());
         match error.filter(|error| !error.is_empty()).or(last) {
             Some(why) => end(Outcome::Crashed, &format!("{exit}: {why}")),
             None => end(Outcome::Crashed, &format!("{exit} without an answer")),

@@ -2,7 +2,6 @@
 //! how it is spoken to, is for its `Speaker` to know.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -25,7 +24,7 @@ const LINGER: Duration = Duration::from_secs(20);
 pub struct Session {
     child: RunningProgram,
     bell: Bell,
-    follower: LineFollower,
+    outputs: Vec<(Stream, LineFollower)>,
     limits: Limits,
     grace: Duration,
     started_at: Instant,
@@ -50,10 +49,33 @@ pub enum Next {
     Over,
 }
 
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// The program's own standard output: only what stands there is what its agent says.
+    Output,
+    Error,
+    /// Either of them, when the program had ended: what it had started was still there.
+    Late,
+}
+
+/// What [`Session::line`] found.
+enum Found {
+    Line(Stream, LogLine),
+    /// A long line, of which there is more to be read.
+    Part,
+    Nothing,
+}
+
 /// What a kind of program says, and how it is spoken to.
 pub(super) trait Speaker: Send {
     /// Adds what `line` tells to `events`. A reason to end the program, if it gives one.
-    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason>;
+    fn read(
+        &mut self,
+        stream: Stream,
+        line: LogLine,
+        events: &mut VecDeque<AgentEvent>,
+    ) -> Option<EndReason>;
 
     /// Hands over a message. False if it takes none, or no more.
     fn say(&mut self, _text: &str) -> bool {
@@ -113,25 +135,30 @@ enum EndingStep {
 }
 
 impl Session {
-    /// Starts `spec` with standard output in `log`, a file of the run's folder; `stderr` goes there too if it has no file
-    /// of its own. `speaker` is made when the program runs.
+    /// Starts `spec` with standard output and standard error in two files of the run's folder, each of its own: so they outlive
+    /// whoever follows them. `speaker` is made when the program runs.
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` if an orphan of an earlier program still holds the log.
+    /// What the system says; `WouldBlock` if an orphan of an earlier program still holds one of the files.
     pub(super) fn start(
         mut spec: Spec,
         job: &Job,
-        log: &str,
-        stderr: Option<File>,
+        [output, error]: [&str; 2],
         speaker: impl FnOnce(&mut RunningProgram) -> Box<dyn Speaker>,
     ) -> std::io::Result<Session> {
-        let log = job.run_dir.join(log);
-        let file = create_log(&log)?;
         let bell = Bell::new();
-        // Followed from before the start, so that the watch misses nothing.
-        let follower = LineFollower::open(&log, file.metadata()?.len(), &bell)?;
-        spec.stderr = stderr.map_or_else(|| file.try_clone(), Ok)?.into();
-        spec.stdout = file.into();
+        let mut outputs = Vec::new();
+        for (stream, name, stdio) in [
+            (Stream::Output, output, &mut spec.stdout),
+            (Stream::Error, error, &mut spec.stderr),
+        ] {
+            let path = job.run_dir.join(name);
+            let file = create_log(&path)?;
+            // Followed from before the start, so that the watch misses nothing.
+            let follower = LineFollower::open(&path, file.metadata()?.len(), &bell)?;
+            outputs.push((stream, follower));
+            *stdio = file.into();
+        }
         let mut child = start(spec)?;
         child.wake(&bell);
         let speaker = speaker(&mut child);
@@ -139,7 +166,7 @@ impl Session {
         Ok(Session {
             child,
             bell,
-            follower,
+            outputs,
             limits: job.limits.clone(),
             grace: job.grace,
             started_at: now,
@@ -173,19 +200,16 @@ impl Session {
             }
             // Asked before the log is read: what is read after the end is all there is.
             let has_ended = self.child.exit().is_some();
-            // A log that can't be read any more says nothing more; the program's exit still tells.
-            let line = self.follower.next_line().unwrap_or_default();
-            if self.follower.is_behind() {
-                continue;
-            }
-            if let Some(line) =
-                line.or_else(|| has_ended.then(|| self.follower.last_line()).flatten())
-            {
-                self.last_sign = clock::instant();
-                if let Some(why) = self.speaker.read(line, &mut self.pending) {
-                    self.end(why);
+            match self.line(has_ended) {
+                Found::Line(stream, line) => {
+                    self.last_sign = clock::instant();
+                    if let Some(why) = self.speaker.read(stream, line, &mut self.pending) {
+                        self.end(why);
+                    }
+                    continue;
                 }
-                continue;
+                Found::Part => continue,
+                Found::Nothing => {}
             }
             self.is_over = has_ended;
             if self.is_over {
@@ -199,6 +223,30 @@ impl Session {
                 continue;
             }
             was_rung = self.bell.wait(deadline.left().min(self.patience()));
+        }
+    }
+
+    /// The next line of either output. One that was never finished is one when nobody writes any more.
+    fn line(&mut self, has_ended: bool) -> Found {
+        for (stream, follower) in &mut self.outputs {
+            // A file that can't be read any more says nothing more; the program's exit still tells.
+            let line = follower.next_line().unwrap_or_default();
+            if follower.is_behind() {
+                return Found::Part;
+            }
+            let line = line.or_else(|| has_ended.then(|| follower.last_line()).flatten());
+            if let Some(line) = line {
+                return Found::Line(*stream, line);
+            }
+        }
+        Found::Nothing
+    }
+
+    /// Passes over what was printed and not read yet.
+    fn skip(&mut self) {
+        for (_, follower) in &mut self.outputs {
+            // One that can't be read is not read either.
+            let _ = follower.skip_to_end();
         }
     }
 
@@ -238,8 +286,8 @@ impl Session {
         let is_asked = self.speaker.break_off();
         if why.is_urgent() {
             self.take_step(why, EndingStep::Kill);
-            // Read no more of a log that has grown too long; one that can't be read is not read either.
-            let _ = self.follower.skip_to_end();
+            // Read no more of a log that has grown too long.
+            self.skip();
         } else {
             self.take_step(
                 why,
@@ -268,6 +316,15 @@ impl Session {
             self.next(Duration::MAX);
         }
         self.child.sweep();
+        loop {
+            match self.line(true) {
+                Found::Line(_, line) => {
+                    self.speaker.read(Stream::Late, line, &mut self.pending);
+                }
+                Found::Part => {}
+                Found::Nothing => break,
+            }
+        }
         let exit = self.child.exit().unwrap_or(ProgramExit::Lost);
         self.speaker
             .conclude(exit, self.ending.as_ref().map(|ending| ending.why))
@@ -309,7 +366,7 @@ impl Session {
     fn keep_limits(&mut self) {
         if self.ending.is_some() && self.is_log_full() {
             // Nobody waits until it is read.
-            let _ = self.follower.skip_to_end();
+            self.skip();
         }
         if let Some(ending) = &self.ending {
             if clock::instant() >= ending.next_at {
@@ -355,7 +412,15 @@ impl Session {
     fn is_log_full(&self) -> bool {
         self.limits
             .log_mib
-            .is_some_and(|most| self.follower.length() / (1024 * 1024) >= most)
+            .is_some_and(|most| self.length() / (1024 * 1024) >= most)
+    }
+
+    /// Bytes that it has printed.
+    fn length(&self) -> u64 {
+        self.outputs
+            .iter()
+            .map(|(_, follower)| follower.length())
+            .sum()
     }
 
     /// The limits of time, with the moment from which each counts.
@@ -393,7 +458,8 @@ impl Session {
             }
         };
         // Rounded up, so that a limit is really over when it is looked at.
-        next.min(self.follower.patience()) + Duration::from_millis(1)
+        let looks = self.outputs.iter().map(|(_, follower)| follower.patience());
+        looks.fold(next, Duration::min) + Duration::from_millis(1)
     }
 }
 

@@ -16,22 +16,20 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Read the last line of `text`, or the block with a question that it ends with. What stands in any other block was quoted.
-    pub fn read(text: &str) -> Signal {
-        let Some(last) = text
-            .trim_end()
-            .lines()
-            .last()
-            .filter(|_| !ends_in_block(text))
-            .map(str::trim)
-        else {
+    /// Read the last line of `text`, or the block with a question that it ends with, which names the `nonce` if there is one. What
+    /// stands in any other block was quoted.
+    pub fn read(text: &str, nonce: Option<&str>) -> Signal {
+        if let Some(question) = question::in_answer(text, nonce) {
+            return Signal::Waiting(question);
+        }
+        let last = text.trim_end().lines().last().map_or("", str::trim);
+        if ends_in_block(text) {
             return Signal::None;
-        };
+        }
         if is_done(last) {
             return Signal::Done;
         }
-        let question = question::in_answer(text)
-            .or_else(|| Some(asked(last)?.chars().take(question::LONGEST).collect()));
+        let question = asked(last).map(|words| words.chars().take(question::LONGEST).collect());
         question.map_or(Signal::None, Signal::Waiting)
     }
 }
@@ -128,13 +126,14 @@ mod tests {
             ("```yaml\nquestion: red or blue?\n```\nDONE", Signal::Done),
         ];
         for (text, signal) in rows {
-            assert_eq!(Signal::read(text), signal, "{text:?}");
+            assert_eq!(Signal::read(text, None), signal, "{text:?}");
         }
     }
 
     #[test]
     fn a_question_is_bounded() {
-        let Signal::Waiting(question) = Signal::read(&format!("WAITING: {}", "é".repeat(9000)))
+        let Signal::Waiting(question) =
+            Signal::read(&format!("WAITING: {}", "é".repeat(9000)), None)
         else {
             panic!("it is a question");
         };

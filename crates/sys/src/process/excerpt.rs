@@ -61,6 +61,21 @@ impl Excerpt {
         );
         format!("{head}\n[… {} bytes left out …]\n{tail}", self.omitted())
     }
+
+    /// The end of it in one piece: all of it if all was kept, else the lines behind what is missing.
+    pub fn end(&self) -> String {
+        if self.omitted() == 0 {
+            return self.text();
+        }
+        let whole = self.tail.iter().position(|byte| *byte == b'\n');
+        let tail: Vec<u8> = self
+            .tail
+            .iter()
+            .skip(whole.map_or(0, |end| end + 1))
+            .copied()
+            .collect();
+        String::from_utf8_lossy(&tail).into_owned()
+    }
 }
 
 /// At most `bytes` bytes of `text`, likewise.
@@ -104,6 +119,9 @@ mod tests {
         );
         excerpt.push(b"z");
         assert!(excerpt.text().ends_with("789z"));
+        assert_eq!(excerpt.end(), "789z");
+        excerpt.push(b"\nyz");
+        assert_eq!(excerpt.end(), "yz");
     }
 
     #[test]
