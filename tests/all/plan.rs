@@ -685,3 +685,26 @@ fn what_can_not_be_read_wakes_no_planner() {
         .ends(0)
         .says("queued: T-1 waits for B-1");
 }
+
+#[test]
+fn a_plan_with_a_secret_in_a_command_is_refused_and_never_written_otherwise() {
+    let scratch = board("max_attempts: 2", EMPTY);
+    let plan_of = |command: &str| {
+        format!(
+            "```markdown NONCE\n- [ ] With zq81ks03mfh2 (done_when: \"true\")\n  ```sh\n  {command}\n  ```\n```\nDONE\n"
+        )
+    };
+    plan(&scratch, 1, &plan_of("echo zq81ks03mfh2"));
+    plan(&scratch, 2, &plan_of("echo $MY_API_KEY"));
+    scratch
+        .run("tavern-plan", &["Log in", "--id", "L-1"])
+        .ends(0);
+    let planner = scratch.program("tavern-agent").args(&PLANNER);
+    let ran = planner.variable("MY_API_KEY", "zq81ks03mfh2").run().ends(0);
+    ran.says("line 3: a command holds a secret, MY_API_KEY, which would be committed")
+        .says("L-1 planned: L-1.1");
+    has(
+        &scratch.queue(),
+        &["With [redacted MY_API_KEY]", "  echo $MY_API_KEY\n"],
+    );
+}

@@ -731,3 +731,27 @@ fn the_watch_queues_what_is_due_and_a_dry_run_nothing() {
     at(&scratch, FIRST).ends(3);
     assert_eq!(times(&scratch).len(), 1);
 }
+
+#[test]
+fn what_a_schedule_has_run_stays_as_it_was_typed() {
+    let script = "~~~sh\n    curl -u rosie:zq81ks03mfh2 x\n    ~~~";
+    let schedules = format!(
+        "{DAILY}  done_when: test zq81ks03mfh2\n  text: |\n    With zq81ks03mfh2.\n\n    {script}\n"
+    );
+    let scratch = board(&schedules, BEFORE);
+    let schedule = scratch
+        .program("tavern-schedule")
+        .variable("TAVERN_TEST_NOW", FIRST);
+    schedule
+        .variable("MY_API_KEY", "zq81ks03mfh2")
+        .run()
+        .ends(0);
+    has(
+        &scratch.queue(),
+        &[
+            "With [redacted MY_API_KEY].",
+            "curl -u rosie:zq81ks03mfh2 x\n",
+            "test zq81ks03mfh2",
+        ],
+    );
+}

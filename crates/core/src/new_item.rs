@@ -1,5 +1,8 @@
 //! A new item, and its block as text.
 
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use serde_yaml::Value;
 
 use crate::document::parse;
@@ -36,19 +39,58 @@ impl NewItem {
         let (fields, yaml_fields) = (of(self.fields), of(self.yaml_fields));
         NewItem {
             title: told(&self.title),
-            description: told(&self.description),
+            description: reworded_around(&self.description, &told),
             fields,
             yaml_fields,
             ..self
         }
     }
 
-    /// Says its commands in other words.
-    pub(super) fn tell_commands(&mut self, told: &impl Fn(&str) -> String) {
-        let fields = self.fields.iter_mut().chain(&mut self.yaml_fields);
-        for (_, value) in fields.filter(|(key, _)| *key == Key::DoneWhen) {
-            *value = reworded(std::mem::take(value), told);
-        }
+    /// All that is run for it: its commands and its scripts.
+    pub fn commands(&self) -> Vec<String> {
+        let fields = self.fields.iter().chain(&self.yaml_fields);
+        let commands = fields.filter(|(key, _)| *key == Key::DoneWhen);
+        let scripts = scripts(&self.description).into_iter();
+        commands
+            .flat_map(|(_, value)| texts(value))
+            .chain(scripts.map(|span| self.description[span].to_owned()))
+            .collect()
+    }
+}
+
+/// Where the fences of scripts are in a description.
+fn scripts(description: &str) -> Vec<Range<usize>> {
+    let events = Parser::new(description).into_offset_iter();
+    let spans = events.filter_map(|(event, span)| {
+        let Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) = event else {
+            return None;
+        };
+        let shell = info.split_ascii_whitespace().next()?;
+        matches!(shell, "sh" | "bash" | "shell").then_some(span)
+    });
+    spans.collect()
+}
+
+/// In other words, but for the scripts in it.
+fn reworded_around(description: &str, told: &impl Fn(&str) -> String) -> String {
+    let whole = told(description);
+    if whole == description {
+        return whole;
+    }
+    let (mut words, mut from) = (String::new(), 0);
+    for span in scripts(description) {
+        words += &told(&description[from..span.start]);
+        words += &description[span.clone()];
+        from = span.end;
+    }
+    words + &told(&description[from..])
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Sequence(values) => values.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -189,14 +231,22 @@ mod tests {
                 (Key::Role, "abc".into()),
             ],
             yaml_fields: vec![(Key::DoneWhen, Value::Sequence(vec!["curl abc".into()]))],
+            description: "An abc.\n\n  ~~~bash\n  curl abc\n  ~~~\n\nAnd abc.\n```yaml\nabc\n```\n"
+                .to_owned(),
             ..NewItem::default()
         };
-        let mut changed = new.clone().with_words(told);
+        let changed = new.clone().with_words(told);
         assert_eq!(changed.title, "Use [redacted]");
         assert_eq!(changed.fields[0], new.fields[0]);
         assert_eq!(changed.fields[1].1, Value::from("[redacted]"));
         assert_eq!(changed.yaml_fields, new.yaml_fields);
-        changed.tell_commands(&told);
-        assert_eq!(changed.fields[0].1, Value::from("test [redacted]"));
+        assert_eq!(
+            changed.description,
+            "An [redacted].\n\n  ~~~bash\n  curl abc\n  ~~~\n\nAnd [redacted].\n```yaml\n[redacted]\n```\n"
+        );
+        assert_eq!(
+            new.commands(),
+            ["test abc", "curl abc", "~~~bash\n  curl abc\n  ~~~"]
+        );
     }
 }

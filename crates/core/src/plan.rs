@@ -82,13 +82,16 @@ impl Plan {
         self.words = told(&self.words);
         for item in &mut self.items {
             item.new = std::mem::take(&mut item.new).with_words(told);
-            // An agent wrote them, and they are committed.
-            item.new.tell_commands(told);
         }
     }
 }
 
 impl Planned {
+    /// All that is run for it.
+    pub fn commands(&self) -> Vec<String> {
+        self.new.commands()
+    }
+
     /// The item that it becomes, where `ids` are those of all items of its plan.
     pub fn named(&self, at: usize, ids: &[TaskId], heritage: &Heritage) -> NewItem {
         let id_of = |needed: &Needed| match needed {

@@ -14,11 +14,12 @@ use crate::runner::answer::final_block;
 use crate::runner::signal::without_signal;
 use tavern_core::document::{Document, Item, parse};
 use tavern_core::eligible::DEFAULT_ROLE;
-use tavern_core::plan::{Plan, Rules, read};
+use tavern_core::plan::{Plan, Planned, Rules, read};
 use tavern_core::problem::{Position, Problem, render};
 use tavern_core::task::{MAX_ID, Status, Task, TaskId};
 use tavern_store::Claimed;
 use tavern_store::config::{Does, PlanLane, Role};
+use tavern_sys::secrets::redact;
 
 /// Files that may be specifications, at most.
 const MOST_SPECS: usize = 60;
@@ -205,7 +206,29 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
         may_be_empty: held.task.trigger.is_some(),
         status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status()),
     };
-    read(text, &rules)
+    let plan = read(text, &rules)?;
+    match holds_secret(&plan) {
+        None => Ok(plan),
+        Some((name, line)) => Err(vec![Problem::error(
+            "secret",
+            text.find(&line).map_or(0..0, |at| at..at + line.len()),
+            format!("a command holds a secret, {name}, which would be committed"),
+            "name its variable there ($NAME)",
+        )]),
+    }
+}
+
+/// The first secret in what is run for its items, and its line without it: an answer is written down without the secrets in it, and
+/// without them it would be another command.
+fn holds_secret(plan: &Plan) -> Option<(String, String)> {
+    let mut commands = plan.items.iter().flat_map(Planned::commands);
+    commands.find_map(|command| {
+        let told = redact(&command);
+        let mut lines = told.lines().map(str::trim);
+        let (line, rest) = lines.find_map(|line| Some((line, line.split_once("[redacted ")?.1)))?;
+        let name = rest.split(']').next().unwrap_or_default();
+        Some((name.to_owned(), line.to_owned()))
+    })
 }
 
 /// Where the items of its plan begin.
