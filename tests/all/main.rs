@@ -28,6 +28,7 @@ mod cli;
 mod clones;
 mod commands;
 mod committing;
+mod conversations;
 mod crash;
 mod damage;
 mod deeds;

@@ -95,7 +95,7 @@ impl PromptLimits {
         cut.findings = self.cut_notes(&assigned.findings);
         cut.answers = latest(&assigned.answers, self.notes).to_vec();
         for Answered { question, answer } in &mut cut.answers {
-            (*question, *answer) = (head(question, self.note), head(answer, self.note));
+            (*question, *answer) = (self.cut_words(question), self.cut_words(answer));
         }
         if let Some(answer) = left_out(assigned.answers.len() - cut.answers.len()) {
             let question = "earlier questions".to_owned();
@@ -198,10 +198,15 @@ impl PromptLimits {
         told.map(|(_, letter)| letter.clone()).collect()
     }
 
+    /// What was said of the task: the log has all of it.
+    fn cut_words(&self, text: &str) -> String {
+        cut_at(text, self.note, ", which the task's log has")
+    }
+
     fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {
         let cut = |note: &Remark| Remark {
             from: head(&note.from, 64),
-            text: head(&note.text, self.note),
+            text: self.cut_words(&note.text),
             ..note.clone()
         };
         let told = latest(notes, self.notes);
@@ -224,6 +229,11 @@ fn latest<T>(all: &[T], number: usize) -> &[T] {
 
 /// The beginning of `text`: at most `limit` bytes of it and a mark of how much was left out.
 pub fn head(text: &str, limit: usize) -> String {
+    cut_at(text, limit, "")
+}
+
+/// The same, with `place` in the mark: where the rest is.
+fn cut_at(text: &str, limit: usize, place: &str) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -234,7 +244,7 @@ pub fn head(text: &str, limit: usize) -> String {
         .filter(|&line| line > 0)
         .unwrap_or(end);
     format!(
-        "{}\n[… {} bytes left out …]",
+        "{}\n[… {} bytes left out{place} …]",
         &text[..end],
         text.len() - end
     )
