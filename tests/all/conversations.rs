@@ -33,6 +33,7 @@ struct Word {
 }
 
 struct Talk {
+    seed: u64,
     scratch: Scratch,
     dice: Dice,
     words: Vec<Word>,
@@ -46,6 +47,7 @@ impl Talk {
         let config = "max_attempts: 2\nmax_returns: 99\nrounds: 99\nreview: [reviewer]\n";
         let scratch = Scratch::with_agent(AGENT, QUEUE, config);
         Talk {
+            seed,
             scratch,
             dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             words: Vec::new(),
@@ -158,7 +160,7 @@ impl Talk {
             .collect();
         let run = new.pop().expect("it ran");
         assert!(new.is_empty(), "{new:?}");
-        let prompt = self.scratch.note(&run);
+        let prompt = format!("seed {}\n{}", self.seed, self.scratch.note(&run));
         for (place, block, open) in [
             (Place::Note, "notes", "<note from="),
             (Place::Answer, "answers", "<answered>"),
@@ -227,7 +229,8 @@ impl Talk {
         for word in &self.words {
             assert!(
                 causes.contains(&word.text),
-                "the log has no `{}`",
+                "seed {}: the log has no `{}`",
+                self.seed,
                 word.text
             );
         }
@@ -310,7 +313,6 @@ fn what_is_said_is_shown_once_or_the_prompt_says_where_it_is() {
     let first = number("TAVERN_TEST_SEED", 1 + 1000 * slice().unwrap_or(0) as u64);
     let rounds = number("TAVERN_TEST_ROUNDS", share(64, 32).into());
     for seed in first..first + rounds {
-        eprintln!("seed {seed}");
         let mut talk = Talk::begin(seed);
         for _ in 0..3 + talk.dice.below(6) {
             talk.go_on();
