@@ -199,8 +199,8 @@ fn of_run(board: &Board, run: Metadata) -> Passage {
     Passage {
         source: PassageKind::Run,
         todo: format!("tavern runs show {}", run.run),
+        state: run.state().to_owned(),
         title: run.title,
-        state: run.outcome.map_or("running", Outcome::as_str).to_owned(),
         at: Some(run.ended.unwrap_or(run.started)),
         by: Some(run.agent),
         text: others.chain([said]).collect::<Vec<_>>().join("\n"),

@@ -26,6 +26,9 @@ pub struct RunLine<'a> {
     /// Why it ended so, else what it did.
     why: &'a str,
     usd: f64,
+    /// Its `metadata.json` was torn or gone: what it came to is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    damaged: bool,
 }
 
 impl RunLine<'_> {
@@ -43,6 +46,7 @@ impl RunLine<'_> {
             outcome: run.outcome,
             why: run.reason.as_deref().unwrap_or(&run.summary),
             usd: run.usage.usd,
+            damaged: run.damaged,
         }
     }
 }

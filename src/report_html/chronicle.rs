@@ -235,13 +235,18 @@ impl ItemStory {
 
 impl RunStory {
     pub fn hue(&self) -> Hue {
-        Hue::of_outcome(self.outcome)
+        match self.outcome {
+            None if self.ended.is_some() => Hue::Idle,
+            outcome => Hue::of_outcome(outcome),
+        }
     }
 
     pub fn outcome_word(&self) -> String {
-        self.outcome.map_or_else(
-            || "running".to_owned(),
-            |outcome| outcome.as_str().replace('_', " "),
-        )
+        match self.outcome {
+            Some(outcome) => outcome.as_str().replace('_', " "),
+            // What a damaged run came to is not known.
+            None if self.ended.is_some() => "damaged".to_owned(),
+            None => "running".to_owned(),
+        }
     }
 }

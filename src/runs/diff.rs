@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::human::Painted;
 use crate::unified::{Names, painted, unified};
 use crate::{CliError, Context, Exit, human};
-use tavern_run::runner::{Outcome, PROMPT, RULES};
+use tavern_run::runner::{PROMPT, RULES};
 use tavern_run::{Metadata, artifacts::Artifacts};
 use tavern_store::Board;
 use tavern_sys::clock;
@@ -181,10 +181,7 @@ fn outcome(run: &Metadata) -> String {
         ("runner", run.runner.clone()),
         ("model", run.model.clone().unwrap_or_default()),
         ("base", run.base.clone().unwrap_or_default()),
-        (
-            "outcome",
-            run.outcome.map_or("running", Outcome::as_str).to_owned(),
-        ),
+        ("outcome", run.state().to_owned()),
         ("reason", run.reason.clone().unwrap_or_default()),
         ("verified", verified.to_owned()),
         ("commit", run.commit.clone().unwrap_or_default()),

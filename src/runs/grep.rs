@@ -4,6 +4,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
 use super::files as files_of;
+use super::list::is_known;
 use crate::{CliError, Context, Exit, ItemName};
 use tavern_run::record::Metadata;
 use tavern_store::Board;
@@ -78,6 +79,9 @@ impl Grep {
         }
         if hits > 0 {
             return Ok(Exit::Done);
+        }
+        if let Some(task) = &task {
+            is_known(board, all, task)?;
         }
         let of = task.map_or_else(String::new, |task| format!(" of {task}"));
         context.out.note(format!(

@@ -84,19 +84,15 @@ impl List {
             let (columns, reason) = line(run, now);
             context.out.row(run, &columns, reason, "")?;
         }
+        tell_damaged(context, &wanted);
         if let Some(learning) = self.knew.filter(|_| !wanted.is_empty()) {
             context.out.note(compared(all, &learning));
         }
         if !wanted.is_empty() {
             return Ok(Exit::Done);
         }
-        // What was mistyped has no runs either.
         for id in [&task, &request_of].into_iter().flatten() {
-            let is_known = all.iter().any(|run| run.task == *id);
-            if let (false, Err(error @ tavern_store::Error::NoTask(_))) = (is_known, board.task(id))
-            {
-                return Err(error.into());
-            }
+            is_known(board, all, id)?;
         }
         let unknown = self
             .agent
@@ -114,6 +110,27 @@ impl List {
                 .note("no run is like that; list them all: tavern runs");
         }
         Ok(Exit::Done)
+    }
+}
+
+/// What was mistyped has no runs either.
+pub(super) fn is_known(board: &Board, all: &[Metadata], id: &TaskId) -> Result<(), CliError> {
+    match board.task(id) {
+        Err(error @ tavern_store::Error::NoTask(_)) if all.iter().all(|run| run.task != *id) => {
+            Err(error.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says of how many of these runs not all is known that was.
+pub(super) fn tell_damaged(context: &Context, runs: &[&Metadata]) {
+    let count = runs.iter().filter(|run| run.damaged).count();
+    if count > 0 {
+        let runs = human::count(count, "damaged run");
+        context.out.note(format!(
+            "{runs}: metadata.json was torn or lost; what it can be made from: tavern runs rebuild"
+        ));
     }
 }
 
@@ -175,7 +192,7 @@ fn compared(all: &[Metadata], learning: &str) -> String {
 
 /// The columns of its row, and why it ended so.
 fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
-    let outcome = run.outcome.map_or("running", Outcome::as_str);
+    let outcome = run.state();
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
     let money = if run.usage.is_known() {
         human::money(run.usage.usd)

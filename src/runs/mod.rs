@@ -4,26 +4,27 @@ use serde::Serialize;
 use walkdir::WalkDir;
 
 use tavern_run::record::{Metadata, runs};
-use tavern_run::runner::Outcome;
 use tavern_run::unmerged::kept;
 use tavern_store::Board;
 use tavern_sys::clock;
 use tavern_sys::files;
 
 use super::human::Painted;
-use super::{CliError, Context, Exit, ItemName, Verb, human};
+use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, human};
 
 mod diff;
 mod follow;
 mod grep;
 mod list;
+mod rebuild;
 
 use diff::find;
 use follow::follow;
 use grep::Grep;
 use list::List;
+use rebuild::Rebuild;
 
-/// List, show, search and compare the runs of agents
+/// List, show, search, compare and mend the runs of agents
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -57,6 +58,8 @@ pub enum RunsCommand {
     Grep(Grep),
     /// Compare two runs: outcome, prompt and changes
     Diff(diff::Diff),
+    /// Make anew what is missing or torn of a run's files, as far as its log, the board's and git tell it
+    Rebuild(Rebuild),
 }
 
 #[derive(Serialize)]
@@ -70,7 +73,14 @@ struct Shown<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-runs";
-    const FOR_AGENTS: bool = true;
+
+    /// An agent may look at all of them.
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        match self.command {
+            Some(RunsCommand::Rebuild(_)) => Err(run.refused()),
+            _ => Ok(()),
+        }
+    }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
@@ -94,6 +104,10 @@ impl Verb for Args {
             RunsCommand::Follow { run } => follow(context, &board, find(&all, &named(run)?)?),
             RunsCommand::Grep(grep) => grep.run(context, &board, &all),
             RunsCommand::Diff(diff) => diff.run(context, &board, &all),
+            RunsCommand::Rebuild(Rebuild { run }) => {
+                let run = run.map(|run| find(&all, &named(run)?)).transpose()?;
+                rebuild::rebuild(context, board, run.map_or(&all, std::slice::from_ref))
+            }
         }
     }
 }
@@ -133,10 +147,11 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
             run.agent, run.role, run.attempt, run.runner
         ),
     );
-    row(
-        "outcome",
-        run.outcome.map_or("running", Outcome::as_str).to_owned(),
-    );
+    row("outcome", run.state().to_owned());
+    if run.damaged {
+        let words = "metadata.json was torn or lost; what it can be made from: tavern runs rebuild";
+        row("record", format!("{words} {}", run.run));
+    }
     run.reason
         .iter()
         .for_each(|reason| row("reason", reason.clone()));

@@ -281,7 +281,7 @@ function drawRuns(runs) {
     const length = run.ended ? (Date.parse(run.ended) - Date.parse(run.started)) / 1000 : null;
     const why = el("td", "why", own(run.why));
     return el("tr", "", name, el("td", "", own(run.agent)), el("td", "w", moment(run.started)),
-      el("td", "n", length === null ? "" : took(length)), el("td", "w", (run.outcome || "running").replace("_", " ")),
+      el("td", "n", length === null ? "" : took(length)), el("td", "w", (run.outcome || (run.damaged ? "damaged" : "running")).replace("_", " ")),
       el("td", "n", money(run.usd)), why);
   });
 }

@@ -71,6 +71,7 @@ mod preflight;
 mod prune;
 mod queues;
 mod readiness;
+mod rebuild;
 mod recovery;
 mod report_html;
 mod review;

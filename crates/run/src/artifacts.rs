@@ -1,7 +1,7 @@
 //! The folder that each run leaves, `runs/<run>/`: what was asked, what was said and done, what it came to.
 //!
-//! `metadata.json`, `prompt.md`, `rules.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
-//! `diff.patch` are made from them and from git, and may fail without harm.
+//! `prompt.md`, `rules.md` and the program's log are canonical. `result.txt`, `tool_calls/` and `diff.patch` are made from that log and
+//! from git, and are made anew by `rebuild` where they are not whole; `metadata.json` is as far as others know of the run.
 #![expect(clippy::disallowed_methods, reason = "a run owns its folder")]
 
 use std::fs::{self, File};
@@ -10,10 +10,17 @@ use std::path::{Path, PathBuf};
 
 use crate::prompt::head;
 use crate::runner::{AgentEvent, LOG_MIB, LOGS, OUTPUT_PARTS, THREAD_LOG};
+use tavern_core::task::Timestamp;
 use tavern_store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
 use tavern_sys::files;
 use tavern_sys::secrets::{Redacting, redact};
 
+/// What is known of the run.
+pub const METADATA: &str = "metadata.json";
+/// What it changed, from git.
+pub const PATCH: &str = "diff.patch";
+/// The last words of its agent.
+pub const RESULT: &str = "result.txt";
 /// A planner's plan, as its answer gave it.
 pub const PLAN: &str = "plan.md";
 /// What `done_when` printed at the commit of the work.
@@ -100,6 +107,32 @@ impl Artifacts {
             .unwrap_or_default()
     }
 
+    /// Writes a file that is made from others where it is not whole: missing, empty, or cut off, in the way in which a crash does that.
+    /// Returns whether it was written. What reads otherwise stays: it may have been made by another version.
+    pub(super) fn mend(&self, name: &str, text: &str) -> Result<bool, Error> {
+        let path = self.dir.join(name);
+        let found = files::read(&path).unwrap_or_default();
+        // Blocks that were never written are read as zeros.
+        let written = found
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |at| at + 1);
+        let (text, found) = (redact(text), &found[..written]);
+        if found.len() >= text.len() || !text.as_bytes().starts_with(found) {
+            return Ok(false);
+        }
+        replace_own(&path, text.as_bytes()).map(|()| true)
+    }
+
+    /// When one of these files was written last.
+    pub fn last_written<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Timestamp> {
+        let written = |name: &str| self.path(name).metadata().and_then(|file| file.modified());
+        names
+            .filter_map(|name| written(name).ok())
+            .map(Timestamp::from)
+            .max()
+    }
+
     /// A text artifact, empty if it is not there.
     pub fn read(&self, name: &str) -> String {
         files::read(self.path(name))
@@ -167,9 +200,9 @@ fn told_cut(path: &Path) -> String {
 const MOST_CALLS: u32 = 1000;
 const MOST_BYTES: usize = 256 << 10;
 
-/// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
-pub(super) struct ToolCalls<'a> {
-    artifacts: &'a Artifacts,
+/// What stands in `tool_calls/NNN_name.txt`, by a run's stream.
+#[derive(Default)]
+pub(super) struct ToolCalls {
     open: Vec<OpenCall>,
     count: u32,
 }
@@ -180,17 +213,9 @@ struct OpenCall {
     text: String,
 }
 
-impl<'a> ToolCalls<'a> {
-    pub(super) fn of(artifacts: &'a Artifacts) -> ToolCalls<'a> {
-        ToolCalls {
-            artifacts,
-            open: Vec::new(),
-            count: 0,
-        }
-    }
-
-    /// Writes down what `event` tells of a call.
-    pub(super) fn note(&mut self, event: &AgentEvent) {
+impl ToolCalls {
+    /// The file that `event` tells of, and what is in it from now on.
+    pub(super) fn note(&mut self, event: &AgentEvent) -> Option<(String, String)> {
         match event {
             AgentEvent::ToolCall {
                 id, name, input, ..
@@ -199,8 +224,7 @@ impl<'a> ToolCalls<'a> {
                 if self.count > MOST_CALLS {
                     let left_out = self.count - MOST_CALLS;
                     let text = format!("{left_out} more calls are in thread.jsonl\n");
-                    drop(self.artifacts.write("tool_calls/left_out.txt", &text));
-                    return;
+                    return Some(("tool_calls/left_out.txt".to_owned(), text));
                 }
                 let is_plain = |c: char| c.is_ascii_alphanumeric();
                 let safe: String = name
@@ -211,29 +235,25 @@ impl<'a> ToolCalls<'a> {
                 let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
                 let input = serde_json::to_string_pretty(input).unwrap_or_default();
                 let text = format!("{name} {}\n", head(&input, MOST_BYTES));
-                drop(self.artifacts.write(&file, &text));
                 self.open.push(OpenCall {
                     id: id.clone(),
-                    file,
-                    text,
+                    file: file.clone(),
+                    text: text.clone(),
                 });
+                Some((file, text))
             }
             AgentEvent::ToolResult {
                 id,
                 ok,
                 text: result,
             } => {
-                let Some(place) = self.open.iter().position(|open| open.id == *id) else {
-                    return;
-                };
+                let place = self.open.iter().position(|open| open.id == *id)?;
                 let OpenCall { file, text, .. } = self.open.swap_remove(place);
                 let verdict = if *ok { "ok" } else { "failed" };
-                drop(self.artifacts.write(
-                    &file,
-                    &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES)),
-                ));
+                let text = format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES));
+                Some((file, text))
             }
-            _ => {}
+            _ => None,
         }
     }
 }
@@ -273,20 +293,26 @@ mod tests {
         let artifacts = Artifacts {
             dir: scratch.path().to_owned(),
         };
-        let mut calls = ToolCalls::of(&artifacts);
+        let mut calls = ToolCalls::default();
+        let mut note = |event: &AgentEvent| {
+            let (file, text) = calls.note(event).expect("it has a file");
+            artifacts.write(&file, &text).expect("the folder is ours");
+        };
         for number in 0..1003 {
             let id = number.to_string();
-            calls.note(&AgentEvent::ToolCall {
+            note(&AgentEvent::ToolCall {
                 id: id.clone(),
                 name: "Bash".into(),
                 input: json!({}),
                 nesting: Nesting::Main,
             });
-            calls.note(&AgentEvent::ToolResult {
-                id,
-                ok: true,
-                text: "x".repeat(if number == 0 { 1 << 20 } else { 1 }),
-            });
+            if number < 1000 {
+                note(&AgentEvent::ToolResult {
+                    id,
+                    ok: true,
+                    text: "x".repeat(if number == 0 { 1 << 20 } else { 1 }),
+                });
+            }
         }
         assert_eq!(
             fs::read_dir(scratch.path().join("tool_calls"))

@@ -385,7 +385,7 @@ fn follow(
         Discoveries::begin(site, held, launch),
         Watch::begin(site, launch.role, &held.task),
     );
-    let (mut calls, mut mailbox) = (ToolCalls::of(&artifacts), Mailbox::open(site, &run, &bell));
+    let (mut calls, mut mailbox) = (ToolCalls::default(), Mailbox::open(site, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
         if inbox.is_saved() {
@@ -438,7 +438,9 @@ fn follow(
                 return (session.finish(), proven);
             }
         };
-        calls.note(&event);
+        if let Some((file, text)) = calls.note(&event) {
+            drop(artifacts.write(&file, &text));
+        }
         discoveries.note(&event);
         if following.note(&event) {
             following.end();

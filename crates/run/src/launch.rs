@@ -21,7 +21,7 @@ use super::take_over::take_over;
 use super::worktree::Worktree;
 use crate::runner::job::Opening;
 use crate::runner::{
-    Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage,
+    Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd,
 };
 use tavern_core::eligible::NotReady;
 use tavern_core::event::Event;
@@ -96,49 +96,24 @@ impl<'a> Launch<'a> {
         let artifacts = Artifacts::open(&site.board, &run);
         let branch = worktree.branch.as_ref();
         let mut metadata = Metadata {
-            run: run.clone(),
-            task: task.id.clone(),
             title: task.title.clone(),
             queue: held.queue.id.clone(),
             agent: lease.agent.clone(),
             role: lease.role.clone(),
             attempt: lease.attempt,
-            token: lease.token,
             runner: site.runner_of(task, role),
             model: site.model_of(task, role),
-            session: None,
             worktree: worktree.path.clone(),
             branch: branch.map(|branch| branch.name.clone()),
             base: branch.map(|branch| branch.base.as_str().to_owned()),
-            started: clock::now(),
-            ended: None,
-            outcome: None,
-            reason: None,
-            commit: None,
-            verified: None,
-            silent: false,
-            question: None,
-            resets_at: None,
-            usage: Usage::default(),
-            turns: 0,
-            tool_calls: 0,
-            denials: Vec::new(),
-            refused: Vec::new(),
-            acts: Vec::new(),
-            breaches: Vec::new(),
-            knowledge: Vec::new(),
-            summary: String::new(),
+            ..Metadata::new(task.id.clone(), lease.token, clock::now())
         };
         let uses = spending(site)
             .map(|all| all.uses(&task.id, &held.queue.id))
             .unwrap_or_default();
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
-        let form = match role.does {
-            Does::Work | Does::Answer => None,
-            Does::Review => Some(Form::Verdict),
-            Does::Plan => Some(Form::Plan),
-        };
+        let form = form_of(role.does);
         // A person at its terminal reads words.
         let tool = runner
             .answer_tool()
@@ -385,6 +360,15 @@ impl<'a> Launch<'a> {
             command,
             prompt: self.job.prompt,
         })
+    }
+}
+
+/// The form in which a program that can be held to one gives its answer.
+pub(super) fn form_of(does: Does) -> Option<Form> {
+    match does {
+        Does::Work | Does::Answer => None,
+        Does::Review => Some(Form::Verdict),
+        Does::Plan => Some(Form::Plan),
     }
 }
 

@@ -99,19 +99,20 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
 /// is not there: what it had not committed was salvaged with that of a later run.
 fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
     let repository = site.repository()?;
-    let mut left = repository
-        .references(&format!("{SALVAGED}{}/", run.task))?
-        .into_iter()
-        .map(|(_, id)| id);
+    let salvaged = repository.references(&format!("{SALVAGED}{}/", run.task))?;
+    let mut left: Vec<_> = salvaged.into_iter().map(|(_, id)| Some(id)).collect();
+    match (&run.commit, &run.branch) {
+        (Some(commit), _) => left.push(repository.commit_of(commit)?),
+        // What it has committed is not known; its item's branch is there for as long as that has something.
+        (None, Some(branch)) if run.damaged => {
+            left.extend(repository.branch_tip(branch)?.map(Some));
+        }
+        (None, _) => {}
+    }
     let Some(tip) = repository.branch_tip(site.integration())? else {
-        return Ok(run.commit.is_none() && left.next().is_none());
+        return Ok(left.is_empty());
     };
-    let committed = run
-        .commit
-        .as_ref()
-        .map(|commit| repository.commit_of(commit))
-        .transpose()?;
-    for left in left.map(Some).chain(committed) {
+    for left in left {
         // What is not there any more was not merged.
         if !left.map_or(Ok(false), |left| repository.is_ancestor(&left, &tip))? {
             return Ok(false);

@@ -493,8 +493,9 @@ fn plan_dead(
         .collect();
     let marked = marked_runs(site);
     for run in &marked {
-        let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
-        let is_dead = has_no_end && !live_runs.contains(run.as_str());
+        let is_open = |run: Metadata| run.ended.is_none() || run.damaged;
+        let is_dead =
+            run_of(&site.board, run).is_some_and(is_open) && !live_runs.contains(run.as_str());
         let planned = Action::EndRun { run: run.clone() };
         if is_dead && !actions.contains(&planned) {
             actions.push(planned);

@@ -1,15 +1,13 @@
-//! `metadata.json`: what is known of a run, from its start to what it came to.
+//! Who writes `metadata.json`, and who reads it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::artifacts::Artifacts;
+use super::artifacts::{Artifacts, METADATA, PATCH, RESULT};
+use super::damaged;
 use super::result::{AgentAnswer, RunResult};
 use super::site::{Site, runner_named};
 use super::surroundings;
@@ -26,6 +24,8 @@ use tavern_sys::clock;
 use tavern_sys::files;
 use tavern_sys::process::excerpt::excerpt;
 
+pub use super::metadata::{Metadata, run_name};
+
 /// Why a run has ended whose end nobody has seen.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
 
@@ -35,106 +35,6 @@ const MOST_OF_DENIAL: usize = 4 << 10;
 
 /// Runs that are looked at for the newest ones of some kind: a board may have many thousands.
 const MOST_LOOKED_AT: usize = 2_000;
-
-/// Its name in the run's folder.
-const FILE: &str = "metadata.json";
-
-/// What `metadata.json` holds.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Metadata {
-    /// `<task>@<token>`.
-    pub run: String,
-    pub task: TaskId,
-    pub title: String,
-    pub queue: String,
-    pub agent: String,
-    pub role: String,
-    pub attempt: u32,
-    pub token: Token,
-    pub runner: String,
-    /// As the program says, else as it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    pub worktree: PathBuf,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
-    pub started: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Timestamp>,
-    /// What it came to; absent while it runs, and for ever if its supervisor died.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-    /// The outcome in one line for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The branch's tip when it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// Whether `done_when` passed at `commit`; absent if it was not run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verified: Option<bool>,
-    /// It ended well, and did not say that it is done.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub silent: bool,
-    /// What the agent asks of a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<String>,
-    /// When the provider's limit ends, if it said so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resets_at: Option<Timestamp>,
-    #[serde(default)]
-    pub usage: Usage,
-    /// Model turns, where the program counts them.
-    #[serde(default)]
-    pub turns: u32,
-    #[serde(default)]
-    pub tool_calls: u32,
-    /// What the agent wanted to do and was not allowed to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub denials: Vec<String>,
-    /// Calls that it was refused and that a person can allow, by `yes` to its question.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<String>,
-    /// The acts that are no part of its work, and that a rule of the board forbids.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub acts: Vec<Breach>,
-    /// What a person was asked about, of work that is done.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub breaches: Vec<Breach>,
-    /// The learnings that it was told, with its prompt or while it ran.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub knowledge: Vec<String>,
-    /// At most 150 characters.
-    #[serde(default)]
-    pub summary: String,
-}
-
-impl Metadata {
-    /// From start to end, or to `now` while it runs, in seconds.
-    pub fn seconds(&self, now: Timestamp) -> i64 {
-        (self.ended.unwrap_or(now) - self.started)
-            .num_seconds()
-            .max(0)
-    }
-
-    /// What it has used until its end, or `now`.
-    pub fn spent(&self, now: Timestamp) -> Spent {
-        Spent {
-            run: self.run.clone(),
-            task: self.task.clone(),
-            queue: self.queue.clone(),
-            agent: self.agent.clone(),
-            started: self.started,
-            usd: self.usage.usd,
-            tokens: self.usage.fresh(),
-            seconds: self.seconds(now),
-        }
-    }
-}
 
 /// Keeps what its program is told.
 fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
@@ -159,13 +59,14 @@ impl<'a> Record<'a> {
         // One of the same claim that was killed: what it has used stays known.
         close_run(site, &metadata.run)?;
         let artifacts = Artifacts::create(&site.board, &metadata.run)?;
-        keep_told(&artifacts, job)?;
         let record = Record {
             site,
             artifacts,
             metadata,
         };
+        // First of all: a run with a prompt and without this is taken for a damaged one.
         record.save()?;
+        keep_told(&record.artifacts, job)?;
         Ok(record)
     }
 
@@ -185,7 +86,7 @@ impl<'a> Record<'a> {
 
     /// What was written of it is still there.
     pub fn is_kept(&self) -> bool {
-        self.artifacts.path(FILE).exists()
+        self.artifacts.path(METADATA).exists()
     }
 
     pub fn metadata(&self) -> &Metadata {
@@ -241,7 +142,7 @@ impl<'a> Record<'a> {
         metadata.denials = denials(&ended.denials);
         metadata.refused.clone_from(&ended.refused);
         self.artifacts
-            .write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
+            .write(RESULT, &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
         write_spent(self.site, self.metadata.spent(clock::now()))?;
@@ -332,7 +233,9 @@ impl<'a> Record<'a> {
         let beat = lease
             .filter(|lease| lease.token == self.metadata.token)
             .map(|lease| lease.heartbeat_at);
-        let last = last_written(&self.artifacts, LOGS.into_iter().chain([FILE]));
+        let last = self
+            .artifacts
+            .last_written(LOGS.into_iter().chain([METADATA]));
         last.into_iter()
             .chain(beat)
             .max()
@@ -359,6 +262,7 @@ impl<'a> Record<'a> {
         }
         write_spent(self.site, self.metadata.spent(seen))?;
         self.metadata.ended = Some(clock::now());
+        self.metadata.damaged = false;
         self.save()
     }
 
@@ -369,38 +273,23 @@ impl<'a> Record<'a> {
         else {
             return;
         };
-        if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse()) {
-            keep_patch(self.site, &self.artifacts, &base, commit);
+        // It can be made anew: a failure to write it harms nothing.
+        if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse())
+            && let Some(patch) = patch(self.site, &base, commit)
+        {
+            drop(self.artifacts.write(PATCH, &patch));
         }
         self.metadata.commit = Some(commit.as_str().to_owned());
     }
 
     fn save(&self) -> Result<(), Error> {
-        let mut text =
-            serde_json::to_string_pretty(&self.metadata).expect("metadata is plain data");
-        text.push('\n');
-        self.artifacts.write(FILE, &text)
+        self.artifacts.write(METADATA, &self.metadata.file_text())
     }
-}
-
-/// When one of these files was written last.
-fn last_written<'n>(
-    artifacts: &Artifacts,
-    names: impl Iterator<Item = &'n str>,
-) -> Option<Timestamp> {
-    let written = |name: &str| {
-        artifacts
-            .path(name)
-            .metadata()
-            .and_then(|file| file.modified())
-            .ok()
-    };
-    names.filter_map(written).map(Timestamp::from).max()
 }
 
 /// When the program of a run has said something last: a supervisor renews its lease whether that does or not.
 pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
-    last_written(&Artifacts::open(board, run), LOGS.into_iter())
+    Artifacts::open(board, run).last_written(LOGS.into_iter())
 }
 
 /// Writes down what a run has used; the first time also what others had before that was written down.
@@ -427,21 +316,22 @@ fn spent_before(board: &Board) -> Vec<Spent> {
         .collect()
 }
 
-/// What is known of one run.
+/// What is known of one run; of a damaged one by its other traces.
 pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
     // A file of the board may name a run that is none, elsewhere; and the file itself says another name than its folder's.
-    let is_plain = Path::new(run).file_name() == Some(OsStr::new(run));
-    let read = || serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok();
-    let metadata: Metadata = is_plain.then(read).flatten()?;
+    if Path::new(run).file_name() != Some(OsStr::new(run)) {
+        return None;
+    }
+    let metadata = serde_json::from_str(&Artifacts::open(board, run).read(METADATA)).ok();
     Some(Metadata {
         run: run.to_owned(),
-        ..metadata
+        ..metadata.or_else(|| damaged::known(board, run))?
     })
 }
 
 /// Whether the run with this folder has ended, as it says itself.
 pub fn is_over(folder: &Path) -> bool {
-    let text = files::read(folder.join(FILE)).unwrap_or_default();
+    let text = files::read(folder.join(METADATA)).unwrap_or_default();
     serde_json::from_slice(&text).is_ok_and(|run: Metadata| run.ended.is_some())
 }
 
@@ -481,12 +371,7 @@ pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
         .unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
 }
 
-/// The name of the run that a claim with this token makes.
-pub fn run_name(task: &TaskId, token: Token) -> String {
-    format!("{task}@{token}")
-}
-
-/// The metadata of all runs, oldest first. Folders without readable metadata are passed over.
+/// The metadata of all runs, oldest first. Folders that are no run's are passed over.
 pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
     Ok(read_runs(board, run_names(board)?))
 }
@@ -595,15 +480,13 @@ fn summary(text: &str) -> String {
 /// Longest `diff.patch`, in bytes.
 const PATCH_LIMIT: usize = 4 << 20;
 
-/// `diff.patch`: derived from git, so a failure to write it harms nothing.
-fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
-    let Ok(repository) = site.repository() else {
-        return;
-    };
+/// The text of `diff.patch`; `None` where git can't tell it.
+pub(super) fn patch(site: &Site, base: &CommitId, tip: &CommitId) -> Option<String> {
+    let repository = site.repository().ok()?;
     // What others have merged since the branch began is not taken away by it.
     let fork = repository.fork(base, tip).ok().flatten();
     let patch = repository.diff(fork.as_ref().unwrap_or(base), tip, PATCH_LIMIT);
-    drop(patch.map(|patch| artifacts.write("diff.patch", &patch.text)));
+    patch.ok().map(|patch| patch.text)
 }
 
 /// What a program was not allowed to do, a line each.

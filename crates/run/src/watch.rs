@@ -316,7 +316,8 @@ fn look_into(
 ) -> Result<(), Error> {
     let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
     let artifacts = Artifacts::open(&site.board, &run);
-    let (record, activity) = (run_of(&site.board, &run), activity_of(&artifacts));
+    let record = run_of(&site.board, &run).filter(|record| !record.damaged);
+    let activity = activity_of(&artifacts);
     let (Some(record), Some(mut activity)) = (record, activity) else {
         // Both are written before the lease tells of its work.
         return if lease.work.is_none() {

@@ -306,11 +306,7 @@ impl Speaker for Conversation {
             let Some(mut event) = self.of_this_run(event) else {
                 continue;
             };
-            if let (AgentEvent::Turn(turn), Some(form)) = (&mut event, self.job.form)
-                && let Some(answer) = &turn.structured
-            {
-                turn.result = Some(form.words(answer));
-            }
+            event.answer_in(self.job.form);
             self.reading.note(&event);
             why = why.or(self.react(&event, events));
             if self.is_news(&event) {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::form::Form;
 use super::outcome::{Denial, Usage};
 
 /// One thing that happened in an agent's stream.
@@ -91,6 +92,17 @@ pub enum AgentEvent {
     },
     /// A turn is over.
     Turn(Box<TurnResult>),
+}
+
+impl AgentEvent {
+    /// Takes an answer that was given in `form` in its words.
+    pub(super) fn answer_in(&mut self, form: Option<Form>) {
+        if let (AgentEvent::Turn(turn), Some(form)) = (self, form)
+            && let Some(answer) = &turn.structured
+        {
+            turn.result = Some(form.words(answer));
+        }
+    }
 }
 
 /// How much is used of what the provider allows in some time.

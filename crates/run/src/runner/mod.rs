@@ -35,6 +35,7 @@ pub mod session;
 pub mod shell;
 pub mod signal;
 pub mod stream;
+pub mod thread;
 mod transcript;
 
 #[cfg(test)]
@@ -48,7 +49,7 @@ pub use form::Form;
 pub use job::{Job, Limits, PROMPT, Prods, RULES, variable_of};
 pub use mended_commands::MendedCommands;
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
-pub use reading::may_change;
+pub use reading::{Reading, may_change};
 pub use session::{Next, Session};
 pub use shell::Shell;
 pub use signal::Signal;

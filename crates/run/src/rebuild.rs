@@ -1,0 +1,128 @@
+//! Makes anew of a run's folder what can be made from the rest of it, the log and git, and says what can't.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use serde::Serialize;
+
+use super::artifacts::{Artifacts, METADATA, PATCH, RESULT, ToolCalls};
+use super::error::Error;
+use super::launch::form_of;
+use super::metadata::Metadata;
+use super::record::{patch, run_of, runs_of};
+use super::site::Site;
+use crate::runner::thread::read_thread;
+use crate::runner::{MOST_ANSWER, OUTPUT_LOG, PROMPT, THREAD_LOG};
+use tavern_git::CommitId;
+use tavern_sys::files;
+use tavern_sys::process::excerpt::excerpt;
+
+/// What became of a run's folder. Of what was whole nothing is said.
+#[derive(Debug, Default, Serialize)]
+pub struct Rebuilt {
+    /// Files that were missing, empty or torn, and are whole again.
+    pub made: BTreeSet<String>,
+    /// Files that are missing or empty, and are made from nothing else.
+    pub lost: BTreeSet<String>,
+    /// It still runs: its files are its program's, and nothing was done.
+    pub runs: bool,
+}
+
+/// Writes what is missing, empty or torn; nothing that is whole. Of a run that has gone meanwhile there is nothing to say.
+pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
+    let mut rebuilt = Rebuilt::default();
+    let Some(metadata) = run_of(&site.board, run) else {
+        return Ok(rebuilt);
+    };
+    let lease = site.board.lease(&metadata.task)?;
+    if lease.is_some_and(|lease| lease.token == metadata.token) {
+        rebuilt.runs = true;
+        return Ok(rebuilt);
+    }
+    let artifacts = Artifacts::create(&site.board, run)?;
+    let mut mend = |name: &str, text: &str| {
+        if artifacts.mend(name, text)? {
+            rebuilt.made.insert(name.to_owned());
+        }
+        Ok::<_, Error>(())
+    };
+    let (said, is_logged) = reread(site, &artifacts, &metadata, &mut mend)?;
+    mend(RESULT, &excerpt(&said, MOST_ANSWER))?;
+    let (base, tip) = ends(site, &metadata)?;
+    let patch = base
+        .zip(tip.as_ref())
+        .map(|(base, tip)| patch(site, &base, tip));
+    if let Some(Some(patch)) = &patch {
+        mend(PATCH, patch)?;
+    }
+    if metadata.damaged && !is_whole(&artifacts) {
+        let known = Metadata {
+            commit: tip.map(|tip| tip.as_str().to_owned()),
+            // All that the log tells of its end is known.
+            damaged: metadata.outcome.is_none(),
+            ..metadata.clone()
+        };
+        artifacts.write_durable(METADATA, &known.file_text())?;
+        rebuilt.made.insert(METADATA.to_owned());
+    }
+    let is_missing = |name: &str| artifacts.read(name).trim_matches('\0').is_empty();
+    let has_spoken = metadata.turns > 0 || metadata.tool_calls > 0;
+    let wanted = [
+        (PROMPT, true),
+        (THREAD_LOG, has_spoken && !is_logged),
+        (PATCH, matches!(patch, Some(None))),
+    ];
+    let lost = wanted
+        .into_iter()
+        .filter(|(name, is_wanted)| *is_wanted && is_missing(name));
+    rebuilt.lost = lost.map(|(name, _)| name.to_owned()).collect();
+    Ok(rebuilt)
+}
+
+/// What its agent said last, by its log, of which the calls of tools are taken on the way; and whether there is one.
+fn reread(
+    site: &Site,
+    artifacts: &Artifacts,
+    run: &Metadata,
+    mend: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
+) -> Result<(String, bool), Error> {
+    let role = site.config.roles.get(&run.role);
+    let form = role.and_then(|role| form_of(role.does));
+    let (mut calls, mut written) = (ToolCalls::default(), Ok(()));
+    let thread = artifacts.path(THREAD_LOG);
+    let reading = read_thread(&thread, form, &mut |event| {
+        if let (Some((file, text)), Ok(())) = (calls.note(event), &written) {
+            written = mend(&file, &text);
+        }
+    });
+    written?;
+    match reading {
+        Ok(reading) => return Ok((reading.result().to_owned(), true)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(tavern_store::Error::io("read", &thread)(error).into()),
+    }
+    let output = files::read(artifacts.path(OUTPUT_LOG));
+    let text = output.as_deref().map(String::from_utf8_lossy);
+    let said = text.unwrap_or_default().trim_end_matches('\n').to_owned();
+    Ok((said, output.is_ok()))
+}
+
+/// Where its work began and where it ended. What the last run of an item came to is what the item's branch has.
+fn ends(site: &Site, run: &Metadata) -> Result<(Option<CommitId>, Option<CommitId>), Error> {
+    let base = run.base.as_ref().and_then(|base| base.parse().ok());
+    let tip = match (&run.commit, &run.branch) {
+        (Some(commit), _) => commit.parse().ok(),
+        (None, Some(branch)) if run.damaged => {
+            let all = runs_of(&site.board, &run.task)?;
+            let is_last = all.last().is_some_and(|last| last.token == run.token);
+            let tip = site.repository()?.branch_tip(branch)?;
+            tip.filter(|_| is_last)
+        }
+        (None, _) => None,
+    };
+    Ok((base, tip))
+}
+
+fn is_whole(artifacts: &Artifacts) -> bool {
+    serde_json::from_str::<Metadata>(&artifacts.read(METADATA)).is_ok()
+}
