@@ -127,7 +127,11 @@ impl Program {
         };
         let context = Context::new(shared, matches);
         let result = (self.run)(matches, &context);
-        let result = result.and_then(|exit| context.out.flush().map(|()| exit));
+        let result = result.and_then(|exit| match context.out.flush() {
+            // Who is told to end does, though the terminal that told so takes no words any more.
+            Err(error) if ![Exit::Interrupted, Exit::Terminated].contains(&exit) => Err(error),
+            _ => Ok(exit),
+        });
         result.unwrap_or_else(|error| {
             // What was printed before the error still belongs to the reader.
             let _ = context.out.flush();

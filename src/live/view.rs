@@ -32,7 +32,7 @@ use super::scene::{Scene, Subject};
 use super::screen::{OpenPage, PageKind, Screen, Wish};
 use super::stream::LogTail;
 use super::terminal::{RawTerminal, give_back};
-use super::watchers::{BoardWatch, KeyWatch, Noticed, run_watch, signals};
+use super::watchers::{BoardWatch, KeyWatch, Noticed, is_terminal_gone, run_watch, signals};
 
 /// How often seconds are shown anew.
 const SECOND: Duration = Duration::from_secs(1);
@@ -71,7 +71,11 @@ pub fn run(context: &Context, names: &[String]) -> Result<Exit, CliError> {
     let mut view = LiveView::open(context, board, names, bell)?;
     let keys = KeyWatch::begin(&view.bell)?;
     view.terminal = Some(RawTerminal::take()?);
-    let ended = view.work(&watch, &keys, &signals);
+    let ended = match view.work(&watch, &keys, &signals) {
+        // Nothing can be drawn on it any more, and no signal or key has told so yet.
+        Err(_) if is_terminal_gone() => Ok(Exit::Terminated),
+        ended => ended,
+    };
     drop(view.terminal.take());
     view.deeds.finish();
     ended

@@ -104,9 +104,22 @@ impl KeyWatch {
 }
 
 fn is_readable_now() -> bool {
+    !input_now().is_empty()
+}
+
+/// Standard input was a terminal that somebody has closed.
+pub fn is_terminal_gone() -> bool {
+    input_now().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
+}
+
+/// What can be said of standard input without waiting.
+fn input_now() -> PollFlags {
     let input = stdin();
     let mut asked = [PollFd::new(&input, PollFlags::IN)];
-    matches!(poll(&mut asked, Some(&Timespec::default())), Ok(1..))
+    match poll(&mut asked, Some(&Timespec::default())) {
+        Ok(1..) => asked[0].revents(),
+        _ => PollFlags::empty(),
+    }
 }
 
 /// Marks changes of the board until it is dropped.

@@ -632,3 +632,30 @@ fn what_died_needs_a_person_in_every_view_and_r_has_it_tried_again() {
     top.press("q");
     top.end(0);
 }
+
+/// Its terminal is gone before a signal or a key has told it so: it may be about to draw.
+#[test]
+fn a_terminal_that_is_closed_ends_it_as_a_hang_up_does() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    let script =
+        "#!/bin/sh\ntrap : HUP\nsh -c 'echo $$ >~/top; exec tavern-top'\necho $? >~/code\n";
+    scratch.executable("../home/closed", script);
+    let home = scratch.folder().join("home");
+    for round in 0..6 {
+        let top = Top::start(&scratch, 24, 80, "sh ../home/closed");
+        top.shows(&["Queues", "? keys"]);
+        let pid = fs::read_to_string(home.join("top")).expect("it runs");
+        let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid");
+        kill_process(pid, Signal::STOP).expect("it is ours");
+        scratch.change(QUEUE, "- [ ] T-1", "- [ ] Before\n- [ ] T-1");
+        drop(top);
+        // It may have ended already: whose session ends is told to go on.
+        let _ = kill_process(pid, Signal::CONT);
+        wait_until("it has ended", || home.join("code").exists());
+        let code = || fs::read_to_string(home.join("code")).unwrap_or_default();
+        wait_until("its end is told", || code().ends_with('\n'));
+        assert_eq!(code(), "143\n", "round {round}");
+        fs::remove_file(home.join("code")).expect("it is ours");
+    }
+}
