@@ -10,12 +10,16 @@ pub enum Intent {
 }
 
 /// What a sentence begins with that asks for nothing but an answer.
-const ASKING: [&str; 38] = [
-    "am", "are", "aren't", "can", "could", "did", "didn't", "do", "does", "doesn't", "had", "has",
-    "hasn't", "have", "haven't", "how", "how's", "is", "isn't", "may", "should", "was", "wasn't",
-    "were", "weren't", "what", "what's", "when", "where", "where's", "which", "who", "who's",
-    "whom", "whose", "why", "will", "would",
+const ASKING: [&str; 36] = [
+    "am", "are", "aren't", "can", "could", "did", "didn't", "does", "doesn't", "had", "has",
+    "hasn't", "haven't", "how", "how's", "is", "isn't", "may", "should", "was", "wasn't", "were",
+    "weren't", "what", "what's", "when", "where", "where's", "which", "who", "who's", "whom",
+    "whose", "why", "will", "would",
 ];
+
+/// Words that begin a question before one of [`PERSONS`], and an order before all others: "do the thing", "have it built".
+const ORDERING: [&str; 3] = ["do", "don't", "have"];
+const PERSONS: [&str; 4] = ["i", "you", "we", "they"];
 
 /// The marks of a question in the scripts of the world.
 const MARKS: [char; 5] = ['?', '？', '؟', '\u{37e}', '՞'];
@@ -27,14 +31,19 @@ impl Intent {
         let last = text.trim_end_matches(|c: char| {
             c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '”' | '»')
         });
-        let first = text
-            .split_whitespace()
-            .next()
-            .unwrap_or_default()
-            .replace('’', "'")
-            .to_lowercase();
-        let first = first.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
-        if last.ends_with(MARKS) || text.starts_with('¿') || ASKING.contains(&first) {
+        let word = |word: &str| {
+            let word = word.replace('’', "'").to_lowercase();
+            word.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'')
+                .to_owned()
+        };
+        let mut words = text.split_whitespace().map(word);
+        let (first, second) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        let asks = ASKING.contains(&first.as_str())
+            || ORDERING.contains(&first.as_str()) && PERSONS.contains(&second.as_str());
+        if last.ends_with(MARKS) || text.starts_with('¿') || asks {
             Intent::Question
         } else {
             Intent::Work
@@ -54,6 +63,9 @@ mod tests {
             "backup checked?",
             "What's the retry limit",
             "“Why does it fail?”  ",
+            "Do we check the backup",
+            "Have you checked the backup",
+            "Do the tests pass?",
             "我们检查过备份吗？",
             "υπάρχει αντίγραφο\u{37e}",
             "هل فحصنا النسخة؟",
@@ -67,6 +79,10 @@ mod tests {
             "Issue a licence",
             "Dot the i",
             "Tidy up;",
+            "Do the thing",
+            "Do it again",
+            "Don't retry",
+            "Have the tests run each night",
             "",
         ] {
             assert_eq!(Intent::of(text), Intent::Work, "{text}");
