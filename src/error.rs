@@ -1,7 +1,7 @@
 //! The one error that programs end with, and the one place where it is printed.
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
 
@@ -10,6 +10,7 @@ use tavern_git::{GitError, GitErrorKind};
 
 use tavern_store::config::ConfigError;
 use tavern_store::{Obstacle, Switch};
+use tavern_sys::files;
 
 use super::exit::Exit;
 use super::hints;
@@ -92,7 +93,7 @@ impl CliError {
     /// Standard output could not be written. That its reader has gone (`tavern log | head`) is nobody's fault, and is
     /// told to nobody.
     pub fn output(error: &io::Error) -> CliError {
-        if error.kind() == io::ErrorKind::BrokenPipe {
+        if error.kind() == ErrorKind::BrokenPipe {
             return CliError::new(Exit::Done, "");
         }
         let hint = "check where standard output goes, and whether that disk is full".to_owned();
@@ -140,6 +141,17 @@ impl From<serde_json::Error> for CliError {
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> CliError {
         let exit = match &error {
+            // It stands there, and is no text.
+            ConfigError::Read { source, .. }
+                if [
+                    ErrorKind::InvalidData,
+                    ErrorKind::IsADirectory,
+                    files::REFUSED,
+                ]
+                .contains(&source.kind()) =>
+            {
+                Exit::BoardHasErrors
+            }
             ConfigError::Read { .. } => Exit::Failed,
             ConfigError::Flawed(_) => Exit::BoardHasErrors,
         };

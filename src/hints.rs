@@ -16,7 +16,7 @@ use tavern_core::lease::Life;
 use tavern_core::problem::Problem;
 use tavern_core::task::{BadId, Status, TaskId};
 
-use tavern_store::config::ConfigError;
+use tavern_store::config::{ConfigError, SCHEDULES};
 use tavern_store::{
     AgentFile, Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, life, not_written,
 };
@@ -203,10 +203,12 @@ pub(super) fn config(error: &ConfigError) -> Option<String> {
         ConfigError::Flawed(flaw) => &flaw.path,
     };
     error.hint().or_else(|| {
-        Some(format!(
-            "correct it, or begin with a fresh one: {}; tavern init",
-            move_away(path)
-        ))
+        let away = move_away(path);
+        Some(if path.ends_with(SCHEDULES) {
+            format!("correct it, or move it away: {away}")
+        } else {
+            format!("correct it, or begin with a fresh one: {away}; tavern init")
+        })
     })
 }
 

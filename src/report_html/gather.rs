@@ -218,8 +218,8 @@ impl Draft {
             let lack = lacks.iter().find(is_meant)?;
             let todo = hints::lack(lack, id, Some(queue)).unwrap_or_default();
             Some(OpenNeed {
-                rank: 6,
-                word: "stuck",
+                rank: STUCK.0,
+                word: STUCK.1,
                 why: Legible::line(&hints::lacking(lack)),
                 todo: Legible::line(&todo),
             })
@@ -254,12 +254,15 @@ impl Draft {
     }
 }
 
+/// Behind all that people are asked for.
+const STUCK: (usize, &str) = (6, "stuck");
+
 fn word_of(need: NeedKind) -> (usize, &'static str) {
     match need {
         NeedKind::Answer => (0, "asks"),
         NeedKind::Permission => (1, "asks to begin"),
         NeedKind::Approval => (2, "asks to be merged"),
-        NeedKind::Release => (3, "came back too often"),
+        NeedKind::Release => (3, "waits to be released"),
         NeedKind::Child => (4, "has a failed part"),
         NeedKind::Dead => (5, "dead"),
     }

@@ -533,8 +533,7 @@ fn a_thousand_schedules_are_few_and_a_million_bytes_are_too_many() {
             (1..1000).map(named).collect::<String>()
         ),
         (0..1000).map(never).collect::<String>(),
-        format!("<<<<<<< HEAD\n{DAILY}=======\n>>>>>>> other\n"),
-    ] {
+        format!("    ] {
         scratch.write(SCHEDULES, much);
         at(&scratch, FIRST).ends(5);
     }
@@ -732,6 +731,7 @@ fn the_watch_queues_what_is_due_and_a_dry_run_nothing() {
     assert_eq!(times(&scratch).len(), 1);
 }
 
+<<<<<<< HEAD
 #[test]
 fn what_a_schedule_has_run_stays_as_it_was_typed() {
     let script = "~~~sh\n    curl -u rosie:zq81ks03mfh2 x\n    ~~~";
@@ -754,4 +754,69 @@ fn what_a_schedule_has_run_stays_as_it_was_typed() {
             "test zq81ks03mfh2",
         ],
     );
+}
+
+/// Nobody may look for a draft that they did not write themselves.
+#[test]
+fn a_draft_that_a_schedule_queued_waits_for_a_person() {
+    let scratch = board(&format!("{DAILY}  draft: true\n"), BEFORE);
+    scratch.write(
+        ".tavern/config.yaml",
+        "notify: {list: {file: notices.txt}}\n",
+    );
+    scratch.run("tavern-notify", &[]);
+    at(&scratch, FIRST).ends(0);
+    let queue = scratch.queue();
+    let line = queue
+        .lines()
+        .find(|line| line.contains("Check the backup"))
+        .expect("it was queued");
+    let id = line["- [ ] ".len()..]
+        .split(':')
+        .next()
+        .expect("it has an ID");
+    let todo = format!("tavern release {id}");
+    let why = "a schedule queued it as a draft, for backup@2026-11-25T06:00+01:00";
+    for flags in [&[][..], &["--since", "2026-11-25"]] {
+        let told = scratch.run("tavern-status", flags).succeeds();
+        has(&told, &["waits for you:", id, why, &todo]);
+    }
+    scratch.run("tavern-notify", &[]);
+    has(&scratch.read("notices.txt"), &[why, &todo]);
+    scratch.run("tavern-release", &[id]).succeeds();
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says_not("waits for you");
+    // One's own draft waits for nothing but oneself.
+    scratch
+        .run("tavern-add", &["Mine (priority: 1)", "--draft"])
+        .succeeds();
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says_not("waits for you");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_an_error_of_the_board() {
+    let scratch = Scratch::initialized();
+    let path = scratch.work().join(SCHEDULES);
+    let away = "mv ";
+    let check = |what: &str| {
+        let ran = at(&scratch, FIRST).ends(5).says(away);
+        assert!(!ran.stderr.contains("tavern init"), "{what}: {ran}");
+        scratch
+            .run("tavern-check", &[])
+            .ends(5)
+            .says("schedules.yaml");
+    };
+    scratch.write(SCHEDULES, b"caf\xe9:\n  every: hour\n  title: x\n");
+    check("no UTF-8");
+    fs::remove_file(&path).expect("it is ours");
+    std::os::unix::fs::symlink("config.yaml", &path).expect("the folder is ours");
+    check("a link");
+    fs::remove_file(&path).expect("it is ours");
+    fs::create_dir(&path).expect("the folder is ours");
+    check("a folder");
 }

@@ -898,6 +898,7 @@ max_attempts: 5
         review: Some(vec!["person".into()]),
         on_failure: OnFailure::Retry,
         trigger: Some("T-9 died".into()),
+        queued_for: None,
         lane: Some(Status::Draft),
         watch: Vec::new(),
         state: State {

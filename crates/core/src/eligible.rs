@@ -486,6 +486,13 @@ pub fn may_take(
             }
             Ok(Purpose::Work)
         }
+        // It waits for a person, who may have forgotten by now what the schedule says.
+        Status::Draft if item.metadata.is_some() || item.block.is_some() => Err(document
+            .task_of(item)
+            .queued_for
+            .map_or(Lack::Status(Status::Draft), |time| {
+                Lack::Release(format!("a schedule queued it as a draft, for {time}"))
+            })),
         status => Err(Lack::Status(status)),
     }
 }

@@ -8,7 +8,7 @@ words! {
     NeedKind {
         /// Its agent asked a question.
         Answer "answer",
-        /// It came back too often.
+        /// It came back too often, or a schedule queued it as a draft.
         Release "release",
         /// It may be started only then.
         Permission "permission",

@@ -64,6 +64,9 @@ pub struct Task {
     pub on_failure: OnFailure,
     /// Of a planning item: what woke the planner.
     pub trigger: Option<String>,
+    /// The schedule that queued it, and for which time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_for: Option<String>,
     /// Of a planning item: where the planned items begin, draft or pending.
     pub lane: Option<Status>,
     /// How its runs are watched, as its queue says, then it itself.
@@ -141,6 +144,7 @@ impl Task {
                 OnFailure::GoOn
             },
             trigger: keys.text(Key::Trigger),
+            queued_for: keys.text(Key::QueuedFor),
             lane: if let Some(Field::Status(status)) = keys.get(Key::Lane) {
                 Some(*status)
             } else {
@@ -213,6 +217,7 @@ impl Task {
             after: _,
             tags: _,
             parent: _,
+            queued_for: _,
             max_wait: _,
         } = self;
         Words {

@@ -495,8 +495,8 @@ fn summary(
     )
 }
 
-/// The items that wait by now for nothing but a person's leave to start them: each at the event by which the last one that it comes
-/// after was completed, or a schedule queued it.
+/// The items that wait by now for nothing but a person's leave to start them, and drafts of schedules: each at the event by which the
+/// last one that it comes after was completed, or a schedule queued it.
 fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
     if !site
@@ -539,7 +539,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
         for item in document
             .items()
             .iter()
-            .filter(|item| item.status == Status::Pending)
+            .filter(|item| matches!(item.status, Status::Pending | Status::Draft))
         {
             let Some(id) = &item.id else { continue };
             let last = item
@@ -558,7 +558,8 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
                 continue;
             }
             let lacks = lacks(site, id, &text.queue.id);
-            let Some((lack, NeedKind::Permission, why)) = need_of(&lacks, None) else {
+            let Some((lack, NeedKind::Permission | NeedKind::Release, why)) = need_of(&lacks, None)
+            else {
                 continue;
             };
             let todo = (site.todo)(lack, Some(id), Some(&text.queue.id));
