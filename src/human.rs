@@ -114,6 +114,11 @@ pub fn printable(line: &str) -> Cow<'_, str> {
     cut(line, usize::MAX)
 }
 
+/// The lines, two columns to the right.
+pub fn indented(lines: impl Iterator<Item = impl Display>) -> String {
+    lines.map(|line| format!("  {line}\n")).collect()
+}
+
 /// So much of a title is shown at least beside its mark.
 const LEAST: usize = 24;
 

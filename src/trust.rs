@@ -174,17 +174,13 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
                 .filter(|_| part.name == FILE)
                 .and_then(|text| without_comments(text));
             let text = settings.unwrap_or_else(|| part.text.clone());
-            Painted::whole(&human::without_gaps(&indented(&text)))
+            Painted::whole(&human::without_gaps(&human::indented(text.lines())))
         }
     };
     let heading = Painted::from(format!("{}\n", human::words(&place)));
     context
         .out
         .record(&record, heading.followed_by(&text).trimmed())
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 fn can_ask() -> bool {

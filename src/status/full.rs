@@ -1,5 +1,7 @@
 //! One item in full: all that is known of it, as rows.
 
+use std::fmt::Display;
+
 use crate::{CliError, Context, hints, human, need};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::event::Kind;
@@ -13,7 +15,7 @@ use tavern_run::record::{Metadata, last_output, runs_of};
 use tavern_run::runner::signal::without_signal;
 use tavern_run::unmerged::kept;
 use tavern_store::config::Config;
-use tavern_store::{Board, Error, NamedItem, Then, walk_log};
+use tavern_store::{Board, Error, Found, NamedItem, Then, walk_log};
 use tavern_sys::clock;
 
 use super::record::{Child, Record};
@@ -62,22 +64,84 @@ fn tell(
     detail: Detail,
     told: &mut dyn FnMut(&Record<'_>, &str) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let find = |id: &TaskId| match then {
-        None => board.task(id),
-        Some(then) => then.find(id).ok_or_else(|| Error::NoTask(id.clone())),
-    };
-    let found = match name.id().filter(|_| then.is_some()) {
-        Some(id) => find(id)?,
-        None => board.named(name)?,
-    };
-    let (task, lease, id) = (&found.task, found.lease.as_ref(), &found.task.id);
-    let now = then.map_or_else(clock::now, |then| then.at);
-    let mut runs = runs_of(board, id)?;
-    if let Some(then) = then {
-        runs.retain(|run| run.started <= then.at);
-        for run in runs
+    let full = FullItem::gather(context, board, name, then, detail)?;
+    let steps = Steps::of(&full.found.task.description);
+    told(
+        &full.record(steps.as_ref()),
+        full.text(steps.as_ref()).trim_end(),
+    )
+}
+
+/// All that is known of one item.
+struct FullItem<'a> {
+    context: &'a Context,
+    board: &'a Board,
+    name: &'a NamedItem,
+    /// As it was then. There is nothing to be done in the past, and the log has no heartbeats.
+    then: Option<&'a Then>,
+    detail: Detail,
+    now: Timestamp,
+    found: Found,
+    runs: Vec<Metadata>,
+    last_output: Option<Timestamp>,
+    freshness: Option<Freshness>,
+    /// Where its work is that is not merged.
+    kept: Vec<String>,
+    children: Vec<Child>,
+    lacks: Vec<Lack>,
+}
+
+impl<'a> FullItem<'a> {
+    fn gather(
+        context: &'a Context,
+        board: &'a Board,
+        name: &'a NamedItem,
+        then: Option<&'a Then>,
+        detail: Detail,
+    ) -> Result<FullItem<'a>, CliError> {
+        let found = match (name.id(), then) {
+            (Some(id), Some(then)) => then.find(id).ok_or_else(|| Error::NoTask(id.clone()))?,
+            _ => board.named(name)?,
+        };
+        let (task, now) = (&found.task, then.map_or_else(clock::now, |then| then.at));
+        let children = then
+            .map_or_else(|| board.children(&task.id), |then| then.children(&task.id))
+            .into_iter();
+        let children = children.map(|task| Child {
+            status: task.status(),
+            task: task.id,
+            title: task.title,
+            on_failure: task.on_failure,
+        });
+        let mut full = FullItem {
+            context,
+            board,
+            name,
+            then,
+            detail,
+            now,
+            runs: runs_of(board, &task.id)?,
+            last_output: None,
+            freshness: None,
+            kept: Vec::new(),
+            children: children.collect(),
+            lacks: Vec::new(),
+            found,
+        };
+        match then {
+            Some(then) => full.take_back(then.at),
+            None => full.look(),
+        }
+        Ok(full)
+    }
+
+    /// Of its runs only what was known by `at`.
+    fn take_back(&mut self, at: Timestamp) {
+        self.runs.retain(|run| run.started <= at);
+        for run in self
+            .runs
             .iter_mut()
-            .filter(|run| run.ended.is_some_and(|ended| ended > then.at))
+            .filter(|run| run.ended.is_some_and(|ended| ended > at))
         {
             (
                 run.ended,
@@ -89,261 +153,271 @@ fn tell(
             ) = Default::default();
         }
     }
-    // The log has no heartbeats.
-    let work = lease
-        .filter(|_| then.is_none())
-        .and_then(|lease| lease.work.as_ref());
-    let last_output = work.and_then(|work| last_output(board, &work.run));
-    let seen = |lease: &Lease| Freshness::of(last_output.unwrap_or(lease.heartbeat_at), now);
-    let freshness = lease.filter(|_| then.is_none()).map(seen);
-    let kept = if then.is_some() {
-        Vec::new()
-    } else {
-        kept(board, |kept| kept.of_item(board, task))
-    };
-    let children = then
-        .map_or_else(|| board.children(id), |then| then.children(id))
-        .into_iter();
-    let children: Vec<Child> = children
-        .map(|task| Child {
-            status: task.status(),
-            task: task.id,
-            title: task.title,
-            on_failure: task.on_failure,
-        })
-        .collect();
-    // There is nothing to be done in the past.
-    let lacks = if then.is_none() {
-        need::lacks(context, board, name, &found.queue)
-    } else {
-        Vec::new()
-    };
-    let to_do = lacks
-        .iter()
-        .find_map(|lack| hints::lack(lack, name.id(), Some(&found.queue.id)));
-    let steps = Steps::of(&task.description);
-    let record = Record::Full {
-        steps: steps.as_ref(),
-        to_do,
-        kept: &kept,
-        children: &children,
-        task,
-        queue: &found.queue.id,
-        line: found.line,
-        lease,
-        expires_at: lease.map(Lease::expires_at),
-        freshness,
-        last_output,
-        runs: &runs,
-    };
-    let shown = name.id().map_or_else(|| found.place(), TaskId::to_string);
-    let mut text = format!("{shown} {}\n", human::title(&task.title));
-    let mut row = |name: &str, value: String| {
-        text.push_str(&format!("  {name:<11} {}\n", human::one_line(&value)));
-    };
-    row("status", task.status().to_string());
-    row("queue", format!("{}, line {}", found.queue.id, found.line));
-    steps
-        .iter()
-        .for_each(|steps| row("steps", steps.to_string()));
-    task.role
-        .iter()
-        .filter(|role| *role != DEFAULT_ROLE)
-        .for_each(|role| row("role", role.clone()));
-    task.reason()
-        .iter()
-        .for_each(|reason| row("reason", (*reason).to_owned()));
-    task.trigger
-        .iter()
-        .for_each(|trigger| row("woken by", trigger.clone()));
-    // The queue has the beginning of a long one.
-    let asked = || runs.iter().rev().find_map(|run| run.question.clone());
-    let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    task.question().iter().for_each(|question| {
-        let whole = asked()
-            .map(line)
-            .filter(|whole| whole.starts_with(question.trim_end_matches('…')));
-        row("asks", whole.unwrap_or_else(|| (*question).to_owned()));
-    });
-    if detail == Detail::All && task.mode() != Mode::Execute {
-        row("mode", task.mode().to_string());
+
+    /// Looks at what is known of the present alone.
+    fn look(&mut self) {
+        if let Some(lease) = &self.found.lease {
+            let work = lease.work.as_ref();
+            self.last_output = work.and_then(|work| last_output(self.board, &work.run));
+            let seen = self.last_output.unwrap_or(lease.heartbeat_at);
+            self.freshness = Some(Freshness::of(seen, self.now));
+        }
+        self.kept = kept(self.board, |kept| {
+            kept.of_item(self.board, &self.found.task)
+        });
+        self.lacks = need::lacks(self.context, self.board, self.name, &self.found.queue);
     }
-    let known = |id: &TaskId| {
-        find(id).map_or_else(
-            |_| "unknown".to_owned(),
+
+    fn record<'r>(&'r self, steps: Option<&'r Steps>) -> Record<'r> {
+        let (found, lease) = (&self.found, self.found.lease.as_ref());
+        let queue = Some(found.queue.id.as_str());
+        Record::Full {
+            steps,
+            to_do: self
+                .lacks
+                .iter()
+                .find_map(|lack| hints::lack(lack, self.name.id(), queue)),
+            kept: &self.kept,
+            children: &self.children,
+            task: &found.task,
+            queue: &found.queue.id,
+            line: found.line,
+            lease,
+            expires_at: lease.map(Lease::expires_at),
+            freshness: self.freshness,
+            last_output: self.last_output,
+            runs: &self.runs,
+        }
+    }
+
+    fn text(&self, steps: Option<&Steps>) -> String {
+        let (task, name) = (&self.found.task, self.name);
+        let config = Config::load(self.board.dir()).unwrap_or_default();
+        let shown = name
+            .id()
+            .map_or_else(|| self.found.place(), TaskId::to_string);
+        let mut rows = Rows(format!("{shown} {}\n", human::title(&task.title)));
+        self.tell_words(&mut rows, steps);
+        self.tell_family(&mut rows);
+        self.tell_reviews(&mut rows, &config);
+        self.tell_holder(&mut rows);
+        self.tell_times(&mut rows);
+        self.tell_work(&mut rows);
+        self.tell_lacks(&mut rows);
+        rows.beneath("text", &task.description);
+        if self.then.is_none() {
+            rows.beneath("rejected", &findings(self.board, task));
+            rows.beneath("answer", &answer(self.board, &config, task, &self.runs));
+        }
+        rows.0
+    }
+
+    /// How it stands, and what its keys say of it.
+    fn tell_words(&self, rows: &mut Rows, steps: Option<&Steps>) {
+        let (found, task) = (&self.found, &self.found.task);
+        rows.add("status", task.status());
+        rows.add("queue", format!("{}, line {}", found.queue.id, found.line));
+        rows.add_some("steps", steps);
+        let role = task.role.as_ref();
+        rows.add_some("role", role.filter(|role| *role != DEFAULT_ROLE));
+        rows.add_some("reason", task.reason());
+        rows.add_some("woken by", task.trigger.as_ref());
+        if let Some(question) = task.question() {
+            // The queue has the beginning of a long one.
+            let asked = self.runs.iter().rev().find_map(|run| run.question.as_ref());
+            let whole = asked
+                .map(|asked| asked.split_whitespace().collect::<Vec<_>>().join(" "))
+                .filter(|whole| whole.starts_with(question.trim_end_matches('…')));
+            rows.add("asks", whole.as_deref().unwrap_or(question));
+        }
+        if self.detail == Detail::All && task.mode() != Mode::Execute {
+            rows.add("mode", task.mode());
+        }
+    }
+
+    /// The status of another item.
+    fn known(&self, id: &TaskId) -> String {
+        let found = match self.then {
+            None => self.board.task(id).ok(),
+            Some(then) => then.find(id),
+        };
+        found.map_or_else(
+            || "unknown".to_owned(),
             |found| found.task.status().to_string(),
         )
-    };
-    task.parent
-        .iter()
-        .for_each(|parent| row("parent", format!("{parent} ({})", known(parent))));
-    for child in &children {
-        row(
-            "child",
-            format!(
-                "{} ({}): {}",
-                child.task,
-                child.status,
-                human::title(&child.title)
-            ),
-        );
     }
-    task.author()
-        .iter()
-        .for_each(|author| row("author", (*author).to_owned()));
-    task.approvals()
-        .iter()
-        .for_each(|approval| row("approved by", approval.to_string()));
-    let config = Config::load(board.dir()).unwrap_or_default();
-    let open = task.open_reviews(&task.reviewers(&config.review));
-    if matches!(task.status(), Status::InReview | Status::Reviewing) && !open.is_empty() {
-        row("waits for", open.join(", "));
+
+    /// What it is a part of, and what is a part of it.
+    fn tell_family(&self, rows: &mut Rows) {
+        let task = &self.found.task;
+        if let Some(parent) = &task.parent {
+            rows.add("parent", format!("{parent} ({})", self.known(parent)));
+        }
+        for child in &self.children {
+            let title = human::title(&child.title);
+            rows.add(
+                "child",
+                format!("{} ({}): {title}", child.task, child.status),
+            );
+        }
+        rows.add_some("author", task.author());
     }
-    if task.state.rounds > 0 {
-        row("rejected", human::count(task.state.rounds as usize, "time"));
+
+    fn tell_reviews(&self, rows: &mut Rows, config: &Config) {
+        let task = &self.found.task;
+        for approval in task.approvals() {
+            rows.add("approved by", approval);
+        }
+        let open = task.open_reviews(&task.reviewers(&config.review));
+        if matches!(task.status(), Status::InReview | Status::Reviewing) && !open.is_empty() {
+            rows.add("waits for", open.join(", "));
+        }
+        if task.state.rounds > 0 {
+            rows.add("rejected", human::count(task.state.rounds as usize, "time"));
+        }
     }
-    if let Some(lease) = lease {
-        row(
-            "held by",
-            format!(
-                "{} ({}), attempt {}",
-                lease.agent, lease.role, lease.attempt
-            ),
-        );
-        if detail == Detail::All {
+
+    /// Whoever has it, and when they gave a sign of life.
+    fn tell_holder(&self, rows: &mut Rows) {
+        let task = &self.found.task;
+        let Some(lease) = &self.found.lease else {
+            let holder = task.state.holder();
+            if let Some(agent) = holder.and_then(|holder| holder.agent.as_deref()) {
+                let words = "not in this clone; to take it: tavern release";
+                rows.add("held by", format!("{agent}, {words} {} --force", task.id));
+            }
+            return;
+        };
+        let (agent, role, attempt) = (&lease.agent, &lease.role, lease.attempt);
+        rows.add("held by", format!("{agent} ({role}), attempt {attempt}"));
+        if self.detail == Detail::All {
             let end = clock::shown(lease.expires_at());
-            row(
+            rows.add(
                 "lease",
                 format!("token {}, until {end} if nobody renews it", lease.token),
             );
         }
-    }
-    if let (None, Some(agent)) = (
-        lease,
-        task.state
-            .holder()
-            .and_then(|holder| holder.agent.as_deref()),
-    ) {
-        row(
-            "held by",
-            format!(
-                "{agent}, not in this clone; to take it: tavern release {} --force",
-                task.id
-            ),
-        );
-    }
-    let ago = |at: Timestamp| {
-        format!(
-            "{} ago",
-            human::age((now - at).to_std().unwrap_or_default())
-        )
-    };
-    if let (Some(lease), Some(freshness)) = (lease, freshness) {
+        let Some(freshness) = self.freshness else {
+            return;
+        };
         let words = match freshness {
             Freshness::Fresh => "fresh",
             Freshness::Stale => "stale",
             Freshness::VeryStale => "very stale",
         };
-        let beat = ago(lease.heartbeat_at);
-        row(
-            "heartbeat",
-            if last_output.is_some() {
-                beat
-            } else {
-                format!("{beat} ({words})")
-            },
-        );
-        last_output
-            .iter()
-            .for_each(|at| row("last output", format!("{} ({words})", ago(*at))));
-    }
-    if task.state.attempt > 0 {
-        row("attempts", task.state.attempt.to_string());
-    }
-    for dependency in &task.after {
-        row("after", format!("{dependency} ({})", known(dependency)));
-    }
-    task.due.iter().for_each(|due| {
-        row(
-            "due",
-            clock::shown(*due) + if *due < now { " (passed)" } else { "" },
-        );
-    });
-    task.state
-        .not_before()
-        .iter()
-        .for_each(|until| row("not before", clock::shown(*until)));
-    let waits = task.status() == Status::Waiting && then.is_none();
-    let site = context.light_site(board.clone()).ok().filter(|_| waits);
-    for end in site
-        .iter()
-        .flat_map(|site| expiries(site).unwrap_or_default())
-        .filter(|end| end.task == *id)
-    {
-        row(
-            "waits until",
-            format!("{}, then it is dead", clock::shown(end.at)),
-        );
-    }
-    task.commit()
-        .iter()
-        .for_each(|commit| row("commit", (*commit).to_owned()));
-    task.done_when
-        .iter()
-        .for_each(|command| row("done when", command.clone()));
-    for run in &runs {
-        let outcome = run
-            .outcome
-            .map_or("running", tavern_run::runner::Outcome::as_str);
-        row(
-            "run",
-            format!(
-                "{} {outcome}: {}",
-                run.run,
-                run.reason.as_deref().unwrap_or_default()
-            ),
-        );
-    }
-    if !kept.is_empty() || task.commit().is_some() {
-        let places = if kept.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", kept.join(", "))
+        let ago = |at: Timestamp| {
+            let age = (self.now - at).to_std().unwrap_or_default();
+            format!("{} ago", human::age(age))
         };
-        row("its work", format!("tavern diff {}{places}", task.id));
-    }
-    let (id, queue) = (name.id(), Some(found.queue.id.as_str()));
-    for lack in &lacks {
-        match (NeedKind::of(lack), lack) {
-            (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, id, queue)),
-            (Some(_), _) | (None, Lack::Status(_)) => {
-                row("to do", hints::lack(lack, id, queue).unwrap_or_default());
+        let beat = ago(lease.heartbeat_at);
+        match self.last_output {
+            Some(at) => {
+                rows.add("heartbeat", beat);
+                rows.add("last output", format!("{} ({words})", ago(at)));
             }
-            // What it comes after stands above.
-            (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
-            _ => row("not ready", hints::sentence(lack, id, queue)),
+            None => rows.add("heartbeat", format!("{beat} ({words})")),
         }
     }
-    if task.answered().is_some() && lacks.is_empty() && then.is_none() {
-        row("answered", "the next free agent goes on with it".to_owned());
+
+    /// What it has behind it, and what it waits for.
+    fn tell_times(&self, rows: &mut Rows) {
+        let task = &self.found.task;
+        if task.state.attempt > 0 {
+            rows.add("attempts", task.state.attempt);
+        }
+        for dependency in &task.after {
+            rows.add(
+                "after",
+                format!("{dependency} ({})", self.known(dependency)),
+            );
+        }
+        if let Some(due) = task.due {
+            let passed = if due < self.now { " (passed)" } else { "" };
+            rows.add("due", clock::shown(due) + passed);
+        }
+        rows.add_some("not before", task.state.not_before().map(clock::shown));
+        if task.status() == Status::Waiting && self.then.is_none() {
+            let site = self.context.light_site(self.board.clone()).ok();
+            let ends = site.and_then(|site| expiries(&site).ok());
+            let ends = ends.into_iter().flatten();
+            for end in ends.filter(|end| end.task == task.id) {
+                let at = clock::shown(end.at);
+                rows.add("waits until", format!("{at}, then it is dead"));
+            }
+        }
     }
-    if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
-        row(
-            "to do",
-            hints::lack(&Lack::Approval, id, queue).unwrap_or_default(),
-        );
+
+    /// Its runs, and where its work is.
+    fn tell_work(&self, rows: &mut Rows) {
+        let task = &self.found.task;
+        rows.add_some("commit", task.commit());
+        for command in &task.done_when {
+            rows.add("done when", command);
+        }
+        for run in &self.runs {
+            let reason = run.reason.as_deref().unwrap_or_default();
+            rows.add("run", format!("{} {}: {reason}", run.run, run.state()));
+        }
+        if !self.kept.is_empty() || task.commit().is_some() {
+            let places = if self.kept.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", self.kept.join(", "))
+            };
+            rows.add("its work", format!("tavern diff {}{places}", task.id));
+        }
     }
-    let mut beneath = |heading: &str, words: &str| {
+
+    /// What it lacks, with what to type.
+    fn tell_lacks(&self, rows: &mut Rows) {
+        let task = &self.found.task;
+        let (id, queue) = (self.name.id(), Some(self.found.queue.id.as_str()));
+        let to_do = |lack: &Lack| hints::lack(lack, id, queue).unwrap_or_default();
+        for lack in &self.lacks {
+            match (NeedKind::of(lack), lack) {
+                (None, Lack::Problem { .. }) => {
+                    rows.add("problem", hints::sentence(lack, id, queue));
+                }
+                (Some(_), _) | (None, Lack::Status(_)) => rows.add("to do", to_do(lack)),
+                // What it comes after stands above.
+                (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
+                _ => rows.add("not ready", hints::sentence(lack, id, queue)),
+            }
+        }
+        if !self.lacks.is_empty() || self.then.is_some() {
+            return;
+        }
+        if task.answered().is_some() {
+            rows.add("answered", "the next free agent goes on with it");
+        }
+        if task.status() == Status::InReview {
+            rows.add("to do", to_do(&Lack::Approval));
+        }
+    }
+}
+
+/// The text of an item: rows of a name and a value, and longer words beneath them.
+struct Rows(String);
+
+impl Rows {
+    fn add(&mut self, name: &str, value: impl Display) {
+        let value = value.to_string();
+        let row = format!("  {name:<11} {}\n", human::one_line(&value));
+        self.0.push_str(&row);
+    }
+
+    fn add_some(&mut self, name: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+
+    fn beneath(&mut self, heading: &str, words: &str) {
         if !words.trim().is_empty() {
-            text.push_str(&format!("\n{heading}\n{}", indented(words)));
+            let block = format!("\n{heading}\n{}", beginning(words));
+            self.0.push_str(&block);
         }
-    };
-    beneath("text", &task.description);
-    if then.is_none() {
-        beneath("rejected", &findings(board, task));
-        beneath("answer", &answer(board, &config, task, &runs));
     }
-    told(&record, text.trim_end())
 }
 
 /// The findings of the last review that rejected it, while it is not merged.
@@ -374,13 +448,10 @@ fn answer(board: &Board, config: &Config, task: &Task, runs: &[Metadata]) -> Str
 }
 
 /// As many lines as a screen has room for.
-fn indented(words: &str) -> String {
+fn beginning(words: &str) -> String {
     const MOST: usize = 40;
     let lines = || words.trim_matches('\n').lines();
-    let mut text: String = lines()
-        .take(MOST)
-        .map(|line| format!("  {}\n", human::printable(line)))
-        .collect();
+    let mut text = human::indented(lines().take(MOST).map(human::printable));
     if let more @ 1.. = lines().count().saturating_sub(MOST) {
         text.push_str(&format!("  … {} more\n", human::count(more, "line")));
     }
