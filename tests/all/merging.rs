@@ -1,6 +1,7 @@
 //! Queues on branches, through real git: merges, rebases and picks take what each side did, item by item.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::{QUEUE as MAIN, Scratch, has};
 
@@ -377,4 +378,49 @@ fn the_driver_writes_nothing_where_it_fails() {
         .ends(5)
         .says("queues/main.md");
     assert_eq!(scratch.read("a"), "- [ ] T-1: a\n");
+}
+
+/// The board on which Tavern itself is planned, whatever stands in it now.
+#[test]
+fn our_own_board_has_no_problem_and_two_branches_of_it_merge() {
+    let scratch = Scratch::repository();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".tavern");
+    for file in walkdir::WalkDir::new(&own).into_iter().flatten() {
+        let name = file.path().strip_prefix(&own).expect("it is in there");
+        let is_ours = ["config.yaml", "queues", ".git"]
+            .iter()
+            .any(|part| name.to_string_lossy().starts_with(part));
+        if is_ours && file.file_type().is_file() {
+            let text = fs::read(file.path()).expect("it is readable");
+            scratch.write(Path::new(".tavern").join(name), text);
+        }
+    }
+    scratch.commit(&["--all"], "Our own board");
+    // A clone names the driver for itself.
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+    scratch.run("tavern-trust", &["--yes"]).succeeds();
+    scratch
+        .run("tavern-check", &["main"])
+        .ends(0)
+        .says("nothing is wrong");
+
+    let text = scratch.read(MAIN);
+    let items = scratch.records("tavern-status", &["--items"]);
+    let ids: Vec<&str> = items
+        .iter()
+        .filter_map(|item| item["task"].as_str())
+        .collect();
+    let [first, .., last] = &ids[..] else {
+        // With one item, or none, there is nothing to merge.
+        return;
+    };
+    let with =
+        |id: &str, word: &str| text.replacen(&format!("{id}: "), &format!("{id}: {word} "), 1);
+    branches(&scratch, &with(first, "Ours"), &with(last, "Theirs"));
+    scratch.git(&["merge", "--quiet", "--no-edit", "theirs"]);
+    has(
+        &scratch.read(MAIN),
+        &[&format!("{first}: Ours "), &format!("{last}: Theirs ")],
+    );
 }
