@@ -383,7 +383,11 @@ impl Baseline<'_> {
     pub(super) fn rewritten(&self, tip: Oid) -> Result<Oid, GitError> {
         let reading = || GitError::library("read the commits of a worktree");
         let git = &self.repository.git;
-        let mut walk = git.revwalk().map_err(reading())?;
+        let walk = self
+            .repository
+            .histories()
+            .and_then(git2::Repository::revwalk);
+        let mut walk = walk.map_err(reading())?;
         walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)
             .map_err(reading())?;
         walk.push(tip).map_err(reading())?;

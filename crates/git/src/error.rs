@@ -31,6 +31,8 @@ pub enum GitError {
     DubiousOwnership { path: PathBuf },
     #[error("`{}` uses a repository format that Tavern can't read: {reason}", path.display())]
     UnsupportedFormat { path: PathBuf, reason: String },
+    #[error("by `{}` commits rest on others than they name", path.display())]
+    Grafted { path: PathBuf },
     #[error("the `git` program was not found")]
     ProgramMissing,
     #[error("the `git` program is too old")]
@@ -165,6 +167,10 @@ impl GitError {
                  references as files (no `--ref-format=reftable`)"
                     .to_owned()
             }
+            GitError::Grafted { path } => format!(
+                "take it away: rm {0}; or keep what your own git shows: git replace --convert-graft-file",
+                quoted(path)
+            ),
             GitError::ProgramMissing | GitError::ProgramTooOld => {
                 "install git 2.38 or later and put it into PATH".to_owned()
             }

@@ -165,7 +165,8 @@ impl Repository {
     ) -> Result<Vec<CommitSummary>, GitError> {
         let (base, tip) = (self.find_commit(base)?, self.find_commit(tip)?);
         let walking = || GitError::library("walk the history");
-        let mut walk = self.git.revwalk().map_err(walking())?;
+        let walk = self.histories().and_then(git2::Repository::revwalk);
+        let mut walk = walk.map_err(walking())?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)
             .map_err(walking())?;
         walk.push(tip.id()).map_err(walking())?;
@@ -275,8 +276,8 @@ impl Repository {
         if outer == inner {
             return Ok(true);
         }
-        self.git
-            .graph_descendant_of(outer, inner)
+        self.histories()
+            .and_then(|git| git.graph_descendant_of(outer, inner))
             .map_err(GitError::library("compare two commits"))
     }
 
@@ -310,7 +311,7 @@ impl Repository {
     /// Where the histories of the two part; `None` if they have nothing in common. [`GitError::Shallow`] where that can't be told.
     pub(super) fn merge_base(&self, one: Oid, other: Oid) -> Result<Option<Oid>, GitError> {
         self.refuse_cut(&one.into(), &other.into())?;
-        match self.git.merge_base(one, other) {
+        match self.histories().and_then(|git| git.merge_base(one, other)) {
             Ok(id) => Ok(Some(id)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(GitError::library("compare two commits")(error)),

@@ -222,7 +222,9 @@ impl Repository {
         ours: &Commit<'r>,
         theirs: &Commit<'r>,
     ) -> Result<Result<Tree<'r>, MergeConflict>, GitError> {
-        let (into, from) = (ours.id().to_string(), theirs.id().to_string());
+        let (into, from) = self
+            .alone(ours, theirs)
+            .map_err(GitError::library("prepare a merge"))?;
         let ran = self
             .call(&self.main_checkout())
             // Attributes are those of `ours`, whatever is checked out at present.
@@ -252,7 +254,35 @@ impl Repository {
         let paths: Vec<PathBuf> = paths.into_iter().collect();
         let before = theirs.tree().map_err(reading())?;
         let patch = self.patch(&before, &tree, &paths, MOST_OF_CONFLICT)?.text;
+        let patch = patch
+            .replace(&into, &ours.id().to_string())
+            .replace(&from, &theirs.id().to_string());
         Ok(Err(MergeConflict { paths, patch }))
+    }
+
+    /// The IDs of two commits with the trees of these, on nothing but where their histories part: whatever git believes of those, it
+    /// merges these trees upon that.
+    fn alone(
+        &self,
+        ours: &Commit<'_>,
+        theirs: &Commit<'_>,
+    ) -> Result<(String, String), git2::Error> {
+        let bases = match self.histories()?.merge_bases(ours.id(), theirs.id()) {
+            Err(error) if error.code() == ErrorCode::NotFound => Vec::new(),
+            bases => bases?
+                .iter()
+                .map(|id| self.git.find_commit(*id))
+                .collect::<Result<_, _>>()?,
+        };
+        let bases: Vec<&Commit<'_>> = bases.iter().collect();
+        let write = |side: &Commit<'_>| {
+            let (author, committer) = (side.author(), side.committer());
+            let written =
+                self.git
+                    .commit(None, &author, &committer, "merging", &side.tree()?, &bases);
+            written.map(|id| id.to_string())
+        };
+        Ok((write(ours)?, write(theirs)?))
     }
 
     /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree

@@ -14,7 +14,14 @@ use super::{CommitId, GitError, Repository};
 use tavern_sys::files;
 
 /// What git obeys beside settings and hooks, of a whole repository.
-const OBEYED: [&str; 3] = ["config.worktree", "info/attributes", "info/exclude"];
+const OBEYED: [&str; 6] = [
+    "config.worktree",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "objects/info/alternates",
+    "shallow",
+];
 
 /// References, settings and hooks, as they were at one moment; what is kept of it is without the references.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

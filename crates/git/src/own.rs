@@ -339,7 +339,7 @@ impl Repository {
     /// Reads each commit that `tip` has and `before` has not.
     fn walk_new(&self, tip: &CommitId, before: Option<&CommitId>) -> Result<(), GitError> {
         let read = || {
-            let mut walk = self.git.revwalk()?;
+            let mut walk = self.histories()?.revwalk()?;
             walk.push(oid(tip))?;
             before.map_or(Ok(()), |before| walk.hide(oid(before)))?;
             for id in walk {

@@ -61,11 +61,10 @@ const SETTINGS: [&str; 17] = [
 
 /// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings and what no program is handed on anyway,
 /// and what changes the meaning of paths.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 8] = [
     "GIT_ATTR_SOURCE",
     "GIT_CONFIG",
     "GIT_GLOB_PATHSPECS",
-    "GIT_GRAFT_FILE",
     "GIT_ICASE_PATHSPECS",
     "GIT_IMPLICIT_WORK_TREE",
     "GIT_LITERAL_PATHSPECS",

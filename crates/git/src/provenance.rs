@@ -111,9 +111,7 @@ impl Repository {
                 Provenance::Moved {
                     before, is_ahead, ..
                 } => {
-                    let is_behind = |old| {
-                        old == head || self.git.graph_descendant_of(head, old).unwrap_or_default()
-                    };
+                    let is_behind = |old| self.contains(head, old).unwrap_or_default();
                     *is_ahead &= is_onto || is_rebase(how) || is_behind(entry.id_old());
                     before.extend(old.and_then(|old| self.text_of(old)));
                 }

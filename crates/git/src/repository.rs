@@ -4,13 +4,14 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsString, c_int, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use git2::{ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
+use git2::{Binding, ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
 
 use super::clean_up::CleanUpHeld;
 use super::config_files::ConfigFiles;
@@ -86,7 +87,8 @@ impl Repository {
     /// The repository that `dir` is in, also from within a linked worktree, a submodule or a subfolder.
     ///
     /// `GIT_DIR` and its like are not looked at. [`GitError::NotARepository`], [`GitError::Bare`] (also a bare repository or
-    /// one with a separate git directory, seen from a linked worktree: git doesn't know its main work tree either), [`GitError::DubiousOwnership`], [`GitError::UnsupportedFormat`].
+    /// one with a separate git directory, seen from a linked worktree: git doesn't know its main work tree either), [`GitError::DubiousOwnership`], [`GitError::UnsupportedFormat`],
+    /// [`GitError::Grafted`].
     pub fn discover(dir: &Path) -> Result<Repository, GitError> {
         Repository::discover_with(dir, ConfigFiles::from_environment())
     }
@@ -111,6 +113,11 @@ impl Repository {
                 path: common_dir,
                 reason: "SHA-256 ids".to_owned(),
             });
+        }
+        // libgit2 would obey it, and can't be told otherwise.
+        let grafts = common_dir.join("info/grafts");
+        if grafts.exists() {
+            return Err(GitError::Grafted { path: grafts });
         }
         // What looks like one from within may be a folder that a clone has brought: its settings are nobody's here.
         let is_within = canonical(dir).is_ok_and(|dir| dir.starts_with(&common_dir));
@@ -165,6 +172,21 @@ impl Repository {
     /// Where objects and references are, the same for all worktrees (usually `.git`); absolute, without links.
     pub fn common_dir(&self) -> &Path {
         &self.common_dir
+    }
+
+    /// For questions about histories. What a commit rests on libgit2 learns from the commit alone then: whoever writes files of `.git`
+    /// could have `objects/info/commit-graph` lie, and there is no setting for it. Each folder of objects that is added brings its own.
+    #[expect(unsafe_code, reason = "the bindings lack the function")]
+    pub(super) fn histories(&self) -> Result<&git2::Repository, git2::Error> {
+        unsafe extern "C" {
+            fn git_odb_set_commit_graph(odb: *mut c_void, graph: *mut c_void) -> c_int;
+        }
+        let objects = self.git.odb()?;
+        // SAFETY: `objects` lives meanwhile, and without a graph (null) libgit2 reads each commit.
+        match unsafe { git_odb_set_commit_graph(objects.raw().cast(), ptr::null_mut()) } {
+            0 => Ok(&self.git),
+            code => Err(git2::Error::last_error(code)),
+        }
     }
 
     /// `HEAD` of the main work tree.

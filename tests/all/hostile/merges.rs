@@ -1,5 +1,6 @@
 //! An agent's own program that would have something merged that nobody has approved.
 
+use std::fs;
 use std::path::Path;
 
 use crate::support::{AT_ONCE, CONFIG, QUEUE, Ran, Scratch, has};
@@ -239,6 +240,68 @@ fn what_is_merged_and_verified_is_what_its_ids_name() {
     scratch.stands("T-3", "pending", 1);
 }
 
+/// A file of git's by which the commit `tip` rests on `work`, and that on nothing (gitformat-commit-graph(5)).
+fn commit_graph(tip: &str, work: &str) -> Vec<u8> {
+    const NONE: u32 = 0x7000_0000;
+    let mut ids = [tip, work].map(|id| {
+        let byte = |at| u8::from_str_radix(&id[at..at + 2], 16).expect("it is an ID");
+        (0..40).step_by(2).map(byte).collect::<Vec<u8>>()
+    });
+    let last = ids[1].clone();
+    ids.sort();
+    let at_work = ids
+        .iter()
+        .position(|id| *id == last)
+        .expect("it is one of them");
+    let fanout = (0..=255).map(|byte| ids.iter().filter(|id| id[0] <= byte).count() as u32);
+    let fanout: Vec<u8> = fanout.flat_map(u32::to_be_bytes).collect();
+    let commits = ids.iter().enumerate().flat_map(|(at, _)| {
+        let (parent, generation) = if at == at_work {
+            (NONE, 1)
+        } else {
+            (at_work as u32, 2)
+        };
+        let numbers = [parent, NONE, generation << 2, 1].map(u32::to_be_bytes);
+        [vec![0; 20], numbers.concat()].concat()
+    });
+    let chunks = [fanout, ids.concat(), commits.collect()];
+    let (mut table, mut data) = (b"CGPH\x01\x01\x03\x00".to_vec(), Vec::new());
+    for (name, chunk) in [b"OIDF", b"OIDL", b"CDAT", &[0; 4]]
+        .iter()
+        .zip(chunks.iter().chain([&Vec::new()]))
+    {
+        table.extend([&name[..], &(56 + data.len() as u64).to_be_bytes()].concat());
+        data.extend(chunk);
+    }
+    [table, data, vec![0; 20]].concat()
+}
+
+/// Files of git's own say that the integration branch has the work already.
+#[test]
+fn approved_work_is_merged_whatever_is_forged_of_its_history() {
+    for place in ["objects/info/commit-graph", "info/grafts"] {
+        let scratch = board("person", &format!("cp ~/forged ../../../.git/{place}"));
+        let [tip, work] = ["main", "tavern/T-1"].map(|name| scratch.git(&["rev-parse", name]));
+        let forged = match place {
+            "info/grafts" => format!("{tip} {work}\n").into_bytes(),
+            _ => commit_graph(&tip, &work),
+        };
+        scratch.write("../home/forged", forged);
+        scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+        let merge = attack(&scratch);
+        if place == "info/grafts" {
+            merge
+                .says("info/grafts` commits rest on others than they name")
+                .says("rm ");
+            fs::remove_file(scratch.work().join(".git").join(place)).expect("it is there");
+            scratch.run("tavern-merge", &[]).says("T-1 merged as");
+        } else {
+            merge.ends(0).says("T-1 merged as");
+        }
+        assert!(scratch.merged().contains("1.txt"), "{place}");
+    }
+}
+
 /// T-1 puts the integration branch to a commit of its own; T-2 works.
 fn moved() -> (Scratch, Ran) {
     let evil = "echo evil > evil.txt; git add evil.txt; git commit -qm Evil; git push -q ../../../.git HEAD:refs/x/evil\n  \
@@ -429,7 +492,8 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
     scratch.git(&["push", "--quiet", "origin", "main"]);
     let script = "echo 1 > 1.txt; git add 1.txt; git commit -qm One\n  git push -q origin HEAD:main; git push -q ../../../.git HEAD:refs/heads/dev\n  \
                   cd ../../..; git config core.hooksPath ~/hooks; git config --unset user.name; git config branch.main.remote evil\n  echo true > .git/hooks/pre-push; \
-                  printf evil > .git/hooks/same; touch -d @0 .git/hooks/same; chmod +x .git/hooks/mode; echo '* -text' > .git/info/attributes";
+                  printf evil > .git/hooks/same; touch -d @0 .git/hooks/same; chmod +x .git/hooks/mode; echo '* -text' > .git/info/attributes\n  \
+                  git config --file .git/config.worktree core.bare false; echo > .git/objects/info/alternates";
     scratch.git(&["config", "user.name", "Joe"]);
     scratch.write(".git/hooks/same", "good");
     scratch.write(".git/hooks/mode", "good");
@@ -451,6 +515,8 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
         ".git/hooks/same was changed",
         ".git/hooks/mode was changed",
         ".git/info/attributes was changed",
+        ".git/config.worktree was changed",
+        ".git/objects/info/alternates was changed",
     ];
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
     let [status, log] =
@@ -478,7 +544,7 @@ fn what_an_agent_changes_outside_of_its_worktree_is_told() {
 fn a_base_of_which_git_keeps_no_log_is_followed() {
     let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n");
     scratch.git(&["config", "core.logAllRefUpdates", "false"]);
-    std::fs::remove_dir_all(scratch.work().join(".git/logs")).expect("it is ours");
+    fs::remove_dir_all(scratch.work().join(".git/logs")).expect("it is ours");
     scratch
         .run("tavern-agent", &["--once"])
         .ends(0)

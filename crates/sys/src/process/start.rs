@@ -59,9 +59,13 @@ const GIT_VARIABLES: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// git shows no object in the place of another (`git replace`): what is judged, verified and merged is what its ID names, and whoever
-/// can write a reference can't change that.
-const TRUE_OBJECTS: (&str, &str) = ("GIT_NO_REPLACE_OBJECTS", "1");
+/// git shows no object in the place of another (`git replace`), and no commit rests on others than it says (`info/grafts`): what is
+/// judged, verified and merged is what its ID names, and whoever can write in `.git` can't change that.
+const TRUE_OBJECTS: [(&str, &str); 2] = [
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    // Of a file that is there, be it empty, git would print a warning.
+    ("GIT_GRAFT_FILE", "/dev/null/grafts"),
+];
 
 /// Set for programs that nobody sits before: git and ssh fail where they would ask or edit.
 pub const UNATTENDED: [(&str, &str); 6] = [
@@ -206,7 +210,7 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
     }
     let set = spec.env.iter().map(|(name, value)| (name, value));
     command
-        .envs([TRUE_OBJECTS])
+        .envs(TRUE_OBJECTS)
         .envs(set)
         .envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
     Ok(command)
