@@ -13,6 +13,7 @@ use git2::{
     AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, ReflogEntry, Sort, TreeEntry,
 };
 
+use super::program::records;
 use super::{GitError, Repository};
 use tavern_sys::files;
 
@@ -104,13 +105,14 @@ impl Repository {
         let is_converted = |attribute: &str| {
             let value = self
                 .git
-                .get_attr(path, attribute, AttrCheckFlags::FILE_THEN_INDEX);
-            value.map_or(true, |value| {
-                matches!(
-                    AttrValue::from_string(value),
-                    AttrValue::True | AttrValue::String(_)
-                )
-            })
+                .get_attr(path, attribute, AttrCheckFlags::FILE_THEN_INDEX)
+                .map(|value| {
+                    matches!(
+                        AttrValue::from_string(value),
+                        AttrValue::True | AttrValue::String(_)
+                    )
+                });
+            value.unwrap_or_else(|_| self.is_converted_by_git(path, attribute))
         };
         // libgit2 would wait for a pipe, and says nothing of a folder.
         let can_be_read = |folder: &Path| {
@@ -123,6 +125,21 @@ impl Repository {
                 .into_iter()
                 .any(is_converted)
             && !self.was_converted(path)
+    }
+
+    /// The attribute is set, as git says: an index that has whole folders as one entry is for git alone to read.
+    fn is_converted_by_git(&self, path: &Path, attribute: &str) -> bool {
+        let call = self.call(&self.main_checkout());
+        let asked = call
+            .args(["check-attr", "-z", attribute, "--"])
+            .arg(path)
+            .read();
+        // The path, the attribute and its value, with a zero byte behind each.
+        let is_set = |said: Vec<u8>| {
+            let value = records(&said).nth(2);
+            !value.is_some_and(|value| [&b"unspecified"[..], b"unset"].contains(&value))
+        };
+        asked.map_or(true, is_set)
     }
 
     /// By its index nobody but git has written the file, and it is not what git holds of it. Then git has converted it, whatever
@@ -165,16 +182,15 @@ impl Repository {
         };
         let head = self.reflog("HEAD")?;
         let own = commits_by_hand(&head);
-        let mut beside = self.beside(&own, &mut reader)?.into_iter().peekable();
+        let mut beside = self
+            .beside(&head, &own, &mut reader)?
+            .into_iter()
+            .peekable();
         let mut all = Vec::new();
         for step in self.moves(&head, &mut reader)? {
             // What came in the same second was there before, unless it rests on this.
             let is_before = |came: &Came| {
-                let rests = || {
-                    self.git
-                        .graph_descendant_of(came.commit, step.commit)
-                        .unwrap_or_default()
-                };
+                let rests = || self.contains(came.commit, step.commit).unwrap_or_default();
                 came.time < step.time
                     || (came.time == step.time && !(step.carrier == Carrier::Commit && rests()))
             };
@@ -325,11 +341,17 @@ impl Repository {
     /// What was fetched, or stands on another branch or tag, the first first; of each content once.
     fn beside(
         &self,
+        head: &Reflog,
         own: &HashMap<Oid, i64>,
         reader: &mut CommitReader<'_>,
     ) -> Result<Vec<Came>, GitError> {
         let reading = || GitError::library("read branches and tags");
         let (mut dated, mut undated) = (Vec::new(), Vec::new());
+        let moves: HashSet<(i64, Oid)> = head
+            .iter()
+            .take(MOST_MOVES)
+            .map(|entry| moved(&entry))
+            .collect();
         for reference in self.git.references().map_err(reading())? {
             let reference = reference.map_err(reading())?;
             let Ok(name) = reference.name() else { continue };
@@ -347,8 +369,9 @@ impl Repository {
                     .ok()
                     .flatten()
                     .is_some_and(|message| message.starts_with(PUSHED));
-                let time = entry.committer().when().seconds();
-                dated.extend((!is_pushed).then(|| (time, entry.id_new())));
+                // The move of a branch that HEAD was on is HEAD's, which alone tells what was before it in that second.
+                let is_heads = name.starts_with("refs/heads/") && moves.contains(&moved(&entry));
+                dated.extend((!is_pushed && !is_heads).then(|| moved(&entry)));
             }
             let oldest = reflog
                 .iter()
@@ -390,7 +413,7 @@ impl Repository {
     /// When the newest of `own` was made on which `commit` rests; 0 if there is none near.
     fn newest_of(&self, own: &HashMap<Oid, i64>, commit: Oid) -> i64 {
         let walk = || {
-            let mut walk = self.git.revwalk()?;
+            let mut walk = self.histories()?.revwalk()?;
             walk.set_sorting(Sort::TIME)?;
             walk.push(commit)?;
             Ok::<_, git2::Error>(
@@ -406,6 +429,11 @@ impl Repository {
             .reflog(name)
             .map_err(GitError::library("read a reflog"))
     }
+}
+
+/// When, and to what.
+fn moved(entry: &ReflogEntry<'_>) -> (i64, Oid) {
+    (entry.committer().when().seconds(), entry.id_new())
 }
 
 /// Reads commits, each content once.

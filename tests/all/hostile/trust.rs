@@ -711,6 +711,57 @@ fn what_git_has_converted_is_no_hand_of_a_person() {
     }
 }
 
+/// Times in git's logs are whole seconds.
+#[test]
+fn what_a_person_commits_and_rebases_in_one_second_is_theirs() {
+    let origin = Scratch::repository();
+    let own = clone_of(&origin);
+    own.run("tavern-init", &["--quiet", "--runner", "shell"])
+        .ends(0);
+    own.commit(&["--all"], "A board");
+    origin.write("other.txt", "2\n");
+    origin.commit(&["--all"], "Other");
+    own.write(QUEUE, "- [ ] T-1: One\n  ```sh\n  echo 1 >1.txt\n  ```\n");
+    let commit = ["commit", "--quiet", "--all", "--message=Mine"];
+    for line in [&commit[..], &["pull", "--quiet", "--rebase"]] {
+        let git = own.command(Path::new("git")).args(line);
+        git.variable("GIT_COMMITTER_DATE", "2037-01-01T00:00:00Z")
+            .run()
+            .succeeds();
+    }
+    own.run("tavern-trust", &[]).ends(0);
+}
+
+/// Its index has whole folders as one entry, which libgit2 can't read.
+#[test]
+fn what_a_person_types_in_a_sparse_checkout_is_theirs() {
+    let scratch = Scratch::initialized();
+    scratch.write("src/a", "a\n");
+    scratch.write("docs/b", "b\n");
+    scratch.commit(&["--all"], "More");
+    let sparse = [
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "src",
+        ".tavern",
+    ];
+    scratch.git(&sparse);
+    assert!(scratch.git(&["ls-files", "--sparse"]).contains("docs/\n"));
+    scratch.write(
+        QUEUE,
+        "- [ ] T-1: One\n  ```sh\n  echo 1 >src/1.txt\n  ```\n",
+    );
+    scratch.run("tavern-trust", &[]).ends(0);
+    scratch.commit(&["--all"], "Mine");
+    scratch.run("tavern-trust", &[]).ends(0);
+    scratch
+        .run("tavern-drain", &["--agents", "1"])
+        .ends(0)
+        .says("T-1 merged as");
+}
+
 /// An ID is Tavern's to give.
 #[test]
 fn another_id_makes_nobody_elses_item_a_persons() {
