@@ -18,7 +18,7 @@ use tavern_core::task::{BadId, Status, TaskId};
 
 use tavern_store::config::{ConfigError, SCHEDULES};
 use tavern_store::{
-    AgentFile, Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, life, not_written,
+    AgentFile, Board, Error, Lost, Obstacle, Queue, SetAside, Settled, SettledAs, life, not_written,
 };
 use tavern_sys::clock;
 use tavern_sys::process::quoted;
@@ -567,6 +567,21 @@ pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
     format!(
         "put it back: tavern check --fix; or forget it: rm {}",
         quoted(board.seen_path(&lost.queue))
+    )
+}
+
+/// For a file that lies beside the queues and is none.
+pub(super) fn of_stranger(queue: &Queue) -> String {
+    let path = quoted(&queue.path);
+    if queue
+        .id
+        .contains(|c: char| !c.is_alphanumeric() && !"-_.".contains(c))
+    {
+        return format!("if it is a copy: rm {path}; if it is a queue, give it a name of one word");
+    }
+    format!(
+        "if it is a copy: rm {path}; if it is a queue, its front matter says so: `id: {}`",
+        queue.id
     )
 }
 

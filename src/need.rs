@@ -47,6 +47,9 @@ pub(super) fn lacks(
     lacks_of(&site.naming(std::slice::from_ref(queue)), queue, item)
 }
 
+/// What is said of a file that lies beside the queues.
+pub(super) const NO_QUEUE: &str = "is no queue: nothing in it is worked";
+
 /// Tells of queues that are gone, and of saves that were not believed, or not in all: whoever did that would wonder.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
     losses(board)
@@ -57,6 +60,13 @@ pub(super) fn tell_of_queues(context: &Context, board: &Board) {
 /// The same in words.
 pub(super) fn losses(board: &Board) -> Vec<String> {
     let mut told = removed(board);
+    for queue in board.strangers().unwrap_or_default() {
+        let file = queue.path.file_name().unwrap_or_default().display();
+        told.push(format!(
+            "queues/{file} {NO_QUEUE}; {}",
+            hints::of_stranger(&queue)
+        ));
+    }
     for (queue, names) in board.stays().unwrap_or_default() {
         told.push(format!("{}; {}", stays(&queue, &names), hints::OF_STAYS));
     }

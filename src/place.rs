@@ -1,6 +1,5 @@
 //! Where a program works: the board and the site, from the shared flags and the folder around it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use tavern_core::near::nearest;
 use tavern_core::problem::one_line;
 use tavern_git::{GitError, Repository};
 use tavern_run::{ASK_GIT, Site, Trust, refuse_tracked};
-use tavern_store::config::{Config, Role};
+use tavern_store::config::Config;
 use tavern_store::{Board, Error, Queue, fault_of_name};
 use tavern_sys::clock;
 use tavern_sys::files;
@@ -217,7 +216,7 @@ impl Context {
             found => return Ok(found?),
         };
         refuse_lost(board, name)?;
-        if is_plain(name) && !board.is_volatile() && is_needed(board, name) {
+        if is_plain(name) && !board.is_volatile() && board.is_needed(name) {
             return self.make_queue(board, name, None);
         }
         let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
@@ -274,16 +273,6 @@ fn is_plain(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
-
-/// It is made again by whoever needs it: the one for items that name none, or one that a role takes from.
-pub(super) fn is_needed(board: &Board, name: &str) -> bool {
-    let is_of_role = |roles: &BTreeMap<String, Role>| {
-        roles
-            .values()
-            .any(|role| role.queues.iter().any(|own| own == name))
-    };
-    name == "main" || Config::load(board.dir()).is_ok_and(|config| is_of_role(&config.roles))
 }
 
 /// The text of a queue that nobody has written into yet.

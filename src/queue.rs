@@ -13,7 +13,7 @@ use tavern_store::{Archived, Board};
 use tavern_sys::process::quoted;
 
 use super::flags::{DryRun, priority};
-use super::place::{is_needed, new_queue};
+use super::place::new_queue;
 use super::{CliError, Context, Exit, OwnRun, Verb, human};
 
 /// List the queues, make one, or remove one
@@ -179,7 +179,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
         let message = format!("`{id}` is a file of yours, which Tavern does not remove");
         return Err(CliError::refused(message, "remove it yourself"));
     }
-    if is_needed(board, id) {
+    if board.is_needed(id) {
         let message = format!(
             "`{id}` would be made again: new items go to `main`, and roles to their `queues`"
         );

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::need::NO_QUEUE;
 use crate::{CliError, hints};
 use tavern_core::document::{Document, parse};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack, for_roles};
@@ -49,12 +50,18 @@ pub(super) fn gather(
             wanted.push(path);
         }
     }
+    let strangers = board.map(Board::strangers).transpose()?.unwrap_or_default();
     let all = board.map(paths).transpose()?.unwrap_or_default();
     let others: Vec<PathBuf> = all
         .into_iter()
         .filter(|path| !wanted.contains(path))
+        .filter(|path| strangers.iter().all(|queue| queue.path != *path))
         .collect();
     let is_all = files.is_empty();
+    for queue in strangers.iter().filter(|_| is_all) {
+        let message = format!("this {NO_QUEUE}");
+        faults.warning("no-queue", &queue.path, message, hints::of_stranger(queue));
+    }
     let mut pages: Vec<Page> = Vec::new();
     for (path, is_wanted) in wanted
         .into_iter()

@@ -475,7 +475,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
     );
     scratch.write(
         ".tavern/queues/other.md",
-        "- [ ] T-6: Six again\n  ```sh\n  true\n  ```\n",
+        "---\nid: other\n---\n- [ ] T-6: Six again\n  ```sh\n  true\n  ```\n",
     );
     scratch.write(".tavern/queues/latin.md", b"- [ ] caf\xe9\n");
     scratch.write(".tavern/queues/folder.md/x", "");
@@ -507,7 +507,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/queues/main.md:5:7: warning: no agent can take this: role `codr` is not in config.yaml",
             ".tavern/queues/main.md:6:7: error: no agent can take this: runner `shel` is not in config.yaml",
             ".tavern/queues/main.md:8:26: error: there is no item `T-99` to wait for",
-            ".tavern/queues/other.md:1:7: error: `T-6` is also the ID of the item at .tavern/queues/main.md, line 7",
+            ".tavern/queues/other.md:4:7: error: `T-6` is also the ID of the item at .tavern/queues/main.md, line 7",
             ".tavern/templates/coder.md:2:4: error: undefined value: `this` is undefined",
             ".git/tavern/leases/T-1.yaml: error: not a lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
@@ -617,7 +617,7 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
         scratch.write(QUEUE, &text);
         scratch.write(
             ".tavern/queues/other.md",
-            item("T-7: also in the main queue"),
+            "---\nid: other\n---\n".to_owned() + &item("T-7: also in the main queue"),
         );
         scratch.write(".tavern/queues/zlatin.md", b"- [ ] caf\xe9\n");
         let held = scratch.json("tavern-claim", &[]);
@@ -652,7 +652,10 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
         words,
     );
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
-    scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "---\nid: other\n---\n- [ ] T-1: fine\n",
+    );
     assert_eq!(
         scratch.run("tavern-claim", &[]).succeeds(),
         "T-1 fine (token 1)\n"

@@ -293,7 +293,7 @@ fn a_child_is_put_where_its_parent_is_and_archived_ones_count() {
         "## Pending\n\n- [ ] T-1: One\n",
         "archive: {keep: 1, after: 0s}\n",
     );
-    scratch.write(".tavern/queues/other.md", "## Pending\n\n- [ ] T-2: Two\n\n## Completed\n\n- [x] T-2.1: A (parent: T-2, completed: 2026-11-01T10:00:00Z)\n- [x] T-5: B (completed: 2026-11-02T10:00:00Z)\n");
+    scratch.write(".tavern/queues/other.md", "---\nid: other\n---\n## Pending\n\n- [ ] T-2: Two\n\n## Completed\n\n- [x] T-2.1: A (parent: T-2, completed: 2026-11-01T10:00:00Z)\n- [x] T-5: B (completed: 2026-11-02T10:00:00Z)\n");
     scratch.run("tavern-reap", &[]).ends(0);
     assert!(
         scratch
@@ -322,7 +322,7 @@ fn a_child_is_approved_before_its_merge_as_its_parent_is_and_can_be_read() {
     let scratch = board("- [ ] T-1: One (approve: merge)\n", "");
     scratch.write(
         ".tavern/queues/asking.md",
-        "---\napprove: [start]\n---\n\n## Pending\n",
+        "---\nid: asking\napprove: [start]\n---\n\n## Pending\n",
     );
     let add = scratch.run(
         "tavern-add",
@@ -587,7 +587,10 @@ fn a_queue_without_reviews_is_no_way_round_those_of_the_board() {
         "- [ ] T-1: Hand it out (result: answer)\n",
         "review: [person]\n",
     );
-    scratch.write(".tavern/queues/chores.md", "---\nreview: none\n---\n");
+    scratch.write(
+        ".tavern/queues/chores.md",
+        "---\nid: chores\nreview: none\n---\n",
+    );
     scratch
         .run("tavern-add", &["Look", "--parent=T-1", "--queue", "chores"])
         .succeeds();

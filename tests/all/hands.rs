@@ -133,7 +133,8 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
     scratch.settle();
     assert_eq!(State::of(&scratch).items.len(), 4);
     // What stands in another queue now was moved there.
-    scratch.write(".tavern/queues/work.md", &full);
+    let work = format!("---\nid: work\n---\n{full}");
+    scratch.write(".tavern/queues/work.md", &work);
     scratch.write(QUEUE, "# Main\n\n## Pending\n");
     scratch.settle();
     assert!(!scratch.queue().contains("T-1:"));
@@ -148,7 +149,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
         .expect("it is there");
     scratch.change(".tavern/queues/work.md", line, "");
     scratch.settle();
-    scratch.write(".tavern/queues/work.md", full);
+    scratch.write(".tavern/queues/work.md", work);
     scratch.settle();
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled));
 }

@@ -251,7 +251,7 @@ fn nothing_that_is_said_is_wider_than_the_terminal() {
             );
             scratch.write(
                 format!(".tavern/queues/{queue}.md"),
-                format!("- [ ] T-501: {title}\n  ```sh\n  exit 1\n  ```\n"),
+                format!("---\nid: {queue}\n---\n- [ ] T-501: {title}\n  ```sh\n  exit 1\n  ```\n"),
             );
             scratch
                 .run("tavern-claim", &["--task", "T-501", "--agent", AGENT])
@@ -396,7 +396,10 @@ fn numbers_count_what_was_typed_by_hand_and_the_queue_that_is_named() {
             .ends(0)
     };
     at(0, "tavern-add Two --id T-2");
-    scratch.write(".tavern/queues/other.md", "## Pending\n\n- [ ] T-5: Five\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "---\nid: other\n---\n## Pending\n\n- [ ] T-5: Five\n",
+    );
     at(20, "tavern-claim --task T-1 --agent Rosie");
     at(30, "tavern-claim --task T-5 --agent Rosie");
     let stats = |more: &str| at(40, &format!("tavern-status --stats --format json {more}")).json();

@@ -76,7 +76,10 @@ fn who_waits_takes_what_comes_into_a_queue_that_is_made_meanwhile() {
             .flatten()
             .any(watches)
     });
-    scratch.write(".tavern/queues/other.md", "- [ ] T-1: One\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "---\nid: other\n---\n- [ ] T-1: One\n",
+    );
     claim.end().ends(0).says("T-1");
 }
 
@@ -195,7 +198,7 @@ fn the_demo_script_is_the_demo() {
 fn an_idle_agent_takes_what_another_queue_has_set_free() {
     let work = "  ```sh\n  echo 1 >one.txt\n  ```\n";
     let scratch = Scratch::pending(&format!("- [ ] T-1: Then (after: B-1)\n{work}"));
-    scratch.write(".tavern/queues/b.md", "- [ ] B-1: First\n");
+    scratch.write(".tavern/queues/b.md", "---\nid: b\n---\n- [ ] B-1: First\n");
     let agent = scratch
         .program("tavern-agent")
         .args(&["--queue", "main", "--name", "Frodo"])
@@ -207,7 +210,7 @@ fn an_idle_agent_takes_what_another_queue_has_set_free() {
             .contains("Frodo      waiting")
     };
     wait_until("it waits", is_idle);
-    scratch.write(".tavern/queues/b.md", "- [x] B-1: First\n");
+    scratch.write(".tavern/queues/b.md", "---\nid: b\n---\n- [x] B-1: First\n");
     wait_until("T-1 is done", || {
         scratch.item("T-1")["status"] == "completed"
     });

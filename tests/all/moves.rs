@@ -5,7 +5,7 @@ use std::fs;
 use tavern_core::task::Status;
 
 use crate::state::State;
-use crate::support::{QUEUE, Scratch, has};
+use crate::support::{QUEUE, Scratch, has, queue_named};
 
 const MAIN: &str = "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n- [ ] four\n\n## In Progress\n\n## Completed\n";
 
@@ -28,7 +28,8 @@ fn cut_and_paste(scratch: &Scratch, from: &str, to: &str, ids: &[&str]) {
     let text = scratch.read(from);
     let is_cut = |line: &&str| ids.iter().any(|id| line.contains(&format!("] {id}:")));
     let (cut, left): (Vec<&str>, Vec<&str>) = text.split_inclusive('\n').partition(is_cut);
-    let old = fs::read_to_string(scratch.work().join(to)).unwrap_or_default();
+    let old = fs::read_to_string(scratch.work().join(to));
+    let old = old.unwrap_or_else(|_| queue_named("work", ""));
     scratch.write(to, old + &cut.concat());
     scratch.write(from, left.concat());
 }
@@ -121,7 +122,10 @@ fn items_that_are_cut_and_pasted_into_another_queue_are_moved() {
             scratch.change(QUEUE, "- [ ] T-3: Three\n", "");
             scratch.write(
                 WORK,
-                old.replace("## In Progress\n\n- [ ] T-3: Three\n\n", "") + "- [ ] T-3: Three\n",
+                queue_named(
+                    "work",
+                    &old.replace("## In Progress\n\n- [ ] T-3: Three\n\n", ""),
+                ) + "- [ ] T-3: Three\n",
             );
             scratch.settle();
         }
@@ -148,7 +152,7 @@ fn items_that_are_cut_and_pasted_into_another_queue_are_moved() {
 fn the_only_line_of_a_list_is_moved_once_also_without_an_id() {
     let scratch = Scratch::board(MAIN);
     let line = "- [ ] an idea\n  with words\n";
-    scratch.write(WORK, line);
+    scratch.write(WORK, queue_named("work", line));
     scratch.settle();
     let main = format!("{MAIN}\n").replace("- [ ] four\n", &format!("- [ ] four\n{line}"));
     scratch.write(QUEUE, &main);
@@ -165,7 +169,7 @@ fn the_only_line_of_a_list_is_moved_once_also_without_an_id() {
 fn an_item_that_is_moved_by_two_saves_has_its_newest_state() {
     let scratch = Scratch::board(MAIN);
     let old = scratch.queue();
-    scratch.write(WORK, "- [ ] T-1: One\n  And more.\n");
+    scratch.write(WORK, queue_named("work", "- [ ] T-1: One\n  And more.\n"));
     scratch.settle();
     scratch
         .run(
@@ -211,7 +215,8 @@ fn an_item_that_is_moved_by_two_saves_has_its_newest_state() {
         .find(|line| line.contains("T-2"))
         .expect("it is there");
     for queue in [WORK, ".tavern/queues/new.md"] {
-        let text = fs::read_to_string(scratch.work().join(queue)).unwrap_or_default();
+        let text = fs::read_to_string(scratch.work().join(queue));
+        let text = text.unwrap_or_else(|_| queue_named("new", ""));
         scratch.write(queue, format!("{text}{line}\n"));
         scratch.settle();
         let state = State::of(&scratch);
@@ -242,8 +247,8 @@ fn what_an_old_text_lacks_stays_where_it_is_though_a_copy_of_it_stands_elsewhere
         let loaded = scratch.queue();
         scratch.change(QUEUE, "- [ ] four\n", "- [ ] four\n- [ ] T-7: Seven\n");
         scratch.settle();
-        let copy = "- [ ] T-7: Seven\n";
-        scratch.write(WORK, copy);
+        let copy = queue_named("work", "- [ ] T-7: Seven\n");
+        scratch.write(WORK, &copy);
         scratch.settle();
         for id in ["T-1", "T-7"].iter().take(if is_held { 2 } else { 1 }) {
             scratch.claim(id, &[]);
@@ -273,13 +278,16 @@ fn what_an_old_text_lacks_stays_where_it_is_though_a_copy_of_it_stands_elsewhere
 #[test]
 fn an_item_whose_copy_was_pasted_before_goes_along_with_what_was_typed_since() {
     let scratch = Scratch::board(MAIN);
-    scratch.write(WORK, "- [ ] T-3: Three\n");
+    scratch.write(WORK, queue_named("work", "- [ ] T-3: Three\n"));
     scratch.settle();
     scratch.change(QUEUE, "- [ ] T-3: Three\n", "- [ ] T-3: Three\n  Words.\n");
     scratch.settle();
     scratch.change(QUEUE, "- [ ] T-3: Three\n  Words.\n", "");
     scratch.settle();
-    assert_eq!(scratch.read(WORK), "- [ ] T-3: Three\n  Words.\n");
+    assert_eq!(
+        scratch.read(WORK),
+        queue_named("work", "- [ ] T-3: Three\n  Words.\n")
+    );
     assert!(!scratch.queue().contains("T-3"), "{}", scratch.queue());
     let log = State::of(&scratch).log.len();
     scratch.settle();
@@ -297,14 +305,14 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
         .replace(": Three", ": Three (role: planner)");
     let scratch = Scratch::board(&text);
     let backup = ".tavern/queues/backup.md";
-    scratch.write(backup, &text);
+    scratch.write(backup, queue_named("backup", &text));
     scratch.settle();
     let log = State::of(&scratch).log.len();
     scratch.settle();
     assert_eq!(State::of(&scratch).log.len(), log, "it is told once");
     // The work goes on, and what is done in the one place stays undone in the other.
     scratch.run("tavern-drain", &[]).says("1 of 6 completed");
-    assert_eq!(scratch.read(backup), text);
+    assert_eq!(scratch.read(backup), queue_named("backup", &text));
     let told = scratch
         .run("tavern-check", &[])
         .says("this and 2 more are copies of items in .tavern/queues/main.md");
@@ -348,13 +356,83 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
     );
 }
 
+/// As other programs call a copy that they leave beside a file.
+const COPIES: [&str; 7] = [
+    "main copy",
+    "main (conflicted copy 2026-11-29)",
+    "main.sync-conflict-20261129-101010-ABCDEF",
+    "main_BACKUP_123",
+    "main.orig",
+    "main-LAPTOP",
+    "Copy of main",
+];
+
+#[test]
+fn a_copy_beside_a_queue_is_told_and_never_worked() {
+    let sh = "  ```sh\n  echo 1 >>\"$HOME/ran\"; echo 1 >1.txt\n  ```\n";
+    let items = format!("\n## Pending\n\n- [ ] One\n{sh}\n## Completed\n");
+    for text in [queue_named("main", &items), items] {
+        let scratch = Scratch::board(&text);
+        let copy = |name: &str| scratch.write(format!(".tavern/queues/{name}.md"), &text);
+        COPIES.iter().for_each(|name| drop(copy(name)));
+        let told =
+            COPIES.map(|name| format!("queues/{name}.md is no queue: nothing in it is worked"));
+        let drain = || scratch.run("tavern-drain", &["--agents", "1"]).ends(0);
+        let (drained, status) = (drain(), scratch.run("tavern-status", &[]).ends(0));
+        for told in &told {
+            assert!(drained.stderr.contains(told), "{told}: {drained}");
+            assert!(format!("{status}").contains(told), "{told}: {status}");
+        }
+        let check = scratch.run("tavern-check", &[]).ends(0);
+        let warnings = check
+            .stdout
+            .matches("this is no queue: nothing in it is worked");
+        assert_eq!(warnings.count(), COPIES.len(), "{check}");
+        // Renamed beside its copies it is the same queue.
+        fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
+        drain();
+        scratch.run("tavern-check", &["--fix"]).ends(0);
+        drain();
+        assert_eq!(scratch.read("../home/ran"), "1\n", "{drained}");
+        assert!(!scratch.work().join(QUEUE).exists());
+        // What says so is one.
+        scratch.write(
+            ".tavern/queues/ideas.md",
+            queue_named(
+                "ideas",
+                &text.replace("One", "Two").replace("1.txt", "2.txt"),
+            ),
+        );
+        drain();
+        assert_eq!(scratch.read("../home/ran"), "1\n1\n");
+    }
+}
+
+#[test]
+fn a_queue_that_is_moved_over_another_brings_nothing_back() {
+    let item = |title: &str| {
+        let sh = format!("echo {title} >>\"$HOME/ran\"; echo 1 >{title}.txt");
+        format!("\n## Pending\n\n- [ ] {title}\n  ```sh\n  {sh}\n  ```\n\n## Completed\n")
+    };
+    let scratch = Scratch::board(&queue_named("main", &item("One")));
+    scratch.write(WORK, queue_named("work", &item("Two")));
+    scratch.commit(&[".tavern"], "Queues");
+    let drain = || drop(scratch.run("tavern-drain", &["--agents", "1"]).ends(0));
+    drain();
+    scratch.git(&["mv", "--force", WORK, QUEUE]);
+    drain();
+    scratch.run("tavern-check", &["--fix"]).ends(0);
+    drain();
+    assert_eq!(scratch.read("../home/ran"), "One\nTwo\n");
+}
+
 /// The queue of the copy comes first in every list.
 #[test]
 fn a_copy_stays_one_after_another_was_named_first() {
     let scratch = Scratch::board("");
-    scratch.write(WORK, MAIN);
+    scratch.write(WORK, queue_named("work", MAIN));
     scratch.settle();
-    scratch.write(".tavern/queues/backup.md", MAIN);
+    scratch.write(".tavern/queues/backup.md", queue_named("backup", MAIN));
     scratch.settle();
     scratch
         .run(
@@ -406,7 +484,7 @@ fn an_item_that_is_moved_while_an_agent_works_it_is_merged_and_counted() {
                 let old = scratch.queue();
                 let item = &old[old.find("- [ ] T-1").expect("it is there")
                     ..old.find("\n## Completed").expect("a lane")];
-                scratch.write(WORK, item);
+                scratch.write(WORK, queue_named("work", item));
                 scratch.write(QUEUE, old.replace(item, ""));
             }
             scratch.settle();
@@ -440,7 +518,8 @@ fn a_drain_works_what_comes_into_a_queue_that_was_made_meanwhile() {
         scratch.queue(),
         "- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 > 2.txt\n  ```\n",
     );
-    scratch.write(WORK, format!("## Pending\n\n{item}\n## Completed\n"));
+    let work = format!("## Pending\n\n{item}\n## Completed\n");
+    scratch.write(WORK, queue_named("work", &work));
     scratch.write(QUEUE, old.replace(item, ""));
     scratch.settle();
     fs::write(scratch.folder().join("home/go"), "").expect("the folder is ours");

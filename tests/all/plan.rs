@@ -678,7 +678,7 @@ fn what_can_not_be_read_wakes_no_planner() {
     scratch.run("tavern-agent", &planner).says_not("queued");
     assert_eq!(woken(&scratch), Vec::<String>::new());
     // Nor is it taken for woken.
-    scratch.write(".tavern/queues/b.md", "- [ ] B-2: Café\n");
+    scratch.write(".tavern/queues/b.md", "---\nid: b\n---\n- [ ] B-2: Café\n");
     plan(&scratch, 1, NOTHING);
     scratch
         .run("tavern-agent", &planner)

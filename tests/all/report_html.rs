@@ -315,7 +315,10 @@ fn the_page_tells_each_item_s_story() {
         "lines of the graph, and stories"
     );
     // Of one queue, and of what happened since.
-    scratch.write(".tavern/queues/other.md", "- [ ] O-1: Elsewhere\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "---\nid: other\n---\n- [ ] O-1: Elsewhere\n",
+    );
     has(
         &is_harmless(&page(&scratch, &[])).1,
         &["Elsewhere", "Write a greeting"],

@@ -537,7 +537,10 @@ fn a_change_and_what_a_run_prints_are_told_as_they_come_until_the_end() {
     events.next("items", says("completed"));
     drop(agent.end());
     events.next("runs", says(r#""outcome":"success""#));
-    scratch.write(".tavern/queues/other.md", "- [ ] O-1: Of another queue\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "---\nid: other\n---\n- [ ] O-1: Of another queue\n",
+    );
     events.next("items", says("Of another queue"));
     // From where it was read last.
     let log = scratch.read(format!(".tavern/runs/{run}/output.log"));
@@ -651,7 +654,10 @@ fn a_diff_that_takes_for_ever_holds_up_nobody_but_who_asks() {
             writer = opened.ok();
             writer.is_some()
         });
-        scratch.write(".tavern/queues/other.md", "- [ ] O-1: Of another queue\n");
+        scratch.write(
+            ".tavern/queues/other.md",
+            "---\nid: other\n---\n- [ ] O-1: Of another queue\n",
+        );
         events.next("items", says("Of another queue"));
         scratch.run("tavern-tell", &["T-1", "Go on"]).ends(0);
         events.next("log", says("T-1"));
@@ -687,7 +693,7 @@ fn runs_and_events_are_those_of_the_named_queues() {
     let scratch = Scratch::pending(&item("T-1", ""));
     scratch.write(
         ".tavern/queues/other.md",
-        format!("## Pending\n\n{}", item("O-1", "")),
+        format!("---\nid: other\n---\n## Pending\n\n{}", item("O-1", "")),
     );
     for queue in ["main", "other"] {
         scratch

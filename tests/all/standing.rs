@@ -283,7 +283,10 @@ fn what_lost_a_race_to_merge_keeps_its_turn() {
     let item = |id: &str| format!("- [ ] {id}: Note it\n  ```sh\n  echo {id} >> same.txt\n  ```\n");
     let scratch = Scratch::shell(&item("T-1"), "");
     let lanes = "\n## In Progress\n\n## In Review\n\n## Completed\n";
-    let other = format!("## Pending\n\n{}- [ ] T-3: Later\n{lanes}", item("T-2"));
+    let other = format!(
+        "---\nid: other\n---\n## Pending\n\n{}- [ ] T-3: Later\n{lanes}",
+        item("T-2")
+    );
     scratch.write(".tavern/queues/other.md", &other);
     let token = scratch.claim("T-2", &["--agent", "Sam"]);
     scratch

@@ -717,6 +717,11 @@ pub fn seen_in_a_box() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the build folder is ours")
 }
 
+/// The text of a queue of this name.
+pub fn queue_named(name: &str, items: &str) -> String {
+    format!("---\nid: {name}\n---\n{items}")
+}
+
 /// An item whose script writes its name to `NAME.txt`; `notes` follow its title.
 pub fn item(id: &str, notes: &str) -> String {
     format!("- [ ] {id}: Do {id}{notes}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")

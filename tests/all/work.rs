@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::{AT_ONCE, CONFIG, Scratch, has, item, wait_until};
+use crate::support::{AT_ONCE, CONFIG, Scratch, has, item, queue_named, wait_until};
 
 fn board(queue: &str, config: &str) -> Scratch {
     Scratch::shell(queue, &format!("base: main\n{AT_ONCE}{config}"))
@@ -85,11 +85,14 @@ fn queues_are_taken_from_by_their_priority_where_a_role_names_none() {
         for (name, front, id) in queues {
             scratch.write(
                 format!(".tavern/queues/{name}.md"),
-                format!("---\n{front}\n---\n{}", item(id, "")),
+                format!("---\nid: {name}\n{front}\n---\n{}", item(id, "")),
             );
         }
         scratch.change(".tavern/queues/urgent.md", "high", "critical");
-        scratch.write(".tavern/queues/beta.md", item("T-4", ""));
+        scratch.write(
+            ".tavern/queues/beta.md",
+            queue_named("beta", &item("T-4", "")),
+        );
         for claim in [&["--dry-run"][..], &["--dry-run", "--role", "coder"]] {
             scratch
                 .run("tavern-claim", claim)
@@ -392,7 +395,10 @@ fn a_conflict_sends_the_item_back_and_its_work_is_kept() {
     // T-2 starts from the same commit as T-1, by hand, so that the two must conflict.
     scratch.write(
         ".tavern/queues/other.md",
-        "- [ ] T-2: Second\n  ```sh\n  echo second >> same.txt\n  ```\n",
+        queue_named(
+            "other",
+            "- [ ] T-2: Second\n  ```sh\n  echo second >> same.txt\n  ```\n",
+        ),
     );
     let token = scratch.claim("T-2", &["--agent", "Sam"]);
     scratch
@@ -487,13 +493,14 @@ fn items_that_touch_one_file_are_not_worked_on_at_once() {
     );
     // Whoever holds an item keeps others away in every queue, but for what it has handed out.
     let item = |head: &str| format!("- [ ] {head}\n  ```sh\n  true\n  ```\n");
-    scratch.write(".tavern/queues/one.md", item("T-4: One (touches: src/db)"));
+    let one = queue_named("one", &item("T-4: One (touches: src/db)"));
+    scratch.write(".tavern/queues/one.md", one);
     let others = [
         "T-4.1: Mine (parent: T-4, touches: src/db/a.rs)",
         "T-5: Two (touches: src/*.rs)",
     ];
     let others = others.map(item).concat();
-    scratch.write(".tavern/queues/two.md", others);
+    scratch.write(".tavern/queues/two.md", queue_named("two", &others));
     scratch.claim("T-4", &[]);
     scratch
         .run("tavern-claim", &["--task", "T-5"])

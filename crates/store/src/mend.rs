@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::archived::FOLDER;
-use super::baseline::{Baseline, path};
+use super::baseline::{Baseline, Sight, path};
 use super::change::Change;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
@@ -12,6 +12,7 @@ use super::find::Board;
 use super::hand::put_back;
 use super::moved::{Standing, gone};
 use super::queue::{Queue, is_blank};
+use super::stamp::Stamp;
 use tavern_core::document::{Item, parse};
 use tavern_core::event::Kind;
 use tavern_core::task::Timestamp;
@@ -87,6 +88,21 @@ impl Board {
         Baseline::queues(self)
             .iter()
             .any(|id| self.queue_of(id).path == path)
+    }
+
+    /// Tavern has seen the queue, or its very file under a name that is gone by now.
+    pub(super) fn knows(&self, queue: &Queue) -> bool {
+        let is_renamed = |file: &Stamp| {
+            let before = Baseline::queues(self)
+                .into_iter()
+                .map(|id| self.queue_of(&id));
+            let mut gone = before.filter(|before| fs::symlink_metadata(&before.path).is_err());
+            gone.any(|before| {
+                let known = Sight::known(self, &before).and_then(|known| known.file);
+                known.is_some_and(|known| known.is_same_file(file))
+            })
+        };
+        path(self, queue).exists() || Stamp::at(&queue.path).as_ref().is_some_and(is_renamed)
     }
 
     /// The file that its text is known from.

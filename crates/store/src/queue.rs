@@ -9,6 +9,7 @@ use chrono::DateTime;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
+use super::config::{Config, Role};
 use super::content::Content;
 use super::error::{Error, MOST_ITEMS};
 use super::find::Board;
@@ -84,6 +85,49 @@ impl Board {
     /// The board's queues by name (`main` first), then the task files that were drained here. A file that goes by several
     /// names is the first of them.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {
+        let mut queues = self.files_of_queues()?;
+        queues.retain(|(queue, is_file)| !is_file || self.is_own(queue));
+        queues.sort_by_key(|(queue, _)| queue.id != "main");
+        let outside = self.remembered().into_iter().map(|id| {
+            let path = self.root().join(&id);
+            (Queue { id, path }, false)
+        });
+        queues.extend(outside);
+        let mut files = HashSet::new();
+        queues.retain(|(Queue { path, .. }, is_file)| {
+            let file = || if *is_file { path.clone() } else { real(path) };
+            (*is_file || self.is_there(path)) && files.insert(file())
+        });
+        Ok(queues.into_iter().map(|(queue, _)| queue).collect())
+    }
+
+    /// What lies beside the queues, by name, and is none: a copy that another program has left, say. Nothing in it is worked.
+    pub fn strangers(&self) -> Result<Vec<Queue>, Error> {
+        let mut all = self.files_of_queues()?;
+        all.retain(|(queue, is_file)| *is_file && !self.is_own(queue));
+        Ok(all.into_iter().map(|(queue, _)| queue).collect())
+    }
+
+    /// The file is a queue by its name: that is `main`, stands in its front matter (`id`) or in config.yaml, or Tavern knows it. What can't be
+    /// read is told as a queue.
+    fn is_own(&self, queue: &Queue) -> bool {
+        let says_so = || {
+            let text = self.read_file(queue);
+            let id = |text: Text| front::read(&text.content, &mut Vec::new()).0.id;
+            text.map_or(true, |text| id(text).as_ref() == Some(&queue.id))
+        };
+        queue.id == "main" || self.knows(queue) || says_so() || self.is_needed(&queue.id)
+    }
+
+    /// A queue of this name is made again by whoever needs it: the one for items that name none, or one that a role takes from.
+    pub fn is_needed(&self, name: &str) -> bool {
+        let is_of_role = |role: &Role| role.queues.iter().any(|own| own == name);
+        name == "main"
+            || Config::load(self.dir()).is_ok_and(|config| config.roles.values().any(is_of_role))
+    }
+
+    /// The files in the folder of queues, and whether each is known to be a file and no link.
+    fn files_of_queues(&self) -> Result<Vec<(Queue, bool)>, Error> {
         let folder = self.path("queues");
         // By name, and whether it is known to be a file and no link.
         let mut names: BTreeMap<String, bool> = match self.led(&folder).and_then(fs::read_dir) {
@@ -107,26 +151,12 @@ impl Board {
         for name in own.filter(|name| name.ends_with(".md") && !name.contains('/')) {
             names.entry(name).or_default();
         }
-        let mut queues: Vec<(Queue, bool)> = names
-            .into_iter()
-            .map(|(name, is_file)| {
-                let id = name.trim_end_matches(".md").to_owned();
-                let path = folder.join(name);
-                (Queue { id, path }, is_file)
-            })
-            .collect();
-        queues.sort_by_key(|(queue, _)| queue.id != "main");
-        let outside = self.remembered().into_iter().map(|id| {
-            let path = self.root().join(&id);
-            (Queue { id, path }, false)
+        let queues = names.into_iter().map(|(name, is_file)| {
+            let id = name.trim_end_matches(".md").to_owned();
+            let path = folder.join(name);
+            (Queue { id, path }, is_file)
         });
-        queues.extend(outside);
-        let mut files = HashSet::new();
-        queues.retain(|(Queue { path, .. }, is_file)| {
-            let file = || if *is_file { path.clone() } else { real(path) };
-            (*is_file || self.is_there(path)) && files.insert(file())
-        });
-        Ok(queues.into_iter().map(|(queue, _)| queue).collect())
+        Ok(queues.collect())
     }
 
     /// The same in the order in which who names none takes from them: by the `priority` of their front matter, and of one priority as

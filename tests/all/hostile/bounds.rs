@@ -118,7 +118,10 @@ fn what_items_wait_for_and_their_number_are_bounded() {
     );
     ends(&scratch, "claim", 0, "X-0");
     let scratch = Scratch::shell(&"- [ ] One\n".repeat(50_001), "");
-    scratch.write(".tavern/queues/other.md", "- [ ] T-2: Two\n");
+    scratch.write(
+        ".tavern/queues/other.md",
+        "---\nid: other\n---\n- [ ] T-2: Two\n",
+    );
     for line in ["check", "add Three"] {
         ends(
             &scratch,

@@ -165,7 +165,7 @@ fn what_people_do_to_approved_work_takes_no_approval_away() {
     let end = queue.find("- [ ] T-2:").expect("it is there");
     scratch.write(
         ".tavern/queues/other.md",
-        format!("## Pending\n\n{}", &queue[at..end]),
+        format!("---\nid: other\n---\n## Pending\n\n{}", &queue[at..end]),
     );
     scratch.write(QUEUE, [&queue[..at], &queue[end..]].concat());
     scratch
