@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
         return Ok(Exit::Done);
     }
     let doing = format!("talks with a person: {}", held.task.title);
-    let heartbeat = Heartbeat::start(&site.board, &held.lease);
+    let heartbeat = Heartbeat::start(&site.board, &held.lease)?;
     let talked = talk(
         &site,
         &held,

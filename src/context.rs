@@ -65,10 +65,7 @@ impl Context {
         }
         let interrupt = Interrupt::new();
         signals::forward(&signals::ENDING, &interrupt)
-            .and_then(|()| signals::end_in_time(&interrupt))
-            .map_err(|error| {
-                CliError::from_error(Exit::Failed, &error).with_hint("end some programs".to_owned())
-            })?;
+            .and_then(|()| signals::end_in_time(&interrupt))?;
         Ok(self.interrupt.get_or_init(|| interrupt))
     }
 

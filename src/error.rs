@@ -11,6 +11,7 @@ use tavern_git::{GitError, GitErrorKind};
 use tavern_store::config::ConfigError;
 use tavern_store::{Obstacle, Switch};
 use tavern_sys::files;
+use tavern_sys::process::TOO_MANY;
 
 use super::exit::Exit;
 use super::hints;
@@ -128,7 +129,8 @@ impl CliError {
 
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
-        CliError::from_error(Exit::Failed, &error)
+        let hint = (error.kind() == io::ErrorKind::WouldBlock).then(|| TOO_MANY.to_owned());
+        CliError::from_error(Exit::Failed, &error).with_hint(hint)
     }
 }
 

@@ -428,7 +428,7 @@ pub(super) fn diff(entry: &Entry) -> String {
 /// Rings `bell` when the log grows, until what is returned is dropped, and raises `end` when nobody reads any more.
 fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<WatchOrLook, CliError> {
     board.make_folders()?;
-    watch_reader(end.clone());
+    watch_reader(end.clone())?;
     let bell = bell.clone();
     Ok(
         WatchOrLook::new([board.private("events")], move |_| bell.ring())
@@ -438,8 +438,8 @@ fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<WatchOrLook, Cl
 
 /// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a
 /// thread asks the system to say so. It ends with the process.
-fn watch_reader(end: Interrupt) {
-    std::thread::spawn(move || {
+fn watch_reader(end: Interrupt) -> std::io::Result<()> {
+    let watch = move || {
         let stdout = std::io::stdout();
         loop {
             let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
@@ -451,5 +451,6 @@ fn watch_reader(end: Interrupt) {
                 Err(_) => return,
             }
         }
-    });
+    };
+    std::thread::Builder::new().spawn(watch).map(drop)
 }

@@ -34,7 +34,7 @@ impl Verb for Args {
         // Who can be told nothing is told why.
         Trust::of(&site).settings().map_err(Error::from)?;
         let told = if self.test {
-            Some(try_channels(&site))
+            Some(try_channels(&site)?)
         } else {
             tell_people_now(&site)?
         };

@@ -77,7 +77,8 @@ impl Verb for Args {
         } else {
             context.light_site(board)?
         };
-        let _heartbeat = is_slow.then(|| Heartbeat::start(&site.board, &held.lease));
+        let beat = || Heartbeat::start(&site.board, &held.lease);
+        let _heartbeat = is_slow.then(beat).transpose()?;
         let answer = match (&self.failed, &self.waiting) {
             (Some(reason), _) => RunResult::failed(reason).into(),
             (_, Some(question)) => RunResult::Asks(question.clone()).into(),

@@ -110,7 +110,7 @@ impl Verb for Args {
             process::adopt_orphans()?;
             let _slot = run_slot(&site, context)?;
             obey_stop(&site)?;
-            attempt::agent(&site, &held, &Heartbeat::start(&site.board, &held.lease))?
+            attempt::agent(&site, &held, &Heartbeat::start(&site.board, &held.lease)?)?
         };
         let record = Record::of(&held, &answer);
         let text = format!("{} {}: {}", record.run, record.outcome, record.reason);

@@ -52,13 +52,17 @@ impl Deeds {
     ) -> (String, Tone) {
         let spec = program(words, board, folder);
         let (tell, bell) = (self.tell.clone(), self.bell.clone());
-        self.running.push(thread::spawn(move || {
+        let started = thread::Builder::new().spawn(move || {
             let said = done(spec);
             let done = (said.1 != Tone::Bad).then_some(asked);
             // Who has asked may be gone.
             let _ = tell.send(DoneDeed { said, done });
             bell.ring();
-        }));
+        });
+        match started {
+            Ok(running) => self.running.push(running),
+            Err(error) => return (error.to_string(), Tone::Bad),
+        }
         (format!("tavern {} …", line(&words.join(" "))), Tone::Faint)
     }
 

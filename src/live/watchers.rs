@@ -160,7 +160,7 @@ impl BoardWatch {
             changes.clone(),
             is_over.clone(),
         );
-        thread::spawn(move || {
+        let pass_on = move || {
             loop {
                 rings.wait(Duration::MAX);
                 if end.take() {
@@ -169,7 +169,9 @@ impl BoardWatch {
                 mark.set();
                 bell.ring();
             }
-        });
+        };
+        let started = thread::Builder::new().spawn(pass_on);
+        started.map_err(Error::io("watch", board.dir()))?;
         Ok(BoardWatch {
             has_changed,
             changes,

@@ -3,11 +3,11 @@
 //! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide what a group means.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::CommitId;
-use tavern_sys::process::quoted;
+use tavern_sys::process::{TOO_MANY, quoted};
 
 /// How a caller may react to a [`GitError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,6 +278,14 @@ impl GitError {
                     quoted(worktree)
                 )
             }
+            GitError::Io { source, .. } if source.kind() == io::ErrorKind::WouldBlock => {
+                TOO_MANY.to_owned()
+            }
+            GitError::Io {
+                doing: "remove",
+                path,
+                source,
+            } if source.kind() == io::ErrorKind::PermissionDenied => not_removed(path),
             GitError::Io { path, .. } => format!(
                 "look at `ls -ld {}` and at the free space with `df`",
                 quoted(path)
@@ -302,6 +310,14 @@ impl GitError {
         let doing = doing.into();
         move |source| GitError::Library { doing, source }
     }
+}
+
+/// What to type where a folder may not be removed: a container that ran as root has left files in it, say.
+pub fn not_removed(path: &Path) -> String {
+    format!(
+        "files of another user are in it: sudo rm -r {}",
+        quoted(path)
+    )
 }
 
 /// What to type in a shallow clone that lacks too much.

@@ -48,7 +48,7 @@ pub use arrivals::{Arrival, Carrier};
 pub use cell::LeftCell;
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
-pub use error::{GitError, GitErrorKind, UNSHALLOW};
+pub use error::{GitError, GitErrorKind, UNSHALLOW, not_removed};
 pub use glob::matches;
 pub use history::{CommitSummary, PatchText};
 pub use inner::Bundle;

@@ -340,7 +340,7 @@ impl Agent<'_> {
     fn handle(&self, held: &Claimed) -> Result<Option<Status>, Error> {
         self.show(Some(held), held.task.title.clone())?;
         self.commit();
-        let heartbeat = Heartbeat::start(&self.site.board, &held.lease);
+        let heartbeat = Heartbeat::start(&self.site.board, &held.lease)?;
         let result = attempt::run(self.site, held, &heartbeat);
         let reported = self.report(held, &result);
         self.commit();
@@ -761,7 +761,7 @@ pub fn obey_stop(site: &Site) -> Result<(), Error> {
     let watch = site.board.ring_at_changes(&[], &bell)?;
     let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
     // It ends with the interrupt, or with the process.
-    std::thread::spawn(move || {
+    let obey = move || {
         let (_watch, _subscription) = (watch, bell.ring_at(&interrupt));
         while !interrupt.is_raised() {
             if let Switch::Stopped(_) = board.switch() {
@@ -769,6 +769,9 @@ pub fn obey_stop(site: &Site) -> Result<(), Error> {
             }
             bell.wait(Duration::from_secs(3600));
         }
-    });
-    Ok(())
+    };
+    let started = std::thread::Builder::new().spawn(obey);
+    started
+        .map(drop)
+        .map_err(Error::io("watch", site.board.dir()))
 }

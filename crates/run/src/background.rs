@@ -1,5 +1,6 @@
 //! Work in a thread of its own, which nobody waits for before the program ends.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,16 +30,19 @@ pub(super) struct Background<T> {
 
 impl<T: Send + 'static> Background<T> {
     /// `own` breaks `work` off, at the latest when `program` is raised and this is dropped.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub fn start(
         with: T,
         own: Interrupt,
         program: &Interrupt,
         work: impl Fn(&T) + Send + 'static,
-    ) -> Background<T> {
+    ) -> io::Result<Background<T>> {
         let (bell, has_ended) = (Bell::new(), Arc::new(AtomicBool::new(false)));
         // One request that waits is enough for all that happened before it.
         let (requests, wanted) = sync_channel::<Arc<Mutex<T>>>(1);
-        thread::spawn({
+        thread::Builder::new().spawn({
             let (bell, has_ended) = (bell.clone(), Arc::clone(&has_ended));
             move || {
                 while let Ok(with) = wanted.recv() {
@@ -48,16 +52,16 @@ impl<T: Send + 'static> Background<T> {
                 has_ended.store(true, Ordering::SeqCst);
                 bell.ring();
             }
-        });
+        })?;
         let (requests, with) = (Some(requests), Arc::new(Mutex::new(with)));
-        Background {
+        Ok(Background {
             requests,
             with,
             own,
             program: program.clone(),
             bell,
             has_ended,
-        }
+        })
     }
 
     /// Asks for the work, once more where it is being done.

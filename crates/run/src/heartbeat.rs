@@ -22,11 +22,14 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// Renews `lease` three times in its length and once a minute at least, until somebody else holds the task.
-    pub fn start(board: &Board, lease: &Lease) -> Heartbeat {
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(board: &Board, lease: &Lease) -> Result<Heartbeat, Error> {
         let (stop, lost) = (Interrupt::new(), Interrupt::new());
         let pause =
             (Duration::from_secs(u64::from(lease.seconds)) / 3).min(Duration::from_secs(60));
-        let thread = std::thread::spawn({
+        let thread = std::thread::Builder::new().spawn({
             let (board, lease) = (board.clone(), lease.clone());
             let (stop, lost) = (stop.clone(), lost.clone());
             move || {
@@ -37,13 +40,14 @@ impl Heartbeat {
                 }
             }
         });
-        Heartbeat {
+        let thread = thread.map_err(Error::io("start a heartbeat in", board.dir()))?;
+        Ok(Heartbeat {
             board: board.clone(),
             lease: lease.clone(),
             stop,
             lost,
             thread: Some(thread),
-        }
+        })
     }
 
     /// Rings `bell` when somebody else holds the task: the late holder must stop.

@@ -5,6 +5,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -97,7 +98,15 @@ pub fn tell_people(site: &Site) {
         let tell = move |apart: &Site| drop(tell(apart, &is_over));
         Background::start(site.apart(own.clone()), own, &site.interrupt, tell)
     };
-    site.teller.get_or_init(start).ask();
+    // Without a thread whoever comes next tells it.
+    if site.teller.get().is_none()
+        && let Ok(teller) = start()
+    {
+        drop(site.teller.set(teller));
+    }
+    if let Some(teller) = site.teller.get() {
+        teller.ask();
+    }
 }
 
 /// Tells people now, also by channels that failed a moment ago. A channel that is new begins with what comes. Returns what was sent, or
@@ -133,7 +142,10 @@ fn tell(
 }
 
 /// Sends a message by each channel, to see whether it arrives.
-pub fn try_channels(site: &Site) -> Vec<Delivery> {
+///
+/// # Errors
+/// No thread can be started.
+pub fn try_channels(site: &Site) -> Result<Vec<Delivery>, Error> {
     let notice = Notice {
         seq: 0,
         time: clock::now(),
@@ -147,7 +159,7 @@ pub fn try_channels(site: &Site) -> Vec<Delivery> {
     };
     let (sender, notices) = (Sender::of(site), [notice]);
     let each: Vec<_> = site.config.notify.iter().collect();
-    at_once(each, |(name, channel)| {
+    at_once(site, each, |(name, channel)| {
         let failure = sender.send(channel, &notices).err();
         Delivery {
             channel: name.clone(),
@@ -158,16 +170,21 @@ pub fn try_channels(site: &Site) -> Vec<Delivery> {
 }
 
 /// Does `work` with each of `all`, each in a thread of its own: a channel that is slow keeps none waiting.
-fn at_once<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+fn at_once<T: Send, R: Send>(
+    site: &Site,
+    all: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Result<Vec<R>, Error> {
     thread::scope(|scope| {
-        let threads: Vec<_> = all
+        let threads = all
             .into_iter()
-            .map(|one| scope.spawn(|| work(one)))
-            .collect();
-        threads
+            .map(|one| thread::Builder::new().spawn_scoped(scope, || work(one)))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(Error::io("tell of", site.board.dir()))?;
+        let joined = threads
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        Ok(joined.collect())
     })
 }
 
@@ -218,7 +235,7 @@ fn tell_until(
     if is_new {
         telling.write(&telling.states())?;
     }
-    let told = at_once(due, |(name, channel)| telling.tell_by(name, channel));
+    let told = at_once(site, due, |(name, channel)| telling.tell_by(name, channel))?;
     let mut all = Vec::new();
     for told in told {
         let (deliveries, failure) = told?;

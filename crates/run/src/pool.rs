@@ -223,8 +223,8 @@ impl Pool<'_> {
             worked.fetch_or(is_work(&line), Ordering::Relaxed);
             News::Line(line)
         };
-        relay(out, heard, &self.sender, self.bell);
-        relay(err, News::Complaint, &self.sender, self.bell);
+        relay(out, heard, &self.sender, self.bell)?;
+        relay(err, News::Complaint, &self.sender, self.bell)?;
         self.agents.push(AgentProcess {
             seat,
             child,
@@ -327,14 +327,15 @@ fn relay(
     kind: impl Fn(String) -> News + Send + 'static,
     sender: &Sender<News>,
     bell: &Bell,
-) {
+) -> io::Result<()> {
     let (sender, bell) = (sender.clone(), bell.clone());
-    std::thread::spawn(move || {
+    let relay = move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
             if sender.send(kind(line)).is_err() {
                 return;
             }
             bell.ring();
         }
-    });
+    };
+    std::thread::Builder::new().spawn(relay).map(drop)
 }

@@ -10,7 +10,7 @@ use tavern_core::decide::Refusal;
 use tavern_core::event::Kind;
 use tavern_core::task::{BadId, Status, TaskId};
 use tavern_sys::files;
-use tavern_sys::process::quoted;
+use tavern_sys::process::{TOO_MANY, quoted};
 
 /// Items of a queue.
 pub const MOST_ITEMS: usize = 50_000;
@@ -130,7 +130,7 @@ impl From<Obstacle> for Error {
     }
 }
 
-/// What to do where a file can't be written: who may, what is mounted, how full it is.
+/// What to do where a file can't be written, or no program started: who may, what is mounted, how full it is.
 pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
     let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
     let there = quoted(there);
@@ -142,6 +142,7 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room on the disk, then run the same command again: nothing was changed".to_owned()
         }
+        io::ErrorKind::WouldBlock => TOO_MANY.to_owned(),
         io::ErrorKind::IsADirectory
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::AlreadyExists

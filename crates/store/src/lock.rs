@@ -48,11 +48,13 @@ impl Lock {
 /// Blocks in the kernel's own queue rather than in a retry loop; a thread does it, so that the wait has an end.
 fn wait(file: File, path: &Path) -> Result<Lock, Error> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    let wait = move || {
         let locked = FileExt::lock(&file).map(|()| file);
         // When nobody listens any more the file is closed here, and the lock with it.
         drop(sender.send(locked));
-    });
+    };
+    let started = thread::Builder::new().spawn(wait);
+    started.map_err(Error::io("wait for", path))?;
     match receiver.recv_timeout(PATIENCE) {
         Ok(Ok(file)) => Ok(Lock { _file: file }),
         Ok(Err(source)) => Err(Error::io("lock", path)(source)),

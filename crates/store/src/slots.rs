@@ -62,10 +62,10 @@ impl Board {
             move || drop(tell.send(None))
         });
         let board = self.clone();
-        std::thread::spawn(move || {
+        self.apart(move || {
             // When nobody listens any more the slot is given back here.
             drop(tell.send(Some(board.wait_slot("merge"))));
-        });
+        })?;
         match told.recv() {
             Ok(Some(slot)) => slot.map(Some),
             Ok(None) | Err(_) => Ok(None),
@@ -79,9 +79,17 @@ impl Board {
         }
         let (tell, told) = channel();
         let board = self.clone();
-        std::thread::spawn(move || drop(tell.send(board.wait_slot("commit"))));
+        self.apart(move || drop(tell.send(board.wait_slot("commit"))))?;
         told.recv_timeout(COMMIT_PATIENCE)
             .unwrap_or(Err(Error::Busy(COMMIT_PATIENCE.as_secs())))
+    }
+
+    /// Starts a thread that waits for a slot.
+    fn apart(&self, wait: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let started = std::thread::Builder::new().spawn(wait);
+        started
+            .map(drop)
+            .map_err(Error::io("wait in", &self.private("slots")))
     }
 
     pub fn try_merge_slot(&self) -> Result<Option<Slot>, Error> {

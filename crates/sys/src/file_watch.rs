@@ -48,13 +48,15 @@ impl WatchOrLook {
         let by_watch = Arc::clone(&told);
         match FileWatch::new(paths, move |path| by_watch(path)) {
             Ok(watch) => Ok(WatchOrLook::Watch { _files: watch }),
-            Err((_, error)) if is_used_up(&error) => {
+            Err((path, error)) if is_used_up(&error) => {
                 let (until_dropped, end) = channel();
-                std::thread::spawn(move || {
+                let look = move || {
                     while end.recv_timeout(WITHOUT_WATCH) == Err(RecvTimeoutError::Timeout) {
                         told(None);
                     }
-                });
+                };
+                let started = std::thread::Builder::new().spawn(look);
+                started.map_err(|error| (path, error))?;
                 Ok(WatchOrLook::Look {
                     _until_dropped: until_dropped,
                 })
@@ -99,11 +101,15 @@ impl FileWatch {
         };
         let watched = paths.map(watch).collect::<Result<Vec<_>, _>>()?;
         let (inotify, is_over) = (Arc::new(inotify), Arc::new(AtomicBool::new(false)));
-        std::thread::spawn({
+        let started = std::thread::Builder::new().spawn({
             let (inotify, watched, is_over) =
                 (Arc::clone(&inotify), watched.clone(), Arc::clone(&is_over));
             move || tell(&inotify, watched, &is_over, told)
         });
+        if let Err(error) = started {
+            let first = watched.into_iter().next();
+            return Err((first.unwrap_or_default().1, error));
+        }
         Ok(FileWatch {
             inotify,
             watched,

@@ -309,3 +309,46 @@ fn folders_of_another_user_in_a_worktree_keep_no_git_from_work() {
     agent.run().ends(0);
     scratch.stands("T-1", "dead", 2);
 }
+
+/// No thread or program can be started, however many there are already.
+#[test]
+fn a_full_table_of_processes_is_an_error_with_what_helps() {
+    // Only root can become a user of whom nothing else runs.
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let ids = [
+        "--clear-groups",
+        "--reuid=54321",
+        "--regid=54321",
+        "prlimit",
+    ];
+    for (line, limits) in [
+        ("agent --once --name Frodo", 2..10),
+        ("drain --agents 1", 2..7),
+    ] {
+        for limit in limits {
+            let scratch = Scratch::pending("- [ ] T-1: Work\n  ```sh\n  echo x >x.txt\n  ```\n");
+            let folder = scratch.folder();
+            let all = ["-R", "54321:54321", &folder.to_string_lossy()];
+            scratch
+                .command(Path::new("chown"))
+                .args(&all)
+                .run()
+                .succeeds();
+            let most = format!("--nproc={limit}");
+            let words = line.split(' ').collect::<Vec<_>>();
+            let ran = scratch
+                .command(Path::new("setpriv"))
+                .args(&ids)
+                .args(&[&most, "tavern"])
+                .args(&words)
+                .run();
+            assert!(!ran.stderr.contains("panicked"), "{most} {line}: {ran}");
+            assert!(
+                ran.code == Some(0) || ran.stderr.contains("too many processes run: end some"),
+                "{most} {line}: {ran}"
+            );
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::env::temp_dir;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ChildStdin;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
@@ -56,12 +56,12 @@ struct Conversation {
 }
 
 /// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
-pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
+pub(super) fn start(spec: Spec, job: &Job) -> io::Result<Session> {
     let transcript = Transcript::of(job);
     Session::start(spec, job, [THREAD_LOG, STDERR_LOG], |child| {
         let mut conversation = Conversation {
             job: job.clone(),
-            input: child.take_stdin().map(write_lines),
+            input: child.take_stdin().map(write_lines).transpose()?,
             reading: Reading::default(),
             has_begun: false,
             unread: VecDeque::new(),
@@ -86,7 +86,7 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
             conversation.request("get_usage");
         }
         conversation.send(&user_message(&job.prompt));
-        Box::new(conversation)
+        Ok(Box::new(conversation))
     })
 }
 
@@ -384,9 +384,9 @@ fn user_message(text: &str) -> Value {
 
 /// Write what is sent to `pipe`, each in turn, until the sender is dropped; then close it. In a thread, since a program
 /// that doesn't read must not block its supervisor.
-fn write_lines(mut pipe: ChildStdin) -> Sender<String> {
+fn write_lines(mut pipe: ChildStdin) -> io::Result<Sender<String>> {
     let (sender, receiver) = mpsc::channel::<String>();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         for line in receiver {
             if pipe
                 .write_all(line.as_bytes())
@@ -396,6 +396,6 @@ fn write_lines(mut pipe: ChildStdin) -> Sender<String> {
                 return;
             }
         }
-    });
-    sender
+    })?;
+    Ok(sender)
 }

@@ -55,7 +55,7 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
         parts: OUTPUT_PARTS.map(|name| job.run_dir.join(name)),
         nonce: job.nonce.clone(),
     };
-    Session::start(spec, job, OUTPUT_PARTS, |_| Box::new(text))
+    Session::start(spec, job, OUTPUT_PARTS, |_| Ok(Box::new(text)))
 }
 
 impl Speaker for PlainText {

@@ -144,7 +144,7 @@ impl Session {
         mut spec: Spec,
         job: &Job,
         [output, error]: [&str; 2],
-        speaker: impl FnOnce(&mut RunningProgram) -> Box<dyn Speaker>,
+        speaker: impl FnOnce(&mut RunningProgram) -> std::io::Result<Box<dyn Speaker>>,
     ) -> std::io::Result<Session> {
         let bell = Bell::new();
         let mut outputs = Vec::new();
@@ -161,7 +161,7 @@ impl Session {
         }
         let mut child = start(spec)?;
         child.wake(&bell);
-        let speaker = speaker(&mut child);
+        let speaker = speaker(&mut child)?;
         let now = clock::instant();
         Ok(Session {
             child,

@@ -155,7 +155,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let kept = (Redacting::new(), Excerpt::new(spec.keep));
     let output = read_all(reader, kept, |(secrets, excerpt), part| {
         excerpt.push(&secrets.push(part));
-    });
+    })?;
 
     let bell = Bell::new();
     child.wake(&bell);

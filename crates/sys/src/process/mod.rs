@@ -48,4 +48,4 @@ pub use mark::Mark;
 pub use no_terminal::leave_terminal;
 pub use output::{Ran, end_overdue, run_beside, run_program};
 pub use running_program::{ProgramExit, RunningProgram};
-pub use start::{Spec, find_program, find_program_on, fixed, start};
+pub use start::{Spec, TOO_MANY, find_program, find_program_on, fixed, start};

@@ -57,8 +57,8 @@ fn run(
     let bounded = bound(child.pid());
     let mut waits = is_guarded.then(|| Waits::of(child.pid()));
     let mut is_over = || deadline.has_passed() || waits.as_mut().is_some_and(Waits::are_endless);
-    let [stdout, stderr] =
-        [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
+    let read = |pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice);
+    let (stdout, stderr) = (read(stdout)?, read(stderr)?);
     let mut all_of = |pipe: &Receiver<Vec<u8>>| {
         loop {
             match pipe.recv_timeout(deadline.left().min(LOOK)) {

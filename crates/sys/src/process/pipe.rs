@@ -1,16 +1,19 @@
 //! A pipe that is read to its end in a thread, so that who writes is never kept waiting.
 
-use std::io::{ErrorKind, PipeReader, Read};
+use std::io::{self, ErrorKind, PipeReader, Read};
 use std::sync::mpsc::{self, Receiver};
 
 /// Pushes what `pipe` holds to `all`, which comes when all who write have closed it.
+///
+/// # Errors
+/// No thread can be started.
 pub(super) fn read_all<T: Send + 'static>(
     mut pipe: PipeReader,
     mut all: T,
     push: fn(&mut T, &[u8]),
-) -> Receiver<T> {
+) -> io::Result<Receiver<T>> {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut chunk = vec![0; 64 * 1024];
         loop {
             match pipe.read(&mut chunk) {
@@ -22,6 +25,6 @@ pub(super) fn read_all<T: Send + 'static>(
         }
         // Nobody may be listening any more.
         let _ = sender.send(all);
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }

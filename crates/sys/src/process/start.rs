@@ -139,23 +139,21 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
     let mut child = started.map_err(|error| not_started(&first, &error))?;
     live.add(child.id());
     drop(live);
-    if let Some(bytes) = spec.input
-        && let Some(mut pipe) = child.stdin.take()
-    {
-        std::thread::spawn(move || {
+    let pipe = child.stdin.take_if(|_| spec.input.is_some());
+    let root = if spec.wrapper.is_empty() {
+        Root::Program
+    } else {
+        Root::Wrapper
+    };
+    // From here on it is ended if anything fails.
+    let running = RunningProgram::new(child, spec.mark, root)?;
+    if let (Some(bytes), Some(mut pipe)) = (spec.input, pipe) {
+        std::thread::Builder::new().spawn(move || {
             // A program may end, or stop reading, before it has read all: that is its right.
             let _ = pipe.write_all(&bytes);
-        });
+        })?;
     }
-    RunningProgram::new(
-        child,
-        spec.mark,
-        if spec.wrapper.is_empty() {
-            Root::Program
-        } else {
-            Root::Wrapper
-        },
-    )
+    Ok(running)
 }
 
 /// Program, arguments, environment and folder of `spec`; streams and group are the caller's.
@@ -215,6 +213,9 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
         .envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
     Ok(command)
 }
+
+/// What to do where the system starts neither programs nor threads any more ([`io::ErrorKind::WouldBlock`]).
+pub const TOO_MANY: &str = "too many processes run: end some, or allow more (`ulimit -u`, or `pids.max` of a container), then run the same command again";
 
 pub(super) fn not_started(program: &OsStr, error: &io::Error) -> io::Error {
     io::Error::new(
