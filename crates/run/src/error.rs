@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::prompt::TemplateError;
 use tavern_core::eligible::{NotReady, Untrusted};
-use tavern_git::GitError;
+use tavern_git::{GitError, not_removed};
 use tavern_store::SetAside;
 use tavern_store::config::ConfigError;
 
@@ -86,6 +86,11 @@ impl Error {
     /// What to do next, as far as no program of Tavern's is needed for it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Error::Io {
+                action: "remove",
+                path,
+                source,
+            } if source.kind() == io::ErrorKind::PermissionDenied => Some(not_removed(path)),
             Error::Store(tavern_store::Error::Io { path, source, .. })
             | Error::Io { path, source, .. } => tavern_store::not_written(path, source.kind()),
             // Who has a program to name says it; why there is nothing to review says it by itself.

@@ -408,7 +408,10 @@ pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
     let Err(error) = clear(site, task) else {
         return Ok(());
     };
-    let cause = Some(format!("its worktree was not removed: {error}"));
+    let cause = Some(format!(
+        "its worktree was not removed: {}",
+        error.in_words()
+    ));
     let entry = Entry {
         task: Some(task.id.clone()),
         cause,

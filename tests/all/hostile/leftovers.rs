@@ -268,6 +268,38 @@ fn what_can_not_be_removed_is_not_told_as_removed() {
         theirs.exists() && said.stderr.contains("can't remove"),
         "{said}"
     );
+    assert!(said.stderr.contains("sudo rm -r "), "{said}");
+}
+
+/// As a container leaves them, too.
+#[test]
+fn files_of_another_user_keep_no_work_from_being_merged_and_are_told() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::shell(
+        "- [ ] T-1: Work (review: person)\n  ```sh\n  echo x >x.txt\n  ```\n",
+        AT_ONCE,
+    );
+    as_a_user(&scratch, "tavern agent --once --name Frodo");
+    scratch.write(".tavern/worktrees/T-1/target/debug/file", "");
+    let line = "tavern report T-1 --approve && tavern merge && tavern log T-1";
+    let words = [
+        "--clear-groups",
+        "--reuid=65534",
+        "--regid=65534",
+        "sh",
+        "-c",
+        line,
+    ];
+    let said = scratch
+        .command(Path::new("setpriv"))
+        .args(&words)
+        .run()
+        .ends(0);
+    said.says("T-1 merged as")
+        .says("its worktree was not removed: can't remove")
+        .says("files of another user are in it: sudo rm -r ");
 }
 
 /// As a container leaves them that has worked in the worktree as root.
