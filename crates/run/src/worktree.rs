@@ -445,6 +445,7 @@ fn keep_and_remove(
     Ok(())
 }
 
+/// The log says where it is kept, once.
 fn salvage(
     site: &Site,
     task: &Task,
@@ -452,8 +453,20 @@ fn salvage(
     path: &Path,
     merged: &[CommitId],
 ) -> Result<Option<Salvage>, Error> {
+    let (repository, reference) = (site.repository()?, salvage_ref(task, token));
+    let before = repository.references(&reference)?;
     let message = format!("Salvage {}: {}", task.id, task.title);
-    Ok(site
-        .repository()?
-        .salvage(path, &salvage_ref(task, token), &message, merged)?)
+    let kept = repository.salvage(path, &reference, &message, merged)?;
+    if let Some(Salvage { commit, .. }) = &kept
+        && !before.contains(&(reference.clone(), commit.clone()))
+    {
+        let cause = Some(format!("what its worktree held is kept at `{reference}`"));
+        let entry = Entry {
+            task: Some(task.id.clone()),
+            cause,
+            ..Entry::new(Kind::Noted, clock::now())
+        };
+        site.board.note(entry)?;
+    }
+    Ok(kept)
 }

@@ -299,7 +299,8 @@ fn files_of_another_user_keep_no_work_from_being_merged_and_are_told() {
         .ends(0);
     said.says("T-1 merged as")
         .says("its worktree was not removed: can't remove")
-        .says("files of another user are in it: sudo rm -r ");
+        .says("files of another user are in it: sudo rm -r ")
+        .says("what its worktree held is kept at `refs/tavern/salvage/T-1/1`");
 }
 
 /// As a container leaves them that has worked in the worktree as root.
