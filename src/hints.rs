@@ -573,12 +573,6 @@ pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
 /// For a file that lies beside the queues and is none.
 pub(super) fn of_stranger(queue: &Queue) -> String {
     let path = quoted(&queue.path);
-    if queue
-        .id
-        .contains(|c: char| !c.is_alphanumeric() && !"-_.".contains(c))
-    {
-        return format!("if it is a copy: rm {path}; if it is a queue, give it a name of one word");
-    }
     format!(
         "if it is a copy: rm {path}; if it is a queue, its front matter says so: `id: {}`",
         queue.id

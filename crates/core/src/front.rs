@@ -80,7 +80,7 @@ pub struct Front {
 pub const DEFAULT_PRIORITY: u8 = 2;
 
 const KEYS: [(&str, Shape); 15] = [
-    ("id", Shape::Word),
+    ("id", Shape::Text),
     ("name", Shape::Text),
     ("type", Shape::Text),
     ("priority", Shape::Priority),
@@ -531,7 +531,6 @@ mod tests {
                 "---",
                 None,
             ),
-            ("---\nid: ../x\n---\n", "wrong-type", "id: ../x", None),
             (
                 "---\nid: main\nlanes: {Fertig: finished}\n---\n",
                 "wrong-type",
