@@ -129,7 +129,7 @@ impl CliError {
 
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
-        let hint = (error.kind() == io::ErrorKind::WouldBlock).then(|| TOO_MANY.to_owned());
+        let hint = (error.kind() == ErrorKind::WouldBlock).then(|| TOO_MANY.to_owned());
         CliError::from_error(Exit::Failed, &error).with_hint(hint)
     }
 }
