@@ -311,7 +311,7 @@ fn marked(text: &str, before: &str, behind: &str) -> Option<usize> {
 #[test]
 fn what_is_said_is_shown_once_or_the_prompt_says_where_it_is() {
     let first = number("TAVERN_TEST_SEED", 1 + 1000 * slice().unwrap_or(0) as u64);
-    let rounds = number("TAVERN_TEST_ROUNDS", share(64, 32).into());
+    let rounds = number("TAVERN_TEST_ROUNDS", share(64, 16).into());
     for seed in first..first + rounds {
         let mut talk = Talk::begin(seed);
         for _ in 0..3 + talk.dice.below(6) {

@@ -533,8 +533,11 @@ fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
             .collect::<Vec<_>>(),
         lines
     );
+    let prompt = scratch.read(".tavern/runs/T-1@2/prompt.md");
+    let (_, rest) = prompt.split_once("```yaml ").expect("it names its nonce");
+    let nonce = rest.split('"').next().expect("it is quoted");
     assert_eq!(
-        scratch.read(".tavern/runs/T-1@2/prompt.md"),
+        prompt.replace(nonce, "NEW-NONCE"),
         plan["prompt"].as_str().expect("it is text")
     );
 

@@ -64,7 +64,10 @@ enum Found {
     Line(Stream, LogLine),
     /// A long line, of which there is more to be read.
     Part,
+    /// Nothing new yet.
     Nothing,
+    /// The program has ended, and all that it printed was read.
+    End,
 }
 
 /// What a kind of program says, and how it is spoken to.
@@ -198,9 +201,7 @@ impl Session {
             if let Some(event) = self.pending.pop_front() {
                 return Next::Event(event);
             }
-            // Asked before the log is read: what is read after the end is all there is.
-            let has_ended = self.child.exit().is_some();
-            match self.line(has_ended) {
+            match self.line() {
                 Found::Line(stream, line) => {
                     self.last_sign = clock::instant();
                     if let Some(why) = self.speaker.read(stream, line, &mut self.pending) {
@@ -209,11 +210,11 @@ impl Session {
                     continue;
                 }
                 Found::Part => continue,
+                Found::End => {
+                    self.is_over = true;
+                    return Next::Over;
+                }
                 Found::Nothing => {}
-            }
-            self.is_over = has_ended;
-            if self.is_over {
-                return Next::Over;
             }
             if was_rung || deadline.has_passed() {
                 return Next::Quiet;
@@ -227,7 +228,9 @@ impl Session {
     }
 
     /// The next line of either output. One that was never finished is one when nobody writes any more.
-    fn line(&mut self, has_ended: bool) -> Found {
+    fn line(&mut self) -> Found {
+        // Asked before they are read: what is read after the end is all there is.
+        let has_ended = self.child.exit().is_some();
         for (stream, follower) in &mut self.outputs {
             // A file that can't be read any more says nothing more; the program's exit still tells.
             let line = follower.next_line().unwrap_or_default();
@@ -239,7 +242,11 @@ impl Session {
                 return Found::Line(*stream, line);
             }
         }
-        Found::Nothing
+        if has_ended {
+            Found::End
+        } else {
+            Found::Nothing
+        }
     }
 
     /// Passes over what was printed and not read yet.
@@ -317,12 +324,12 @@ impl Session {
         }
         self.child.sweep();
         loop {
-            match self.line(true) {
+            match self.line() {
                 Found::Line(_, line) => {
                     self.speaker.read(Stream::Late, line, &mut self.pending);
                 }
                 Found::Part => {}
-                Found::Nothing => break,
+                Found::Nothing | Found::End => break,
             }
         }
         let exit = self.child.exit().unwrap_or(ProgramExit::Lost);
