@@ -1,9 +1,10 @@
-//! Who may come in: the page of the one address that is served, with the token. Pure.
+//! Who may come in: the page of the one address that is served, in the browser that has opened the URL with the token.
 //!
 //! A browser sends a page's requests to wherever its name leads (DNS rebinding), and any page may send to any address (cross-site
 //! requests). So the name that was asked for, and where the page is from, are checked before the token is looked at.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
@@ -12,16 +13,20 @@ use sha2::{Digest, Sha256};
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Holds the token of this process.
+/// Holds the secrets of this process.
 pub struct Gate {
+    /// It stands in the URL, and a browser keeps that in its history: so it opens once.
     token: String,
+    is_used: AtomicBool,
+    /// What the browser has from then on.
+    key: String,
     port: u16,
 }
 
 /// Somebody who may come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// With the token in the URL: to be told to keep it, and to come again without.
+    /// With a token in the URL: to be given the cookie, and to come again without.
     AtTheDoor,
     Inside,
 }
@@ -31,7 +36,8 @@ pub enum Entrance {
 pub enum TurnedAway {
     WrongHost,
     OtherSite,
-    NoToken,
+    Used,
+    NoCookie,
 }
 
 impl TurnedAway {
@@ -43,24 +49,35 @@ impl TurnedAway {
             TurnedAway::OtherSite => {
                 "403: a page of another site asks; open the URL that `tavern serve` printed, and go on from there\n"
             }
-            TurnedAway::NoToken => {
-                "403: the token is missing or wrong; open the URL that `tavern serve` printed in its terminal: it has ?token=\n"
+            TurnedAway::Used => {
+                "403: this URL was opened already, and each opens once; to open the board in another browser, type: tavern serve\n\
+                 If it was not you who opened it, end this one with Ctrl-C.\n"
+            }
+            TurnedAway::NoCookie => {
+                "403: this browser has no access; open the URL that `tavern serve` printed in its terminal, with ?token=; \
+                 if it was opened already, type: tavern serve\n"
             }
         }
     }
 }
 
 impl Gate {
-    pub fn new(token: String, port: u16) -> Gate {
-        Gate { token, port }
+    pub fn new(token: String, key: String, port: u16) -> Gate {
+        Gate {
+            token,
+            is_used: AtomicBool::new(false),
+            key,
+            port,
+        }
     }
 
-    /// The cookie by which a browser keeps the token. Its name has the port: cookies are those of all ports of a machine.
+    /// The cookie of a browser that came in, which goes when it is closed. Its name has the port: cookies are those of all ports of
+    /// a machine.
     pub fn cookie(&self) -> String {
         format!(
             "{}={}; Path=/; HttpOnly; SameSite=Strict",
             self.name(),
-            self.token
+            self.key
         )
     }
 
@@ -89,41 +106,48 @@ impl Gate {
         if !is_said || !origins.all(is_own) {
             return Err(TurnedAway::OtherSite);
         }
-        if head.method == Method::GET && head.uri.path() == "/" && head.uri.query().is_some() {
-            let token = head
-                .uri
-                .query()
-                .and_then(|query| query.strip_prefix("token="));
-            return if token.is_some_and(|token| self.is_token(token)) {
-                Ok(Entrance::AtTheDoor)
+        let is_door =
+            head.method == Method::GET && head.uri.path() == "/" && head.uri.query().is_some();
+        if self.has_cookie(&head.headers) {
+            return Ok(if is_door {
+                Entrance::AtTheDoor
             } else {
-                Err(TurnedAway::NoToken)
-            };
+                Entrance::Inside
+            });
         }
-        let cookies = head
-            .headers
+        let token = head
+            .uri
+            .query()
+            .and_then(|query| query.strip_prefix("token="));
+        if !is_door || !token.is_some_and(|token| is_same(token, &self.token)) {
+            return Err(TurnedAway::NoCookie);
+        }
+        if self.is_used.swap(true, Ordering::SeqCst) {
+            Err(TurnedAway::Used)
+        } else {
+            Ok(Entrance::AtTheDoor)
+        }
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let name = self.name();
+        headers
             .get_all(COOKIE)
             .iter()
-            .filter_map(|value| value.to_str().ok());
-        let mut cookies = cookies
+            .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='));
-        let name = self.name();
-        if cookies.any(|(own, token)| own == name && self.is_token(token)) {
-            Ok(Entrance::Inside)
-        } else {
-            Err(TurnedAway::NoToken)
-        }
+            .filter_map(|pair| pair.trim().split_once('='))
+            .any(|(own, key)| own == name && is_same(key, &self.key))
     }
 
     fn name(&self) -> String {
         format!("tavern-{}", self.port)
     }
+}
 
-    /// How long it takes tells nothing of the token: digests are compared.
-    fn is_token(&self, said: &str) -> bool {
-        Sha256::digest(said) == Sha256::digest(&self.token)
-    }
+/// How long it takes tells nothing of the secret: digests are compared.
+fn is_same(said: &str, secret: &str) -> bool {
+    Sha256::digest(said) == Sha256::digest(secret)
 }
 
 /// What the address goes by in a URL.
@@ -171,14 +195,14 @@ mod tests {
         }
         let (head, ()) = request.body(()).expect("it is one").into_parts();
         let at = "127.0.0.1:8123".parse().expect("an address");
-        Gate::new("secret".to_owned(), 8123).judge(&head, at)
+        Gate::new("secret".to_owned(), "key".to_owned(), 8123).judge(&head, at)
     }
 
     #[test]
-    fn only_the_served_page_comes_in_with_the_token() {
+    fn only_the_served_page_comes_in_with_the_cookie() {
         let (host, cookie) = (
             ("host", "127.0.0.1:8123"),
-            ("cookie", "a=b; tavern-8123=secret"),
+            ("cookie", "a=b; tavern-8123=key"),
         );
         let (own, other) = (
             ("origin", "http://127.0.0.1:8123"),
@@ -189,25 +213,34 @@ mod tests {
             judge("GET", "/", &[("host", "localhost:8123"), cookie]),
             Ok(Entrance::Inside)
         );
-        assert_eq!(
-            judge("GET", "/?token=secret", &[host]),
-            Ok(Entrance::AtTheDoor)
-        );
+        for headers in [&[host] as Headers<'_>, &[host, cookie]] {
+            assert_eq!(
+                judge("GET", "/?token=secret", headers),
+                Ok(Entrance::AtTheDoor)
+            );
+        }
         assert_eq!(
             judge("POST", "/do", &[host, cookie, own]),
             Ok(Entrance::Inside)
         );
-        let denied: [(&str, &str, Headers<'_>, TurnedAway); 16] = [
-            ("GET", "/", &[host], TurnedAway::NoToken),
-            ("GET", "/?token=secre", &[host], TurnedAway::NoToken),
-            ("GET", "/?token=", &[host, cookie], TurnedAway::NoToken),
-            ("GET", "/item?token=secret", &[host], TurnedAway::NoToken),
-            ("POST", "/?token=secret", &[host, own], TurnedAway::NoToken),
+        let denied: [(&str, &str, Headers<'_>, TurnedAway); 18] = [
+            ("GET", "/", &[host], TurnedAway::NoCookie),
+            ("GET", "/?token=secre", &[host], TurnedAway::NoCookie),
+            ("GET", "/?token=", &[host], TurnedAway::NoCookie),
+            ("GET", "/?token=key", &[host], TurnedAway::NoCookie),
             (
                 "GET",
                 "/",
-                &[host, ("cookie", "tavern-8124=secret")],
-                TurnedAway::NoToken,
+                &[host, ("cookie", "tavern-8123=secret")],
+                TurnedAway::NoCookie,
+            ),
+            ("GET", "/item?token=secret", &[host], TurnedAway::NoCookie),
+            ("POST", "/?token=secret", &[host, own], TurnedAway::NoCookie),
+            (
+                "GET",
+                "/",
+                &[host, ("cookie", "tavern-8124=key")],
+                TurnedAway::NoCookie,
             ),
             ("GET", "/", &[cookie], TurnedAway::WrongHost),
             (

@@ -30,7 +30,7 @@ mod teller;
 
 /// Show the board in a browser, as it changes; with --write, act from there
 ///
-/// It prints a URL with a token, without which nothing is shown. The page has the items by status, what needs you, what each agent does
+/// It prints a URL that opens once, in one browser; another one has a `tavern serve` of its own. The page has the items by status, what needs you, what each agent does
 /// and prints, the changes of items, runs and events. It ends with Ctrl-C, and nothing else needs it.
 #[derive(clap::Args)]
 pub struct Args {
@@ -91,7 +91,7 @@ impl Verb for Args {
         };
         let address = SocketAddr::new(self.listen.unwrap_or(Ipv4Addr::LOCALHOST.into()), self.port);
         let (listener, address) = listen(address)?;
-        let token = Uuid::new_v4().simple().to_string();
+        let [token, key] = [(); 2].map(|()| Uuid::new_v4().simple().to_string());
         let url = format!("http://{}/?token={token}", reached_by(address));
         let leave = if self.write {
             PageLeave::Act
@@ -109,7 +109,7 @@ impl Verb for Args {
             Arc::clone(&out),
         );
         let served = Arc::new(Served {
-            gate: Gate::new(token, address.port()),
+            gate: Gate::new(token, key, address.port()),
             leave,
             desk: Desk::open(context, &board, &named)?,
             bell,
@@ -224,7 +224,7 @@ fn meaning(address: SocketAddr, leave: PageLeave) -> String {
         String::new()
     };
     format!(
-        "whoever reaches {all} and has the URL {may}; nothing is encrypted, so whoever is on the way can read the token{from}"
+        "whoever reaches {all} and has the URL {may}; nothing is encrypted, so whoever is on the way can read the cookie{from}"
     )
 }
 

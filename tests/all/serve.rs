@@ -20,7 +20,10 @@ use crate::support::{CONFIG, QUEUE, Ran, Running, Scratch, has, item, wait_until
 struct Served {
     running: Running,
     address: String,
-    token: String,
+    /// It has opened the URL, and this was given for it.
+    cookie: String,
+    /// What it has opened.
+    door: String,
 }
 
 /// What came back.
@@ -43,16 +46,22 @@ impl Served {
         let told = || fs::read_to_string(&log).unwrap_or_default();
         wait_until("it says where it is", || told().contains("the page"));
         let url = told().lines().next().expect("a line").to_owned();
-        let (address, token) = url.split_once("/?token=").expect("the URL has a token");
-        let address = address
-            .strip_prefix("http://")
-            .expect("it is a URL")
-            .to_owned();
-        Served {
+        let url = url.strip_prefix("http://").expect("it is a URL");
+        let (address, door) = url.split_at(url.find('/').expect("it has a path"));
+        let mut served = Served {
             running,
-            address,
-            token: token.to_owned(),
-        }
+            address: address.to_owned(),
+            cookie: String::new(),
+            door: door.to_owned(),
+        };
+        served.cookie = served.open().given().to_owned();
+        served
+    }
+
+    /// The URL that it printed.
+    fn open(&self) -> Answer {
+        let host = format!("Host: {}", self.address);
+        self.ask(&[&format!("GET {} HTTP/1.1", self.door), &host], "")
     }
 
     fn port(&self) -> &str {
@@ -60,7 +69,7 @@ impl Served {
     }
 
     fn cookie(&self) -> String {
-        format!("Cookie: tavern-{}={}", self.port(), self.token)
+        format!("Cookie: {}", self.cookie)
     }
 
     fn connect(&self) -> TcpStream {
@@ -157,6 +166,18 @@ impl Served {
     }
 }
 
+impl Answer {
+    /// The cookie that it sets, nothing if it sets none.
+    fn given(&self) -> &str {
+        let line = self
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix("set-cookie: "));
+        line.and_then(|line| line.split(';').next())
+            .unwrap_or_default()
+    }
+}
+
 /// An event: its name, its number and its data.
 type Event = (String, Option<u64>, Value);
 
@@ -233,23 +254,10 @@ fn says(text: &str) -> impl Fn(&Value) -> bool {
 }
 
 #[test]
-fn nobody_comes_in_but_the_page_with_the_token() {
+fn nobody_comes_in_but_the_page_with_the_cookie() {
     let scratch = Scratch::board(&item("T-1", ""));
     let served = Served::start(&scratch, &[]);
     let (host, cookie) = (format!("Host: {}", served.address), served.cookie());
-    let door = served.ask(
-        &[&format!("GET /?token={} HTTP/1.1", served.token), &host],
-        "",
-    );
-    assert_eq!((door.status, door.body.as_str()), (303, ""));
-    has(
-        &door.head,
-        &[
-            "location: /\r\n",
-            "HttpOnly; SameSite=Strict",
-            &format!("set-cookie: tavern-{}=", served.port()),
-        ],
-    );
     let page = served.get("/");
     assert_eq!(page.status, 200);
     has(
@@ -275,15 +283,15 @@ fn nobody_comes_in_but_the_page_with_the_token() {
         ),
         (
             &["GET /?token=0 HTTP/1.1", &host],
-            "the token is missing or wrong",
+            "this browser has no access",
         ),
         (
             &["GET /events HTTP/1.1", &host],
-            "the token is missing or wrong",
+            "this browser has no access",
         ),
         (
             &["GET /page.js HTTP/1.1", &host],
-            "the token is missing or wrong",
+            "this browser has no access",
         ),
         (&["GET / HTTP/1.1", &cookie], "its own address"),
         // A name that leads here by now.
@@ -361,6 +369,66 @@ fn nobody_comes_in_but_the_page_with_the_token() {
             .next("gone", |_| true);
     }
     drop(served.end());
+}
+
+#[test]
+fn a_url_that_stays_in_a_history_opens_once_and_its_token_is_no_cookie() {
+    let scratch = Scratch::board("- [ ] T-1: One (approve: start)\n");
+    let log = scratch.folder().join("home/serve");
+    let served = Served::start(&scratch, &["--write"]);
+    let again = served.open();
+    assert_eq!((again.status, again.given()), (403, ""));
+    has(
+        &again.body,
+        &["was opened already", "type: tavern serve", "Ctrl-C"],
+    );
+    // What a history has is no cookie, and opens nothing else.
+    let token = served.door.strip_prefix("/?token=").expect("it has one");
+    assert!(!served.cookie.contains(token), "{}", served.cookie);
+    let (host, own) = (
+        format!("Host: {}", served.address),
+        format!("Origin: http://{}", served.address),
+    );
+    let stolen = format!("Cookie: tavern-{}={token}", served.port());
+    for path in ["/", "/events", "/item?of=T-1"] {
+        let first = format!("GET {path} HTTP/1.1");
+        assert_eq!(served.ask(&[&first, &host, &stolen], "").status, 403);
+    }
+    let act = [
+        "POST /do HTTP/1.1",
+        &host,
+        &stolen,
+        &own,
+        "Content-Type: application/json",
+    ];
+    let errand = r#"{"deed":"approve","item":"T-1"}"#;
+    assert_eq!(served.ask(&act, errand).status, 403);
+    assert!(!scratch.queue().contains("approved"), "nothing was done");
+    // The browser that has opened it goes on by the same URL, and loses the token again.
+    let door = served.get(&served.door);
+    assert_eq!(door.status, 303);
+    has(
+        &door.head,
+        &["location: /\r\n", "HttpOnly; SameSite=Strict"],
+    );
+    assert!(
+        !door.head.contains("Max-Age") && !door.head.contains("Expires"),
+        "it goes with the browser: {}",
+        door.head
+    );
+    assert_eq!(served.get("/").status, 200);
+    // Another browser has another one, and of what was before nothing opens there.
+    let (before, port) = (served.cookie.clone(), served.port().to_owned());
+    drop(served.end());
+    fs::remove_file(&log).expect("it was told to");
+    let other = Served::start(&scratch, &["--port", &port]);
+    let first = format!("Cookie: {before}");
+    let host = format!("Host: {}", other.address);
+    assert_eq!(
+        other.ask(&["GET / HTTP/1.1", &host, &first], "").status,
+        403
+    );
+    drop(other.end());
 }
 
 #[test]

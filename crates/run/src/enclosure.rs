@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tavern_git::Repository;
@@ -53,8 +54,40 @@ const NEEDED: [&str; 8] = [
     "/run/wrappers",
 ];
 
-/// Folders of the user's home with keys, and with programs that listen.
-const SECRET: [&str; 4] = [".ssh", ".gnupg", ".docker/run", ".docker/desktop"];
+/// Folders of the user's home with keys, and with programs that listen; what programs of snap and flatpak keep, browsers among them.
+const SECRET: [&str; 6] = [
+    ".ssh",
+    ".gnupg",
+    ".docker/run",
+    ".docker/desktop",
+    ".var/app",
+    "snap",
+];
+
+/// How the names begin under which browsers and mail programs keep profiles: histories, cookies, passwords. Each is a hidden folder of
+/// the home, or one of those for settings, caches and data.
+const BROWSERS: [&str; 20] = [
+    "brave",
+    "bravesoftware",
+    "chrome",
+    "chromium",
+    "epiphany",
+    "falkon",
+    "firefox",
+    "floorp",
+    "google-chrome",
+    "librewolf",
+    "microsoft-edge",
+    "midori",
+    "mozilla",
+    "opera",
+    "qutebrowser",
+    "thunderbird",
+    "vivaldi",
+    "waterfox",
+    "yandex-browser",
+    "zen",
+];
 
 /// What root keeps of its powers: those over files that are shown, none over the machine.
 const POWERS: [&str; 7] = [
@@ -165,7 +198,8 @@ pub fn hide_secrets(line: &mut Vec<OsString>, named: &[PathBuf]) {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let secret = home
         .iter()
-        .flat_map(|home| SECRET.map(|name| home.join(name)));
+        .flat_map(|home| SECRET.map(|name| home.join(name)))
+        .chain(home.iter().flat_map(|home| profiles(home)));
     hide(
         line,
         secret.filter(|folder| !named.iter().any(|path| path.starts_with(folder))),
@@ -173,6 +207,40 @@ pub fn hide_secrets(line: &mut Vec<OsString>, named: &[PathBuf]) {
     for socket in sockets().filter_map(|path| path.canonicalize().ok()) {
         line.extend(["--ro-bind".into(), "/dev/null".into(), socket.into()]);
     }
+}
+
+/// Where browsers keep what they know of the user.
+fn profiles(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let own = ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"];
+    let own = own
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    let usual = [".config", ".cache", ".local/share"].map(|name| home.join(name));
+    let is_one = |name: &OsStr, mark: &str| {
+        let name = name.to_string_lossy().to_lowercase();
+        let name = name.strip_prefix(mark);
+        name.is_some_and(|name| BROWSERS.iter().any(|browser| begins(name, browser)))
+    };
+    let within = move |(folder, mark): (PathBuf, &'static str)| {
+        let entries = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok);
+        entries
+            .filter(move |entry| is_one(&entry.file_name(), mark))
+            .map(|entry| entry.path())
+    };
+    own.chain(usual)
+        .map(|folder| (folder, ""))
+        .chain([(home.to_owned(), ".")])
+        .flat_map(within)
+}
+
+/// `chromium-beta` is a Chromium, `zenith` is no Zen.
+fn begins(name: &str, browser: &str) -> bool {
+    name.strip_prefix(browser)
+        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }
 
 /// Puts an empty folder in the place of each of these that is there.

@@ -244,6 +244,56 @@ fn keys_and_what_listens_are_not_seen() {
     assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "");
 }
 
+#[test]
+fn what_browsers_know_of_the_user_is_not_seen() {
+    let hidden = [
+        ".mozilla/firefox/a.default/places.sqlite",
+        ".librewolf/a.default/cookies.sqlite",
+        ".thunderbird/a.default/key4.db",
+        ".config/google-chrome/Default/History",
+        ".config/google-chrome-beta/Default/Cookies",
+        ".config/chromium/Default/History",
+        ".config/BraveSoftware/Brave-Browser/Default/History",
+        ".config/vivaldi/Default/History",
+        ".config/microsoft-edge-dev/Default/History",
+        ".config/mozilla/firefox/a.default/places.sqlite",
+        ".cache/mozilla/firefox/a.default/cache2/entries/1",
+        ".cache/google-chrome/Default/Cache/1",
+        ".local/share/qutebrowser/history.sqlite",
+        "elsewhere/opera/History",
+        "snap/firefox/common/.mozilla/firefox/a/places.sqlite",
+        ".var/app/org.mozilla.firefox/.mozilla/firefox/a/places.sqlite",
+        // A profile that is kept elsewhere.
+        ".config/chrome/Default/History",
+    ];
+    let shown = [".config/zenith/settings", ".cache/pip/1", "chromium/README"];
+    let script = "cat ../files | while read -r file; do\n\
+                  if [ -e \"$HOME/$file\" ]; then echo \"$file\"; fi\ndone >seen.txt";
+    let script = script.replace("../files", "\"$HOME/files\"");
+    let Some(scratch) = board(&script, &[], &json!({})) else {
+        return;
+    };
+    for file in hidden.iter().chain(&shown) {
+        scratch.write(&format!("../home/{file}"), "secret");
+    }
+    let chrome = scratch.folder().join("home/.config/chrome");
+    fs::rename(&chrome, scratch.folder().join("home/kept")).expect("it was written");
+    symlink(scratch.folder().join("home/kept"), &chrome).expect("the folder is ours");
+    let all = [&hidden[..], &["kept/Default/History"], &shown].concat();
+    scratch.write("../home/files", all.join("\n") + "\n");
+    scratch
+        .program("tavern-agent")
+        .args(&["--until-empty"])
+        .variable("XDG_CONFIG_HOME", scratch.folder().join("home/elsewhere"))
+        .run()
+        .succeeds();
+    is_done(&scratch);
+    assert_eq!(
+        scratch.git(&["show", "tavern/integration:seen.txt"]),
+        shown.join("\n")
+    );
+}
+
 /// Whoever starts Tavern has a lock, a job server or a folder open: `flock 9 … 9<folder`.
 #[test]
 fn what_was_open_before_leads_nobody_out() {
