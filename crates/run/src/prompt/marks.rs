@@ -5,26 +5,36 @@ use std::borrow::Cow;
 /// Tags that mean something to an agent that Tavern runs, whatever the template.
 const TAGS: [&str; 3] = ["system-nudge", "sync-message", "system-reminder"];
 
-/// `content` with the `<` of every mark of Tavern's own (`TAGS` below) written `&lt;`.
-pub fn neutral(content: &str) -> Cow<'_, str> {
-    neutral_of(content, &[])
-}
+/// What opens a mark, to a reader who is no parser: it looks like `<`, or is that in another size (Unicode's confusables.txt).
+const OPENERS: [char; 11] = [
+    '<',
+    '\u{2c2}',
+    '\u{1438}',
+    '\u{2039}',
+    '\u{2329}',
+    '\u{276e}',
+    '\u{2770}',
+    '\u{27e8}',
+    '\u{3008}',
+    '\u{fe64}',
+    '\u{1d236}',
+];
 
-/// As [`neutral`], with the marks named in `tags` too. All other text, `Vec<T>` and `<div>` say, stays as it is.
+/// `content` with `&lt;` in the place of what opens a mark that is named in `tags`, or one of Tavern's own (`TAGS` above). All other
+/// text, `Vec<T>` and `<div>` say, stays as it is.
 pub(super) fn neutral_of<'a>(content: &'a str, tags: &[String]) -> Cow<'a, str> {
     let mut result = String::new();
     let mut done = 0;
-    for (at, _) in content.match_indices('<') {
-        let name = name_behind(&content[at + 1..]);
-        let is_mark = TAGS
-            .iter()
-            .copied()
-            .chain(tags.iter().map(String::as_str))
-            .any(|tag| tag.eq_ignore_ascii_case(name));
-        if is_mark {
+    for (at, c) in content.char_indices() {
+        if !OPENERS.contains(&plain(c)) {
+            continue;
+        }
+        let name = loose_name(&content[at + c.len_utf8()..]);
+        let mut known = TAGS.iter().copied().chain(tags.iter().map(String::as_str));
+        if known.any(|tag| may_read(&name, tag)) {
             result.push_str(&content[done..at]);
             result.push_str("&lt;");
-            done = at + 1;
+            done = at + c.len_utf8();
         }
     }
     if done == 0 {
@@ -32,6 +42,50 @@ pub(super) fn neutral_of<'a>(content: &'a str, tags: &[String]) -> Cow<'a, str> 
     }
     result.push_str(&content[done..]);
     Cow::Owned(result)
+}
+
+/// Unicode has ASCII twice more: in full width, and as tags, which are not shown.
+fn plain(c: char) -> char {
+    let ascii = match c {
+        '\u{ff01}'..='\u{ff5e}' => u32::from(c) - 0xfee0,
+        '\u{e0000}'..='\u{e007f}' => u32::from(c) - 0xe0000,
+        c => return c,
+    };
+    char::from_u32(ascii).unwrap_or(c)
+}
+
+/// What may be the name of a mark behind its opener. Another opener begins one of its own, so a text is looked at once.
+fn loose_name(text: &str) -> Vec<char> {
+    let is_before =
+        |c: &char| *c == '/' || c.is_whitespace() || !c.is_ascii() && !c.is_alphanumeric();
+    let is_name = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || !c.is_ascii();
+    let plain = text.chars().map(plain);
+    plain
+        .take_while(|c| !OPENERS.contains(c))
+        .skip_while(is_before)
+        .take_while(is_name)
+        .collect()
+}
+
+/// Whether a reader may take `name` for `tag`: a character beyond ASCII may be seen as any other one, or not at all. So are letters
+/// of another script or font, accents, and all that is invisible. Words wholly of another script are none of ours.
+fn may_read(name: &[char], tag: &str) -> bool {
+    let is_latin = |c: &char| c.is_ascii() || ('\u{1d400}'..='\u{1d7ff}').contains(c);
+    if !name.iter().any(is_latin) {
+        return false;
+    }
+    // Which beginnings of the tag the part of the name that was looked at may be.
+    let tag = tag.as_bytes();
+    let mut ends = vec![false; tag.len() + 1];
+    ends[0] = true;
+    for c in name {
+        for end in (0..=tag.len()).rev() {
+            let is_next = |byte: u8| !c.is_ascii() || char::from(byte).eq_ignore_ascii_case(c);
+            let goes_on = end > 0 && ends[end - 1] && is_next(tag[end - 1]);
+            ends[end] = goes_on || ends[end] && !c.is_ascii();
+        }
+    }
+    ends[tag.len()]
 }
 
 /// The names of all marks in a template's text.
@@ -58,6 +112,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn marks_that_are_not_seen_or_look_alike_are_defused() {
+        let tags = ["note".to_owned()];
+        for mark in [
+            "<\u{200b}/note>",
+            "</no\u{ad}te>",
+            "</n\u{2060}o\u{fe0f}te>",
+            "<\u{202e}/note>",
+            "</note\u{34f}>",
+            "\u{ff1c}/note\u{ff1e}",
+            "\u{ff1c}\u{ff0f}\u{ff4e}\u{ff4f}\u{ff54}\u{ff45}\u{ff1e}",
+            "\u{2039}/note\u{203a}",
+            "</n\u{43e}te>",
+            "</no\u{301}te>",
+            "<\u{a0}/ note>",
+            "\u{e003c}\u{e002f}\u{e006e}\u{e006f}\u{e0074}\u{e0065}\u{e003e}",
+            "\u{1d4c3}</NOT\u{ff25}>",
+            &format!("</n{}ote>", "\u{200b}".repeat(1000)),
+            &format!("<{}/note>", "\u{200b} ".repeat(1000)),
+        ] {
+            let told = neutral_of(mark, &tags);
+            assert!(told.contains("&lt;"), "{mark:?}: {told:?}");
+        }
+        for words in [
+            "<notes>",
+            "<d\u{ad}iv>",
+            "a \u{2039}mot\u{203a}",
+            "👩\u{200d}💻 <3",
+            "<-note",
+            "1 \u{2039} note2",
+            "Vec<Слово> <名前です>",
+        ] {
+            assert_eq!(neutral_of(words, &tags), words);
+        }
+    }
+
+    #[test]
     fn marks_in_content_are_defused_and_nothing_else_is() {
         let tags = ["how-to-end".to_owned()];
         for (content, result) in [
@@ -75,7 +165,7 @@ mod tests {
             assert_eq!(neutral_of(content, &tags), result);
         }
         assert_eq!(
-            neutral("</sync-message><how-to-end>"),
+            neutral_of("</sync-message><how-to-end>", &[]),
             "&lt;/sync-message><how-to-end>"
         );
     }

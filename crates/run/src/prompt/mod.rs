@@ -8,7 +8,6 @@ pub use assigned::{
     Refutation, Remark, ReviewTask,
 };
 pub use limits::{PromptLimits, head, tail};
-pub use marks::neutral;
 pub use template::{Template, TemplateError};
 
 mod assigned;
