@@ -188,6 +188,33 @@ fn header<'t>(post: &'t str, name: &str) -> &'t str {
 }
 
 #[test]
+fn an_items_words_call_nobody_in_a_chat_and_link_nowhere() {
+    let (address, posts) = server(&[200]);
+    let title = "<!channel> Fail at @here <http://evil.example|it> & <@U123>";
+    let scratch = board(
+        &format!("- [ ] T-2: {title}\n"),
+        "  ops: {webhook: $OPS, on: [died]}\n",
+    );
+    scratch
+        .program("tavern-agent")
+        .args(&["--name", "Frodo", "--until-empty"])
+        .variable("OPS", &address)
+        .run()
+        .ends(0);
+    let posts = posts.join().expect("it answers");
+    let body = posts[0].split("\r\n\r\n").nth(1).expect("a body");
+    let body: Value = serde_json::from_str(body).expect("it is JSON");
+    has(
+        body["text"].as_str().expect("words"),
+        &[
+            "&lt;!channel&gt; Fail at @\u{200b}here &lt;http://evil.example|it&gt; &amp; &lt;@\u{200b}U123&gt;",
+        ],
+    );
+    // Programs have them as they were written.
+    assert_eq!(body["data"]["notices"][0]["title"], title);
+}
+
+#[test]
 fn a_post_is_signed_and_tried_again_until_it_arrives() {
     let (address, posts) = server(&[500, 302, 200]);
     let scratch = board(

@@ -73,7 +73,7 @@ impl<'a> NoticeMessage<'a> {
 
     /// As a post has it. `text` alone is what Slack and those like it show.
     fn json(&self) -> String {
-        let text = format!("{}\n{}", self.subject, self.text);
+        let text = for_chat(&format!("{}\n{}", self.subject, self.text));
         let (mut told, mut bytes) = (Vec::new(), 0);
         for notice in &self.notices {
             let notice = json!(notice);
@@ -219,8 +219,27 @@ impl Sender {
 
 /// `notify-send` takes backslashes of the body for escapes, as of C, and desktops take tags in it for markup.
 fn for_desktop(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('&', "&amp;")
+    without_tags(&text.replace('\\', "\\\\"))
+}
+
+/// Slack takes `<!channel>`, `<@U123>` and `<https://…|words>` for calls and links (docs.slack.dev, formatting message text), and
+/// others of its kind take the bare `@channel`: a space without a width behind the sign keeps it a word.
+fn for_chat(text: &str) -> String {
+    let (mut shown, mut before) = (String::new(), ' ');
+    let text = without_tags(text);
+    for (at, c) in text.char_indices() {
+        shown.push(c);
+        let calls = c == '@' && !before.is_alphanumeric();
+        if calls && text[at + 1..].starts_with(char::is_alphabetic) {
+            shown.push('\u{200b}');
+        }
+        before = c;
+    }
+    shown
+}
+
+fn without_tags(text: &str) -> String {
+    text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
@@ -329,6 +348,19 @@ mod tests {
             for_desktop("\\377 \\n <b>&amp;"),
             "\\\\377 \\\\n &lt;b&gt;&amp;amp;"
         );
+    }
+
+    #[test]
+    fn a_chat_calls_nobody_and_links_nothing() {
+        for (text, shown) in [
+            ("<!channel> a & b", "&lt;!channel&gt; a &amp; b"),
+            ("<@U123>", "&lt;@\u{200b}U123&gt;"),
+            ("<http://a|tavern>", "&lt;http://a|tavern&gt;"),
+            ("ask @here, @all", "ask @\u{200b}here, @\u{200b}all"),
+            ("T-1@2 me@example.org @2", "T-1@2 me@example.org @2"),
+        ] {
+            assert_eq!(for_chat(text), shown);
+        }
     }
 
     #[test]
