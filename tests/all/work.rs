@@ -785,6 +785,49 @@ fn a_copied_link_is_no_way_back_into_the_users_folder() {
 }
 
 #[test]
+fn a_folder_is_copied_through_no_link_of_the_work() {
+    let queue = "- [ ] T-1: Look\n  ```sh\n  echo x >x.txt\n  ```\n";
+    let scratch = board(queue, "worktree: {copy: [conf/local]}\n");
+    let (link, outside) = (
+        scratch.work().join("conf"),
+        scratch.folder().join("home/outside"),
+    );
+    std::fs::create_dir(&outside).expect("the folder is ours");
+    std::os::unix::fs::symlink(&outside, &link).expect("the folder is ours");
+    scratch.commit(&["conf"], "Link");
+    std::fs::remove_file(&link).expect("it is there");
+    scratch.write("conf/local/inner/file", "x");
+    agent(&scratch);
+    assert_eq!(
+        std::fs::read_dir(&outside).expect("it is there").count(),
+        0,
+        "it is written outside of the worktree"
+    );
+    assert!(scratch.merged().contains("x.txt"), "{}", scratch.merged());
+}
+
+/// git makes no worktree of what has it: each later item would wait for ever.
+#[test]
+fn no_path_is_merged_that_git_refuses_to_check_out() {
+    let link = "rm -f .gitmodules\n  ln -s $HOME/settings .gitmodules";
+    let queue = format!(
+        "- [ ] T-1: Link (max_attempts: 1)\n  ```sh\n  {link}\n  ```\n- [ ] T-2: Write\n  ```sh\n  echo x >x.txt\n  ```\n"
+    );
+    let scratch = board(&queue, "");
+    // What git finds in its index it replaces without a look.
+    scratch.write(".gitmodules", "");
+    scratch.commit(&[".gitmodules"], "Begin");
+    let told = agent(&scratch);
+    assert!(
+        told.contains("T-1 ") && told.contains(".gitmodules"),
+        "{told}"
+    );
+    assert_eq!(scratch.item("T-2")["status"], "completed", "{told}");
+    assert!(scratch.item("T-1")["status"] != "completed", "{told}");
+    assert!(scratch.merged().contains("x.txt"), "{}", scratch.merged());
+}
+
+#[test]
 fn a_queue_that_is_a_link_is_watched_and_guarded_where_its_file_lies() {
     let scratch = board("", "roles: {coder: {queues: [todo]}}\n");
     let tick = "sed -i 's/\\[ \\]/[x]/' docs/TODO.md";

@@ -4,6 +4,7 @@
 //! merge-tree` does the work, since it alone knows the user's merge drivers, renamed folders and line endings.
 
 use std::collections::BTreeSet;
+use std::env::temp_dir;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Oid, Tree};
@@ -83,6 +84,9 @@ impl Repository {
                 Err(conflict) => return Ok(Merge::Conflict(conflict)),
             }
         };
+        if let Some(conflict) = self.refused(&tree)? {
+            return Ok(Merge::Conflict(conflict));
+        }
         let commit = self.write_commit(&tree, &[&ours, &theirs], message)?;
         Ok(Merge::Clean { commit, left_out })
     }
@@ -283,6 +287,26 @@ impl Repository {
             written.map(|id| id.to_string())
         };
         Ok((write(ours)?, write(theirs)?))
+    }
+
+    /// What keeps git from checking `tree` out anywhere, a link called `.gitmodules` say: no worktree could be made of it.
+    fn refused(&self, tree: &Tree<'_>) -> Result<Option<MergeConflict>, GitError> {
+        let folder = tempfile::tempdir().map_err(GitError::io("make a folder in", &temp_dir()))?;
+        let ran = self
+            .call(&self.main_checkout())
+            .env("GIT_INDEX_FILE", folder.path().join("index"))
+            .args(["read-tree", &tree.id().to_string()])
+            .limit(THOROUGH)
+            .ending(&[0, 128])?;
+        if ran.exit.is_success() {
+            return Ok(None);
+        }
+        let patch = String::from_utf8_lossy(&ran.stderr).into_owned();
+        // Source: read-cache.c, `invalid path '%s'`.
+        let path = patch.split_once("invalid path '");
+        let path = path.and_then(|(_, rest)| Some(rest.split_once("'\n")?.0));
+        let paths = path.into_iter().map(PathBuf::from).collect();
+        Ok(Some(MergeConflict { paths, patch }))
     }
 
     /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree

@@ -104,13 +104,19 @@ fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
 
 /// Files, folders and links; what else lies there (a socket, a pipe) belongs to who made it.
 fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result<()> {
-    if entry.file_type().is_dir() {
-        return fs::create_dir_all(to);
-    }
-    match files::make_folder(to.parent().unwrap_or(to)) {
+    let is_folder = entry.file_type().is_dir();
+    let folder = if is_folder {
+        to
+    } else {
+        to.parent().unwrap_or(to)
+    };
+    match files::make_folder(folder) {
         // A link that is tracked leads to where its author wants it.
         Err(error) if error.kind() == files::REFUSED => return Ok(()),
         made => made?,
+    }
+    if is_folder {
+        return Ok(());
     }
     if entry.path().is_file() {
         return fs::copy(entry.path(), to).map(drop);

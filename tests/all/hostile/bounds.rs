@@ -195,6 +195,7 @@ fn no_pipe_of_an_agent_keeps_a_program_from_ending() {
                     printf '100644 %s %s\\ta\\n' $blob $n; done | git update-index --index-info; at=a";
     let git_dir = "$(git rev-parse --git-dir)";
     let places = [
+        ".gitmodules",
         ".gitignore",
         ".gitattributes",
         ".git",
