@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -321,9 +320,7 @@ impl Runner for Claude {
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
-        let mut spec = self.with_args(job, self.args(job));
-        spec.stdin = Stdio::piped();
-        Ok(spec)
+        Ok(self.with_args(job, self.args(job)))
     }
 
     fn attended(&self, job: &Job) -> Result<Spec, NotReady> {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::env::temp_dir;
 use std::io::{self, Write};
-use std::process::ChildStdin;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
@@ -56,12 +57,15 @@ struct Conversation {
 }
 
 /// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
-pub(super) fn start(spec: Spec, job: &Job) -> io::Result<Session> {
+pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
+    // What the agent starts could open a pipe again under `/proc`, and speak to the CLI in our name.
+    let (input, theirs) = UnixStream::pair()?;
+    spec.stdin = OwnedFd::from(theirs).into();
     let transcript = Transcript::of(job);
-    Session::start(spec, job, [THREAD_LOG, STDERR_LOG], |child| {
+    Session::start(spec, job, [THREAD_LOG, STDERR_LOG], |_| {
         let mut conversation = Conversation {
             job: job.clone(),
-            input: child.take_stdin().map(write_lines).transpose()?,
+            input: Some(write_lines(input)?),
             reading: Reading::default(),
             has_begun: false,
             unread: VecDeque::new(),
@@ -382,15 +386,15 @@ fn user_message(text: &str) -> Value {
     json!({"type": "user", "message": {"role": "user", "content": text}})
 }
 
-/// Write what is sent to `pipe`, each in turn, until the sender is dropped; then close it. In a thread, since a program
+/// Write what is sent to `socket`, each in turn, until the sender is dropped; then close it. In a thread, since a program
 /// that doesn't read must not block its supervisor.
-fn write_lines(mut pipe: ChildStdin) -> io::Result<Sender<String>> {
+fn write_lines(mut socket: UnixStream) -> io::Result<Sender<String>> {
     let (sender, receiver) = mpsc::channel::<String>();
     std::thread::Builder::new().spawn(move || {
         for line in receiver {
-            if pipe
+            if socket
                 .write_all(line.as_bytes())
-                .and_then(|()| pipe.flush())
+                .and_then(|()| socket.flush())
                 .is_err()
             {
                 return;

@@ -8,9 +8,10 @@ use rustix::process::Signal;
 
 use tavern_sys::clock::{self, Deadline};
 use tavern_sys::process::{
-    Bell, LineFollower, LogLine, ProgramExit, RunningProgram, Spec, create_log, start,
+    Bell, LineFollower, LogLine, ProgramExit, RelayedLog, RunningProgram, Spec, create_log, start,
 };
 
+use super::THREAD_LOG;
 use super::event::AgentEvent;
 use super::job::{Job, Limits};
 use super::outcome::{EndReason, SessionEnd};
@@ -25,6 +26,8 @@ pub struct Session {
     child: RunningProgram,
     bell: Bell,
     outputs: Vec<(Stream, LineFollower)>,
+    /// Until the program has ended.
+    relay: Option<RelayedLog>,
     limits: Limits,
     grace: Duration,
     started_at: Instant,
@@ -149,8 +152,10 @@ impl Session {
         [output, error]: [&str; 2],
         speaker: impl FnOnce(&mut RunningProgram) -> std::io::Result<Box<dyn Speaker>>,
     ) -> std::io::Result<Session> {
+        // What is obeyed of it is the program's own, of which a sandbox keeps what is started in it apart.
+        let is_relayed = output == THREAD_LOG && !spec.wrapper.is_empty();
         let bell = Bell::new();
-        let mut outputs = Vec::new();
+        let (mut outputs, mut relay) = (Vec::new(), None);
         for (stream, name, stdio) in [
             (Stream::Output, output, &mut spec.stdout),
             (Stream::Error, error, &mut spec.stderr),
@@ -160,7 +165,13 @@ impl Session {
             // Followed from before the start, so that the watch misses nothing.
             let follower = LineFollower::open(&path, file.metadata()?.len(), &bell)?;
             outputs.push((stream, follower));
-            *stdio = file.into();
+            *stdio = if is_relayed && stream == Stream::Output {
+                let (begun, stdout) = RelayedLog::begin(file)?;
+                relay = Some(begun);
+                stdout
+            } else {
+                file.into()
+            };
         }
         let mut child = start(spec)?;
         child.wake(&bell);
@@ -170,6 +181,7 @@ impl Session {
             child,
             bell,
             outputs,
+            relay,
             limits: job.limits.clone(),
             grace: job.grace,
             started_at: now,
@@ -231,6 +243,9 @@ impl Session {
     fn line(&mut self) -> Found {
         // Asked before they are read: what is read after the end is all there is.
         let has_ended = self.child.exit().is_some();
+        if has_ended && let Some(relay) = self.relay.take() {
+            relay.finish();
+        }
         for (stream, follower) in &mut self.outputs {
             // A file that can't be read any more says nothing more; the program's exit still tells.
             let line = follower.next_line().unwrap_or_default();

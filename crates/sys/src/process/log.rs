@@ -3,7 +3,12 @@
 
 use std::fs::File;
 use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Stdio;
+use std::thread::{self, JoinHandle};
 
 use fs2::FileExt;
 
@@ -25,6 +30,45 @@ pub fn create_log(path: &Path) -> io::Result<File> {
             ),
         )),
         Err(fs2::TryLockError::Error(error)) => Err(named(path, &error)),
+    }
+}
+
+/// What a program prints by a socket, put into a log by us. What a program holds of a file or a pipe all that it starts can open again
+/// under `/proc`: to cut it short, or to write there in its name. A socket nobody can.
+///
+/// What nobody has read yet is lost with us, so this is for a program that ends with us.
+#[derive(Debug)]
+pub struct RelayedLog {
+    socket: UnixStream,
+    copying: JoinHandle<()>,
+}
+
+impl RelayedLog {
+    /// Puts what the program prints to the end of `log`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn begin(mut log: File) -> io::Result<(RelayedLog, Stdio)> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut from = socket.try_clone()?;
+        let copying = thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || {
+                if io::copy(&mut from, &mut log).is_err() {
+                    // It learns that nobody reads any more.
+                    let _ = from.shutdown(Shutdown::Both);
+                }
+            })?;
+        Ok((
+            RelayedLog { socket, copying },
+            Stdio::from(OwnedFd::from(theirs)),
+        ))
+    }
+
+    /// Waits until all is in the log that was printed so far. What comes later is not read.
+    pub fn finish(self) {
+        let _ = self.socket.shutdown(Shutdown::Read);
+        let _ = self.copying.join();
     }
 }
 

@@ -43,7 +43,7 @@ pub use family::{adopt_orphans, end_with_parent, has_living_children};
 pub use first_program::first_program;
 pub use follow::{LineFollower, LogLine};
 pub use foreground::{Attended, attend, foreground};
-pub use log::create_log;
+pub use log::{RelayedLog, create_log};
 pub use mark::Mark;
 pub use no_terminal::leave_terminal;
 pub use output::{Ran, end_overdue, run_beside, run_program};

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ChildStdin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,11 +88,6 @@ impl RunningProgram {
 
     pub fn pid(&self) -> u32 {
         self.inner.id()
-    }
-
-    /// The pipe to its standard input, once, if it was started with one; dropping the pipe is the end of input.
-    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.inner.stdin.take()
     }
 
     /// How it ended, if it has. Its descendants may live on: see [`RunningProgram::sweep`].
