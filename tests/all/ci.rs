@@ -340,6 +340,40 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
         .says("the summary of the job is not written: ");
 }
 
+/// What is released under a name of today is run with a key and a token tomorrow.
+#[test]
+fn the_workflows_run_programs_of_pinned_versions_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for entry in fs::read_dir(&folder).expect("it is there") {
+        let path = entry.expect("it is readable").path();
+        let text = fs::read_to_string(&path).expect("it is text");
+        let mut pins = 0;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let behind = |mark: &str| Some(line.split_once(mark)?.1.split_whitespace().next()?);
+            let is_commit =
+                |pin: &str| pin.len() == 40 && pin.bytes().all(|b| b.is_ascii_hexdigit());
+            let is_version = |pin: &str| {
+                let digits = pin.split(['.', '-']).take(3);
+                digits.clone().count() == 3
+                    && digits.flat_map(str::bytes).all(|b| b.is_ascii_digit())
+            };
+            let pin_of =
+                |words: &str, mark: char| words.rsplit_once(mark).map(|(_, pin)| pin.to_owned());
+            let checks = [
+                behind("uses: ").map(|it| pin_of(it, '@').is_some_and(|pin| is_commit(&pin))),
+                behind("image: ").map(|it| pin_of(it, ':').is_some_and(|pin| is_version(&pin))),
+                behind("--global ").map(|it| pin_of(it, '@').is_some_and(|pin| is_version(&pin))),
+                behind("cargo install ").map(|_| behind("--rev ").is_some()),
+            ];
+            for is_pinned in checks.into_iter().flatten() {
+                assert!(is_pinned, "{}: {line}", path.display());
+                pins += 1;
+            }
+        }
+        assert!(pins >= 3, "{}", path.display());
+    }
+}
+
 /// A workflow of `examples/`, with a bare repository in the place of the service.
 struct Service {
     scratch: Scratch,
