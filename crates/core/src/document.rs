@@ -19,6 +19,7 @@ use crate::task::{Status, Task, TaskId, Timestamp};
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
 pub use keys::STAYS_TITLE;
+use names::Names;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
 #[cfg(test)]
@@ -57,7 +58,7 @@ pub struct Document<'t> {
     /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
-    names: OnceCell<BTreeMap<String, Vec<usize>>>,
+    names: OnceCell<Names>,
     /// The same of those that go by an ID, of a document whose items are read.
     ids: OnceCell<HashMap<TaskId, Vec<usize>>>,
 }

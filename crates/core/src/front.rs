@@ -104,6 +104,9 @@ const LANES: &str = "lanes";
 
 const TOML: &str = "+++";
 
+/// Bytes of front matter that are read. Each item of the queue is asked with it.
+const MOST: usize = 16 << 10;
+
 const KANBAN: &str = "kanban-plugin";
 
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
@@ -188,6 +191,9 @@ fn is_fence(line: &str, fence: &str) -> bool {
 /// can't be read is known by its first line, and by boxes that are all further in.
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Option<Front> {
     let spans = LazyCell::new(|| key_spans(text, content.clone()));
+    if content.len() > MOST {
+        return too_long(text, content.clone(), &spans, problems);
+    }
     let read = yaml::read::<Value>(&text[content.clone()]);
     let names: Vec<&str> = match &read {
         Ok(Value::Mapping(map)) => map.keys().filter_map(Value::as_str).collect(),
@@ -301,6 +307,37 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         }
     }
     Some(front)
+}
+
+/// Nothing of it is read. Without a key that only Tavern has it is another program's, or, where it has boxes, what stands between two rules.
+fn too_long(
+    text: &str,
+    content: Range<usize>,
+    spans: &HashMap<String, Range<usize>>,
+    problems: &mut Vec<Problem>,
+) -> Option<Front> {
+    let is_ours = KEYS[OF_OTHERS..]
+        .iter()
+        .any(|(key, _)| spans.contains_key(*key));
+    if !is_ours {
+        let has_boxes = text[content].lines().any(markup::has_box);
+        return (!has_boxes).then(Front::default);
+    }
+    let message = format!(
+        "the front matter has {} bytes, and {MOST} are read at most",
+        content.len()
+    );
+    let first = content.start
+        + text[content.clone()]
+            .find(['\n', '\r'])
+            .unwrap_or(content.len());
+    problems.push(Problem::error(
+        "long-front-matter",
+        content.start..first,
+        message,
+        "move long texts below it, or to a file of their own",
+    ));
+    Some(Front::default())
 }
 
 /// A key of queues.
@@ -466,6 +503,27 @@ mod tests {
         );
         assert_eq!(&text[body..], "rest");
         assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn what_is_very_long_is_not_read() {
+        let long = "x".repeat(MOST);
+        for (front, codes, is_front) in [
+            (format!("goal: {long}"), vec!["long-front-matter"], true),
+            (
+                format!("- [ ] one\n\"goal\": {long}"),
+                vec!["long-front-matter"],
+                true,
+            ),
+            (format!("title: {long}"), vec![], true),
+            (format!("- [ ] one\n{long}"), vec![], false),
+        ] {
+            let text = format!("---\n{front}\n---\n- [ ] two\n");
+            let (front, body, problems) = read_all(&text);
+            let found: Vec<_> = problems.iter().map(|problem| problem.code).collect();
+            assert_eq!((found, body > 0), (codes.clone(), is_front));
+            assert_eq!((front.is_broken, front.goal), (!codes.is_empty(), None));
+        }
     }
 
     #[test]

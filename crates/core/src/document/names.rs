@@ -1,10 +1,10 @@
 //! Items by the words that people call them by where others wait for them: titles and headings of the same document.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, Range};
 
-use memchr::memchr3;
+use memchr::{memchr_iter, memchr3};
 
 use super::below::Below;
 use super::keys::misplaced;
@@ -20,6 +20,20 @@ use crate::title_tail::before_tail;
 const NAMED: char = '🆔';
 const BLOCKED_BY: char = '⛔';
 
+/// So many comparisons of phrases with names are made for one document at most.
+const MOST_LOOKS: usize = 300_000;
+
+/// What is called how in a document.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// The slugs of IDs, titles and headings, with the items that go by each.
+    by_name: BTreeMap<String, Vec<usize>>,
+    /// What Obsidian Tasks calls those whose boxes are open.
+    open: BTreeSet<String>,
+    /// A parenthesis may be words. Not where there are so many of these and of names that to compare them all takes long.
+    has_prose: bool,
+}
+
 impl Document<'_> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
     pub fn named_by<'a>(&self, item: &'a Item<'_>) -> Result<Vec<usize>, &'a str> {
@@ -32,13 +46,16 @@ impl Document<'_> {
 
     /// `(after: the release)` alone names no item, nor nearly: its writer tells people when.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
+        let is_near = |name: &str| {
+            near::nearest(&slug(name), self.by_name().keys().map(|it| &**it)).is_some()
+        };
         let is_phrase = |name: &str| {
-            let near = || near::nearest(&slug(name), self.by_name().keys().map(|it| &**it));
-            name.trim().contains(char::is_whitespace) && !self.says_a_name(name) && near().is_none()
+            name.trim().contains(char::is_whitespace) && !self.says_a_name(name) && !is_near(name)
         };
         !item.after_names.is_empty()
             && item.after.is_empty()
             && self.has_one_key(item)
+            && self.all_names().has_prose
             && item.after_names.iter().all(|name| is_phrase(name))
     }
 
@@ -126,25 +143,9 @@ impl Document<'_> {
         let ids = line[at + BLOCKED_BY.len_utf8()..]
             .trim_start_matches('\u{fe0f}')
             .split(',')
-            .map_while(|id| {
-                let id = id.trim_start();
-                Some(
-                    &id[..id
-                        .find(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_'))
-                        .unwrap_or(id.len())],
-                )
-            });
-        let is_open = |id: &str| {
-            let sign = format!("{NAMED} {id}");
-            let mut lines = self.text.lines().filter(|line| {
-                let behind = line.split_once(&sign).map(|(_, behind)| behind);
-                behind.is_some_and(|behind| {
-                    !behind.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_')
-                })
-            });
-            lines.any(|line| ["[ ]", "[/]"].iter().any(|open| line.contains(open)))
-        };
-        let is_blocked = ids.filter(|id| !id.is_empty()).any(is_open);
+            .map(|id| leading_sign(id.trim_start()));
+        let open = &self.all_names().open;
+        let is_blocked = ids.filter(|id| !id.is_empty()).any(|id| open.contains(id));
         let start = item.title.end + at;
         is_blocked.then_some((start..start + BLOCKED_BY.len_utf8(), Key::After))
     }
@@ -223,11 +224,35 @@ impl Document<'_> {
 
     /// An ID, a title or a heading of the document is among these words.
     fn says_a_name(&self, words: &str) -> bool {
-        let words = format!("-{}-", slug(words));
-        // A long title is not copied for each few words.
-        self.by_name()
-            .keys()
-            .any(|name| name.len() < words.len() && words.contains(&format!("-{name}-")))
+        let words = slug(words);
+        let within = words.match_indices('-').map(|(at, _)| at + 1);
+        std::iter::once(0)
+            .chain(within)
+            .any(|start| self.begins_with_a_name(&words[start..]))
+    }
+
+    fn begins_with_a_name(&self, words: &str) -> bool {
+        let mut most = words;
+        // Of the names that are not behind `most` in their order the last one is that, or shares its beginning with each that is.
+        let last = |most| (Bound::Unbounded, Bound::Included(most));
+        while let Some((name, _)) = self.by_name().range::<str, _>(last(most)).next_back() {
+            let pairs = most.char_indices().zip(name.chars());
+            let shared = pairs.take_while(|((_, one), other)| one == other);
+            let shared = shared.last().map_or(0, |((at, c), _)| at + c.len_utf8());
+            if shared == name.len() && (words.len() == shared || words[shared..].starts_with('-')) {
+                return true;
+            }
+            let Some(last) = most[..shared].chars().next_back() else {
+                return false;
+            };
+            let rest = if shared == name.len() {
+                shared - last.len_utf8()
+            } else {
+                shared
+            };
+            most = &most[..rest];
+        }
+        false
     }
 
     /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own,
@@ -296,11 +321,24 @@ impl Document<'_> {
     }
 
     fn by_name(&self) -> &BTreeMap<String, Vec<usize>> {
-        self.names.get_or_init(|| match &self.items {
-            ItemList::Read(items) => self.names_of(items),
-            ItemList::Outlined { .. } => {
-                let document = parse(self.text).0;
-                document.names_of(document.items())
+        &self.all_names().by_name
+    }
+
+    fn all_names(&self) -> &Names {
+        self.names.get_or_init(|| {
+            let by_name = match &self.items {
+                ItemList::Read(items) => self.names_of(items),
+                ItemList::Outlined { .. } => {
+                    let document = parse(self.text).0;
+                    document.names_of(document.items())
+                }
+            };
+            let parentheses =
+                memchr_iter(b'(', self.text.as_bytes()).count() + self.text.matches('（').count();
+            Names {
+                has_prose: parentheses.saturating_mul(by_name.len()) <= MOST_LOOKS,
+                open: open_signs(self.text),
+                by_name,
             }
         })
     }
@@ -353,6 +391,25 @@ fn bracketed(words: &str) -> Cow<'_, str> {
     } else {
         words.into()
     }
+}
+
+/// What items with open boxes are called by Obsidian Tasks.
+fn open_signs(text: &str) -> BTreeSet<String> {
+    let is_open = |line: &&str| ["[ ]", "[/]"].iter().any(|open| line.contains(open));
+    let signs = |line: &'_ str| {
+        let behind = line.split(NAMED).skip(1);
+        behind
+            .filter_map(|behind| Some(leading_sign(behind.strip_prefix(' ')?).to_owned()))
+            .collect::<Vec<_>>()
+    };
+    let lines = text.lines().filter(|line| line.contains(NAMED));
+    lines.filter(is_open).flat_map(signs).collect()
+}
+
+/// The letters and digits at the beginning of `text`.
+fn leading_sign(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_'));
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// Nobody knows which of two is meant.
