@@ -1,6 +1,7 @@
 //! What is wrong with queues and task files: in each of them, and between them.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,12 +64,16 @@ pub(super) fn gather(
         faults.warning("no-queue", &queue.path, message, hints::of_stranger(queue));
     }
     let mut pages: Vec<Page> = Vec::new();
+    // Each is known by where it leads, and asked for that once.
+    let mut known: HashMap<PathBuf, usize> = HashMap::new();
     for (path, is_wanted) in wanted
         .into_iter()
         .map(|path| (path, true))
         .chain(others.into_iter().map(|path| (path, is_all)))
     {
-        if let Some(page) = pages.iter().find(|page| is_same(&page.path, &path)) {
+        let real = fs::canonicalize(&path).ok();
+        if let Some(at) = real.as_ref().and_then(|real| known.get(real)) {
+            let page = &pages[*at];
             if is_wanted {
                 let message = format!(
                     "this is the same file as {}: it is one queue, by that name",
@@ -85,16 +90,15 @@ pub(super) fn gather(
             continue;
         }
         match read(&path, board, here) {
-            Ok(page) => pages.push(Page { is_wanted, ..page }),
+            Ok(page) => {
+                known.extend(real.map(|real| (real, pages.len())));
+                pages.push(Page { is_wanted, ..page });
+            }
             Err(fault) if is_wanted => faults.found.push(fault),
             Err(_) => {}
         }
     }
     Ok(pages)
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// The board's queue files, and what stands in their place.
@@ -219,12 +223,19 @@ pub(super) fn look(
         .zip(&documents)
         .map(|(page, document)| (page.name.as_str(), document))
         .collect();
+    // Asked for one by one, each would look at all the others.
+    let queues: HashMap<PathBuf, String> = board
+        .and_then(|board| board.queues().ok())
+        .into_iter()
+        .flatten()
+        .map(|queue| (queue.path, queue.id))
+        .collect();
     let queue = |page: &Page| {
-        board.and_then(|board| {
-            board
-                .queue(&page.path.to_string_lossy(), Path::new("/"))
-                .ok()
-        })
+        let own = || {
+            let name = page.path.to_string_lossy();
+            Some(board?.queue(&name, Path::new("/")).ok()?.id)
+        };
+        queues.get(&page.path).cloned().or_else(own)
     };
     // A dry run has mended them here only.
     let texts = pages
@@ -241,7 +252,7 @@ pub(super) fn look(
     });
     let ids: Vec<String> = pages
         .iter()
-        .map(|page| queue(page).map_or_else(|| page.name.clone(), |queue| queue.id))
+        .map(|page| queue(page).unwrap_or_else(|| page.name.clone()))
         .collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut readiness = Readiness::of(&together, &ids, board, here);
