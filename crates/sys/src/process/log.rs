@@ -100,7 +100,7 @@ mod tests {
         let deadline = clock::instant() + Duration::from_secs(20);
         while create_log(&log).is_err() {
             assert!(clock::instant() < deadline, "the log stays locked");
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 }
