@@ -283,11 +283,8 @@ fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
         return Err(CliError::usage(format!("no runner `{runner}`"), hint));
     };
     let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
-    Ok(text.replace(
-        "\n#runners:\n",
-        &format!(
-            "\nrunners:\n  {runner}: {{command: [{}]}}\n",
-            words.join(", ")
-        ),
+    Ok(format!(
+        "{text}\nrunners:\n  {runner}: {{command: [{}]}}\n",
+        words.join(", ")
     ))
 }

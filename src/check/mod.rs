@@ -62,8 +62,14 @@ impl Verb for Args {
         let settings = board
             .as_ref()
             .and_then(|board| fs::canonicalize(board.path(FILE)).ok());
+        // It goes by its name from anywhere in the repository.
+        let folders = || {
+            let of_board = board.iter().flat_map(|board| [board.root(), board.dir()]);
+            std::iter::once(here.as_path()).chain(of_board)
+        };
         let is_settings = |name: &String| {
-            settings.is_some() && fs::canonicalize(here.join(name)).ok() == settings
+            let found = folders().find_map(|folder| fs::canonicalize(folder.join(name)).ok());
+            settings.is_some() && found == settings
         };
         let of_settings = self.files.iter().find(|name| is_settings(name));
         if let Some(name) = of_settings.filter(|_| self.fix || self.files.len() > 1) {

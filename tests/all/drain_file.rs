@@ -355,7 +355,7 @@ fn other_names_for_what_an_item_waits_for_are_mistyped_keys() {
 #[test]
 fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let scratch = Scratch::shell(&item("good"), "");
-    scratch.change(CONFIG, "#review: []", "review: [reviewer]");
+    scratch.change(CONFIG, "#review: [person]", "review: [reviewer]");
     let why = "it waits for a reviewer, whose runner `shell` can't judge work";
     let todo = "name another under `roles:`, or review it yourself: tavern report";
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);

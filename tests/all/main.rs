@@ -81,6 +81,7 @@ mod sandbox;
 mod saves;
 mod schedule;
 mod serve;
+mod settings;
 mod standing;
 mod state;
 mod steps;

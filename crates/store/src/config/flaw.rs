@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tavern_core::near::nearest;
 use tavern_core::problem::{Position, excerpt, one_line};
@@ -46,6 +46,22 @@ impl Flaw {
         }
     }
 
+    /// A key whose own parent is a comment, if there is one.
+    pub(super) fn of_orphan(path: &Path, text: &str) -> Option<Flaw> {
+        let (at, parent) = orphan(text)?;
+        let (_, key, _) = key_of(text[at..].lines().next()?)?;
+        let (_, above, _) = key_of(text.lines().nth(parent)?)?;
+        let message = format!("`{key}` belongs below `{above}`, which is a comment");
+        let hint = format!("take the `#` away before `{above}:` in line {}", parent + 1);
+        Some(Flaw::at(
+            path.to_owned(),
+            text,
+            Some(at),
+            message,
+            Some(hint),
+        ))
+    }
+
     /// From what the YAML reader says, put into words for people.
     pub(super) fn from_yaml(path: PathBuf, text: &str, error: &YamlError) -> Flaw {
         let place = error.place.map(|(at, _)| text.floor_char_boundary(at));
@@ -62,6 +78,48 @@ impl Flaw {
             .or_else(|| only_place(text, word));
         Flaw::at(path, text, place, message, hint)
     }
+}
+
+/// The key that a line of YAML begins with, with or without a `#` before it, and how far it is indented.
+fn key_of(line: &str) -> Option<(usize, &str, bool)> {
+    let bare = line.strip_prefix('#').unwrap_or(line);
+    let content = bare.trim_start();
+    let (key, value) = content.split_once(':')?;
+    let is_key = !key.is_empty()
+        && key
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    let is_parent = value.trim().is_empty();
+    (is_key && (is_parent || value.starts_with(' '))).then_some((
+        bare.len() - content.len(),
+        key,
+        is_parent,
+    ))
+}
+
+/// The first key whose own parent is a comment, so that it would count for another or for none: where it stands, and the line of the parent.
+fn orphan(text: &str) -> Option<(usize, usize)> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut start = 0;
+    for (at, line) in lines.iter().enumerate() {
+        let active =
+            key_of(line).filter(|(indent, ..)| *indent > 0 && !line.trim_start().starts_with('#'));
+        if let Some((indent, ..)) = active {
+            let above = lines[..at].iter().enumerate().rev().find(|(_, line)| {
+                let is_comment = line.starts_with('#');
+                let is_parent =
+                    key_of(line).is_some_and(|(least, _, is_parent)| least < indent && is_parent);
+                let is_out =
+                    line.len() - line.trim_start().len() < indent && !line.trim().is_empty();
+                if is_comment { is_parent } else { is_out }
+            });
+            if let Some((parent, _)) = above.filter(|(_, line)| line.starts_with('#')) {
+                return Some((start + indent, parent));
+            }
+        }
+        start += line.len();
+    }
+    None
 }
 
 /// Where the word stands, if it stands in one place.

@@ -1,6 +1,7 @@
 //! `.tavern/config.yaml`: what a board's owner can set, read over the defaults. Knows no flag and no environment.
 //!
-//! `templates/config.yaml` is the commented file that `tavern-init` writes; a test holds it against [`Config::default`].
+//! `templates/config.yaml` is the file that `tavern-init` writes. `specs/config.md` shows every setting; a test holds it against
+//! [`Config::default`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -43,15 +44,15 @@ mod runner;
 mod schedules;
 mod size;
 
-/// The commented default file.
+/// The file that is written first: blocks of comments, each of which may be uncommented.
 pub const TEMPLATE: &str = include_str!("../../../../templates/config.yaml");
 
-/// The commented file with what is known when a board is made: the agents' program and the branch to follow.
+/// That file with what is known when a board is made: the agents' program and the branch to follow.
 pub fn written(runner: &str, base: Option<&str>) -> String {
     let mut text = TEMPLATE.to_owned();
     if let Some(base) = base {
         let base = serde_yaml::to_string(base).expect("a string is plain data");
-        text = text.replace("\n#base: null\n", &format!("\nbase: {base}"));
+        text = text.replace("\n#base: main\n", &format!("\nbase: {base}"));
     }
     if runner != Role::default().runner {
         let (from, to) = ("\n#roles:\n#  coder:\n", "\nroles:\n  coder:\n");
@@ -468,6 +469,9 @@ impl Config {
             .all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'));
         if is_empty {
             return Ok(Config::default());
+        }
+        if let Some(orphan) = Flaw::of_orphan(path, text) {
+            return Err(flawed(orphan));
         }
         let set = yaml::read::<Value>(text);
         let has_null = set.as_ref().is_ok_and(has_null);

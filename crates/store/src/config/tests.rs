@@ -29,13 +29,17 @@ fn keys(value: &Value, within: &str, into: &mut Vec<String>) {
     }
 }
 
+/// Every setting, as the page shows it.
+fn page() -> &'static str {
+    let page = include_str!("../../../../specs/config.md");
+    let (_, settings) = page.split_once("```yaml\n").expect("it has them");
+    settings.split_once("```").expect("they end").0
+}
+
 #[test]
-fn the_commented_file_is_the_defaults() {
-    assert_eq!(
-        parse(TEMPLATE).expect("it parses as it stands"),
-        Config::default()
-    );
-    let all = uncommented(TEMPLATE);
+fn the_page_shows_the_defaults() {
+    assert_eq!(parse(page()).expect("it parses"), Config::default());
+    let all = uncommented(page());
     assert_eq!(
         parse(&all).expect("it parses uncommented"),
         Config::default()
@@ -47,10 +51,10 @@ fn the_commented_file_is_the_defaults() {
 }
 
 #[test]
-fn the_commented_file_shows_every_key() {
+fn the_page_shows_every_key() {
     let (mut shown, mut there) = (Vec::new(), Vec::new());
     keys(
-        &yaml::read(&uncommented(TEMPLATE)).expect("parsed"),
+        &yaml::read(&uncommented(page())).expect("parsed"),
         "",
         &mut shown,
     );
@@ -70,13 +74,14 @@ fn the_commented_file_shows_every_key() {
     assert_eq!(
         there,
         Vec::<String>::new(),
-        "keys that templates/config.yaml does not show"
+        "keys that specs/config.md does not show"
     );
 }
 
 #[test]
 fn nothing_set_is_the_defaults() {
     for text in [
+        TEMPLATE,
         "",
         "\n# a comment\n",
         "---\n",
@@ -245,6 +250,21 @@ fn faults_are_shown_in_place_with_what_to_type() {
             "runners:\n  mine: {env: {}}\n",
             "config.yaml:2:3: runner `mine` has no `command`\n2 |   mine: {env: {}}\n  |   ^^^^",
             "add one, such as `command: [codex, exec, -]`",
+        ),
+        (
+            "#roles:\n  coder:\n    model: opus\n",
+            "config.yaml:2:3: `coder` belongs below `roles`, which is a comment\n2 |   coder:\n  |   ^^^^^",
+            "take the `#` away before `roles:` in line 1",
+        ),
+        (
+            "lease: 1m\n# roles:\n#   coder:\n    max_attempts: 5\n",
+            "config.yaml:4:5: `max_attempts` belongs below `coder`, which is a comment\n4 |     max_attempts: 5\n  |     ^^^^^^^^^^^^",
+            "take the `#` away before `coder:` in line 3",
+        ),
+        (
+            "roles:\n  coder: {}\n#  drone:\n    model: haiku\n",
+            "config.yaml:4:5: `model` belongs below `drone`, which is a comment\n4 |     model: haiku\n  |     ^^^^^",
+            "take the `#` away before `drone:` in line 3",
         ),
         (
             "names: [Ada, ada]\n",
