@@ -165,6 +165,9 @@ fn obstacle(obstacle: &Obstacle) -> String {
         Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => {
             log(name)
         }
+        Obstacle::Merged { task, .. } => {
+            format!("to have it done again: tavern release {task} --reopen")
+        }
         Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
         Obstacle::Lanes { queue, .. } => {
             format!(

@@ -54,8 +54,6 @@ struct Record<'a> {
     status: Option<Status>,
     before: Option<&'a str>,
     after: Option<&'a str>,
-    /// What it does not take back, as one would take it back.
-    left: Option<String>,
 }
 
 impl Verb for Args {
@@ -91,7 +89,11 @@ impl Verb for Args {
             // An item that is nowhere has had no changes either.
             board.task(task)?;
         }
-        tell(context, &board, &undone.map_err(explained)?)?;
+        tell(
+            context,
+            &board,
+            &undone.map_err(|error| explained(&board, error))?,
+        )?;
         Ok(Exit::Done)
     }
 }
@@ -131,7 +133,6 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         status,
         before: entry.change.before(),
         after: entry.change.after(),
-        left: merge_of(board, event),
     };
     let name = name(entry);
     let what = match entry.change {
@@ -151,16 +152,6 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         ),
     )?;
     context.out.text(Painted::whole(&diff(entry)))?;
-    if let Some(left) = record.left {
-        context
-            .out
-            .note(format!("its merge stays; to take that back too: {left}"));
-        if let Some(task) = &entry.task {
-            context.out.note(format!(
-                "to have it done again: tavern release {task} --cancel && tavern release {task} --reopen"
-            ));
-        }
-    }
     Ok(())
 }
 
@@ -182,12 +173,8 @@ fn name(entry: &Entry) -> String {
     format!("`{}`", human::title(title))
 }
 
-/// The merge that "completed" came with is git's; a person reverts it.
-fn merge_of(board: &Board, event: &Entry) -> Option<String> {
-    let commit = event
-        .commit
-        .as_deref()
-        .filter(|_| event.kind == Kind::Integrated)?;
+/// What takes a merge back and has its item done again, in one line.
+fn revert(board: &Board, task: &TaskId, commit: &str) -> String {
     let branch = quoted(
         Config::load(board.dir())
             .unwrap_or_default()
@@ -197,14 +184,20 @@ fn merge_of(board: &Board, event: &Entry) -> Option<String> {
     // In a folder beside the repository: a conflict must not be met in the checkout.
     let folder = format!("{}-revert", quoted(board.root()));
     let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
-    Some(format!(
-        "git worktree add {folder} {branch} && {revert} && git worktree remove {folder} && tavern merge --accept {branch}"
-    ))
+    format!(
+        "git worktree add {folder} {branch} && {revert} && git worktree remove {folder} && tavern merge --accept {branch} && tavern release {task} --reopen"
+    )
 }
 
-/// With what happened since.
-fn explained(error: Error) -> CliError {
+/// With what happened since, or what to type.
+fn explained(board: &Board, error: Error) -> CliError {
     let mut causes = Vec::new();
+    if let Error::NotUndone(obstacle) = &error
+        && let Obstacle::Merged { task, commit } = &**obstacle
+    {
+        let hint = revert(board, task, commit);
+        return CliError::from(error).with_hint(hint);
+    }
     if let Error::NotUndone(obstacle) = &error
         && let Obstacle::Since { since, .. } | Obstacle::Gone { since, .. } = &**obstacle
     {

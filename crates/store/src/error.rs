@@ -104,6 +104,8 @@ pub enum Obstacle {
         to: Status,
         now: Option<Status>,
     },
+    #[error("{task} was merged as {commit}, and a merge is taken back by git")]
+    Merged { task: TaskId, commit: String },
     #[error("{name} has changed since event {seq}")]
     Since {
         seq: u64,

@@ -221,6 +221,10 @@ impl PreparedUndo {
             }
             .into());
         }
+        let as_merge = event.commit.clone().zip(event.task.clone());
+        if let (Kind::Integrated, Some((commit, task))) = (event.kind, as_merge) {
+            return Err(Obstacle::Merged { task, commit }.into());
+        }
         let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
         let item = found.map(|index| &document.items()[index]);
