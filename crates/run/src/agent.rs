@@ -410,6 +410,14 @@ impl Agent<'_> {
                 });
                 status
             }
+            // It was saved with a fault meanwhile, and is left until that is mended.
+            Err(error @ tavern_store::Error::Quarantined { .. }) => {
+                (self.tell)(&Told::Blocked {
+                    task: held.task.id.clone(),
+                    why: error.to_string(),
+                });
+                None
+            }
             Err(error) => return Err(error.into()),
         };
         closed.map(|_| ended)

@@ -787,8 +787,12 @@ fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
             }
             Ok(true)
         }
-        // Somebody was faster, the holder has renewed after all, or a person has taken the item out.
-        Err(tavern_store::Error::Refused(_) | tavern_store::Error::NoTask(_)) => Ok(false),
+        // Somebody was faster, the holder has renewed after all, or a person has taken the item out, or is to mend it first.
+        Err(
+            tavern_store::Error::Refused(_)
+            | tavern_store::Error::NoTask(_)
+            | tavern_store::Error::Quarantined { .. },
+        ) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -334,19 +334,34 @@ fn is_reworded(site: &Site, held: &Claimed) -> bool {
     })
 }
 
-/// What is to be done: neither the keys, nor which of its steps and parts are ticked.
-fn words(task: &Task) -> Vec<&str> {
-    let is_box = |line: &&str| {
-        let behind = markup::bullet_end(line, 0).map(|end| line[end..].trim_start());
-        behind.is_some_and(|words| ["[ ]", "[x]", "[X]"].iter().any(|it| words.starts_with(it)))
+/// What formatters put in, take away or move.
+const MARKS: &str = "\\*_-+#|~=>`";
+
+/// What is to be done: the letters of its words, and the lines of its code. Neither are keys, nor steps and parts; the title is only where
+/// there is nothing else.
+fn words(task: &Task) -> (String, Vec<&str>) {
+    let letters = |line: &str| -> String {
+        let is_mark = |c: char| c.is_whitespace() || MARKS.contains(c);
+        line.chars().filter(|c| !is_mark(*c)).collect()
     };
-    let lines = [task.title.as_str()]
-        .into_iter()
-        .chain(task.description.lines());
-    lines
-        .map(str::trim_end)
-        .filter(|line| !line.is_empty() && !is_box(line))
-        .collect()
+    let (mut prose, mut code) = (String::new(), Vec::new());
+    let (mut fence, mut is_of_step) = (None, false);
+    for line in task.description.lines().map(str::trim) {
+        let marks = &line[..line.len() - line.trim_start_matches(['`', '~']).len()];
+        let goes_on = is_of_step && !line.is_empty() && markup::bullet_end(line, 0).is_none();
+        is_of_step = markup::has_box(line) || goes_on;
+        if marks.len() > 2 && fence.is_none_or(|open| marks.starts_with(open)) {
+            fence = fence.xor(Some(marks));
+        } else if fence.is_some() {
+            code.push(line);
+        } else if !is_of_step {
+            prose.push_str(&letters(line));
+        }
+    }
+    if prose.is_empty() && code.is_empty() {
+        prose = letters(&task.title);
+    }
+    (prose, code)
 }
 
 /// Returns the last words of the agent of `run`.

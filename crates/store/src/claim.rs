@@ -252,8 +252,10 @@ impl QueueSearch<'_> {
         }
         // Who has taken something asks for nobody's.
         let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
-        // Nobody here will end what another clone holds.
-        let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));
+        // No agent here will end what another clone holds, or what was saved with a fault.
+        let leased = held
+            .map(|at| document.item(at))
+            .filter(|item| !item.quarantined && is_leased(self.board, item).unwrap_or(true));
         nothing.under_way += leased.count();
         Ok(None)
     }
