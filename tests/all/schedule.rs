@@ -533,7 +533,8 @@ fn a_thousand_schedules_are_few_and_a_million_bytes_are_too_many() {
             (1..1000).map(named).collect::<String>()
         ),
         (0..1000).map(never).collect::<String>(),
-        format!("    ] {
+        format!("<<<<<<< HEAD\n{DAILY}=======\n>>>>>>> other\n"),
+    ] {
         scratch.write(SCHEDULES, much);
         at(&scratch, FIRST).ends(5);
     }
@@ -731,7 +732,6 @@ fn the_watch_queues_what_is_due_and_a_dry_run_nothing() {
     assert_eq!(times(&scratch).len(), 1);
 }
 
-<<<<<<< HEAD
 #[test]
 fn what_a_schedule_has_run_stays_as_it_was_typed() {
     let script = "~~~sh\n    curl -u rosie:zq81ks03mfh2 x\n    ~~~";
