@@ -3,6 +3,7 @@
 mod agents;
 mod bounds;
 mod boxed;
+mod growth;
 mod leftovers;
 mod links;
 mod merges;

@@ -1,0 +1,85 @@
+//! Texts of a clone that are twice as long: reading them costs twice as much, and not the square.
+
+use std::path::Path;
+
+use crate::support::Scratch;
+
+/// Makes the files of a repository, of so many lines together.
+type Text = fn(usize) -> Vec<(String, String)>;
+
+fn list(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
+    vec![(".tavern/queues/main.md".to_owned(), lines.collect())]
+}
+
+const CASES: [(&str, Text); 6] = [
+    ("near misses of names", |count| {
+        let line =
+            |n| format!("- [ ] the item {n:04} of the list (after: teh itam {n:04} of list)\n");
+        list((0..count).map(line))
+    }),
+    ("phrases that name nothing", |count| {
+        list(
+            (0..count).map(|n| format!("- [ ] item{n} (after: the great launch{n} of it) today\n")),
+        )
+    }),
+    ("signs of blockers", |count| {
+        list((0..count).map(|n| format!("- [ ] one {n} 🆔 a{n} ⛔ b{n}\n")))
+    }),
+    ("front matter and items", |count| {
+        let front = format!("---\nid: main\ngoal: {}\n---\n", "x".repeat(count * 100));
+        list(std::iter::once(front).chain((0..count).map(|n| format!("- [ ] T-{n}: One\n"))))
+    }),
+    ("roles of front matter and items", |count| {
+        let front = format!("---\nid: main\nrole: {}\n---\n", "x".repeat(count * 100));
+        list(std::iter::once(front).chain((0..count).map(|n| format!("- [ ] T-{n}: One\n"))))
+    }),
+    ("items of one title", |count| {
+        list((0..count).map(|n| format!("## H{n}\n\n- [ ] Same\n")))
+    }),
+];
+
+/// Seconds of user time that the program takes.
+fn cost(scratch: &Scratch, verb: &str) -> f64 {
+    let line = format!("ulimit -t 100; tavern {verb} >\"$HOME/told\" 2>&1; times");
+    let told = scratch
+        .command(Path::new("bash"))
+        .args(&["-c", &line])
+        .run()
+        .succeeds();
+    let children = told.lines().last().expect("a line");
+    let user = children.split(' ').next().expect("a time");
+    let (minutes, seconds) = user.split_once('m').expect("minutes");
+    let seconds = seconds.trim_end_matches('s').replace(',', ".");
+    minutes.parse::<f64>().expect("a number") * 60.0 + seconds.parse::<f64>().expect("a number")
+}
+
+#[test]
+fn what_is_twice_as_long_takes_twice_as_long() {
+    // Seconds by which a measurement may be off.
+    const FLOOR: f64 = 0.2;
+    const COUNT: usize = 750;
+    for (name, text) in CASES {
+        let [one, two] = [COUNT, 2 * COUNT].map(|count| {
+            let scratch = Scratch::initialized();
+            std::fs::remove_file(scratch.work().join(".tavern/queues/main.md"))
+                .expect("it is there");
+            for (path, text) in text(count) {
+                scratch.write(path, text);
+            }
+            scratch
+        });
+        for verb in ["check", "status", "claim --dry-run"] {
+            // A busy machine is slow at one time, and at the other it is not.
+            let is_linear = || {
+                let (one, two) = (cost(&one, verb), cost(&two, verb));
+                (two <= FLOOR + 2.6 * one).then_some(()).ok_or((one, two))
+            };
+            let tried = is_linear()
+                .or_else(|_| is_linear())
+                .or_else(|_| is_linear());
+            if let Err((one, two)) = tried {
+                panic!("{name}, {verb}: {one} s, then {two} s");
+            }
+        }
+    }
+}
