@@ -174,6 +174,8 @@ fn what_can_be_made_from_the_rest_is_made_anew_and_what_is_whole_stays() {
         &all.stdout,
         &[&format!("{run}: can't be made: prompt.md\n"), "T-2@"],
     );
+    damage(&scratch, &path("thread.jsonl"), "empty");
+    rebuild(1).says("can't be made: prompt.md, thread.jsonl\n");
     scratch
         .run("tavern-runs", &["rebuild", "T-9"])
         .ends(2)

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::artifacts::{Artifacts, METADATA, PATCH, RESULT, ToolCalls};
+use super::artifacts::{Artifacts, MERGED, METADATA, PATCH, RESULT, ToolCalls, VERIFY};
 use super::error::Error;
 use super::launch::form_of;
 use super::metadata::Metadata;
@@ -14,7 +14,6 @@ use super::site::Site;
 use crate::runner::thread::read_thread;
 use crate::runner::{MOST_ANSWER, OUTPUT_LOG, PROMPT, THREAD_LOG};
 use tavern_git::CommitId;
-use tavern_sys::files;
 use tavern_sys::process::excerpt::excerpt;
 
 /// What became of a run's folder. Of what was whole nothing is said.
@@ -46,7 +45,7 @@ pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
         }
         Ok::<_, Error>(())
     };
-    let (said, is_logged) = reread(site, &artifacts, &metadata, &mut mend)?;
+    let said = reread(site, &artifacts, &metadata, &mut mend)?;
     mend(RESULT, &excerpt(&said, MOST_ANSWER))?;
     let (base, tip) = ends(site, &metadata)?;
     let patch = base
@@ -65,27 +64,37 @@ pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
         artifacts.write_durable(METADATA, &known.file_text())?;
         rebuilt.made.insert(METADATA.to_owned());
     }
-    let is_missing = |name: &str| artifacts.read(name).trim_matches('\0').is_empty();
-    let has_spoken = metadata.turns > 0 || metadata.tool_calls > 0;
-    let wanted = [
-        (PROMPT, true),
-        (THREAD_LOG, has_spoken && !is_logged),
-        (PATCH, matches!(patch, Some(None))),
-    ];
-    let lost = wanted
-        .into_iter()
-        .filter(|(name, is_wanted)| *is_wanted && is_missing(name));
-    rebuilt.lost = lost.map(|(name, _)| name.to_owned()).collect();
+    rebuilt.lost = lost(&artifacts, &metadata, matches!(patch, Some(None)));
     Ok(rebuilt)
 }
 
-/// What its agent said last, by its log, of which the calls of tools are taken on the way; and whether there is one.
+/// What is missing or empty, was there once, and is made from nothing else.
+fn lost(artifacts: &Artifacts, run: &Metadata, is_patch_lost: bool) -> BTreeSet<String> {
+    let is_missing = |name: &str| artifacts.read(name).trim_matches('\0').is_empty();
+    let are_missing = |names: [&str; 2]| names.into_iter().all(is_missing);
+    let has_turns = run.turns > 0 || run.tool_calls > 0;
+    let is_silent = || !has_turns && is_missing(RESULT);
+    let log = if has_turns { THREAD_LOG } else { OUTPUT_LOG };
+    let all = [
+        (PROMPT, is_missing(PROMPT)),
+        (log, are_missing([THREAD_LOG, OUTPUT_LOG]) && !is_silent()),
+        (
+            VERIFY,
+            run.verified.is_some() && are_missing([VERIFY, MERGED]),
+        ),
+        (PATCH, is_patch_lost && is_missing(PATCH)),
+    ];
+    let lost = all.into_iter().filter(|(_, is_lost)| *is_lost);
+    lost.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// What its agent said last, by its log. On the way the calls of tools are taken from that.
 fn reread(
     site: &Site,
     artifacts: &Artifacts,
     run: &Metadata,
     mend: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
-) -> Result<(String, bool), Error> {
+) -> Result<String, Error> {
     let role = site.config.roles.get(&run.role);
     let form = role.and_then(|role| form_of(role.does));
     let (mut calls, mut written) = (ToolCalls::default(), Ok(()));
@@ -97,14 +106,11 @@ fn reread(
     });
     written?;
     match reading {
-        Ok(reading) => return Ok((reading.result().to_owned(), true)),
+        Ok(reading) => return Ok(reading.result().to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(tavern_store::Error::io("read", &thread)(error).into()),
     }
-    let output = files::read(artifacts.path(OUTPUT_LOG));
-    let text = output.as_deref().map(String::from_utf8_lossy);
-    let said = text.unwrap_or_default().trim_end_matches('\n').to_owned();
-    Ok((said, output.is_ok()))
+    Ok(artifacts.read(OUTPUT_LOG).trim_end_matches('\n').to_owned())
 }
 
 /// Where its work began and where it ended. What the last run of an item came to is what the item's branch has.
