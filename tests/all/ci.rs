@@ -349,7 +349,7 @@ fn the_workflows_run_programs_of_pinned_versions_alone() {
         let text = fs::read_to_string(&path).expect("it is text");
         let mut pins = 0;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let behind = |mark: &str| Some(line.split_once(mark)?.1.split_whitespace().next()?);
+            let behind = |mark: &str| line.split_once(mark)?.1.split_whitespace().next();
             let is_commit =
                 |pin: &str| pin.len() == 40 && pin.bytes().all(|b| b.is_ascii_hexdigit());
             let is_version = |pin: &str| {

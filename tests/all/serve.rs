@@ -54,7 +54,8 @@ impl Served {
             cookie: String::new(),
             door: door.to_owned(),
         };
-        served.cookie = served.open().given().to_owned();
+        let cookie = served.open().given().to_owned();
+        served.cookie = cookie;
         served
     }
 

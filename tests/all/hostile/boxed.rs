@@ -274,7 +274,7 @@ fn what_browsers_know_of_the_user_is_not_seen() {
         return;
     };
     for file in hidden.iter().chain(&shown) {
-        scratch.write(&format!("../home/{file}"), "secret");
+        scratch.write(format!("../home/{file}"), "secret");
     }
     let chrome = scratch.folder().join("home/.config/chrome");
     fs::rename(&chrome, scratch.folder().join("home/kept")).expect("it was written");
