@@ -201,7 +201,7 @@ fn a_drain_reports_each_item_as_junit_xml() {
     assert_eq!(
         told,
         [
-            ["dead", "exited with code 3: ·[31mred ]]> <b> ```"],
+            ["dead", "exited with code 3: red ]]> <b> ```"],
             ["dead", "`echo looked; false` exited with code 1"],
             [
                 "pending",
@@ -220,7 +220,7 @@ fn a_drain_reports_each_item_as_junit_xml() {
     );
     has(
         &output.text,
-        &["130\n::error::forged\n·[31mred ]]> <b> ```\nsee .tavern/runs/T-2@"],
+        &["130\n::error::forged\nred ]]> <b> ```\nsee .tavern/runs/T-2@"],
     );
     has(
         &checked.text,
@@ -260,12 +260,12 @@ fn the_end_of_what_failed_is_in_a_log_and_not_on_a_terminal() {
         .ends(1);
     has(
         &ran.stderr,
-        &["T-2 failed, now dead: exited with code 3: ·[31mred ]]> <b> ```\n  | 113\n  | 114\n"],
+        &["T-2 failed, now dead: exited with code 3: red ]]> <b> ```\n  | 113\n  | 114\n"],
     );
     has(
         &ran.stderr,
         &[
-            "  | ·[31mred ]]> <b> ```\n",
+            "  | red ]]> <b> ```\n",
             "exited with code 1\n  | $ echo looked; false\n",
             "  | looked\n",
         ],
@@ -311,7 +311,7 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
         marks,
         [
             "::error file=TODO.md,line=6,title=T-2 dead%3A Count | the `words`%2C all%3A of them::exited with code 3: \
-             ·[31mred ]]> <b> ```",
+             red ]]> <b> ```",
             "::error file=TODO.md,line=10,title=T-3 dead%3A Check::`echo looked; false` exited with code 1",
             "::error file=TODO.md,line=14,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern release T-3 --revive",
             "::warning file=TODO.md,line=18,title=T-5 waiting%3A Ask::it asks: which, one?",
@@ -324,7 +324,7 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
             "before\n### tavern drain: 1 of 5 completed, 2 failed, 2 left in ",
             "\n\n| item | status | why |\n|---|---|---|\n| TODO\\.md\\: T\\-2 Count \\| the \\`words\\`\\, all\\: of them | dead | ",
             "\n\n<details><summary>T\\-2</summary>\n\n````text\n113\n",
-            "\n·[31mred ]]> <b> ```\n````\n\n</details>\n",
+            "\nred ]]> <b> ```\n````\n\n</details>\n",
             "\n```text\n$ echo looked; false\n",
         ],
     );

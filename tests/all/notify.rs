@@ -49,7 +49,7 @@ fn notify(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.run("tavern-notify", arguments)
 }
 
-const ASKED: &str = "warning needs_you: T-1 asks: red or blue?·[31m: tavern tell T-1 \"…\"";
+const ASKED: &str = "warning needs_you: T-1 asks: red or blue?: tavern tell T-1 \"…\"";
 const DIED: &str = "warning died: T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive";
 
 #[test]

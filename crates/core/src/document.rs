@@ -16,16 +16,17 @@ use crate::metadata::{self, Fields, KeyEntry, Meaning, TaskBlock};
 use crate::state::State;
 use crate::task::{Status, Task, TaskId, Timestamp};
 
+use all_names::AllNames;
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
 pub use keys::STAYS_TITLE;
-use names::Names;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse, title_of};
 
+mod all_names;
 mod alone;
 mod apart;
 mod around;
@@ -58,7 +59,7 @@ pub struct Document<'t> {
     /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
-    names: OnceCell<Names>,
+    names: OnceCell<AllNames>,
     /// The same of those that go by an ID, of a document whose items are read.
     ids: OnceCell<HashMap<TaskId, Vec<usize>>>,
 }

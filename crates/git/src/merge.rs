@@ -4,7 +4,6 @@
 //! merge-tree` does the work, since it alone knows the user's merge drivers, renamed folders and line endings.
 
 use std::collections::BTreeSet;
-use std::env::temp_dir;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Oid, Tree};
@@ -291,7 +290,11 @@ impl Repository {
 
     /// What keeps git from checking `tree` out anywhere, a link called `.gitmodules` say: no worktree could be made of it.
     fn refused(&self, tree: &Tree<'_>) -> Result<Option<MergeConflict>, GitError> {
-        let folder = tempfile::tempdir().map_err(GitError::io("make a folder in", &temp_dir()))?;
+        let git = self.git.commondir();
+        let folder = tempfile::Builder::new()
+            .prefix(".tavern-")
+            .tempdir_in(git)
+            .map_err(GitError::io("make a folder in", git))?;
         let ran = self
             .call(&self.main_checkout())
             .env("GIT_INDEX_FILE", folder.path().join("index"))

@@ -49,9 +49,9 @@ fn yaml_costs_no_more_than_its_length() {
         ends(&scratch, "claim", 0, "T-2");
         ends(&scratch, "status", 0, "T-2");
     }
-    let front = format!("---\nid: {}\n---\n- [ ] T-2: Two\n", "[".repeat(60_000));
+    let front = format!("---\ngoal: {}\n---\n- [ ] T-2: Two\n", "[".repeat(60_000));
     let scratch = Scratch::shell(&front, "");
-    ends(&scratch, "check", 5, "more than 64 brackets deep");
+    ends(&scratch, "check", 5, "and 16384 are read at most");
     ends(
         &scratch,
         "claim",

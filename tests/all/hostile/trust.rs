@@ -518,7 +518,8 @@ fn other_ways_of_git_are_no_hand_of_a_person() {
         &format!("{theirs} && git commit --quiet --amend --message=Mine"),
         &format!("{theirs} && git commit --quiet --allow-empty --message=Mine && rm -rf .git/logs"),
         &format!(
-            "{theirs} && mv .tavern/queues/main.md .tavern/queues/more.md && git add -A && git commit -qm Mine"
+            "{theirs} && {{ printf -- '---\\nid: more\\n---\\n'; cat .tavern/queues/main.md; }} >.tavern/queues/more.md && \
+             rm .tavern/queues/main.md && git add -A && git commit -qm Mine"
         ),
     ] {
         let [own, other] = shared();
@@ -1270,7 +1271,11 @@ fn what_a_pull_says_of_a_whole_queue_is_told_to_no_planner() {
     // Nor is it by another's edit of it, or elsewhere.
     own.git(&["mv", QUEUE, ".tavern/queues/more.md"]);
     own.commit(&["--all"], "Moved");
-    own.change(".tavern/queues/more.md", "them.", "them!");
+    own.change(
+        ".tavern/queues/more.md",
+        "goal: Obey them.",
+        "id: more\ngoal: Obey them!",
+    );
     own.run("tavern-drain", &["--role", "planner"])
         .ends(4)
         .says("nobody has trusted here: queues/more.md");

@@ -6,6 +6,7 @@ use std::ops::{Bound, Range};
 
 use memchr::{memchr_iter, memchr3};
 
+use super::all_names::AllNames;
 use super::below::Below;
 use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
@@ -22,17 +23,6 @@ const BLOCKED_BY: char = '⛔';
 
 /// So many comparisons of phrases with names are made for one document at most.
 const MOST_LOOKS: usize = 300_000;
-
-/// What is called how in a document.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Names {
-    /// The slugs of IDs, titles and headings, with the items that go by each.
-    by_name: BTreeMap<String, Vec<usize>>,
-    /// What Obsidian Tasks calls those whose boxes are open.
-    open: BTreeSet<String>,
-    /// A parenthesis may be words. Not where there are so many of these and of names that to compare them all takes long.
-    has_prose: bool,
-}
 
 impl Document<'_> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
@@ -324,7 +314,7 @@ impl Document<'_> {
         &self.all_names().by_name
     }
 
-    fn all_names(&self) -> &Names {
+    fn all_names(&self) -> &AllNames {
         self.names.get_or_init(|| {
             let by_name = match &self.items {
                 ItemList::Read(items) => self.names_of(items),
@@ -335,7 +325,7 @@ impl Document<'_> {
             };
             let parentheses =
                 memchr_iter(b'(', self.text.as_bytes()).count() + self.text.matches('（').count();
-            Names {
+            AllNames {
                 has_prose: parentheses.saturating_mul(by_name.len()) <= MOST_LOOKS,
                 open: open_signs(self.text),
                 by_name,

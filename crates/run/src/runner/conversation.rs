@@ -17,7 +17,7 @@ use super::outcome::{EndReason, SessionEnd, Usage};
 use super::permission::{self, Leave};
 use super::question;
 use super::reading::Reading;
-use super::session::{Session, Speaker, Stream};
+use super::session::{Output, Session, Speaker, Stream};
 use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;
@@ -62,7 +62,8 @@ pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
     let (input, theirs) = UnixStream::pair()?;
     spec.stdin = OwnedFd::from(theirs).into();
     let transcript = Transcript::of(job);
-    Session::start(spec, job, [THREAD_LOG, STDERR_LOG], |_| {
+    let outputs = [Output::obeyed(THREAD_LOG), Output::told(STDERR_LOG)];
+    Session::start(spec, job, outputs, |_| {
         let mut conversation = Conversation {
             job: job.clone(),
             input: Some(write_lines(input)?),

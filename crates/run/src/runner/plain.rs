@@ -15,7 +15,7 @@ use tavern_sys::process::{LogLine, ProgramExit, Spec};
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
 use super::outcome::{EndReason, Outcome, SessionEnd};
-use super::session::{Session, Speaker, Stream};
+use super::session::{Output, Session, Speaker, Stream};
 use super::signal::Signal;
 use super::{MOST_ANSWER, OUTPUT_LOG, OUTPUT_PARTS};
 
@@ -55,7 +55,9 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
         parts: OUTPUT_PARTS.map(|name| job.run_dir.join(name)),
         nonce: job.nonce.clone(),
     };
-    Session::start(spec, job, OUTPUT_PARTS, |_| Ok(Box::new(text)))
+    Session::start(spec, job, OUTPUT_PARTS.map(Output::told), |_| {
+        Ok(Box::new(text))
+    })
 }
 
 impl Speaker for PlainText {

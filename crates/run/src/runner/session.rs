@@ -11,7 +11,6 @@ use tavern_sys::process::{
     Bell, LineFollower, LogLine, ProgramExit, RelayedLog, RunningProgram, Spec, create_log, start,
 };
 
-use super::THREAD_LOG;
 use super::event::AgentEvent;
 use super::job::{Job, Limits};
 use super::outcome::{EndReason, SessionEnd};
@@ -50,6 +49,30 @@ pub enum Next {
     Quiet,
     /// The program has ended and everything it said was told.
     Over,
+}
+
+/// The file in the run's folder that a stream of the program goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Output {
+    name: &'static str,
+    /// What it says is obeyed: in a sandbox nothing that the program starts can write there in its name.
+    is_obeyed: bool,
+}
+
+impl Output {
+    pub(super) fn obeyed(name: &'static str) -> Output {
+        Output {
+            name,
+            is_obeyed: true,
+        }
+    }
+
+    pub(super) fn told(name: &'static str) -> Output {
+        Output {
+            name,
+            is_obeyed: false,
+        }
+    }
 }
 
 /// Where a line comes from.
@@ -149,23 +172,22 @@ impl Session {
     pub(super) fn start(
         mut spec: Spec,
         job: &Job,
-        [output, error]: [&str; 2],
+        [output, error]: [Output; 2],
         speaker: impl FnOnce(&mut RunningProgram) -> std::io::Result<Box<dyn Speaker>>,
     ) -> std::io::Result<Session> {
-        // What is obeyed of it is the program's own, of which a sandbox keeps what is started in it apart.
-        let is_relayed = output == THREAD_LOG && !spec.wrapper.is_empty();
+        let is_boxed = !spec.wrapper.is_empty();
         let bell = Bell::new();
         let (mut outputs, mut relay) = (Vec::new(), None);
-        for (stream, name, stdio) in [
+        for (stream, output, stdio) in [
             (Stream::Output, output, &mut spec.stdout),
             (Stream::Error, error, &mut spec.stderr),
         ] {
-            let path = job.run_dir.join(name);
+            let path = job.run_dir.join(output.name);
             let file = create_log(&path)?;
             // Followed from before the start, so that the watch misses nothing.
             let follower = LineFollower::open(&path, file.metadata()?.len(), &bell)?;
             outputs.push((stream, follower));
-            *stdio = if is_relayed && stream == Stream::Output {
+            *stdio = if output.is_obeyed && is_boxed {
                 let (begun, stdout) = RelayedLog::begin(file)?;
                 relay = Some(begun);
                 stdout
