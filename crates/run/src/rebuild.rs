@@ -64,13 +64,20 @@ pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
         artifacts.write_durable(METADATA, &known.file_text())?;
         rebuilt.made.insert(METADATA.to_owned());
     }
-    rebuilt.lost = lost(&artifacts, &metadata, matches!(patch, Some(None)));
+    rebuilt.lost = lost(&artifacts, &metadata);
+    if matches!(patch, Some(None)) && is_missing(&artifacts, PATCH) {
+        rebuilt.lost.insert(PATCH.to_owned());
+    }
     Ok(rebuilt)
 }
 
+fn is_missing(artifacts: &Artifacts, name: &str) -> bool {
+    artifacts.read(name).trim_matches('\0').is_empty()
+}
+
 /// What is missing or empty, was there once, and is made from nothing else.
-fn lost(artifacts: &Artifacts, run: &Metadata, is_patch_lost: bool) -> BTreeSet<String> {
-    let is_missing = |name: &str| artifacts.read(name).trim_matches('\0').is_empty();
+fn lost(artifacts: &Artifacts, run: &Metadata) -> BTreeSet<String> {
+    let is_missing = |name: &str| is_missing(artifacts, name);
     let are_missing = |names: [&str; 2]| names.into_iter().all(is_missing);
     let has_turns = run.turns > 0 || run.tool_calls > 0;
     let is_silent = || !has_turns && is_missing(RESULT);
@@ -82,7 +89,6 @@ fn lost(artifacts: &Artifacts, run: &Metadata, is_patch_lost: bool) -> BTreeSet<
             VERIFY,
             run.verified.is_some() && are_missing([VERIFY, MERGED]),
         ),
-        (PATCH, is_patch_lost && is_missing(PATCH)),
     ];
     let lost = all.into_iter().filter(|(_, is_lost)| *is_lost);
     lost.map(|(name, _)| name.to_owned()).collect()
