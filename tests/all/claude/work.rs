@@ -75,7 +75,10 @@ fn an_item_becomes_a_verified_and_merged_commit() {
     assert!(told.trim_end().ends_with(prompt.trim_end()), "{told}");
     // What holds for every task stands apart from it, and goes with each call.
     let rules = artifact("rules.md");
-    has(&rules, &["<working-rules>", "is DONE when", "\nWAITING: "]);
+    has(
+        &rules,
+        &["<working-rules>", "is \"DONE\" when", "it is \"WAITING:\""],
+    );
     let escaped = serde_json::to_string(rules.trim()).expect("it is text");
     for call in &calls {
         has(&call.system(), &[escaped.trim_matches('"')]);
