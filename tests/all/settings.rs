@@ -84,3 +84,39 @@ fn a_key_whose_own_parent_is_a_comment_is_told_so_wherever_settings_are_read() {
             .says("take the `#` away before `coder:` in line 2");
     }
 }
+
+#[test]
+fn a_remark_that_ends_with_a_colon_is_no_parent() {
+    let scratch = Scratch::initialized();
+    for text in [
+        "roles:\n  coder:\n# note:\n    max_attempts: 9\n",
+        "roles:\n# note:\n  coder:\n    max_attempts: 9\n",
+        "# Everything:\n  lease: 1m\n",
+        "#roles:\nlease: 1m\n",
+        "roles:\n#  planner:\n  coder:\n    max_attempts: 9\n",
+    ] {
+        scratch.write(CONFIG, text);
+        scratch.run("tavern-check", &["config.yaml"]).ends(0);
+    }
+    for (text, key, parent) in [
+        ("#roles:\n  coder:\n    max_attempts: 9\n", "coder", "roles"),
+        (
+            "# roles:\n#   coder:\n    max_attempts: 9\n",
+            "max_attempts",
+            "coder",
+        ),
+        ("lease: 1m\n#caps:\n  day: {usd: 5}\n", "day", "caps"),
+        (
+            "roles:\n  coder:\n    max_attempts: 9\n#  planner:\n\n    model: opus\n",
+            "model",
+            "planner",
+        ),
+    ] {
+        scratch.write(CONFIG, text);
+        let says = format!("`{key}` belongs below `{parent}`, which is a comment");
+        scratch
+            .run("tavern-check", &["config.yaml"])
+            .ends(5)
+            .says(&says);
+    }
+}

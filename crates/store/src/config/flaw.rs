@@ -1,5 +1,6 @@
 //! What is wrong with a configuration file: where, shown with a caret, and what to type.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 use tavern_core::near::nearest;
 use tavern_core::problem::{Position, excerpt, one_line};
 use tavern_core::yaml::YamlError;
+
+use super::Config;
 
 /// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +51,12 @@ impl Flaw {
 
     /// A key whose own parent is a comment, if there is one.
     pub(super) fn of_orphan(path: &Path, text: &str) -> Option<Flaw> {
-        let (at, parent) = orphan(text)?;
+        let settings = OnceCell::new();
+        let is_setting = |key: &str| {
+            let defaults = || serde_yaml::to_value(Config::default()).unwrap_or_default();
+            settings.get_or_init(defaults).get(key).is_some()
+        };
+        let (at, parent) = orphan(text, is_setting)?;
         let (_, key, _) = key_of(text[at..].lines().next()?)?;
         let (_, above, _) = key_of(text.lines().nth(parent)?)?;
         let message = format!("`{key}` belongs below `{above}`, which is a comment");
@@ -80,9 +88,16 @@ impl Flaw {
     }
 }
 
-/// The key that a line of YAML begins with, with or without a `#` before it, and how far it is indented.
+/// The key that a line of YAML begins with, with or without a `#` before it, how far it is indented (behind a `#`, one blank is no
+/// indentation), and whether nothing follows it.
 fn key_of(line: &str) -> Option<(usize, &str, bool)> {
-    let bare = line.strip_prefix('#').unwrap_or(line);
+    let bare = match line.strip_prefix('#') {
+        Some(bare) => bare
+            .strip_prefix(' ')
+            .filter(|bare| !bare.starts_with(' '))
+            .unwrap_or(bare),
+        None => line,
+    };
     let content = bare.trim_start();
     let (key, value) = content.split_once(':')?;
     let is_key = !key.is_empty()
@@ -98,24 +113,34 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
 }
 
 /// The first key whose own parent is a comment, so that it would count for another or for none: where it stands, and the line of the parent.
-fn orphan(text: &str) -> Option<(usize, usize)> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+///
+/// A comment is a parent if it is a setting that was taken away: a key of its own between the lines above and below, no further out than
+/// the line that the key counts for now. At the outermost level any remark looks like one (`# note:`): there it is a name in `settings`.
+fn orphan(text: &str, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
+    // The indents of the lines that the one at hand is within, and the parents among the comments right above it.
+    let mut within: Vec<usize> = Vec::new();
+    let mut comments: Vec<(usize, usize)> = Vec::new();
     let mut start = 0;
-    for (at, line) in lines.iter().enumerate() {
-        let active =
-            key_of(line).filter(|(indent, ..)| *indent > 0 && !line.trim_start().starts_with('#'));
-        if let Some((indent, ..)) = active {
-            let above = lines[..at].iter().enumerate().rev().find(|(_, line)| {
-                let is_comment = line.starts_with('#');
-                let is_parent =
-                    key_of(line).is_some_and(|(least, _, is_parent)| least < indent && is_parent);
-                let is_out =
-                    line.len() - line.trim_start().len() < indent && !line.trim().is_empty();
-                if is_comment { is_parent } else { is_out }
-            });
-            if let Some((parent, _)) = above.filter(|(_, line)| line.starts_with('#')) {
-                return Some((start + indent, parent));
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let content = line.trim_start();
+        if line.starts_with('#') {
+            let key = key_of(line).filter(|(indent, key, _)| *indent > 0 || settings(key));
+            comments.extend(key.filter(|key| key.2).map(|(indent, ..)| (indent, number)));
+        } else if !content.trim_end().is_empty() && !content.starts_with('#') {
+            let indent = line.len() - content.len();
+            while within.last().is_some_and(|outer| *outer >= indent) {
+                within.pop();
             }
+            let least = within.last().copied().unwrap_or_default();
+            let parent = comments
+                .iter()
+                .rev()
+                .find(|(above, _)| (least..indent).contains(above));
+            if let Some((_, parent)) = parent.filter(|_| key_of(line).is_some()) {
+                return Some((start + indent, *parent));
+            }
+            within.push(indent);
+            comments.clear();
         }
         start += line.len();
     }
