@@ -1,6 +1,5 @@
 //! What is wrong with a configuration file: where, shown with a caret, and what to type.
 
-use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,8 +7,6 @@ use std::path::{Path, PathBuf};
 use tavern_core::near::nearest;
 use tavern_core::problem::{Position, excerpt, one_line};
 use tavern_core::yaml::YamlError;
-
-use super::Config;
 
 /// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,12 +47,11 @@ impl Flaw {
     }
 
     /// A key whose own parent is a comment, if there is one.
-    pub(super) fn of_orphan(path: &Path, text: &str) -> Option<Flaw> {
-        let settings = OnceCell::new();
-        let is_setting = |key: &str| {
-            let defaults = || serde_yaml::to_value(Config::default()).unwrap_or_default();
-            settings.get_or_init(defaults).get(key).is_some()
-        };
+    pub(super) fn of_orphan(
+        path: &Path,
+        text: &str,
+        is_setting: impl Fn(&str) -> bool,
+    ) -> Option<Flaw> {
         let (at, parent) = orphan(text, is_setting)?;
         let (_, key, _) = key_of(text[at..].lines().next()?)?;
         let (_, above, _) = key_of(text.lines().nth(parent)?)?;

@@ -3,6 +3,7 @@
 //! `templates/config.yaml` is the file that `tavern-init` writes. `specs/config.md` shows every setting; a test holds it against
 //! [`Config::default`].
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -470,7 +471,10 @@ impl Config {
         if is_empty {
             return Ok(Config::default());
         }
-        if let Some(orphan) = Flaw::of_orphan(path, text) {
+        let settings =
+            LazyCell::new(|| serde_yaml::to_value(Config::default()).unwrap_or_default());
+        let is_setting = |key: &str| settings.get(key).is_some();
+        if let Some(orphan) = Flaw::of_orphan(path, text, is_setting) {
             return Err(flawed(orphan));
         }
         let set = yaml::read::<Value>(text);
