@@ -301,6 +301,12 @@ pub fn heading_text(text: &str, span: Range<usize>) -> &str {
         .map_or(heading, |at| heading[..at].trim_end())
 }
 
+/// The shell that an info string names: what is between is the script of an item.
+pub fn shell_of(info: &str) -> Option<&str> {
+    let word = info.split_ascii_whitespace().next();
+    word.filter(|word| matches!(*word, "sh" | "bash" | "shell"))
+}
+
 /// A fenced code block.
 pub struct Fence {
     /// The opening line, without blanks around.

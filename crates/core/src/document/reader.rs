@@ -24,6 +24,7 @@ use crate::problem::{Problem, Severity};
 use crate::scan::{ListItem, PlainBlock, scan};
 use crate::task::Status;
 
+mod fence;
 mod heading;
 mod odd_box;
 
@@ -163,6 +164,8 @@ struct Reader<'t, 's> {
     listed: (usize, usize),
     /// The boxes in quotes.
     quoted: Vec<Range<usize>>,
+    /// Of the last fence, if that was not closed in its item: the problem, and how many boxes are in it.
+    torn: Option<(usize, usize)>,
 }
 
 struct Frame {
@@ -203,6 +206,7 @@ impl<'t, 's> Reader<'t, 's> {
             counted: (0, 1),
             listed: (0, 0),
             quoted: Vec::new(),
+            torn: None,
         }
     }
 
@@ -352,6 +356,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
+        self.torn = None;
         if self.is_top_level() {
             let (first, count) = self.listed;
             self.listed = (if count == 0 { span.start } else { first }, count + 1);
@@ -607,26 +612,25 @@ impl<'t, 's> Reader<'t, 's> {
             return;
         }
         let fence = markup::fence(self.source, span);
-        if !fence.is_closed {
-            let opening = fence.opening.clone();
-            let message = if self.frames.is_empty() {
-                "this fence is never closed, so all that follows it is code"
-            } else {
-                "this fence is never closed, so the rest of the item is code"
-            };
-            self.problems.push(Problem::warning(
-                "unclosed-fence",
-                opening,
-                message,
-                "close it with a line of its own",
-            ));
-        }
+        self.tell_of_unclosed(&fence, info);
         let Some(frame) = self.frames.last() else {
             return;
         };
         let Some(index) = frame.item else { return };
         let is_own = frame.own == Some(index);
         let item = &mut self.items[index];
+        if let Some(shell) = markup::shell_of(info).filter(|_| !frame.is_step) {
+            if let Some(first) = &mut item.shell {
+                first.second.get_or_insert(fence.opening);
+                return;
+            }
+            let content = fence.content.clone();
+            item.shell = Some(Box::new(ShellFence::of(shell, content, fence.column)));
+            if self.text[fence.content.clone()].trim().is_empty() {
+                self.tell_of_empty(&fence, info, index);
+            }
+            return;
+        }
         let mut words = info.split_ascii_whitespace();
         let block = TaskBlock {
             fences: fence.lines,
@@ -634,13 +638,6 @@ impl<'t, 's> Reader<'t, 's> {
             column: fence.column,
         };
         match (words.next(), words.next()) {
-            (Some(shell @ ("sh" | "bash" | "shell")), _) if !frame.is_step => match &mut item.shell
-            {
-                Some(first) => drop(first.second.get_or_insert(fence.opening)),
-                first => {
-                    *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column)));
-                }
-            },
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 item.block = Some(Box::new(block));
                 read_task_block(self.text, &mut self.items[index], &mut self.problems);
@@ -731,9 +728,11 @@ impl<'t, 's> Reader<'t, 's> {
             .iter_mut()
             .zip(under)
             .for_each(|(item, under)| document.settle(item, under));
-        // What is wrong with an item that has ended, or that nobody works, holds nothing up.
+        // What is wrong with an item that has ended, or that nobody works, holds nothing up, unless it hides others.
         let is_idle = |problem: &Problem| {
-            innermost(&items, problem.span.start).is_some_and(|it| it.status.is_ended() || it.aside)
+            problem.code != "hidden-items"
+                && innermost(&items, problem.span.start)
+                    .is_some_and(|it| it.status.is_ended() || it.aside)
         };
         problems
             .iter_mut()
