@@ -668,6 +668,7 @@ impl<'d, 't> Checker<'d, 't> {
         let places = [
             item.metadata.clone(),
             item.block.as_ref().map(|block| block.content.clone()),
+            Some(item.head.end..item.span.end),
         ];
         for place in places.into_iter().flatten() {
             if let Some(at) = text[place.clone()].find(name) {

@@ -233,8 +233,13 @@ impl<'t> Item<'t> {
     /// Its parenthesis, which says nothing but what it waits for, or its role, is part of its title.
     pub(super) fn leave_keys(&mut self) {
         self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
-        self.after_names.clear();
         self.role = None;
+    }
+
+    /// It waits for these, too.
+    pub(super) fn wait_for(&mut self, (ids, names): (Vec<TaskId>, Vec<Cow<'t, str>>)) {
+        self.after.extend(ids);
+        self.after_names.extend(names);
     }
 
     /// The same with its parenthesis as a part of its title.

@@ -100,7 +100,9 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
     document.settle(&mut item, place.under);
     if document.is_prose(&item) {
         item.leave_keys();
+        item.after_names.clear();
     }
+    item.wait_for(document.waits_below(&item));
     item.quarantined |= document.misplaced_guard(&item).is_some();
     item
 }
