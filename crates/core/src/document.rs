@@ -19,6 +19,7 @@ use crate::task::{Status, Task, TaskId, Timestamp};
 use all_names::AllNames;
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
+use headed::Headed;
 pub use keys::STAYS_TITLE;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
@@ -31,6 +32,7 @@ mod alone;
 mod apart;
 mod around;
 mod below;
+mod headed;
 mod items;
 mod kanban;
 mod keys;
@@ -89,6 +91,7 @@ impl Default for ItemList<'_> {
 struct ItemPlace {
     span: Range<usize>,
     under: Option<Under>,
+    headed: Headed,
     /// Nothing where only the item itself tells, and likewise with its priority.
     status: Option<Status>,
     priority: Option<u8>,

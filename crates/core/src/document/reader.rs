@@ -8,15 +8,16 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::headed::{CONDITIONS, Headed};
 use super::kanban::{dropped, moved};
 use super::keys::{
     guard_in_example, leave_to_keys, note, read_task_block, tell_status_beside, tell_unread,
 };
 use super::outline::Outline;
 use super::own_state::told;
-use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
+use super::under::{Other, innermost, is_board, lane_set, no_items_under, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
-use crate::front::{self, DEFAULT_PRIORITY, Front};
+use crate::front::{self, Front};
 use crate::lane::{LaneKind, Said};
 use crate::markup;
 use crate::metadata::{self, Key, Meaning, Owner, TaskBlock, Unread};
@@ -90,6 +91,7 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
     let text = &document.text[..place.span.end];
     let mut reader = Reader::new(text, text, document.body, &document.front);
     reader.counted = (place.span.start, document.line_at(place.span.start));
+    reader.headed.push((HeadingLevel::H1, place.headed));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
             reader.list_item(item);
@@ -152,6 +154,10 @@ struct Reader<'t, 's> {
     quotes: usize,
     /// The headings that the current place is under, outermost first.
     headings: Vec<(HeadingLevel, Under)>,
+    /// The same with what they say beside lanes.
+    headed: Vec<(HeadingLevel, Headed)>,
+    /// Headings that say that boxes are no items, with how many open ones there are.
+    no_items: Vec<(Range<usize>, &'static str, usize)>,
     /// Where the last rule between blocks ends.
     rule_end: usize,
     /// How many lists there were since the last heading.
@@ -201,6 +207,8 @@ impl<'t, 's> Reader<'t, 's> {
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
+            headed: Vec::new(),
+            no_items: Vec::new(),
             rule_end: 0,
             lists: 0,
             others: Vec::new(),
@@ -252,11 +260,12 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::ListItem(item) => {
                 self.end_lead();
                 if item.task.is_some() {
-                    let under = self.stand();
-                    let (status, priority) = (None, Some(DEFAULT_PRIORITY));
+                    let (under, headed) = (self.stand(), self.headed());
+                    let (status, priority) = (None, Some(headed.priority));
                     places.push(ItemPlace {
                         span: item.span,
                         under,
+                        headed,
                         status,
                         priority,
                     });
@@ -516,7 +525,7 @@ impl<'t, 's> Reader<'t, 's> {
             .map_or(rest.end, |span| span.end.max(rest.end));
         let title = markup::trimmed(text, rest.start..title_end);
         let span = head.start..markup::block_end(self.source, head.after_box, frame_end);
-        let line = self.line_of(span.start);
+        let (line, headed) = (self.line_of(span.start), self.headed());
         let mut item = Item {
             line,
             id,
@@ -528,7 +537,7 @@ impl<'t, 's> Reader<'t, 's> {
             quarantined,
             aside: is_in_own,
             begun: false,
-            priority: DEFAULT_PRIORITY,
+            priority: headed.priority,
             role: None,
             not_before: None,
             due: None,
@@ -586,7 +595,21 @@ impl<'t, 's> Reader<'t, 's> {
             item.title =
                 item.title.start + markup::STRIKE.len()..item.title.end - markup::STRIKE.len();
         }
+        let what = headed.no_item(&text[item.title.clone()]);
+        if let Some(what) = what.filter(|_| !checked) {
+            (item.quarantined, item.aside) = (true, item.aside || what == CONDITIONS);
+            let mut headings = self.no_items.iter_mut().rev();
+            if let Some((.., count)) = headings.find(|(_, boxes, _)| *boxes == what) {
+                *count += 1;
+            }
+        }
         self.items.push(item);
+    }
+
+    fn headed(&self) -> Headed {
+        self.headed
+            .last()
+            .map_or(Headed::BY_NONE, |(_, headed)| *headed)
     }
 
     /// What an item stands under that begins here and is no part of another.
@@ -689,6 +712,10 @@ impl<'t, 's> Reader<'t, 's> {
             &self.others,
         ));
         self.warn_of_plain_list();
+        let no_items = self.no_items.iter().filter(|(.., count)| *count > 0);
+        let no_items =
+            no_items.map(|(heading, what, count)| no_items_under(self.text, heading, what, *count));
+        self.problems.extend(no_items);
         if self.front.is_kanban {
             self.problems.extend(moved(self.text, &self.items));
         }
