@@ -626,8 +626,20 @@ pub const LEFT_OUT: [(&str, &str); 5] = [
     ("<!--", "-->"),
 ];
 
-/// The first of these signs in the title, if nothing is left of it without what they leave out: no word but tags (`#home`).
+/// So begins what ends the title of an item that somebody has claimed, as TASKS.md has it.
+pub const CLAIM: &str = "(@";
+/// What that is called.
+pub const CLAIMED: &str = "(@…)";
+
+/// What the title ends with if it is claimed, else the first of these signs, if nothing is left of it without what they leave out: no word but tags (`#home`).
 pub fn left_out(title: &str) -> Option<&'static str> {
+    if title.ends_with(')')
+        && title
+            .rfind('(')
+            .is_some_and(|at| title[at..].starts_with(CLAIM))
+    {
+        return Some(CLAIMED);
+    }
     // Hardly a title has any of these signs.
     memchr3(b'~', b'<', b'%', title.as_bytes())?;
     let (mut rest, mut sign) = (Cow::Borrowed(title), None);
