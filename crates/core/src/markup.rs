@@ -301,6 +301,20 @@ pub fn heading_text(text: &str, span: Range<usize>) -> &str {
         .map_or(heading, |at| heading[..at].trim_end())
 }
 
+/// Where the head of a table begins in this paragraph: what has bars stands above a line of bars and dashes.
+pub fn table(text: &str, paragraph: Range<usize>) -> Option<usize> {
+    let (mut at, mut head) = (paragraph.start, None);
+    for line in text[paragraph].split_inclusive('\n') {
+        let is_rule = line.contains('-') && line.trim().bytes().all(|it| b"|-: \t".contains(&it));
+        if is_rule && line.contains('|') && head.is_some() {
+            return head;
+        }
+        head = line.contains('|').then_some(at);
+        at += line.len();
+    }
+    None
+}
+
 /// The shell that an info string names: what is between is the script of an item.
 pub fn shell_of(info: &str) -> Option<&str> {
     let word = info.split_ascii_whitespace().next();

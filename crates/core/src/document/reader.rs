@@ -158,6 +158,8 @@ struct Reader<'t, 's> {
     headed: Vec<(HeadingLevel, Headed)>,
     /// Headings that say that boxes are no items, with how many open ones there are.
     no_items: Vec<(Range<usize>, &'static str, usize)>,
+    /// The head of the first table.
+    table: Option<usize>,
     /// Where the last rule between blocks ends.
     rule_end: usize,
     /// How many lists there were since the last heading.
@@ -209,6 +211,7 @@ impl<'t, 's> Reader<'t, 's> {
             headings: Vec::new(),
             headed: Vec::new(),
             no_items: Vec::new(),
+            table: None,
             rule_end: 0,
             lists: 0,
             others: Vec::new(),

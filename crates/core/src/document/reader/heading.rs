@@ -77,6 +77,9 @@ impl Reader<'_, '_> {
             return self.end_lead();
         }
         self.warn_of_missing_bullets(span.clone(), usize::MAX);
+        self.table = self
+            .table
+            .or_else(|| markup::table(self.source, span.clone()));
         if self.front.is_kanban && is_complete_mark(self.text[span.clone()].trim()) {
             self.complete(span.start);
         }
