@@ -236,7 +236,8 @@ impl Verb for Args {
                 .and(self.write_html(context, &site.board, &queues));
         summary.print(context, &site)?;
         let texts = QueueRead::texts(&site.board, &queues);
-        left_alone::tell_of_marks(context, &QueueRead::all(&texts));
+        let read = QueueRead::all(&texts);
+        left_alone::tell_of_marks(context, &read);
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;
@@ -244,6 +245,10 @@ impl Verb for Args {
         if let Some(cut) = cut.as_ref().filter(|_| is_left) {
             context.out.note(format!("{cut}; {}", Cut::again()));
         }
+        // A fence that hides items is an error of none that is left.
+        let mut problems = read.iter().flat_map(|read| &read.problems);
+        let hides = problems.any(|problem| problem.code == "hidden-items");
+        let is_whole = unread.is_empty() && (is_left || !hides);
         let exit = match cut {
             Some(Cut::OutOfTime(_) | Cut::TooEarly(..)) => is_left.then_some(Exit::BudgetSpent),
             Some(Cut::Failure(_)) => is_left.then_some(Exit::Failed),
@@ -254,11 +259,9 @@ impl Verb for Args {
             None if is_well && (is_misread || is_put_back) && summary.is_idle() => {
                 Ok(Exit::NothingToDo)
             }
-            None if is_well && summary.left.is_empty() && unread.is_empty() => Ok(Exit::Done),
+            None if is_well && !is_left && is_whole => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
-            None if is_well && (summary.is_broken() || !unread.is_empty()) => {
-                Ok(Exit::BoardHasErrors)
-            }
+            None if is_well && (summary.is_broken() || !is_whole) => Ok(Exit::BoardHasErrors),
             None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }

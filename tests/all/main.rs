@@ -55,6 +55,7 @@ mod json_schema;
 mod kanban;
 mod learn;
 mod listing;
+mod lists;
 mod locks;
 mod loops;
 mod merging;

@@ -42,6 +42,7 @@ pub fn check<'t>(
                 .map(|mark| (number, mark)),
         );
     }
+    checker.torn();
     checker.misplaced();
     checker.nameless();
     checker
@@ -62,12 +63,12 @@ pub fn first_of(places: BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> 
         .collect()
 }
 
-/// Returns whether [`check`] plainly finds nothing that keeps the item from being worked. Only that item and what it waits
+/// Returns whether [`check`] plainly finds nothing that keeps the item of document `number` from being worked. Only that item and what it waits
 /// for are read; where one of their IDs stands twice, it takes a look at all.
 pub fn is_sound(
     documents: &[(&str, &Document<'_>)],
     archived: &dyn Fn(&TaskId) -> Option<Status>,
-    item: &Item<'_>,
+    (number, item): (usize, &Item<'_>),
 ) -> bool {
     let named = |id: &TaskId| {
         documents
@@ -77,7 +78,8 @@ pub fn is_sound(
     };
     let is_known = |needed: &TaskId| !named(needed).is_empty() || archived(needed).is_some();
     let is_double = item.id.as_ref().is_some_and(|id| named(id).len() > 1);
-    if item.quarantined || is_double || !item.after.iter().all(is_known) {
+    let is_torn = documents[number].1.script_beside(item).is_some();
+    if item.quarantined || is_double || is_torn || !item.after.iter().all(is_known) {
         return false;
     }
     // Nothing leads back to the item.
@@ -384,6 +386,20 @@ impl<'d, 't> Checker<'d, 't> {
         true
     }
 
+    /// What stands right below an item may be meant as its script.
+    fn torn(&mut self) {
+        for (number, (_, document)) in self.documents.iter().enumerate() {
+            let items = document.items().iter().enumerate();
+            for (index, item) in items.filter(|(_, it)| !it.status.is_ended() && !it.aside) {
+                if let Some(problem) = document.script_beside(item) {
+                    let words = (problem.message.clone(), problem.hint.clone());
+                    self.findings.quarantined.insert((number, index), words);
+                    self.findings.problems.push((number, problem));
+                }
+            }
+        }
+    }
+
     /// What was ever claimed has an ID. A line that was just appended is made pending by whatever program is next.
     fn misplaced(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
@@ -652,6 +668,7 @@ impl<'d, 't> Checker<'d, 't> {
         let places = [
             item.metadata.clone(),
             item.block.as_ref().map(|block| block.content.clone()),
+            Some(item.head.end..item.span.end),
         ];
         for place in places.into_iter().flatten() {
             if let Some(at) = text[place.clone()].find(name) {
@@ -711,7 +728,7 @@ mod tests {
                         .chain(&item.after)
                         .all(|id| named_so(id) <= 1);
                 assert_eq!(
-                    is_sound(&named, &archived, item),
+                    is_sound(&named, &archived, (at, item)),
                     is_plain,
                     "{texts:?} {item:?}"
                 );

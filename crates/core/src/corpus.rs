@@ -732,9 +732,10 @@ fn what_people_write_wrongly_is_told() {
         ),
         (
             "- [ ] a\n  ```sh\n  x\n- [ ] b\n",
-            &["?unclosed-fence \"```sh\""],
+            &["unclosed-fence \"```sh\""],
         ),
-        ("```\n- [ ] a\n", &["?unclosed-fence \"```\""]),
+        ("```\n- [ ] a\n", &["hidden-items \"```\""]),
+        ("- [ ] a\n\n```\nb\n", &["?unclosed-fence \"```\""]),
         ("<!-- note\n- [ ] a\n", &["?unclosed-comment \"<!--\""]),
         (
             "## Pendign\n- [ ] a\n## Done\n",

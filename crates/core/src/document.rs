@@ -19,6 +19,7 @@ use crate::task::{Status, Task, TaskId, Timestamp};
 use all_names::AllNames;
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
+use headed::Headed;
 pub use keys::STAYS_TITLE;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
@@ -31,6 +32,7 @@ mod alone;
 mod apart;
 mod around;
 mod below;
+mod headed;
 mod items;
 mod kanban;
 mod keys;
@@ -89,6 +91,7 @@ impl Default for ItemList<'_> {
 struct ItemPlace {
     span: Range<usize>,
     under: Option<Under>,
+    headed: Headed,
     /// Nothing where only the item itself tells, and likewise with its priority.
     status: Option<Status>,
     priority: Option<u8>,
@@ -233,8 +236,13 @@ impl<'t> Item<'t> {
     /// Its parenthesis, which says nothing but what it waits for, or its role, is part of its title.
     pub(super) fn leave_keys(&mut self) {
         self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
-        self.after_names.clear();
         self.role = None;
+    }
+
+    /// It waits for these, too.
+    pub(super) fn wait_for(&mut self, (ids, names): (Vec<TaskId>, Vec<Cow<'t, str>>)) {
+        self.after.extend(ids);
+        self.after_names.extend(names);
     }
 
     /// The same with its parenthesis as a part of its title.

@@ -301,6 +301,26 @@ pub fn heading_text(text: &str, span: Range<usize>) -> &str {
         .map_or(heading, |at| heading[..at].trim_end())
 }
 
+/// Where the head of a table begins in this paragraph: what has bars stands above a line of bars and dashes.
+pub fn table(text: &str, paragraph: Range<usize>) -> Option<usize> {
+    let (mut at, mut head) = (paragraph.start, None);
+    for line in text[paragraph].split_inclusive('\n') {
+        let is_rule = line.contains('-') && line.trim().bytes().all(|it| b"|-: \t".contains(&it));
+        if is_rule && line.contains('|') && head.is_some() {
+            return head;
+        }
+        head = line.contains('|').then_some(at);
+        at += line.len();
+    }
+    None
+}
+
+/// The shell that an info string names: what is between is the script of an item.
+pub fn shell_of(info: &str) -> Option<&str> {
+    let word = info.split_ascii_whitespace().next();
+    word.filter(|word| matches!(*word, "sh" | "bash" | "shell"))
+}
+
 /// A fenced code block.
 pub struct Fence {
     /// The opening line, without blanks around.
@@ -620,8 +640,20 @@ pub const LEFT_OUT: [(&str, &str); 5] = [
     ("<!--", "-->"),
 ];
 
-/// The first of these signs in the title, if nothing is left of it without what they leave out: no word but tags (`#home`).
+/// So begins what ends the title of an item that somebody has claimed, as TASKS.md has it.
+pub const CLAIM: &str = "(@";
+/// What that is called.
+pub const CLAIMED: &str = "(@…)";
+
+/// What the title ends with if it is claimed, else the first of these signs, if nothing is left of it without what they leave out: no word but tags (`#home`).
 pub fn left_out(title: &str) -> Option<&'static str> {
+    if title.ends_with(')')
+        && title
+            .rfind('(')
+            .is_some_and(|at| title[at..].starts_with(CLAIM))
+    {
+        return Some(CLAIMED);
+    }
     // Hardly a title has any of these signs.
     memchr3(b'~', b'<', b'%', title.as_bytes())?;
     let (mut rest, mut sign) = (Cow::Borrowed(title), None);

@@ -123,12 +123,12 @@ impl<'a, 't> Readiness<'a, 't> {
         }
     }
 
-    /// To ask of this item only, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
+    /// To ask of this item only, in the document of that number, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
     fn of_one(
         documents: &'a [(&'a str, &'a Document<'t>)],
         board: &'a Board,
         here: (Roles, Preflight<'a>),
-        item: &Item<'_>,
+        item: (usize, &Item<'_>),
     ) -> Readiness<'a, 't> {
         let archived = Archived::of(board);
         if !is_sound(documents, &|id| archived.status_of(id), item) {
@@ -306,7 +306,7 @@ pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
             &named,
             &site.board,
             here(site),
-            documents[number].item(index),
+            (number, documents[number].item(index)),
         );
         Some(readiness.lacks(number, index, None))
     };

@@ -213,9 +213,11 @@ impl<'t> Document<'t> {
     /// The status that an item has by all that it says and stands under.
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = lane::status(self.place(item), item.said, self.lane_set);
+        // Whose claim has ended is its writer's.
+        let is_left = |mark| mark != markup::CLAIMED || !item.status.is_ended();
         // Whoever claims an item writes when it was begun.
-        item.aside |=
-            item.status.is_held() && !item.begun || markup::left_out(self.title(item)).is_some();
+        item.aside |= item.status.is_held() && !item.begun
+            || markup::left_out(self.title(item)).is_some_and(is_left);
         let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else {
             return;
         };

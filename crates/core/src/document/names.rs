@@ -24,7 +24,7 @@ const BLOCKED_BY: char = '⛔';
 /// So many comparisons of phrases with names are made for one document at most.
 const MOST_LOOKS: usize = 300_000;
 
-impl Document<'_> {
+impl<'t> Document<'t> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
     pub fn named_by<'a>(&self, item: &'a Item<'_>) -> Result<Vec<usize>, &'a str> {
         let named = item
@@ -53,6 +53,58 @@ impl Document<'_> {
         item.block.is_none() && self.entries(item).len() == 1
     }
 
+    /// What the item's own lines below its title state under one of these names: `**Blocked by**: x`.
+    fn stated_below(&self, item: &Item<'_>, names: &[&str]) -> Vec<&'t str> {
+        const LONGEST: usize = 24;
+        let start = markup::line_end(self.text, item.head.end, item.span.end);
+        let below = &self.text[start..item.span.end];
+        if !below.contains(':') {
+            return Vec::new();
+        }
+        let mut lines = Below::default();
+        let own = below
+            .split_inclusive('\n')
+            .filter(|line| lines.is_own(line));
+        let stated = own.filter_map(|line| {
+            let line = line.trim();
+            let behind = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
+            let (name, value) = line[behind.unwrap_or(0)..].split_once(':')?;
+            let is_name = name.len() < LONGEST && !name.contains(['(', '[', '{', '<']);
+            let is_meant = is_name && names.contains(&&*slug(name));
+            is_meant.then(|| bare(value))
+        });
+        stated.collect()
+    }
+
+    /// What an item that nobody has begun waits for by such lines: IDs, and what items here are called or should be.
+    pub(super) fn waits_below(&self, item: &Item<'_>) -> (Vec<TaskId>, Vec<Cow<'t, str>>) {
+        let (mut ids, mut names) = (Vec::new(), Vec::new());
+        let is_begun = !matches!(
+            item.status,
+            Status::Draft | Status::Pending | Status::Waiting
+        );
+        for line in self.stated_below(item, &["after", "blocked-by", "depends-on"]) {
+            let is_nothing = ["", "none", "nothing", "n-a"].contains(&&*slug(line));
+            if is_begun || is_nothing && !line.is_empty() {
+                continue;
+            }
+            let parts = line
+                .split([',', '&', '+'])
+                .flat_map(|part| part.split(" and "));
+            let parts = match self.called_so(line) {
+                Some(_) => vec![line],
+                None => parts.map(bare).collect(),
+            };
+            for part in parts {
+                match part.parse() {
+                    Ok(id) if self.called_so(part).is_none() => ids.push(id),
+                    _ => names.push(part.into()),
+                }
+            }
+        }
+        (ids, names)
+    }
+
     /// Makes such parentheses part of the title, and tells of them.
     pub(super) fn read_prose(&mut self, problems: &mut Vec<Problem>) {
         let prose: Vec<usize> = (0..self.count())
@@ -75,6 +127,13 @@ impl Document<'_> {
                 "to wait for an item, write its ID or its title",
             ));
             item.leave_keys();
+            item.after_names.clear();
+        }
+        for at in 0..self.count() {
+            let below = self.waits_below(self.item(at));
+            if let ItemList::Read(items) = &mut self.items {
+                items[at].wait_for(below);
+            }
         }
         self.read_misplaced(problems);
         problems.sort_by_key(|problem| problem.span.start);
@@ -350,6 +409,10 @@ impl Document<'_> {
                 .flatten()
                 .for_each(|name| go_by(&mut short_names, slug(name), index));
         }
+        for (index, item) in items.iter().enumerate() {
+            let own = self.stated_below(item, &["id"]).into_iter();
+            own.for_each(|id| go_by(&mut names, slug(id), index));
+        }
         // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
         for (index, item) in items.iter().enumerate() {
             let Some(id) = &item.id else { continue };
@@ -406,6 +469,11 @@ fn leading_sign(text: &str) -> &str {
 fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
     let items = names.entry(name).or_insert_with(|| vec![item]);
     items.retain(|known| *known == item);
+}
+
+/// Without blanks and marks of Markdown around it.
+fn bare(words: &str) -> &str {
+    words.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '"'))
 }
 
 /// The words of a title before a colon in it.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Document, Item};
-use crate::markup::{LEFT_OUT, STRIKE, left_out};
+use crate::markup::{CLAIM, CLAIMED, LEFT_OUT, STRIKE, left_out};
 use crate::problem::Problem;
 
 /// One character in a box that a person, or Obsidian's Tasks, gives a meaning to.
@@ -18,6 +18,7 @@ pub fn meaning_of_mark(mark: &str) -> &'static str {
         "[/]" => "in progress by hand",
         STRIKE | "<del>" | "<s>" => "struck out",
         "%%" | "<!--" => "commented out",
+        CLAIMED => "claimed by somebody",
         _ => "in a state of its owner's own",
     }
 }
@@ -30,7 +31,8 @@ impl Document<'_> {
 
     /// The same of the item at this index.
     pub(super) fn left_out_at(&self, at: usize) -> Option<&'static str> {
-        let may_be = LEFT_OUT.iter().any(|(open, _)| self.may_say(at, open));
+        let mut signs = LEFT_OUT.iter().map(|(open, _)| *open).chain([CLAIM]);
+        let may_be = signs.any(|open| self.may_say(at, open));
         if may_be {
             self.left_out(self.item(at))
         } else {
@@ -40,14 +42,12 @@ impl Document<'_> {
 
     /// What the item at this index counts as, where that is not its status.
     pub(super) fn counted_apart(&self, at: usize) -> Option<&'static str> {
-        let is_struck = |mark| meaning_of_mark(mark) == meaning_of_mark(STRIKE);
-        self.left_out_at(at).map(|mark| {
-            if is_struck(mark) {
-                "struck_out"
-            } else {
-                "commented_out"
-            }
-        })
+        self.left_out_at(at)
+            .map(|mark| match meaning_of_mark(mark) {
+                "struck out" => "struck_out",
+                "commented out" => "commented_out",
+                _ => "claimed",
+            })
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> 
             "own-state",
             first,
             format!("`{shown}` is {means}: {lines} left alone"),
-            "to have it worked write a box `[ ]` and a title that is neither struck nor commented out",
+            "to have it worked write a box `[ ]` and a title that is neither struck nor commented out, nor claimed",
         )
     };
     marks.into_iter().map(problem).collect()

@@ -8,15 +8,16 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::headed::{CONDITIONS, Headed};
 use super::kanban::{dropped, moved};
 use super::keys::{
     guard_in_example, leave_to_keys, note, read_task_block, tell_status_beside, tell_unread,
 };
 use super::outline::Outline;
 use super::own_state::told;
-use super::under::{Other, innermost, is_board, lane_set, sections, unknown_lanes};
+use super::under::{Other, innermost, is_board, lane_set, no_items_under, sections, unknown_lanes};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
-use crate::front::{self, DEFAULT_PRIORITY, Front};
+use crate::front::{self, Front};
 use crate::lane::{LaneKind, Said};
 use crate::markup;
 use crate::metadata::{self, Key, Meaning, Owner, TaskBlock, Unread};
@@ -24,6 +25,7 @@ use crate::problem::{Problem, Severity};
 use crate::scan::{ListItem, PlainBlock, scan};
 use crate::task::Status;
 
+mod fence;
 mod heading;
 mod odd_box;
 
@@ -89,6 +91,7 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
     let text = &document.text[..place.span.end];
     let mut reader = Reader::new(text, text, document.body, &document.front);
     reader.counted = (place.span.start, document.line_at(place.span.start));
+    reader.headed.push((HeadingLevel::H1, place.headed));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
             reader.list_item(item);
@@ -99,7 +102,9 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
     document.settle(&mut item, place.under);
     if document.is_prose(&item) {
         item.leave_keys();
+        item.after_names.clear();
     }
+    item.wait_for(document.waits_below(&item));
     item.quarantined |= document.misplaced_guard(&item).is_some();
     item
 }
@@ -149,6 +154,12 @@ struct Reader<'t, 's> {
     quotes: usize,
     /// The headings that the current place is under, outermost first.
     headings: Vec<(HeadingLevel, Under)>,
+    /// The same with what they say beside lanes.
+    headed: Vec<(HeadingLevel, Headed)>,
+    /// Headings that say that boxes are no items, with how many open ones there are.
+    no_items: Vec<(Range<usize>, &'static str, usize)>,
+    /// The head of the first table.
+    table: Option<usize>,
     /// Where the last rule between blocks ends.
     rule_end: usize,
     /// How many lists there were since the last heading.
@@ -163,6 +174,8 @@ struct Reader<'t, 's> {
     listed: (usize, usize),
     /// The boxes in quotes.
     quoted: Vec<Range<usize>>,
+    /// Of the last fence, if that was not closed in its item: the problem, and how many boxes are in it.
+    torn: Option<(usize, usize)>,
 }
 
 struct Frame {
@@ -196,6 +209,9 @@ impl<'t, 's> Reader<'t, 's> {
             frames: Vec::new(),
             quotes: 0,
             headings: Vec::new(),
+            headed: Vec::new(),
+            no_items: Vec::new(),
+            table: None,
             rule_end: 0,
             lists: 0,
             others: Vec::new(),
@@ -203,6 +219,7 @@ impl<'t, 's> Reader<'t, 's> {
             counted: (0, 1),
             listed: (0, 0),
             quoted: Vec::new(),
+            torn: None,
         }
     }
 
@@ -246,11 +263,12 @@ impl<'t, 's> Reader<'t, 's> {
             PlainBlock::ListItem(item) => {
                 self.end_lead();
                 if item.task.is_some() {
-                    let under = self.stand();
-                    let (status, priority) = (None, Some(DEFAULT_PRIORITY));
+                    let (under, headed) = (self.stand(), self.headed());
+                    let (status, priority) = (None, Some(headed.priority));
                     places.push(ItemPlace {
                         span: item.span,
                         under,
+                        headed,
                         status,
                         priority,
                     });
@@ -352,6 +370,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
+        self.torn = None;
         if self.is_top_level() {
             let (first, count) = self.listed;
             self.listed = (if count == 0 { span.start } else { first }, count + 1);
@@ -509,7 +528,7 @@ impl<'t, 's> Reader<'t, 's> {
             .map_or(rest.end, |span| span.end.max(rest.end));
         let title = markup::trimmed(text, rest.start..title_end);
         let span = head.start..markup::block_end(self.source, head.after_box, frame_end);
-        let line = self.line_of(span.start);
+        let (line, headed) = (self.line_of(span.start), self.headed());
         let mut item = Item {
             line,
             id,
@@ -521,7 +540,7 @@ impl<'t, 's> Reader<'t, 's> {
             quarantined,
             aside: is_in_own,
             begun: false,
-            priority: DEFAULT_PRIORITY,
+            priority: headed.priority,
             role: None,
             not_before: None,
             due: None,
@@ -579,7 +598,21 @@ impl<'t, 's> Reader<'t, 's> {
             item.title =
                 item.title.start + markup::STRIKE.len()..item.title.end - markup::STRIKE.len();
         }
+        let what = headed.no_item(&text[item.title.clone()]);
+        if let Some(what) = what.filter(|_| !checked) {
+            (item.quarantined, item.aside) = (true, item.aside || what == CONDITIONS);
+            let mut headings = self.no_items.iter_mut().rev();
+            if let Some((.., count)) = headings.find(|(_, boxes, _)| *boxes == what) {
+                *count += 1;
+            }
+        }
         self.items.push(item);
+    }
+
+    fn headed(&self) -> Headed {
+        self.headed
+            .last()
+            .map_or(Headed::BY_NONE, |(_, headed)| *headed)
     }
 
     /// What an item stands under that begins here and is no part of another.
@@ -607,26 +640,25 @@ impl<'t, 's> Reader<'t, 's> {
             return;
         }
         let fence = markup::fence(self.source, span);
-        if !fence.is_closed {
-            let opening = fence.opening.clone();
-            let message = if self.frames.is_empty() {
-                "this fence is never closed, so all that follows it is code"
-            } else {
-                "this fence is never closed, so the rest of the item is code"
-            };
-            self.problems.push(Problem::warning(
-                "unclosed-fence",
-                opening,
-                message,
-                "close it with a line of its own",
-            ));
-        }
+        self.tell_of_unclosed(&fence, info);
         let Some(frame) = self.frames.last() else {
             return;
         };
         let Some(index) = frame.item else { return };
         let is_own = frame.own == Some(index);
         let item = &mut self.items[index];
+        if let Some(shell) = markup::shell_of(info).filter(|_| !frame.is_step) {
+            if let Some(first) = &mut item.shell {
+                first.second.get_or_insert(fence.opening);
+                return;
+            }
+            let content = fence.content.clone();
+            item.shell = Some(Box::new(ShellFence::of(shell, content, fence.column)));
+            if self.text[fence.content.clone()].trim().is_empty() {
+                self.tell_of_empty(&fence, info, index);
+            }
+            return;
+        }
         let mut words = info.split_ascii_whitespace();
         let block = TaskBlock {
             fences: fence.lines,
@@ -634,13 +666,6 @@ impl<'t, 's> Reader<'t, 's> {
             column: fence.column,
         };
         match (words.next(), words.next()) {
-            (Some(shell @ ("sh" | "bash" | "shell")), _) if !frame.is_step => match &mut item.shell
-            {
-                Some(first) => drop(first.second.get_or_insert(fence.opening)),
-                first => {
-                    *first = Some(Box::new(ShellFence::of(shell, fence.content, fence.column)));
-                }
-            },
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
                 item.block = Some(Box::new(block));
                 read_task_block(self.text, &mut self.items[index], &mut self.problems);
@@ -690,6 +715,10 @@ impl<'t, 's> Reader<'t, 's> {
             &self.others,
         ));
         self.warn_of_plain_list();
+        let no_items = self.no_items.iter().filter(|(.., count)| *count > 0);
+        let no_items =
+            no_items.map(|(heading, what, count)| no_items_under(self.text, heading, what, *count));
+        self.problems.extend(no_items);
         if self.front.is_kanban {
             self.problems.extend(moved(self.text, &self.items));
         }
@@ -731,9 +760,11 @@ impl<'t, 's> Reader<'t, 's> {
             .iter_mut()
             .zip(under)
             .for_each(|(item, under)| document.settle(item, under));
-        // What is wrong with an item that has ended, or that nobody works, holds nothing up.
+        // What is wrong with an item that has ended, or that nobody works, holds nothing up, unless it hides others.
         let is_idle = |problem: &Problem| {
-            innermost(&items, problem.span.start).is_some_and(|it| it.status.is_ended() || it.aside)
+            problem.code != "hidden-items"
+                && innermost(&items, problem.span.start)
+                    .is_some_and(|it| it.status.is_ended() || it.aside)
         };
         problems
             .iter_mut()

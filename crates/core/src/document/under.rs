@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::headed::STEPS;
 use super::{Item, Lane, Under};
 use crate::front::Front;
 use crate::lane::{LaneKind, LaneSet};
@@ -97,6 +98,27 @@ pub(super) fn unknown_lanes(
         .filter(|other| other.items > 0)
         .map(told)
         .collect()
+}
+
+/// What is told of so many boxes under a heading that says that they are no items.
+pub(super) fn no_items_under(
+    text: &str,
+    heading: &Range<usize>,
+    what: &str,
+    count: usize,
+) -> Problem {
+    let (name, span) = (
+        markup::heading_text(text, heading.clone()),
+        markup::trimmed(text, heading.clone()),
+    );
+    let message = format!("the boxes under `{name}` ({count}) are {what}, and no items");
+    if what == STEPS {
+        let hint =
+            format!("write `- [ ] {name}` in its place, and indent what is below by two blanks");
+        return Problem::error("steps-of-heading", span, message, hint);
+    }
+    let hint = "to have them worked put them under another heading";
+    Problem::warning("own-state", span, message, hint)
 }
 
 /// The item that has the text at `at`, and not in a part of it.

@@ -36,6 +36,12 @@ impl Reader<'_, '_> {
         }
         let end = markup::block_end(self.source, span.start, span.end);
         let name = markup::heading_text(self.text, span.clone());
+        self.headed.retain(|(above, _)| *above < level);
+        let (around, headed) = (self.headed(), self.headed().by(name));
+        self.headed.push((level, headed));
+        if let Some(what) = headed.boxes.filter(|_| headed.boxes != around.boxes) {
+            self.no_items.push((span.start..end, what, 0));
+        }
         let is_ruled_off =
             || self.front.is_kanban && self.text[self.rule_end..span.start].trim().is_empty();
         let named = self
@@ -71,6 +77,9 @@ impl Reader<'_, '_> {
             return self.end_lead();
         }
         self.warn_of_missing_bullets(span.clone(), usize::MAX);
+        self.table = self
+            .table
+            .or_else(|| markup::table(self.source, span.clone()));
         if self.front.is_kanban && is_complete_mark(self.text[span.clone()].trim()) {
             self.complete(span.start);
         }

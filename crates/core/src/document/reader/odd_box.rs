@@ -61,7 +61,15 @@ impl Reader<'_, '_> {
                     "take the `>` away before what is to be done",
                 )
             }
-            ((_, 0), None) => return,
+            ((_, 0), None) => {
+                let Some(head) = self.table else { return };
+                let message = "tables are not read, so none of its rows is an item".to_owned();
+                (
+                    head,
+                    message,
+                    "write a list of `- [ ] ` and what is to be done",
+                )
+            }
             ((first, count), None) => {
                 let message = match count {
                     1 => "the list has no boxes, so its line is no item".to_owned(),

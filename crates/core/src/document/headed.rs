@@ -1,0 +1,53 @@
+//! What headings that name no lane say of the boxes under them: how urgent they are, or that they are no items.
+
+use crate::front::DEFAULT_PRIORITY;
+
+/// They say when the work is done.
+pub(super) const CONDITIONS: &str = "conditions";
+/// Those called `Step 1` are of the task that the heading names.
+pub(super) const STEPS: &str = "steps of one task";
+
+/// What the headings around a place come to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Headed {
+    pub priority: u8,
+    /// What boxes are that are no items.
+    pub boxes: Option<&'static str>,
+}
+
+impl Headed {
+    pub const BY_NONE: Headed = Headed {
+        priority: DEFAULT_PRIORITY,
+        boxes: None,
+    };
+
+    /// Of what is also under a heading with these words.
+    pub fn by(mut self, heading: &str) -> Headed {
+        let words = words(heading);
+        match &words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
+            [first @ ("p0" | "p1" | "p2" | "p3"), ..] => self.priority = first.as_bytes()[1] - b'0',
+            ["task", number, ..] if is_number(number) => self.boxes = Some(STEPS),
+            ["success" | "acceptance", "criteria"] | ["definition", "of", "done"] => {
+                self.boxes = Some(CONDITIONS);
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// What a box with this title is, where it is no item.
+    pub fn no_item(self, title: &str) -> Option<&'static str> {
+        let is_step = || matches!(&words(title)[..], [step, number, ..] if step == "step" && is_number(number));
+        self.boxes.filter(|it| *it == CONDITIONS || is_step())
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
