@@ -65,6 +65,83 @@ fn a_commit_in_a_submodule_is_there_when_its_worktree_is_gone() {
     }
 }
 
+/// The owner has no clone of the submodule, as after a plain `git clone`.
+fn forget_lib(scratch: &Scratch) {
+    sh(
+        scratch,
+        "git submodule --quiet deinit --force lib && rm -r .git/modules/lib",
+    );
+}
+
+#[test]
+fn a_commit_that_its_owner_would_have_nowhere_is_not_merged() {
+    let two = "(cd lib && echo 2 >lib.txt && git commit -qam Two)\ngit add lib\ngit commit -qm Outer";
+    let inner = "git init -q inner\n(cd inner && echo 1 >in.txt && git add . && git commit -qm First)\ngit add inner 2>/dev/null\ngit commit -qm Inner";
+    for (script, place) in [(&*format!("INIT\n{two}"), "lib"), (inner, "inner")] {
+        let scratch = board(&[script]);
+        forget_lib(&scratch);
+        scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]);
+        let item = scratch.item("T-1");
+        assert_eq!(item["status"], "approved", "{item}");
+        let refused = scratch.run("tavern-merge", &["T-1"]);
+        assert_eq!(refused.code, Some(4), "{refused}");
+        assert!(refused.stderr.contains(&format!("the submodule `{place}`")), "{refused}");
+        assert!(!scratch.merged().contains("inner"));
+        // Told once.
+        let log = scratch.run("tavern-log", &[]).succeeds();
+        assert_eq!(log.matches("is on no remote of that").count(), 1, "{log}");
+        let fetched = match place {
+            "lib" => INIT.to_owned(),
+            _ => "git clone -q .tavern/runs/T-1@1/submodules/inner.bundle inner".to_owned(),
+        };
+        sh(&scratch, &fetched);
+        scratch.run("tavern-merge", &["T-1"]).succeeds();
+        assert_eq!(scratch.item("T-1")["status"], "completed");
+        assert_eq!(sh(&scratch, "ls .tavern/worktrees"), "");
+        let line = format!("git -C {place} cat-file -e $(git rev-parse tavern/integration:{place})");
+        sh(&scratch, &line);
+    }
+}
+
+#[test]
+fn a_commit_that_is_on_a_remote_is_merged_whether_its_owner_has_it_or_not() {
+    let scratch = board(&[
+        "INIT\n(cd lib && echo 2 >lib.txt && git commit -qam Two && git push -q origin HEAD:two)\ngit add lib\ngit commit -qm Outer",
+        "INIT\n(cd \"$HOME/lib\" && echo 3 >three.txt && git add . && git commit -qm Three)\n(cd lib && git fetch -q && git checkout -q origin/main)\ngit add lib\ngit commit -qm Newer",
+    ]);
+    forget_lib(&scratch);
+    work(&scratch);
+    for id in ["T-1", "T-2"] {
+        let item = scratch.item(id);
+        assert_eq!(item["status"], "completed", "{item}");
+    }
+}
+
+/// Repositories in a folder that git ignores.
+const IGNORED: &str = "echo build >>.gitignore\ngit add .gitignore\ngit commit -qm Ignore\nmkdir -p build/deep\ncd build\n\
+    git clone -q \"$HOME/lib\" whole\ngit clone -q --depth 1 --branch v1 \"file://$HOME/lib\" tagged 2>/dev/null\n\
+    git clone -q \"$HOME/lib\" deep/own\n(cd deep/own && echo own >own.txt && git add . && git commit -qm Own)\n\
+    git init -q made\n(cd made && echo 1 >in.txt && git add . && git commit -qm First)";
+
+#[test]
+fn what_is_committed_in_repositories_in_ignored_folders_is_kept() {
+    let scratch = board(&[IGNORED]);
+    // A release that is on no branch any more.
+    sh(
+        &scratch,
+        "cd ../home/lib && git checkout -q --detach && echo v1 >v1.txt && git add . && git commit -qm V1 && git tag v1 && git checkout -q main",
+    );
+    work(&scratch);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
+    assert_eq!(sh(&scratch, "ls .tavern/runs/T-1@1/submodules"), "build%2Fdeep%2Fown.bundle\nbuild%2Fmade.bundle\n");
+    for name in ["build/deep/own", "build/made"] {
+        assert!(log.contains(&format!("in the repository `{name}`")), "{log}");
+    }
+    sh(&scratch, "git clone -q .tavern/runs/T-1@1/submodules/build%2Fmade.bundle ../home/made");
+    assert_eq!(sh(&scratch, "git -C ../home/made log --format=%s"), "First\n");
+}
+
 #[test]
 fn what_is_left_uncommitted_in_a_submodule_is_not_done() {
     let scratch = board(&[
