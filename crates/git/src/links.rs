@@ -1,5 +1,6 @@
 //! Commits of submodules that commits here name, and which the owner's own repositories of those submodules have.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use git2::FileMode;
@@ -17,10 +18,7 @@ pub struct SubmoduleLink {
     pub path: PathBuf,
     /// As `.gitmodules` calls it; its path if that does not.
     pub name: String,
-    pub url: Option<String>,
     pub commit: CommitId,
-    /// There was none in its place before.
-    pub is_new: bool,
 }
 
 impl SubmoduleLink {
@@ -45,54 +43,44 @@ impl Repository {
         };
         let diff = compared().map_err(GitError::library("compare two trees"))?;
         let of_link = |delta: git2::DiffDelta<'_>| {
-            let (old, new) = (delta.old_file(), delta.new_file());
+            let new = delta.new_file();
             let path = path_of(
                 new.path_bytes()
                     .filter(|_| new.mode() == FileMode::Commit)?,
             );
-            Some(SubmoduleLink {
-                name: path.to_string_lossy().into_owned(),
-                path,
-                url: None,
-                commit: new.id().into(),
-                is_new: old.mode() != FileMode::Commit,
-            })
+            Some((path, CommitId::from(new.id())))
         };
-        let mut links: Vec<SubmoduleLink> = diff.deltas().filter_map(of_link).collect();
-        if !links.is_empty() {
-            self.name_links(&mut links, tip)?;
-        }
-        Ok(links)
+        let found: Vec<_> = diff.deltas().filter_map(of_link).collect();
+        let names = if found.is_empty() {
+            HashMap::new()
+        } else {
+            self.module_names(tip)?
+        };
+        let named = found.into_iter().map(|(path, commit)| {
+            let name = names.get(&path).cloned();
+            SubmoduleLink {
+                name: name.unwrap_or_else(|| path.to_string_lossy().into_owned()),
+                path,
+                commit,
+            }
+        });
+        Ok(named.collect())
     }
 
-    /// As `.gitmodules` of `tip` has them, if it has one.
-    fn name_links(&self, links: &mut [SubmoduleLink], tip: &CommitId) -> Result<(), GitError> {
+    /// The names of submodules by their paths, as `.gitmodules` of `tip` has them, if it has one.
+    fn module_names(&self, tip: &CommitId) -> Result<HashMap<PathBuf, String>, GitError> {
         let main = self.main_checkout();
         let call = self.call(&main).args(["config", "--null", "--blob"]);
         let call = call.arg(format!("{tip}:.gitmodules"));
-        let keys = ["--get-regexp", r"^submodule\..*\.(path|url)$"];
+        let keys = ["--get-regexp", r"^submodule\..*\.path$"];
         let listed = call.args(keys).ending(&[0, 1, 128])?.stdout;
-        let listed: Vec<_> = records(&listed)
-            .filter_map(|record| {
-                let record = String::from_utf8_lossy(record);
-                let (key, value) = record.split_once('\n')?;
-                let (name, kind) = key.strip_prefix("submodule.")?.rsplit_once('.')?;
-                Some((name.to_owned(), kind == "path", value.to_owned()))
-            })
-            .collect();
-        for link in links {
-            let is_own = |path: &str| Path::new(path) == link.path;
-            let own = listed
-                .iter()
-                .find(|(_, is_path, value)| *is_path && is_own(value));
-            let Some((name, ..)) = own else { continue };
-            let url = listed
-                .iter()
-                .find(|(other, is_path, _)| other == name && !is_path);
-            link.url = url.map(|(_, _, url)| url.clone());
-            link.name.clone_from(name);
-        }
-        Ok(())
+        let named = |record: &[u8]| {
+            let record = String::from_utf8_lossy(record);
+            let (key, path) = record.split_once('\n')?;
+            let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
+            Some((PathBuf::from(path), name.to_owned()))
+        };
+        Ok(records(&listed).filter_map(named).collect())
     }
 
     /// The owner's own repository of a submodule has the commit.

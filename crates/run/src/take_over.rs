@@ -18,9 +18,7 @@ use super::site::Site;
 use tavern_core::eligible::NotReady;
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
-use tavern_git::{
-    Bundle, CellLeft, CommitId, GitError, KeptRef, LeftCell, OutsideChange, SubmoduleLink,
-};
+use tavern_git::{Bundle, CellLeft, CommitId, GitError, KeptRef, LeftCell, OutsideChange};
 use tavern_store::{Board, Entry};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
@@ -293,29 +291,18 @@ pub fn lost_link(
             }
         }
         if let Some(bundle) = kept.filter(|_| !repository.has_linked(&link)) {
-            return Ok(Some(without_place(&link, &bundle)));
+            let (path, commit) = (quoted(&link.path), link.commit.short());
+            let message = format!(
+                "its work names commit {commit} of the submodule {path}, which is on no remote of that, and you have no clone of it"
+            );
+            let hint = format!(
+                "git submodule update --init {path}; or, where it is new, clone its remote to there, or {}",
+                bundle.display()
+            );
+            return Ok(Some(NotReady::new(message, hint)));
         }
     }
     Ok(None)
-}
-
-fn without_place(link: &SubmoduleLink, bundle: &Path) -> NotReady {
-    let path = quoted(&link.path);
-    let from = link
-        .url
-        .clone()
-        .unwrap_or_else(|| bundle.display().to_string());
-    let hint = if link.is_new {
-        format!("git clone {} {path}", quoted(&from))
-    } else {
-        format!("git submodule update --init {path}")
-    };
-    let message = format!(
-        "its work names commit {} of the submodule `{}`, which is on no remote of that, and you have no clone of it",
-        link.commit.short(),
-        link.path.display()
-    );
-    NotReady::new(message, hint)
 }
 
 /// From now on there is nothing in the cell that counts.
